@@ -1,0 +1,53 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+UV := $(shell command -v uv 2>/dev/null)
+
+# uv only makes the set-up faster; `make UV=` takes the plain way on a machine that has it.
+ifneq ($(UV),)
+INSTALLER := $(BIN)/python
+CREATE := $(UV) venv --quiet --allow-existing --python $(PYTHON) $(VENV)
+INSTALL := $(UV) pip install --quiet --python $(VENV)
+else
+INSTALLER := $(BIN)/pip
+CREATE := $(PYTHON) -m venv --clear $(VENV)
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench fmt setup lock
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: setup ## run the demo
+	$(BIN)/python -m examples.demo
+
+test: check ## run the static checks, then every test
+	$(BIN)/python -m pytest -n 2
+
+check: setup ## run the static checks: format, lint, types
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+
+bench: setup ## run the benchmarks
+	$(BIN)/python -m benchmarks
+
+fmt: setup ## format the sources and apply safe fixes
+	$(BIN)/ruff check --fix-only
+	$(BIN)/ruff format
+
+setup: $(STAMP)
+
+lock: ## pin the dependencies again (needs uv; UPGRADE=1 takes newer versions)
+	uv pip compile pyproject.toml requirements/dev.in --extra pydantic --universal --python-version 3.11 \
+		--generate-hashes --no-header --quiet $(if $(UPGRADE),--upgrade) --output-file requirements/dev.txt
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("assay needs Python 3.11 or newer: make PYTHON=python3.x" if sys.version_info < (3, 11) else 0)'
+	test -x $(INSTALLER) || $(CREATE)
+	$(INSTALL) --require-hashes --requirement requirements/dev.txt
+	$(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@

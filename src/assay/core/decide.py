@@ -1,0 +1,73 @@
+"""The only place that changes a run: the table of all requests and the rule of each.
+
+`decide` is a plain function of its arguments: no clock, no chance, no I/O. It returns what is to be recorded, or
+raises an `AssayError` and nothing has happened (I2).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from assay.core import requests as rq
+from assay.core.effects import Decision
+from assay.core.errors import NotFound, Refused
+from assay.core.moment import Moment
+from assay.core.rules import activities, lifecycle, messages, timers, workflow_tasks
+from assay.core.run import Run
+
+
+def decide(run: Run | None, request: rq.Request, at: Moment) -> Decision:
+    """What `request` does to `run` at this moment."""
+    if isinstance(request, rq.StartWorkflow):
+        return lifecycle.start(run, request, at)
+    if run is None:
+        raise _missing(request)
+    if run.closed and not request.welcome_when_closed:
+        raise _closed(run, request)
+    return RULES[type(request)](run, request, at)
+
+
+def _missing(request: rq.Request) -> NotFound:
+    name = getattr(request, "workflow_id", None) or getattr(request, "run_id", "")
+    return NotFound(f"workflow {name} not found")
+
+
+def _closed(run: Run, request: rq.Request) -> NotFound | Refused:
+    if isinstance(request, rq.ToWorkflow):
+        return NotFound(f"workflow {run.workflow_id} not found or already terminal", code="workflow_closed")
+    return Refused(f"workflow {run.workflow_id} is closed ({run.status})", code="run_closed")
+
+
+def elapse(run: Run, request: rq.Elapse, at: Moment) -> Decision:
+    """A deadline has come: of the run, of one of its activities, or of one of its timers."""
+    if run.closed:
+        return Decision(run, at.now)
+    match request.kind:
+        case "timer":
+            return timers.elapse(run, request.ref, at)
+        case "activity":
+            return activities.elapse(run, request.ref, at)
+        case _:
+            return workflow_tasks.elapse(run, at)
+
+
+RULES: dict[type[rq.Request], Callable[[Run, Any, Moment], Decision]] = {
+    rq.Signal: messages.signal,
+    rq.Deliver: messages.deliver,
+    rq.RequestCancel: lifecycle.cancel,
+    rq.Terminate: lifecycle.terminate,
+    rq.RestartAsNew: lifecycle.restart_as_new,
+    rq.LeaseTask: workflow_tasks.lease,
+    rq.Advance: workflow_tasks.advance,
+    rq.FailTask: workflow_tasks.fail,
+    rq.ExtendTask: workflow_tasks.extend,
+    rq.ReleaseTask: workflow_tasks.release,
+    rq.LoseTask: workflow_tasks.lose,
+    rq.LeaseActivity: activities.lease,
+    rq.CompleteActivity: activities.complete,
+    rq.FailActivity: activities.fail,
+    rq.CancelledActivity: activities.cancelled,
+    rq.HeartbeatActivity: activities.heartbeat,
+    rq.ExtendActivity: activities.extend,
+    rq.ReleaseActivity: activities.release,
+    rq.Elapse: elapse,
+}

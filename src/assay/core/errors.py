@@ -1,0 +1,307 @@
+"""Every exception a caller of assay may meet (R24), each with a stable code and a kind (C94).
+
+    AssayError
+    ├── Failure                  what a workflow or an activity ended with
+    │   ├── ActivityError        an activity failed for good
+    │   ├── ChildError           a child workflow closed unhappily
+    │   ├── WorkflowFailed
+    │   ├── WorkflowCancelled
+    │   ├── WorkflowTerminated
+    │   └── WorkflowTimedOut
+    ├── AlreadyExists            the id has an open run
+    ├── NotFound
+    ├── Invalid                  a value the caller gave cannot be accepted
+    ├── NonDeterminismError      the code does not follow its history
+    ├── Unavailable              the engine cannot be reached, or has no room
+    └── Refused                  internal: a request that came too late or to the wrong run (HTTP 409)
+
+Every class can be made from a message alone: that is what lets instances be pickled and copied.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, TypedDict, Unpack
+
+
+class Kind(StrEnum):
+    """What went wrong, in eleven words that mean the same in every language (C94).
+
+    A member equals both spellings, `"NOT_FOUND"` and `"NotFound"`. Its hash is that of the first, so as a key of a
+    dict or in a set only `"NOT_FOUND"` finds it.
+    """
+
+    UNKNOWN = "UNKNOWN"
+    NOT_FOUND = "NOT_FOUND"
+    ALREADY_EXISTS = "ALREADY_EXISTS"
+    INVALID = "INVALID"
+    PERMISSION_DENIED = "PERMISSION_DENIED"
+    UNAVAILABLE = "UNAVAILABLE"
+    INTERNAL = "INTERNAL"
+    CANCELED = "CANCELED"
+    CONFLICT = "CONFLICT"
+    TIMEOUT = "TIMEOUT"
+    RATE_LIMITED = "RATE_LIMITED"
+
+    @classmethod
+    def parse(cls, text: str) -> Kind:
+        """The kind that `text` spells in upper snake, Pascal or kebab case, else UNKNOWN."""
+        snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[\s\-]+", "_", text.strip()).upper()
+        if snake == "CANCELLED":
+            return cls.CANCELED
+        return cls.__members__.get(snake, cls.UNKNOWN)
+
+    @classmethod
+    def _missing_(cls, value: object) -> Kind:
+        """Let a body of another version be read, whatever kind it names."""
+        return cls.parse(value) if isinstance(value, str) else cls.UNKNOWN
+
+    @property
+    def pascal(self) -> str:
+        """The spelling of C94, such as `NotFound`."""
+        return self._value_.title().replace("_", "")
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Kind):
+            return self is other
+        return isinstance(other, str) and (other == self._value_ or other == self.pascal)
+
+    def __ne__(self, other: object) -> bool:
+        # str has its own, which would not ask __eq__.
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self._value_)
+
+
+class AssayError(Exception):
+    """The root of all errors of assay."""
+
+    code: str = "error"
+    kind: Kind = Kind.UNKNOWN
+
+    def __init__(self, message: str, *, code: str | None = None, kind: Kind | str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        if code is not None:
+            self.code = code
+        if kind is not None:
+            self.kind = Kind(kind)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class FailureFields(TypedDict, total=False):
+    """The keywords that every failure takes."""
+
+    kind: Kind | str
+    retryable: bool | None
+    details: Any
+    type: str | None
+    stack: str | None
+    cause: Failure | None
+
+
+class Failure(AssayError):
+    """What a workflow or an activity ended with; raise it to choose kind, details and whether to retry.
+
+    `retryable=False` stops retries whatever the policy says; None leaves it to the policy (C94).
+    """
+
+    code = "failure"
+    # Where a recorded failure came from; only failures read back from a history carry them.
+    source: str | None = None
+    retry_state: str | None = None
+    timeout_type: str | None = None
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: Kind | str = Kind.INTERNAL,
+        retryable: bool | None = None,
+        details: Any = None,
+        type: str | None = None,
+        stack: str | None = None,
+        cause: Failure | None = None,
+    ) -> None:
+        super().__init__(message, kind=kind)
+        self.retryable = retryable
+        self.details = details
+        self.type = type
+        self.stack = stack
+        self.cause = cause
+        if cause is not None:
+            self.__cause__ = cause
+
+    def __setstate__(self, state: dict[str, Any] | None) -> None:
+        # Exceptions do not pickle __cause__, and a traceback without it hides the reason.
+        super().__setstate__(state)
+        if self.cause is not None:
+            self.__cause__ = self.cause
+
+
+class ActivityError(Failure):
+    """An activity failed for good: no attempt is left, or its failure may not be retried."""
+
+    code = "activity_failed"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        activity: str = "",
+        attempts: int = 0,
+        retry_state: str | None = None,
+        **fields: Unpack[FailureFields],
+    ) -> None:
+        super().__init__(message, **fields)
+        self.activity = activity
+        self.attempts = attempts
+        self.retry_state = retry_state
+
+    def __str__(self) -> str:
+        if not self.activity:
+            return self.message
+        tries = f" after {self.attempts} attempts" if self.attempts > 1 else ""
+        return f"activity {self.activity!r} failed{tries}: {self.message}"
+
+
+class ChildError(Failure):
+    """A child workflow failed, was cancelled or terminated, ran out of time, or could not be started."""
+
+    code = "child_failed"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        workflow_id: str = "",
+        run_id: str = "",
+        workflow_type: str = "",
+        **fields: Unpack[FailureFields],
+    ) -> None:
+        super().__init__(message, **fields)
+        self.workflow_id = workflow_id
+        self.run_id = run_id
+        self.workflow_type = workflow_type
+
+    def __str__(self) -> str:
+        if not self.workflow_id:
+            return self.message
+        return f"child workflow {self.workflow_id!r} did not complete: {self.message}"
+
+
+class _ClosedUnhappily(Failure):
+    """The common part of the four ways in which a run closes without a result."""
+
+    _said = "failed"
+
+    def __init__(
+        self, message: str, *, workflow_id: str = "", run_id: str = "", **fields: Unpack[FailureFields]
+    ) -> None:
+        # Not the INTERNAL of Failure: a cancelled run is CANCELED unless it is told otherwise.
+        fields.setdefault("kind", self.kind)
+        super().__init__(message, **fields)
+        self.workflow_id = workflow_id
+        self.run_id = run_id
+
+    def __str__(self) -> str:
+        return f"workflow {self.workflow_id!r} {self._said}: {self.message}" if self.workflow_id else self.message
+
+
+class WorkflowFailed(_ClosedUnhappily):
+    """The run failed: its code raised, or an operator failed it."""
+
+    code = "workflow_failed"
+    kind = Kind.INTERNAL
+
+
+class WorkflowCancelled(_ClosedUnhappily):
+    """The run ended because its cancellation was requested."""
+
+    code = "workflow_cancelled"
+    kind = Kind.CANCELED
+    _said = "was cancelled"
+
+
+class WorkflowTerminated(_ClosedUnhappily):
+    """The run was ended from outside, without a word to its code."""
+
+    code = "workflow_terminated"
+    kind = Kind.CANCELED
+    _said = "was terminated"
+
+
+class WorkflowTimedOut(_ClosedUnhappily):
+    """The run was still open when its time was up."""
+
+    code = "workflow_timed_out"
+    kind = Kind.TIMEOUT
+    _said = "timed out"
+
+
+class AlreadyExists(AssayError):
+    """The id is in use; `existing` has the `workflow_id`, `run_id` and `status` of who uses it."""
+
+    code = "already_exists"
+    kind = Kind.ALREADY_EXISTS
+
+    def __init__(self, message: str, *, existing: Mapping[str, object] | None = None, code: str | None = None) -> None:
+        super().__init__(message, code=code)
+        self.existing: Mapping[str, object] = {} if existing is None else existing
+
+
+class NotFound(AssayError):
+    """There is no such workflow, run, schedule, namespace or handler."""
+
+    code = "not_found"
+    kind = Kind.NOT_FOUND
+
+
+class Invalid(AssayError):
+    """A value cannot be accepted; `field` is the path to it, such as `input.items[3].price`."""
+
+    code = "invalid"
+    kind = Kind.INVALID
+
+    def __init__(self, message: str, *, code: str | None = None, field: str | None = None) -> None:
+        super().__init__(message, code=code)
+        self.field = field
+
+
+class NonDeterminismError(AssayError):
+    """Replayed code took another step than its history records."""
+
+    code = "non_determinism"
+    kind = Kind.CONFLICT
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        step: int | str | None = None,
+        expected: str | None = None,
+        found: str | None = None,
+    ) -> None:
+        super().__init__(message or f"step {step}: the history says {expected}, the code did {found}")
+        self.step = step
+        self.expected = expected
+        self.found = found
+
+
+class Unavailable(AssayError):
+    """The engine cannot be reached or cannot take more work now; the same call may succeed later."""
+
+    code = "unavailable"
+    kind = Kind.UNAVAILABLE
+
+
+class Refused(AssayError):
+    """The engine refused a request and changed nothing: `stale_task`, `run_closed`, `already_reported`, ..."""
+
+    code = "refused"
+    kind = Kind.CONFLICT

@@ -1,0 +1,329 @@
+"""Everything a history can say.
+
+Each struct is one kind of event; its class name is the recorded `event_type`. The field names are the keys of the
+wire's payload, so an event is stored in the form in which it is shown. Input events (R1) are the only ones that
+workflow code reacts to; all others are echoes of commands, looked up by the command's id.
+
+A field may be added with a default, a kind may be added; nothing here is ever renamed or removed, because histories
+written today must replay for ever (U5).
+"""
+
+from typing import Any, ClassVar
+
+import msgspec
+
+from assay.core.failure import FailureInfo
+from assay.core.ids import RunId, Seq, Time
+from assay.core.payload import NULL, Payload
+from assay.core.policies import ParentClose, RetryPolicy
+
+
+class Event(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """The common face of all events."""
+
+    is_input: ClassVar[bool] = False
+    closes: ClassVar[str | None] = None
+    """The terminal status this event gives its run, if it ends one (I5)."""
+
+
+class InputEvent(Event, frozen=True, gc=False, omit_defaults=True):
+    """An event that workflow code is told of, one at a time and in order of seq."""
+
+    is_input: ClassVar[bool] = True
+
+
+class Recorded(msgspec.Struct, frozen=True, gc=False):
+    """An event in its place: what a history is a list of."""
+
+    seq: Seq
+    time: Time
+    event: Event
+
+
+class ParentLink(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """Where a child came from, and what its parent's close means to it."""
+
+    workflow_id: str
+    run_id: RunId
+    child_seq: int = 0
+    close_policy: ParentClose = ParentClose.TERMINATE
+
+
+class StartData(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a run knows from its first moment on, beside its input; never changes (3.2)."""
+
+    workflow_type: str
+    task_queue: str
+    first_run_id: RunId
+    initiator: str = "start"
+    previous_run_id: RunId | None = None
+    attempt: int = 1
+    parent: ParentLink | None = None
+    retry_policy: RetryPolicy | None = None
+    cron_schedule: str | None = None
+    run_timeout: Time | None = None
+    execution_deadline: Time | None = None
+    task_timeout: Time | None = None
+    context: Payload = NULL
+    memo: Payload = NULL
+    search_attributes: Payload = NULL
+    last_completion_result: Payload = NULL
+    last_failure: FailureInfo | None = None
+    first_task_at: Time | None = None
+    scheduled_for: Time | None = None
+    schedule: str | None = None
+    request_id: str | None = None
+    summary: str | None = None
+    details: str | None = None
+    priority: Payload = NULL
+
+
+class WorkflowStarted(InputEvent, frozen=True, gc=False, omit_defaults=True):
+    """Payload: the bare input; the rest travels beside it (R16)."""
+
+    input: Payload = NULL
+    start: StartData | None = None
+
+
+class SignalReceived(InputEvent, frozen=True, gc=False, omit_defaults=False):
+    """A message to the run; kept whether or not anybody waits for it yet (C53)."""
+
+    signal: str
+    payload: Payload = NULL
+    sender: str | None = msgspec.field(default=None, name="from")
+    context: Payload = NULL
+    message_id: str | None = None
+
+
+class WorkflowCancelRequested(InputEvent, frozen=True, gc=False, omit_defaults=True):
+    """A polite request to end; how the run closes is its own decision (R18)."""
+
+    reason: str | None = None
+    sender: str | None = msgspec.field(default=None, name="from")
+    deadline: float | None = None
+
+
+class ActivityScheduled(Event, frozen=True, gc=False, omit_defaults=False):
+    """An activity waits for a worker of its queue."""
+
+    activity_id: int
+    activity_seq: int
+    name: str
+    task_queue: str
+    input: Payload = NULL
+    options: "ActivityOptions | None" = None
+
+
+class ActivityCompleted(InputEvent, frozen=True, gc=False, omit_defaults=False):
+    """The one recorded result of an activity (I6)."""
+
+    activity_id: int
+    activity_seq: int
+    name: str
+    result: Payload = NULL
+    error: None = None
+
+
+class ActivityFailed(InputEvent, frozen=True, gc=False, omit_defaults=True):
+    """The final failure or time-out of an activity; earlier attempts are rows of a side table (R10)."""
+
+    activity_id: int
+    activity_seq: int
+    name: str
+    error: str
+    final_attempt: int
+    failure: FailureInfo | None = None
+    timeout_type: str | None = None
+
+
+class ActivityCancelRequested(Event, frozen=True, gc=False):
+    """The run no longer wants this activity; its worker hears of it through its heartbeat."""
+
+    activity_seq: int
+
+
+class ActivityCancelled(InputEvent, frozen=True, gc=False, omit_defaults=True):
+    """The activity ended as cancelled, before or after a worker took it."""
+
+    activity_id: int
+    activity_seq: int
+    name: str
+    details: Payload = NULL
+
+
+class TimerScheduled(Event, frozen=True, gc=False):
+    """A timer runs; it fires at `fire_at` or a little later, never before (I10)."""
+
+    timer_id: int
+    timer_seq: int
+    fire_at: float
+    duration_secs: float
+
+
+class TimerFired(InputEvent, frozen=True, gc=False):
+    """A timer's time has come."""
+
+    timer_seq: int
+    fire_at: float
+
+
+class TimerCancelled(Event, frozen=True, gc=False):
+    """The run gave up a timer that had not fired."""
+
+    timer_seq: int
+
+
+class WorkflowAwaitingSignal(Event, frozen=True, gc=False, omit_defaults=True):
+    """The run waits for a signal of this name, with a time limit if `timer_seq` is set."""
+
+    signal: str
+    timer_seq: int | None = None
+
+
+class SideEffectRecorded(Event, frozen=True, gc=False):
+    """The value that code got once and gets again on every replay, null included."""
+
+    side_effect_seq: int
+    name: str
+    value: Payload = NULL
+
+
+class VersionRecorded(Event, frozen=True, gc=False):
+    """The version of a change that this run keeps for life (C9)."""
+
+    change_id: str
+    version: int
+
+
+class StepCompleted(InputEvent, frozen=True, gc=False, omit_defaults=True):
+    """The durable result of an inline step (R3)."""
+
+    step_seq: int
+    name: str
+    result: Payload = NULL
+    attempt: int = 1
+
+
+class StepFailed(InputEvent, frozen=True, gc=False, omit_defaults=True):
+    """An inline step failed: for good, or with a back-off too long to wait for in the worker."""
+
+    step_seq: int
+    name: str
+    error: str
+    failure: FailureInfo | None = None
+    final_attempt: int = 1
+    retry_in: float | None = None
+    """Set when this was not the end: seconds until the code orders the step again, by a durable timer."""
+
+
+class ChildWorkflowStarted(Event, frozen=True, gc=False, omit_defaults=True):
+    """A child exists; it was created in the same transaction (R14)."""
+
+    child_workflow_id: str
+    workflow_type: str
+    run_id: RunId | None = None
+    child_seq: int = 0
+
+
+class ChildWorkflowCompleted(InputEvent, frozen=True, gc=False, omit_defaults=False):
+    """A child's result."""
+
+    child_workflow_id: str
+    result: Payload = NULL
+    run_id: RunId | None = None
+    child_seq: int = 0
+
+
+class ChildWorkflowFailed(InputEvent, frozen=True, gc=False, omit_defaults=True):
+    """Every unhappy end of a child, or that it could not be started at all (R15, R16)."""
+
+    child_workflow_id: str
+    error: str
+    failure: FailureInfo | None = None
+    close_reason: str | None = None
+    run_id: RunId | None = None
+    child_seq: int = 0
+
+
+class AttributesUpserted(Event, frozen=True, gc=False, omit_defaults=True):
+    """Search attributes and memo merged by key; null removes a key."""
+
+    search: Payload = NULL
+    memo: Payload = NULL
+
+
+class WorkflowCompleted(Event, frozen=True, gc=False, omit_defaults=True):
+    """Payload: the bare result."""
+
+    closes: ClassVar[str | None] = "COMPLETED"
+    result: Payload = NULL
+    next_run_id: RunId | None = None
+
+
+class WorkflowFailed(Event, frozen=True, gc=False, omit_defaults=True):
+    """The run's own code failed."""
+
+    closes: ClassVar[str | None] = "FAILED"
+    error: str = ""
+    failure: FailureInfo | None = None
+    next_run_id: RunId | None = None
+
+
+class WorkflowCancelled(Event, frozen=True, gc=False, omit_defaults=True):
+    """The run ended as cancelled. Payload null; the reason travels beside it."""
+
+    closes: ClassVar[str | None] = "CANCELLED"
+    reason: str | None = None
+
+
+class WorkflowTerminated(Event, frozen=True, gc=False, omit_defaults=True):
+    """The run was ended from outside, without asking its code."""
+
+    closes: ClassVar[str | None] = "FAILED"
+    reason: str = "terminated"
+    by: str | None = None
+    next_run_id: RunId | None = None
+
+
+class WorkflowTimedOut(Event, frozen=True, gc=False, omit_defaults=True):
+    """The run or its whole chain took longer than allowed (C26, C27)."""
+
+    closes: ClassVar[str | None] = "TIMED_OUT"
+    scope: str = "run"
+    error: str = ""
+    next_run_id: RunId | None = None
+
+
+class WorkflowContinuedAsNew(Event, frozen=True, gc=False, omit_defaults=True):
+    """The run ended and its successor began in one transaction (I18)."""
+
+    closes: ClassVar[str | None] = "COMPLETED"
+    next_run_id: RunId | None = None
+
+
+class ActivityOptions(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """How an activity is tried; times in microseconds."""
+
+    retry: RetryPolicy = RetryPolicy()
+    start_to_close: Time = 300_000_000
+    schedule_to_start: Time | None = None
+    schedule_to_close: Time | None = None
+    heartbeat: Time | None = None
+    survives_cancel: bool = False
+    context: Payload = NULL
+    summary: str | None = None
+    priority: Payload = NULL
+
+
+def _leaves(kind: type[Event]) -> list[type[Event]]:
+    below = kind.__subclasses__()
+    return [leaf for child in below for leaf in _leaves(child)] if below else [kind]
+
+
+KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in _leaves(Event)}
+"""Every event type by its recorded name."""
+
+
+def summary_of(event: Event) -> dict[str, Any]:
+    """The event's fields without its documents, for messages to people."""
+    return {name: value for name, value in msgspec.structs.asdict(event).items() if not isinstance(value, Payload)}

@@ -1,0 +1,175 @@
+"""How a decision changes the state of its run: the only place where a `Run` is written to."""
+
+from collections.abc import Callable
+from typing import Any
+
+from assay.core import effects as fx
+from assay.core import events as ev
+from assay.core.effects import Decision
+from assay.core.run import PENDING, RUNNING, Run, Task
+
+CLOSE_REASONS: dict[type[ev.Event], str | None] = {
+    ev.WorkflowCompleted: None,
+    ev.WorkflowFailed: None,
+    ev.WorkflowCancelled: None,
+    ev.WorkflowTerminated: "terminated",
+    ev.WorkflowTimedOut: "timed_out",
+    ev.WorkflowContinuedAsNew: "continued_as_new",
+}
+"""`close_reason` by closing event (D8)."""
+
+TAIL_LIMIT = 1_000
+"""Beyond this a run's unseen events are read from the store when they are needed."""
+
+
+def fold(run: Run, decision: Decision) -> None:
+    """Apply all of `decision`: events in order, then effects."""
+    for recorded in decision.events:
+        apply(run, recorded)
+    for effect in decision.effects:
+        EFFECTS[type(effect)](run, effect)
+    if decision.task is not run.task:
+        _set_task(run, decision.task)
+    if decision.seen_seq != run.seen_seq:
+        _saw(run, decision.seen_seq)
+
+
+def apply(run: Run, recorded: ev.Recorded) -> None:
+    """Apply one event."""
+    event = recorded.event
+    run.last_seq = recorded.seq
+    run.last_time = recorded.time
+    if run.tail is not None:
+        run.tail.append(recorded)
+        if len(run.tail) > TAIL_LIMIT:
+            run.tail = None
+    if event.is_input:
+        run.input_seq = recorded.seq
+    change = EVENTS.get(type(event))
+    if change is not None:
+        change(run, event)
+    if event.closes is not None:
+        _close(run, recorded)
+
+
+def _close(run: Run, recorded: ev.Recorded) -> None:
+    event = recorded.event
+    run.status = event.closes or ""
+    run.close_reason = CLOSE_REASONS[type(event)]
+    run.error = getattr(event, "error", None) or (event.reason if isinstance(event, ev.WorkflowTerminated) else None)
+    run.next_run_id = getattr(event, "next_run_id", None)
+    run.closed_at = run.updated_at = recorded.time
+    run.awaiting = None
+    run.cancel_deadline = None
+    run.activities.clear()
+    run.timers.clear()
+    run.children.clear()
+
+
+def _cancel_requested(run: Run, _: ev.WorkflowCancelRequested) -> None:
+    run.cancel_seq = run.last_seq
+
+
+def _activity_scheduled(run: Run, event: ev.ActivityScheduled) -> None:
+    run.activity_mark = max(run.activity_mark, event.activity_seq)
+
+
+def _timer_scheduled(run: Run, event: ev.TimerScheduled) -> None:
+    run.timer_mark = max(run.timer_mark, event.timer_seq)
+
+
+def _side_effect(run: Run, event: ev.SideEffectRecorded) -> None:
+    run.effect_mark = max(run.effect_mark, event.side_effect_seq)
+
+
+def _step(run: Run, event: ev.StepCompleted | ev.StepFailed) -> None:
+    run.step_mark = max(run.step_mark, event.step_seq)
+
+
+def _signal(run: Run, event: ev.SignalReceived) -> None:
+    run.signals += 1
+    if event.signal == run.awaiting:
+        run.awaiting = None
+
+
+def _awaiting(run: Run, event: ev.WorkflowAwaitingSignal) -> None:
+    run.awaiting = event.signal
+
+
+EVENTS: dict[type[ev.Event], Callable[[Run, Any], None]] = {
+    ev.WorkflowCancelRequested: _cancel_requested,
+    ev.ActivityScheduled: _activity_scheduled,
+    ev.TimerScheduled: _timer_scheduled,
+    ev.SideEffectRecorded: _side_effect,
+    ev.StepCompleted: _step,
+    ev.StepFailed: _step,
+    ev.SignalReceived: _signal,
+    ev.WorkflowAwaitingSignal: _awaiting,
+}
+
+
+def _set_task(run: Run, task: Task) -> None:
+    if task.epoch and run.status == PENDING:
+        run.status = RUNNING
+        run.updated_at = run.last_time
+    run.task = task
+
+
+def _saw(run: Run, seq: int) -> None:
+    run.seen_seq = seq
+    if run.tail is not None:
+        run.tail = [recorded for recorded in run.tail if recorded.seq > run.seen_seq]
+    elif run.seen_seq == run.last_seq:
+        run.tail = []
+
+
+def _put_activity(run: Run, effect: fx.PutActivity) -> None:
+    run.activities[effect.activity.seq] = effect.activity
+
+
+def _close_activity(run: Run, effect: fx.CloseActivity) -> None:
+    run.activities.pop(effect.activity.seq, None)
+
+
+def _arm_timer(run: Run, effect: fx.ArmTimer) -> None:
+    run.timers[effect.seq] = effect.due
+
+
+def _drop_timer(run: Run, effect: fx.DropTimer) -> None:
+    run.timers.pop(effect.seq, None)
+
+
+def _put_child(run: Run, effect: fx.PutChild) -> None:
+    run.children[effect.child.workflow_id] = effect.child
+
+
+def _drop_child(run: Run, effect: fx.DropChild) -> None:
+    run.children.pop(effect.workflow_id, None)
+
+
+def _set_deadlines(run: Run, effect: fx.SetDeadlines) -> None:
+    run.cancel_deadline = effect.cancel_deadline
+
+
+def _put_attributes(run: Run, effect: fx.PutAttributes) -> None:
+    run.search, run.memo = effect.search, effect.memo
+
+
+def _nothing(_run: Run, _effect: fx.Effect) -> None:
+    """For effects that concern only the store or other runs."""
+
+
+EFFECTS: dict[type[fx.Effect], Callable[[Run, Any], None]] = {
+    fx.PutActivity: _put_activity,
+    fx.CloseActivity: _close_activity,
+    fx.NoteAttempt: _nothing,
+    fx.ArmTimer: _arm_timer,
+    fx.DropTimer: _drop_timer,
+    fx.PutChild: _put_child,
+    fx.DropChild: _drop_child,
+    fx.SetDeadlines: _set_deadlines,
+    fx.PutAttributes: _put_attributes,
+    fx.PutSnapshot: _nothing,
+    fx.Send: _nothing,
+    fx.Acknowledge: _nothing,
+}

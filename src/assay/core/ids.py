@@ -1,0 +1,43 @@
+"""Names of the things a history is about, and the one source of fresh ones."""
+
+from typing import NewType, Protocol
+
+import msgspec
+
+Namespace = NewType("Namespace", str)
+WorkflowId = NewType("WorkflowId", str)
+RunId = NewType("RunId", str)
+Queue = NewType("Queue", str)
+WorkerId = NewType("WorkerId", str)
+Seq = NewType("Seq", int)
+"""Position of an event in its run's history: dense from 1 (I4)."""
+
+Time = int
+"""Microseconds since the Unix epoch, UTC. Integers, so that equal inputs give equal decisions on every machine."""
+
+SECOND: Time = 1_000_000
+
+
+class RunKey(msgspec.Struct, frozen=True, gc=False):
+    """The full identity of a run: a workflow id names a chain of runs, one of them open at most (I15)."""
+
+    namespace: Namespace
+    workflow_id: WorkflowId
+    run_id: RunId
+
+
+class Ids(Protocol):
+    """Where decisions get fresh ids; injected, so that a simulation can repeat them."""
+
+    def run_id(self) -> RunId:
+        """A run id never given before."""
+        ...
+
+    def number(self) -> int:
+        """The next value of the one integer sequence that activities and their attempts share (R35)."""
+        ...
+
+
+def seconds(time: Time) -> float:
+    """`time` as the wire shows it: floating point seconds."""
+    return time / SECOND

@@ -1,0 +1,21 @@
+"""What a decision may know beside its run and its request: the time, fresh ids, and the runs its commands name."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from assay.core.ids import Ids, Time, WorkflowId
+from assay.core.run import Run
+
+NOBODY: Mapping[WorkflowId, Run] = MappingProxyType({})
+
+
+class Moment:
+    """The circumstances of one decision."""
+
+    __slots__ = ("current", "ids", "now")
+
+    def __init__(self, now: Time, ids: Ids, current: Mapping[WorkflowId, Run] = NOBODY) -> None:
+        self.now = now
+        self.ids = ids
+        self.current = current
+        """The newest run of each workflow id that the request names, in the namespace of its run (R14)."""

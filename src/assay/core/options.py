@@ -1,0 +1,154 @@
+"""From the words of callers to the values that decisions use: durations, policies, limits of ids."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from assay.core.commands import StartChildWorkflow
+from assay.core.duration import parse_duration
+from assay.core.errors import Invalid
+from assay.core.ids import SECOND, Namespace, Time, WorkflowId
+from assay.core.limits import LIMITS
+from assay.core.payload import NULL
+from assay.core.policies import IdConflict, IdReuse, ParentClose, RetryPolicy
+from assay.core.requests import StartWorkflow
+from assay.core.rules.attributes import check_search, merge
+from assay.core.timetable import parse_timetable
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def duration(value: object, name: str) -> Time | None:
+    """A duration in microseconds, or None when there is none."""
+    return None if value is None else parse_duration(value, name)
+
+
+def choice(kind: type[Choice], value: object, name: str, default: Choice) -> Choice:
+    """A member of `kind` from its text: case, dashes and blanks around it do not matter (C39)."""
+    if value is None:
+        return default
+    if isinstance(value, kind):
+        return value
+    text = str(value).strip().lower().replace("-", "_")
+    try:
+        return kind(text)
+    except ValueError:
+        allowed = ", ".join(kind)
+        raise Invalid(f"{name} is '{value}'; it can be {allowed}", field=name) from None
+
+
+def check_id(value: str, name: str) -> str:
+    """An id of one to 255 bytes without control characters, or `Invalid`."""
+    if not value:
+        raise Invalid(f"{name} must not be empty", field=name)
+    if len(value) > LIMITS.id_bytes or len(value.encode("utf-8", "surrogatepass")) > LIMITS.id_bytes:
+        raise Invalid(f"{name} is longer than {LIMITS.id_bytes} bytes", field=name)
+    if not value.isprintable() and any(ord(letter) < 32 or 0x7F <= ord(letter) < 0xA0 for letter in value):
+        raise Invalid(f"{name} contains control characters", field=name)
+    if any(0xD800 <= ord(letter) <= 0xDFFF for letter in value):
+        raise Invalid(f"{name} contains a lone surrogate", field=name)
+    return value
+
+
+RETRY_KEYS = {
+    "max_attempts": "max_attempts",
+    "maximum_attempts": "max_attempts",
+    "initial_interval": "initial_interval",
+    "initial_interval_secs": "initial_interval",
+    "backoff": "backoff",
+    "backoff_coefficient": "backoff",
+    "maximum_interval": "maximum_interval",
+    "maximum_interval_secs": "maximum_interval",
+    "non_retryable": "non_retryable",
+    "non_retryable_error_types": "non_retryable",
+}
+"""Every accepted spelling of a retry field, letter case and underscores aside (C29, R27)."""
+_FOLDED = {key.replace("_", ""): name for key, name in RETRY_KEYS.items()}
+
+
+def retry_policy(fields: Mapping[str, Any], default: RetryPolicy) -> RetryPolicy:
+    """A retry policy from its fields; zero or absent fields take the defaults."""
+    found: dict[str, Any] = {}
+    for key, value in fields.items():
+        name = _FOLDED.get(key.lower().replace("_", "").replace("-", ""))
+        if name is not None and value is not None:
+            found[name] = _retry_field(name, value)
+    initial = found.get("initial_interval") or default.initial_interval
+    longest = found.get("maximum_interval") or max(default.maximum_interval, initial)
+    return RetryPolicy(
+        max_attempts=found.get("max_attempts", default.max_attempts),
+        initial_interval=initial,
+        backoff=found.get("backoff") or default.backoff,
+        maximum_interval=longest,
+        non_retryable=found.get("non_retryable", default.non_retryable),
+    ).checked()
+
+
+def _retry_field(name: str, value: Any) -> Any:
+    if name in ("initial_interval", "maximum_interval"):
+        return parse_duration(value, name)
+    if name == "backoff":
+        return _number(value, name)
+    if name == "max_attempts":
+        number = _number(value, name)
+        if number != int(number):
+            raise Invalid("max_attempts must be a whole number", field=name)
+        return int(number)
+    entries = (value,) if isinstance(value, str) else tuple(value)
+    if not all(isinstance(entry, str) for entry in entries):
+        raise Invalid("non_retryable takes names of error types or kinds", field=name)
+    return entries
+
+
+def _number(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Invalid(f"{name} must be a number", field=name)
+    return float(value)
+
+
+WORKFLOW_RETRY = RetryPolicy(max_attempts=0, initial_interval=SECOND, backoff=2.0, maximum_interval=100 * SECOND)
+"""Defaults of a *workflow's* retry policy: without end unless it says otherwise (4.4)."""
+
+
+def checked_start(request: StartWorkflow) -> StartWorkflow:
+    """The request, or `Invalid` for options that make no sense together (3.3)."""
+    check_id(request.workflow_id, "workflow_id")
+    check_id(request.workflow_type, "workflow_type")
+    check_id(request.task_queue, "task_queue")
+    if request.id_reuse is IdReuse.REJECT_DUPLICATE and request.id_conflict is IdConflict.TERMINATE_EXISTING:
+        raise Invalid("reject_duplicate and terminate_existing exclude each other", field="id_reuse_policy")
+    if request.cron_schedule is not None:
+        if request.start_delay is not None:
+            raise Invalid("cron_schedule and start_delay exclude each other", field="start_delay")
+        parse_timetable(request.cron_schedule)
+    check_search(request.search_attributes)
+    merge(NULL, request.memo, "memo")
+    return request
+
+
+def child_request(namespace: Namespace, command: StartChildWorkflow) -> StartWorkflow:
+    """What a command to start a child asks for, checked like any other start."""
+    retry = None if command.retry_policy is None else retry_policy(command.retry_policy, WORKFLOW_RETRY)
+    return checked_start(
+        StartWorkflow(
+            namespace=namespace,
+            workflow_id=WorkflowId(command.workflow_id),
+            workflow_type=command.workflow_type,
+            task_queue=command.task_queue,
+            input=command.input,
+            id_reuse=choice(IdReuse, command.id_reuse_policy, "id_reuse_policy", IdReuse.ALLOW_DUPLICATE),
+            parent_close=choice(ParentClose, command.parent_close_policy, "parent_close_policy", ParentClose.TERMINATE),
+            execution_timeout=duration(command.execution_timeout, "execution_timeout"),
+            run_timeout=duration(command.run_timeout, "run_timeout"),
+            task_timeout=duration(command.task_timeout, "task_timeout"),
+            start_delay=duration(command.start_delay, "start_delay"),
+            retry_policy=retry,
+            cron_schedule=command.cron_schedule,
+            search_attributes=command.search_attributes,
+            memo=command.memo,
+            context=command.context,
+            summary=command.summary,
+            details=command.details,
+            priority=command.priority,
+        )
+    )

@@ -1,0 +1,109 @@
+"""What may pass as a payload: JSON that every store keeps and every worker can read (I20, reliability 5.4).
+
+The engine never looks into a payload after this check; what it let in comes back byte for byte.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from assay.core.errors import Invalid
+from assay.core.limits import LIMITS
+
+Payload: TypeAlias = msgspec.Raw
+# No value. A field cannot be `Raw | None`: msgspec would refuse every value but null (its issue 659).
+NULL: Final = msgspec.Raw(b"null")
+
+PAYLOAD_LIMIT: Final = LIMITS.payload_bytes
+DEPTH_LIMIT: Final = 64
+KEYS_LIMIT: Final = 10_000
+
+_parse: Final = msgspec.json.Decoder().decode
+_BACKSLASH: Final = ord("\\")
+_SURROGATE_PAIR: Final = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_SHORTEST_MEMBER: Final = len(b'"":0,')
+
+
+def value_of(raw: bytes | Payload) -> Any:
+    """The plain Python value of JSON that was checked before: integers exact however long, no class but JSON's own."""
+    return _parse(raw)
+
+
+def check_json(
+    raw: bytes, *, limit: int = PAYLOAD_LIMIT, depth: int = DEPTH_LIMIT, keys: int = KEYS_LIMIT, name: str = "payload"
+) -> None:
+    """Raise `Invalid`, blaming `name`, unless `raw` is one JSON value within the limits."""
+    if len(raw) > limit:
+        raise _too_large(len(raw), limit, name)
+    try:
+        # A full parse, not a skip: only it finds bad UTF-8 and numbers that Python cannot hold, such as 1e400.
+        value = _parse(raw)
+    except RecursionError:
+        raise _too_deep(depth, name) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        _check_escapes(raw, name)
+        raise Invalid(f"{name} is not valid JSON: {error}", code="invalid_json", field=name) from None
+    if _BACKSLASH in raw:
+        _check_escapes(raw, name)
+    if _may_exceed(raw, depth, keys):
+        _check_shape(value, depth, keys, name)
+
+
+def check_limits(
+    raw: bytes, *, limit: int = PAYLOAD_LIMIT, depth: int = DEPTH_LIMIT, keys: int = KEYS_LIMIT, name: str = "payload"
+) -> None:
+    """Raise `Invalid`, blaming `name`, if `raw`, known to be JSON, is over a limit."""
+    if len(raw) > limit:
+        raise _too_large(len(raw), limit, name)
+    if _may_exceed(raw, depth, keys):
+        _check_shape(_parse(raw), depth, keys, name)
+
+
+def _may_exceed(raw: bytes, depth: int, keys: int) -> bool:
+    """Whether a look at the parsed value is needed: brackets and colons inside texts are counted here, too."""
+    size = len(raw)
+    if size > 2 * depth and raw.count(b"[") + raw.count(b"{") > depth:
+        return True
+    return size > _SHORTEST_MEMBER * keys and raw.count(b":") > keys
+
+
+def _check_escapes(raw: bytes, name: str) -> None:
+    r"""Refuse \u0000, which Postgres cannot store as text, and halves of surrogate pairs, which UTF-8 cannot."""
+    if b"\\u0000" not in raw and not _SURROGATE.search(raw):
+        return
+    single = raw.replace(rb"\\", b"__")  # an escaped backslash begins no escape
+    if b"\\u0000" in single:
+        raise Invalid(f"{name} contains the character U+0000", code="nul_character", field=name)
+    if _SURROGATE.search(_SURROGATE_PAIR.sub(b"__", single)):
+        raise Invalid(f"{name} contains half of a surrogate pair", code="lone_surrogate", field=name)
+
+
+def _check_shape(value: object, depth: int, keys: int, name: str) -> None:
+    """Walk a parsed value level by level, each node once."""
+    level = [value]
+    for _ in range(depth):
+        children: list[object] = []
+        for node in level:
+            if type(node) is dict:
+                if len(node) > keys:
+                    raise Invalid(f"{name} has an object of more than {keys:,} keys", code="too_many_keys", field=name)
+                children.extend(node.values())
+            elif type(node) is list:
+                children.extend(node)
+        level = [child for child in children if type(child) is list or type(child) is dict]
+        if not level:
+            return
+    raise _too_deep(depth, name)
+
+
+def _too_large(size: int, limit: int, name: str) -> Invalid:
+    message = f"{name} is {size:,} bytes of JSON; the limit is {limit:,}: store it elsewhere and pass a reference"
+    return Invalid(message, code="payload_too_large", field=name)
+
+
+def _too_deep(depth: int, name: str) -> Invalid:
+    return Invalid(f"{name} nests more than {depth} levels deep", code="json_too_deep", field=name)

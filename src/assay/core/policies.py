@@ -1,0 +1,83 @@
+"""Choices a caller makes once and the engine follows for the life of a run: retries, ids, closing."""
+
+from enum import StrEnum
+
+import msgspec
+
+from assay.core.errors import Invalid
+from assay.core.failure import FailureInfo
+from assay.core.ids import SECOND, Time
+
+
+class IdConflict(StrEnum):
+    """What a start does when its id has an *open* run (C22)."""
+
+    FAIL = "fail"
+    USE_EXISTING = "use_existing"
+    TERMINATE_EXISTING = "terminate_existing"
+
+
+class IdReuse(StrEnum):
+    """What a start does when the last run of its id is *closed* (C24)."""
+
+    ALLOW_DUPLICATE = "allow_duplicate"
+    ALLOW_DUPLICATE_FAILED_ONLY = "allow_duplicate_failed_only"
+    REJECT_DUPLICATE = "reject_duplicate"
+
+
+class ParentClose(StrEnum):
+    """What becomes of an open child when its parent's run closes (C35, R17)."""
+
+    TERMINATE = "terminate"
+    ABANDON = "abandon"
+    REQUEST_CANCEL = "request_cancel"
+
+
+class RetryPolicy(msgspec.Struct, frozen=True, omit_defaults=True):
+    """When a failed attempt is tried again; `max_attempts` 0 means without end (R27)."""
+
+    max_attempts: int = 3
+    initial_interval: Time = SECOND
+    backoff: float = 2.0
+    maximum_interval: Time = 60 * SECOND
+    non_retryable: tuple[str, ...] = ()
+
+    def checked(self) -> "RetryPolicy":
+        """Itself, or `Invalid` naming the field that makes no sense."""
+        if self.max_attempts < 0:
+            raise Invalid("max_attempts must be 0 (without end) or more", field="max_attempts")
+        if not self.backoff >= 1:
+            raise Invalid("backoff_coefficient must be 1 or more", field="backoff_coefficient")
+        if self.initial_interval < 0 or self.maximum_interval < 0:
+            raise Invalid("retry intervals must not be negative", field="initial_interval")
+        if self.maximum_interval < self.initial_interval and self.max_attempts != 1:
+            raise Invalid("maximum_interval must not be shorter than initial_interval", field="maximum_interval")
+        return self
+
+    def delay_after(self, attempt: int, failure: FailureInfo) -> Time | None:
+        """How long to wait after failed attempt number `attempt`, or None when it was the last one."""
+        if failure.retryable is False or self._listed(failure):
+            return None
+        if self.max_attempts and attempt >= self.max_attempts:
+            return None
+        return self._interval(attempt)
+
+    def state_after(self, attempt: int, failure: FailureInfo) -> str:
+        """Why there is no further attempt, in the words of the failure's `retry_state`."""
+        if failure.retryable is False or self._listed(failure):
+            return "non_retryable_failure"
+        if self.max_attempts and attempt >= self.max_attempts:
+            return "maximum_attempts_reached"
+        return "timeout"
+
+    def _listed(self, failure: FailureInfo) -> bool:
+        return failure.kind in self.non_retryable or (failure.type or "") in self.non_retryable
+
+    def _interval(self, attempt: int) -> Time:
+        try:
+            return int(min(self.initial_interval * self.backoff ** (attempt - 1), self.maximum_interval))
+        except OverflowError:
+            return self.maximum_interval
+
+
+NO_RETRY = RetryPolicy(max_attempts=1)

@@ -1,0 +1,298 @@
+"""Rules of activities: scheduled, leased attempt by attempt, and ended with exactly one outcome.
+
+An attempt is fenced by its id (I8). Start-to-close, heartbeat and a lost lease end the attempt and retry by policy;
+schedule-to-start and schedule-to-close are final (R10). Only the final outcome is an event.
+"""
+
+import msgspec
+
+from assay.core import commands as cmd
+from assay.core import requests as rq
+from assay.core.effects import CloseActivity, Decision, NoteAttempt, PutActivity
+from assay.core.errors import Invalid, Kind, Refused
+from assay.core.events import (
+    ActivityCancelled,
+    ActivityCancelRequested,
+    ActivityCompleted,
+    ActivityFailed,
+    ActivityOptions,
+    ActivityScheduled,
+)
+from assay.core.failure import FailureInfo
+from assay.core.ids import SECOND, Time
+from assay.core.limits import LIMITS
+from assay.core.moment import Moment
+from assay.core.payload import NULL, Payload
+from assay.core.policies import RetryPolicy
+from assay.core.run import CANCELLED, COMPLETED, FAILED, Activity, Run
+
+replace = msgspec.structs.replace
+
+DEFAULT_RETRY = RetryPolicy()
+FINAL_LIMITS = ("schedule_to_close", "schedule_to_start")
+
+
+def schedule(decision: Decision, command: cmd.ScheduleActivity, at: Moment) -> None:
+    """Record and queue an activity, once per `seq`."""
+    if command.seq <= decision.activity_mark or command.seq in decision.run.activities:
+        return
+    if len(decision.run.activities) >= LIMITS.pending_activities:
+        raise Invalid(
+            f"a run may have at most {LIMITS.pending_activities} open activities", code="limit_exceeded", field="seq"
+        )
+    decision.activity_mark = command.seq
+    options = options_of(command)
+    number = at.ids.number()
+    decision.record(
+        ActivityScheduled(
+            activity_id=number,
+            activity_seq=command.seq,
+            name=command.name,
+            task_queue=command.task_queue,
+            input=command.input,
+            options=options,
+        )
+    )
+    activity = Activity(
+        seq=command.seq,
+        id=number,
+        name=command.name,
+        queue=command.task_queue,
+        input=command.input,
+        options=options,
+        scheduled_at=decision.now,
+        queued_at=decision.now,
+        attempt_id=number + 1,
+    )
+    decision.add(PutActivity(activity))
+
+
+def options_of(command: cmd.ScheduleActivity) -> ActivityOptions:
+    """The command's knobs as options, with the defaults of seed 001 for what it leaves out."""
+    return ActivityOptions(
+        retry=_retry_of(command),
+        start_to_close=300 * SECOND if command.start_to_close_secs is None else _time(command.start_to_close_secs),
+        schedule_to_start=_optional(command.schedule_to_start_secs),
+        schedule_to_close=_optional(command.schedule_to_close_secs),
+        heartbeat=_optional(command.heartbeat_timeout_secs),
+        survives_cancel=command.survives_cancel,
+        context=command.context,
+        summary=command.summary,
+        priority=command.priority,
+    )
+
+
+def _retry_of(command: cmd.ScheduleActivity) -> RetryPolicy:
+    if (
+        command.max_attempts is None
+        and command.initial_interval_secs is None
+        and command.backoff_coefficient is None
+        and command.maximum_interval_secs is None
+        and not command.non_retryable
+    ):
+        return DEFAULT_RETRY
+    initial = SECOND if command.initial_interval_secs is None else _time(command.initial_interval_secs)
+    longest = command.maximum_interval_secs
+    return RetryPolicy(
+        max_attempts=3 if command.max_attempts is None else command.max_attempts,
+        initial_interval=initial,
+        backoff=2.0 if command.backoff_coefficient is None else command.backoff_coefficient,
+        # an interval above the default cap was asked for: the cap must not undo it
+        maximum_interval=max(60 * SECOND, initial) if longest is None else _time(longest),
+        non_retryable=command.non_retryable,
+    ).checked()
+
+
+def _time(seconds: float) -> Time:
+    if not 0 <= seconds <= 3_200_000_000:
+        raise Invalid(f"a duration must be between 0 and 100 years, not {seconds} seconds", field="duration")
+    return int(seconds * SECOND)
+
+
+def _optional(seconds: float | None) -> Time | None:
+    return None if seconds is None else _time(seconds)
+
+
+def request_cancel(decision: Decision, command: cmd.RequestCancelActivity, _: Moment) -> None:
+    """Withdraw a waiting activity; tell a running one."""
+    activity = decision.activity(command.seq)
+    if activity is None or activity.cancel_requested:
+        return
+    decision.record(ActivityCancelRequested(activity.seq))
+    if activity.running:
+        decision.add(PutActivity(replace(activity, cancel_requested=True)))
+        return
+    decision.record(ActivityCancelled(activity.id, activity.seq, activity.name))
+    decision.add(CloseActivity(activity, CANCELLED))
+    decision.wake()
+
+
+def lease(run: Run, request: rq.LeaseActivity, at: Moment) -> Decision:
+    """Begin a new attempt for a worker."""
+    activity = run.activities.get(request.seq)
+    if activity is None or not activity.ready:
+        raise Refused("the activity is not waiting for a worker", code="not_ready")
+    decision = Decision(run, at.now)
+    leased = replace(
+        activity,
+        attempt=activity.attempt + 1,
+        attempt_id=activity.attempt_id if activity.attempt == 0 else at.ids.number(),
+        worker=request.worker,
+        local=request.local,
+        started_at=at.now,
+        heartbeat_at=None,
+        lease_until=None if request.lease is None else at.now + request.lease,
+    )
+    decision.add(PutActivity(leased))
+    decision.reply = leased
+    return decision
+
+
+def held(run: Run, seq: int, attempt_id: int) -> Activity:
+    """The activity, if `attempt_id` is its current attempt; otherwise the report comes too late (4.3)."""
+    activity = run.activities.get(seq)
+    if activity is None:
+        raise Refused("the activity already has its outcome", code="already_reported")
+    if activity.attempt_id != attempt_id or not activity.running:
+        raise Refused("this attempt is over; another one is pending or running", code="stale_attempt")
+    return activity
+
+
+def complete(run: Run, request: rq.CompleteActivity, at: Moment) -> Decision:
+    """Record a success."""
+    activity = held(run, request.seq, request.attempt_id)
+    decision = Decision(run, at.now)
+    succeed(decision, activity, request.result)
+    decision.wake()
+    return decision
+
+
+def succeed(decision: Decision, activity: Activity, result: Payload, time: Time | None = None) -> None:
+    """Record `result` as the activity's outcome."""
+    decision.record(ActivityCompleted(activity.id, activity.seq, activity.name, result), time)
+    decision.add(CloseActivity(activity, COMPLETED, result=result))
+
+
+def fail(run: Run, request: rq.FailActivity, at: Moment) -> Decision:
+    """Try again or record the failure, as the policy says."""
+    activity = held(run, request.seq, request.attempt_id)
+    decision = Decision(run, at.now)
+    _attempt_failed(decision, activity, request.failure, "failed")
+    return decision
+
+
+def cancelled(run: Run, request: rq.CancelledActivity, at: Moment) -> Decision:
+    """Record that an attempt stopped because it was asked to."""
+    activity = held(run, request.seq, request.attempt_id)
+    decision = Decision(run, at.now)
+    decision.record(ActivityCancelled(activity.id, activity.seq, activity.name, request.details))
+    decision.add(CloseActivity(activity, CANCELLED))
+    decision.wake()
+    return decision
+
+
+def heartbeat(run: Run, request: rq.HeartbeatActivity, at: Moment) -> Decision:
+    """Feed the heartbeat clock and keep the details for the next attempt."""
+    activity = held(run, request.seq, request.attempt_id)
+    decision = Decision(run, at.now)
+    beaten = replace(
+        activity,
+        heartbeat_at=at.now,
+        details=activity.details if request.details == NULL else request.details,
+        lease_until=activity.lease_until if request.lease is None else at.now + request.lease,
+    )
+    decision.add(PutActivity(beaten))
+    decision.reply = beaten
+    return decision
+
+
+def extend(run: Run, request: rq.ExtendActivity, at: Moment) -> Decision:
+    """Keep the attempt's lease; the activity's own clocks go on (R9)."""
+    activity = held(run, request.seq, request.attempt_id)
+    decision = Decision(run, at.now)
+    extended = replace(activity, lease_until=at.now + request.lease)
+    decision.add(PutActivity(extended))
+    decision.reply = extended
+    return decision
+
+
+def release(run: Run, request: rq.ReleaseActivity, at: Moment) -> Decision:
+    """Take an attempt back: uncounted when it never ran, counted when its worker was lost (R9, R11)."""
+    activity = held(run, request.seq, request.attempt_id)
+    decision = Decision(run, at.now)
+    if request.lost:
+        _attempt_failed(decision, activity, _lost(), "lease")
+    else:
+        # the id is burnt with the attempt, so that a late report of it can never match (I8)
+        attempt = activity.attempt - 1
+        decision.add(
+            PutActivity(replace(_unleased(activity), attempt=attempt, attempt_id=at.ids.number(), queued_at=at.now))
+        )
+    return decision
+
+
+def elapse(run: Run, seq: int, at: Moment) -> Decision:
+    """Do what the activity's clocks ask for at this time, if anything."""
+    decision = Decision(run, at.now)
+    activity = run.activities.get(seq)
+    if activity is None:
+        return decision
+    over = min((limit for limit in activity.limits() if limit[0] <= at.now), default=None)
+    if over is not None:
+        _timed_out(decision, activity, over[1])
+    elif activity.not_before is not None and activity.not_before <= at.now:
+        decision.add(PutActivity(replace(activity, not_before=None, queued_at=at.now)))
+    return decision
+
+
+def _timed_out(decision: Decision, activity: Activity, limit: str) -> None:
+    if limit == "lease":
+        return _attempt_failed(decision, activity, _lost(), limit)
+    failure = FailureInfo(
+        kind=Kind.TIMEOUT,
+        message=f"activity '{activity.name}' timed out ({limit})",
+        type="TimeoutError",
+        timeout_type=limit,
+        retryable=False if limit in FINAL_LIMITS else None,
+    )
+    return _attempt_failed(decision, activity, failure, limit)
+
+
+def _lost() -> FailureInfo:
+    return FailureInfo(kind=Kind.UNAVAILABLE, message="the worker that ran this attempt was lost", type="WorkerLost")
+
+
+def _attempt_failed(decision: Decision, activity: Activity, failure: FailureInfo, outcome: str) -> None:
+    policy = activity.options.retry
+    delay = None if activity.cancel_requested else policy.delay_after(activity.attempt, failure)
+    if delay is not None and not _too_late(activity, decision.now + delay):
+        decision.add(NoteAttempt(activity, outcome, failure))
+        again = decision.now + delay if delay > 0 else None
+        waiting = replace(_unleased(activity), last_failure=failure, not_before=again, queued_at=decision.now)
+        decision.add(PutActivity(waiting))
+        return
+    if activity.running:
+        decision.add(NoteAttempt(activity, outcome, failure))
+    final = replace(failure, retry_state=policy.state_after(activity.attempt, failure))
+    decision.record(
+        ActivityFailed(
+            activity_id=activity.id,
+            activity_seq=activity.seq,
+            name=activity.name,
+            error=failure.message,
+            final_attempt=activity.attempt,
+            failure=final,
+            timeout_type=failure.timeout_type,
+        )
+    )
+    decision.add(CloseActivity(activity, FAILED, error=failure.message))
+    decision.wake()
+
+
+def _too_late(activity: Activity, time: Time) -> bool:
+    limit = activity.options.schedule_to_close
+    return limit is not None and time >= activity.scheduled_at + limit
+
+
+def _unleased(activity: Activity) -> Activity:
+    return replace(activity, worker=None, local=False, started_at=None, lease_until=None, heartbeat_at=None)

@@ -1,0 +1,91 @@
+"""Rules of search attributes, memo, side effects, versions and query snapshots: what code leaves for others to read."""
+
+import re
+
+import msgspec
+
+from assay.core import commands as cmd
+from assay.core.effects import Decision, PutAttributes, PutSnapshot
+from assay.core.errors import Invalid
+from assay.core.events import AttributesUpserted, SideEffectRecorded, VersionRecorded
+from assay.core.limits import LIMITS
+from assay.core.moment import Moment
+from assay.core.payload import NULL, Payload
+
+KEY = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}\Z")
+_decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def upsert_search(decision: Decision, command: cmd.UpsertSearchAttributes, at: Moment) -> None:
+    """The original's form of an upsert."""
+    upsert(decision, cmd.UpsertAttributes(search=command.patch), at)
+
+
+def upsert(decision: Decision, command: cmd.UpsertAttributes, _: Moment) -> None:
+    """Merge by key; a null removes the key."""
+    search, memo = attributes(decision)
+    if command.search != NULL:
+        search = check_search(merge(search, command.search, "search_attributes"))
+    if command.memo != NULL:
+        memo = merge(memo, command.memo, "memo")
+    decision.record(AttributesUpserted(command.search, command.memo))
+    decision.add(PutAttributes(search, memo))
+
+
+def attributes(decision: Decision) -> tuple[Payload, Payload]:
+    """Search attributes and memo as this decision leaves them."""
+    for effect in reversed(decision.effects):
+        if isinstance(effect, PutAttributes):
+            return effect.search, effect.memo
+    return decision.run.search, decision.run.memo
+
+
+def merge(current: Payload, patch: Payload, name: str) -> Payload:
+    """The two objects merged shallowly."""
+    merged = {**_object(current, name), **_object(patch, name)}
+    kept = {key: value for key, value in merged.items() if bytes(value) != b"null"}
+    return Payload(msgspec.json.encode(kept)) if kept else NULL
+
+
+def check_search(search: Payload) -> Payload:
+    """Search attributes within their limits, or `Invalid`."""
+    found = _object(search, "search_attributes")
+    if len(found) > LIMITS.search_attributes:
+        raise Invalid(f"at most {LIMITS.search_attributes} search attributes", field="search_attributes")
+    for key, value in found.items():
+        if not KEY.match(key):
+            raise Invalid(
+                f"search attribute '{key}': a key is a letter followed by letters, digits or _, 64 at most",
+                field=f"search_attributes.{key}",
+            )
+        if len(bytes(value)) > LIMITS.search_attribute_bytes:
+            raise Invalid(f"search attribute '{key}' is too long", field=f"search_attributes.{key}")
+    return search
+
+
+def _object(raw: Payload, name: str) -> dict[str, msgspec.Raw]:
+    if raw == NULL:
+        return {}
+    try:
+        return _decode(raw)
+    except msgspec.DecodeError as error:
+        raise Invalid(f"{name} must be a JSON object", field=name) from error
+
+
+def record_side_effect(decision: Decision, command: cmd.RecordSideEffect, _: Moment) -> None:
+    """Keep a value, once per `seq`; workers of the original are given a task at once to go on with it (R2)."""
+    if command.seq > decision.effect_mark:
+        decision.effect_mark = command.seq
+        decision.record(SideEffectRecorded(command.seq, command.name, command.value))
+    if command.resume:
+        decision.wake()
+
+
+def record_version(decision: Decision, command: cmd.RecordVersion, _: Moment) -> None:
+    """Keep the version of a change."""
+    decision.record(VersionRecorded(command.change_id, command.version))
+
+
+def record_snapshot(decision: Decision, command: cmd.RecordSnapshot, _: Moment) -> None:
+    """Replace what queries answer."""
+    decision.add(PutSnapshot(decision.last_seq, command.state))

@@ -1,0 +1,147 @@
+"""How runs begin: by a start, as a child, or as the successor of a run that closed (3.2)."""
+
+from assay.core.effects import Decision
+from assay.core.errors import AlreadyExists
+from assay.core.events import ParentLink, Recorded, SignalReceived, StartData, WorkflowStarted
+from assay.core.failure import FailureInfo
+from assay.core.ids import RunId, Time
+from assay.core.moment import Moment
+from assay.core.payload import NULL, Payload
+from assay.core.policies import IdReuse
+from assay.core.requests import StartWorkflow
+from assay.core.run import COMPLETED, Run, Task
+from assay.core.timetable import parse_timetable
+
+
+def check_free(existing: Run | None) -> None:
+    """Refuse an id whose newest run is open (I15)."""
+    if existing is not None and not existing.closed:
+        raise _taken(existing, f"workflow '{existing.workflow_id}' is already running")
+
+
+def check_reuse(existing: Run | None, policy: IdReuse) -> None:
+    """Refuse a closed id that its policy does not allow to be used again (C24)."""
+    if existing is None or policy is IdReuse.ALLOW_DUPLICATE:
+        return
+    if policy is IdReuse.REJECT_DUPLICATE:
+        raise _taken(existing, f"workflow id '{existing.workflow_id}' was used before and may not be used again")
+    if existing.status == COMPLETED:
+        raise _taken(existing, f"workflow '{existing.workflow_id}' has completed; only a failed one may be repeated")
+
+
+def _taken(existing: Run, message: str) -> AlreadyExists:
+    facts = {"workflow_id": existing.workflow_id, "run_id": existing.run_id, "status": existing.status}
+    return AlreadyExists(message, existing=facts)
+
+
+def born(request: StartWorkflow, previous: Run | None, at: Moment, parent: ParentLink | None = None) -> Decision:
+    """A new run by request."""
+    run_id = at.ids.run_id()
+    first_task_at = at.now + request.start_delay if request.start_delay else None
+    if request.cron_schedule is not None:
+        first_task_at = next_slot(request.cron_schedule, at.now)
+    deadline = None if request.execution_timeout is None else at.now + request.execution_timeout
+    start = StartData(
+        workflow_type=request.workflow_type,
+        task_queue=request.task_queue,
+        first_run_id=run_id,
+        parent=parent,
+        retry_policy=request.retry_policy,
+        cron_schedule=request.cron_schedule,
+        run_timeout=request.run_timeout,
+        execution_deadline=deadline,
+        task_timeout=request.task_timeout,
+        context=request.context,
+        memo=request.memo,
+        search_attributes=request.search_attributes,
+        first_task_at=first_task_at,
+        scheduled_for=request.scheduled_for,
+        schedule=request.schedule,
+        request_id=request.request_id,
+        summary=request.summary,
+        details=request.details,
+        priority=request.priority,
+    )
+    decision = begin(_new_run(request, previous, run_id, start, at), request.input, at)
+    for message in request.signals:
+        decision.record(SignalReceived(message.name, message.payload, message.sender))
+    return decision
+
+
+def _new_run(request: StartWorkflow, previous: Run | None, run_id: RunId, start: StartData, at: Moment) -> Run:
+    return Run(
+        namespace=request.namespace,
+        workflow_id=request.workflow_id,
+        run_id=run_id,
+        number=1 if previous is None else previous.number + 1,
+        start=start,
+        created_at=at.now,
+    )
+
+
+def begin(run: Run, input: Payload, at: Moment) -> Decision:
+    """The first event of a run, and its first task, at once or when its time has come."""
+    start = run.start
+    run.updated_at = run.created_at
+    run.memo, run.search = start.memo, start.search_attributes
+    if start.retry_policy is not None or start.cron_schedule is not None:
+        run.input = input
+    first = start.first_task_at
+    if start.run_timeout is not None:
+        run.run_deadline = max(at.now, first or 0) + start.run_timeout
+    decision = Decision(run, at.now)
+    decision.record(WorkflowStarted(input, start))
+    decision.task = Task(since=at.now, not_before=first if first is not None and first > at.now else None)
+    return decision
+
+
+def successor(
+    run: Run,
+    at: Moment,
+    initiator: str,
+    *,
+    input: Payload,
+    first_task_at: Time | None = None,
+    workflow_type: str | None = None,
+    task_queue: str | None = None,
+    memo: Payload,
+    search: Payload,
+    last_result: Payload = NULL,
+    last_failure: FailureInfo | None = None,
+    signals: tuple[Recorded, ...] = (),
+) -> Decision:
+    """The next run of the chain: same id, new history; what was agreed at the start goes on (4.4)."""
+    old = run.start
+    start = StartData(
+        workflow_type=workflow_type or old.workflow_type,
+        task_queue=task_queue or old.task_queue,
+        first_run_id=old.first_run_id,
+        previous_run_id=run.run_id,
+        initiator=initiator,
+        attempt=old.attempt + 1 if initiator == "retry" else 1,
+        parent=old.parent,
+        retry_policy=old.retry_policy,
+        cron_schedule=old.cron_schedule,
+        run_timeout=old.run_timeout,
+        execution_deadline=old.execution_deadline,
+        task_timeout=old.task_timeout,
+        context=old.context,
+        memo=memo,
+        search_attributes=search,
+        first_task_at=first_task_at,
+        last_completion_result=last_result,
+        last_failure=last_failure,
+        summary=old.summary,
+        details=old.details,
+        priority=old.priority,
+    )
+    fresh = Run(run.namespace, run.workflow_id, at.ids.run_id(), run.number + 1, start, at.now)
+    decision = begin(fresh, input, at)
+    for recorded in signals:
+        decision.record(recorded.event)
+    return decision
+
+
+def next_slot(cron_schedule: str, after: Time) -> Time | None:
+    """The next time at which a cron schedule starts a run."""
+    return parse_timetable(cron_schedule).next(after, after)

@@ -1,0 +1,149 @@
+"""Rules between a parent and its children: started together, told of each other's end exactly once (I16, I17)."""
+
+import msgspec
+
+from assay.core import commands as cmd
+from assay.core.effects import Decision, Message, PutChild, Send
+from assay.core.errors import AssayError, Invalid, Kind
+from assay.core.events import (
+    ChildWorkflowCompleted,
+    ChildWorkflowFailed,
+    ChildWorkflowStarted,
+    Event,
+    ParentLink,
+    WorkflowCompleted,
+    WorkflowFailed,
+)
+from assay.core.failure import FailureInfo
+from assay.core.ids import WorkflowId
+from assay.core.limits import LIMITS
+from assay.core.moment import Moment
+from assay.core.options import child_request
+from assay.core.policies import ParentClose
+from assay.core.rules import births
+from assay.core.run import Child, Run
+
+
+def start(decision: Decision, command: cmd.StartChildWorkflow, at: Moment, seen_seq: int) -> None:
+    """Create the child in this transaction, or record why not as its failure (R15)."""
+    run = decision.run
+    existing = at.current.get(WorkflowId(command.workflow_id))
+    if WorkflowId(command.workflow_id) in decision.children() or (existing is not None and _own(run, existing)):
+        return
+    try:
+        born = _born(run, command, existing, at)
+    except AssayError as error:
+        decision.record(_not_started(command, error))
+        decision.wake()
+        return
+    policy = born.run.start.parent.close_policy if born.run.start.parent else ParentClose.TERMINATE
+    child = Child(born.run.workflow_id, born.run.run_id, command.seq, policy)
+    decision.others.append(born)
+    decision.record(ChildWorkflowStarted(child.workflow_id, command.workflow_type, child.run_id, command.seq))
+    decision.add(PutChild(child))
+    if run.cancel_seq > seen_seq:
+        # the turn that ordered this child had not heard of the cancel: the child must (I16)
+        _cancel(decision, child, "parent cancelled")
+
+
+def _own(run: Run, existing: Run) -> bool:
+    parent = existing.start.parent
+    return parent is not None and parent.run_id == run.run_id
+
+
+def _born(run: Run, command: cmd.StartChildWorkflow, existing: Run | None, at: Moment) -> Decision:
+    if len(run.children) >= LIMITS.pending_children:
+        raise Invalid(f"a run may have at most {LIMITS.pending_children} open children", code="limit_exceeded")
+    request = child_request(run.namespace, command)
+    births.check_free(existing)
+    births.check_reuse(existing, request.id_reuse)
+    parent = ParentLink(run.workflow_id, run.run_id, command.seq, request.parent_close)
+    return births.born(request, existing, at, parent=parent)
+
+
+def _not_started(command: cmd.StartChildWorkflow, error: AssayError) -> ChildWorkflowFailed:
+    failure = FailureInfo(kind=error.kind, message=str(error), type=type(error).__name__, retryable=False)
+    return ChildWorkflowFailed(
+        child_workflow_id=command.workflow_id,
+        error=str(error),
+        failure=failure,
+        close_reason="not_started",
+        child_seq=command.seq,
+    )
+
+
+def tell_parent(decision: Decision, closing: Event) -> None:
+    """Put the run's outcome into the outbox for its parent."""
+    run = decision.run
+    parent = run.start.parent
+    if parent is None:
+        return
+    message = Message(
+        key=f"{run.run_id}/closed",
+        namespace=run.namespace,
+        workflow_id=WorkflowId(parent.workflow_id),
+        run_id=parent.run_id,
+        kind="child_closed",
+        event=_outcome(run, parent, closing),
+    )
+    decision.add(Send(message))
+
+
+def _outcome(run: Run, parent: ParentLink, closing: Event) -> Event:
+    if isinstance(closing, WorkflowCompleted):
+        return ChildWorkflowCompleted(run.workflow_id, closing.result, run.run_id, parent.child_seq)
+    failure = closing.failure if isinstance(closing, WorkflowFailed) else None
+    reason, text, kind = CLOSINGS[type(closing).__name__]
+    error = getattr(closing, "error", None) or getattr(closing, "reason", None) or text
+    return ChildWorkflowFailed(
+        child_workflow_id=run.workflow_id,
+        error=error,
+        failure=failure or FailureInfo(kind=kind, message=error, retryable=False),
+        close_reason=reason,
+        run_id=run.run_id,
+        child_seq=parent.child_seq,
+    )
+
+
+CLOSINGS: dict[str, tuple[str, str, Kind]] = {
+    "WorkflowFailed": ("failed", "workflow failed", Kind.INTERNAL),
+    "WorkflowCancelled": ("cancelled", "workflow cancelled", Kind.CANCELED),
+    "WorkflowTerminated": ("terminated", "workflow terminated", Kind.CANCELED),
+    "WorkflowTimedOut": ("timed_out", "workflow timed out", Kind.TIMEOUT),
+}
+"""By closing event: the reason, the text when there is none, the kind of failure."""
+
+
+def cancel_children(decision: Decision, reason: str | None) -> None:
+    """A cancel goes on to all attached children (R17, R18)."""
+    for child in decision.children().values():
+        if child.close_policy is not ParentClose.ABANDON and not child.cancel_sent:
+            _cancel(decision, child, reason)
+
+
+def parent_closed(decision: Decision) -> None:
+    """Apply each open child's close policy; one that is already asked to cancel is left to finish it (R17)."""
+    for child in decision.children().values():
+        if child.cancel_sent:
+            continue
+        if child.close_policy is ParentClose.REQUEST_CANCEL:
+            _cancel(decision, child, "parent closed")
+        elif child.close_policy is ParentClose.TERMINATE:
+            decision.add(Send(_request(decision.run, child, "terminate", "parent closed")))
+
+
+def _cancel(decision: Decision, child: Child, reason: str | None) -> None:
+    decision.add(PutChild(msgspec.structs.replace(child, cancel_sent=True)))
+    decision.add(Send(_request(decision.run, child, "cancel", reason)))
+
+
+def _request(run: Run, child: Child, kind: str, reason: str | None) -> Message:
+    return Message(
+        key=f"{run.run_id}/{kind}/{child.run_id}",
+        namespace=run.namespace,
+        workflow_id=child.workflow_id,
+        run_id=child.run_id,
+        kind=kind,
+        reason=reason,
+        sender=f"wf://{run.namespace}/{run.workflow_id}",
+    )

@@ -1,0 +1,241 @@
+"""Rules of a run's beginning and end: start, cancel, terminate, time-outs, and what follows a close.
+
+A run closes once (I5). Its successor, if it has one, is born in the same transaction (I18); only the end of the chain
+is told to the parent.
+"""
+
+from msgspec.structs import replace
+
+from assay.core import commands as cmd
+from assay.core import requests as rq
+from assay.core.effects import CloseActivity, Decision, PutActivity, SetDeadlines
+from assay.core.errors import Kind, NotFound
+from assay.core.events import (
+    Event,
+    Recorded,
+    SignalReceived,
+    WorkflowCancelled,
+    WorkflowCancelRequested,
+    WorkflowCompleted,
+    WorkflowContinuedAsNew,
+    WorkflowFailed,
+    WorkflowTerminated,
+    WorkflowTimedOut,
+)
+from assay.core.failure import FailureInfo
+from assay.core.ids import RunId, Time, seconds
+from assay.core.moment import Moment
+from assay.core.options import checked_start
+from assay.core.payload import NULL, Payload
+from assay.core.policies import IdConflict
+from assay.core.replies import Started
+from assay.core.rules import attributes, births, children
+from assay.core.run import CANCELLED, PENDING, Run, Task
+
+
+def start(run: Run | None, request: rq.StartWorkflow, at: Moment) -> Decision:
+    """Start a run, or answer with the one that is there, as the policies say."""
+    checked_start(request)
+    ended: Decision | None = None
+    if run is not None and not run.closed:
+        if request.request_id is not None and request.request_id == run.start.request_id:
+            return _existing(run, request, at, started=True)
+        if request.id_conflict is IdConflict.USE_EXISTING:
+            return _existing(run, request, at, started=False)
+        if request.id_conflict is IdConflict.FAIL:
+            births.check_free(run)
+        ended = terminate_decision(run, "terminated to start a new run", None, at)
+    else:
+        births.check_reuse(run, request.id_reuse)
+    decision = births.born(request, run, at)
+    if ended is not None:
+        decision.others.append(ended)
+    decision.reply = Started(decision.run.key, PENDING, started=True)
+    return decision
+
+
+def _existing(run: Run, request: rq.StartWorkflow, at: Moment, *, started: bool) -> Decision:
+    decision = Decision(run, at.now)
+    if not started:
+        for message in request.signals:
+            decision.record(SignalReceived(message.name, message.payload, message.sender))
+            decision.wake()
+    decision.reply = Started(run.key, run.status, started=started)
+    return decision
+
+
+def cancel(run: Run, request: rq.RequestCancel, at: Moment) -> Decision:
+    """Ask the run to end."""
+    return cancel_decision(run, request.reason, request.sender, request.deadline, at)
+
+
+def cancel_decision(run: Run, reason: str | None, sender: str | None, deadline: Time | None, at: Moment) -> Decision:
+    """Record the request, withdraw what nobody has begun, go on to the children (R18)."""
+    decision = Decision(run, at.now)
+    if deadline is not None:
+        decision.add(SetDeadlines(cancel_deadline=at.now + deadline))
+    if run.cancel_seq:
+        return decision
+    until = None if deadline is None else seconds(at.now + deadline)
+    decision.record(WorkflowCancelRequested(reason, sender, until))
+    children.cancel_children(decision, reason)
+    if run.status == PENDING and run.task.epoch == 0:
+        close(decision, WorkflowCancelled(reason), at)
+        return decision
+    for activity in run.activities.values():
+        if activity.options.survives_cancel:
+            continue
+        if activity.running:
+            decision.add(PutActivity(replace(activity, cancel_requested=True)))
+        else:
+            decision.add(CloseActivity(activity, CANCELLED))
+    decision.wake()
+    return decision
+
+
+def terminate(run: Run, request: rq.Terminate, at: Moment) -> Decision:
+    """End the run now."""
+    return terminate_decision(run, request.reason or "terminated", request.by, at)
+
+
+def terminate_decision(run: Run, reason: str, by: str | None, at: Moment) -> Decision:
+    """End the run now; its chain ends with it."""
+    decision = Decision(run, at.now)
+    close(decision, WorkflowTerminated(reason, by), at)
+    return decision
+
+
+def complete(decision: Decision, command: cmd.CompleteWorkflow, at: Moment) -> None:
+    """Close with a result; a cron run has its next one."""
+    run = decision.run
+    next_run = None
+    if run.start.cron_schedule is not None:
+        next_run = _next_cron(decision, at, command.result, None)
+    close(decision, WorkflowCompleted(command.result, next_run), at)
+
+
+def fail(decision: Decision, command: cmd.FailWorkflow, at: Moment) -> None:
+    """Close as failed; retry policy first, then cron, may open the next run."""
+    failure = command.failure or FailureInfo(kind=Kind.UNKNOWN, message=command.error)
+    close(decision, WorkflowFailed(command.error, failure, _after_failure(decision, failure, at)), at)
+
+
+def cancelled(decision: Decision, command: cmd.CancelWorkflow, at: Moment) -> None:
+    """Close as cancelled; the chain ends (4.5)."""
+    close(decision, WorkflowCancelled(command.reason), at)
+
+
+def continue_as_new(decision: Decision, command: cmd.ContinueAsNew, at: Moment, unread: tuple[Recorded, ...]) -> None:
+    """Close and begin the next run of the same id; unread signals go along, in order (R19)."""
+    search, memo = attributes.attributes(decision)
+    if command.search_attributes != NULL:
+        search = attributes.check_search(attributes.merge(search, command.search_attributes, "search_attributes"))
+    if command.memo != NULL:
+        memo = attributes.merge(memo, command.memo, "memo")
+    born = births.successor(
+        decision.run,
+        at,
+        "continue",
+        input=command.input,
+        workflow_type=command.workflow_type,
+        task_queue=command.task_queue,
+        memo=memo,
+        search=search,
+        signals=unread,
+    )
+    decision.others.append(born)
+    close(decision, WorkflowContinuedAsNew(born.run.run_id), at)
+
+
+def restart_as_new(run: Run, request: rq.RestartAsNew, at: Moment) -> Decision:
+    """Continue-as-new from outside (R38)."""
+    born = births.successor(
+        run, at, "continue", input=request.input, memo=run.memo, search=run.search, signals=_unseen(run, request)
+    )
+    born.reply = Started(born.run.key, PENDING, started=True)
+    if not run.closed:
+        ended = Decision(run, at.now)
+        close(ended, WorkflowContinuedAsNew(born.run.run_id), at)
+        born.others.append(ended)
+    return born
+
+
+def _unseen(run: Run, request: rq.RestartAsNew) -> tuple[Recorded, ...]:
+    """Signals that no accepted task has seen; those in memory are newer than what was read from the store."""
+    if run.closed:
+        return ()
+    if run.tail is None:
+        return request.signals
+    return tuple(recorded for recorded in run.tail if isinstance(recorded.event, SignalReceived))
+
+
+def elapse(run: Run, at: Moment) -> Decision:
+    """Do what the run's own deadlines ask for at this time, if anything; its task has rules of its own."""
+    decision = Decision(run, at.now)
+    execution, cancel_by = run.start.execution_deadline, run.cancel_deadline
+    if execution is not None and execution <= at.now:
+        close(decision, WorkflowTimedOut("execution", "workflow execution timed out"), at)
+    elif cancel_by is not None and cancel_by <= at.now:
+        close(decision, WorkflowTerminated("cancel deadline passed", None), at)
+    elif run.run_deadline is not None and run.run_deadline <= at.now:
+        failure = FailureInfo(kind=Kind.TIMEOUT, message="workflow run timed out", timeout_type="run")
+        close(decision, WorkflowTimedOut("run", failure.message, _after_failure(decision, failure, at)), at)
+    return decision
+
+
+def _after_failure(decision: Decision, failure: FailureInfo, at: Moment) -> RunId | None:
+    """The run that follows a failed one, if its retry policy or its cron schedule asks for one (4.4)."""
+    run = decision.run
+    policy = run.start.retry_policy
+    delay = None if policy is None else policy.delay_after(run.start.attempt, failure)
+    if delay is not None and _in_time(run, at.now + delay):
+        return _follow(decision, at, "retry", at.now + delay, run.start.last_completion_result, failure)
+    if run.start.cron_schedule is not None:
+        return _next_cron(decision, at, run.start.last_completion_result, failure)
+    return None
+
+
+def _next_cron(decision: Decision, at: Moment, result: Payload, failure: FailureInfo | None) -> RunId | None:
+    slot = births.next_slot(decision.run.start.cron_schedule or "", at.now)
+    if slot is None or not _in_time(decision.run, slot):
+        return None
+    return _follow(decision, at, "cron", slot, result, failure)
+
+
+def _in_time(run: Run, time: Time) -> bool:
+    return run.start.execution_deadline is None or time < run.start.execution_deadline
+
+
+def _follow(
+    decision: Decision, at: Moment, initiator: str, when: Time, result: Payload, failure: FailureInfo | None
+) -> RunId:
+    run = decision.run
+    born = births.successor(
+        run,
+        at,
+        initiator,
+        input=run.input,
+        first_task_at=when,
+        memo=run.start.memo,
+        search=run.start.search_attributes,
+        last_result=result,
+        last_failure=failure,
+    )
+    decision.others.append(born)
+    return born.run.run_id
+
+
+def close(decision: Decision, event: Event, at: Moment) -> None:
+    """End the run: its open work is withdrawn, its children follow their policy, its parent is told."""
+    for activity in decision.activities().values():
+        decision.add(CloseActivity(activity, CANCELLED))
+    children.parent_closed(decision)
+    decision.record(event)
+    if getattr(event, "next_run_id", None) is None:
+        children.tell_parent(decision, event)
+    decision.task = Task(epoch=decision.task.epoch)
+
+
+def missing(run_or_id: str) -> NotFound:
+    """The answer to whoever asks something of a run that is not open."""
+    return NotFound(f"workflow {run_or_id} not found or already terminal", code="not_found")

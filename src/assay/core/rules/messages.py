@@ -1,0 +1,84 @@
+"""Rules of what comes from outside a run: signals, and messages from other runs.
+
+An accepted signal is in the history exactly once and in order (I14); a message from the outbox is taken at most once
+and acknowledged in the same transaction (I17).
+"""
+
+from assay.core import requests as rq
+from assay.core.commands import WaitForSignal
+from assay.core.effects import Acknowledge, Decision, DropChild, Message, Send
+from assay.core.errors import Invalid
+from assay.core.events import (
+    ChildWorkflowCompleted,
+    ChildWorkflowFailed,
+    SignalReceived,
+    WorkflowAwaitingSignal,
+)
+from assay.core.ids import RunId, WorkflowId
+from assay.core.limits import LIMITS
+from assay.core.moment import Moment
+from assay.core.rules import lifecycle
+from assay.core.run import Run
+
+
+def signal(run: Run, request: rq.Signal, at: Moment) -> Decision:
+    """Record a signal and wake the run."""
+    if run.signals >= LIMITS.signals:
+        raise Invalid(f"a run takes at most {LIMITS.signals} signals; continue as new", code="limit_exceeded")
+    decision = Decision(run, at.now)
+    decision.record(
+        SignalReceived(
+            signal=request.name,
+            payload=request.payload,
+            sender=request.sender,
+            context=request.context,
+            message_id=request.message_id,
+        )
+    )
+    decision.wake()
+    return decision
+
+
+def wait(decision: Decision, command: WaitForSignal, _: Moment) -> None:
+    """Record that the run waits."""
+    decision.record(WorkflowAwaitingSignal(command.name, command.timer_seq))
+
+
+def deliver(run: Run, request: rq.Deliver, at: Moment) -> Decision:
+    """Give the run a message, or pass it on to the run's successor, or let it go if there is nobody left."""
+    message = request.message
+    if run.closed:
+        decision = Decision(run, at.now)
+        if run.next_run_id is not None and message.kind != "child_closed":
+            decision.add(Send(_forwarded(message, run.next_run_id)))
+    elif message.kind == "cancel":
+        decision = lifecycle.cancel_decision(run, message.reason, message.sender, None, at)
+    elif message.kind == "terminate":
+        decision = lifecycle.terminate_decision(run, message.reason or "terminated", message.sender, at)
+    else:
+        decision = _child_closed(run, message, at)
+    decision.add(Acknowledge(message.key))
+    return decision
+
+
+def _forwarded(message: Message, run_id: RunId) -> Message:
+    return Message(
+        key=f"{message.key}>{run_id}",
+        namespace=message.namespace,
+        workflow_id=message.workflow_id,
+        run_id=run_id,
+        kind=message.kind,
+        reason=message.reason,
+        sender=message.sender,
+    )
+
+
+def _child_closed(run: Run, message: Message, at: Moment) -> Decision:
+    decision = Decision(run, at.now)
+    match message.event:
+        case ChildWorkflowCompleted(child_workflow_id=child) | ChildWorkflowFailed(child_workflow_id=child):
+            if child in run.children:
+                decision.record(message.event)
+                decision.add(DropChild(WorkflowId(child)))
+                decision.wake()
+    return decision

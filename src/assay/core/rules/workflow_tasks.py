@@ -1,0 +1,288 @@
+"""Rules of the workflow task: leased to one worker at a time, and what that worker may do with it.
+
+A lease has an epoch, raised by every grant; only the current one is listened to (I7, R7). A turn may bring outcomes
+the worker already advanced on; then its commands are accepted only if nothing else has happened to the run (R8).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from assay.core import commands as cmd
+from assay.core import requests as rq
+from assay.core.effects import Decision
+from assay.core.errors import Invalid, Kind, Refused
+from assay.core.events import StepCompleted, StepFailed
+from assay.core.failure import FailureInfo
+from assay.core.ids import SECOND, Time
+from assay.core.limits import LIMITS
+from assay.core.moment import Moment
+from assay.core.replies import Advanced
+from assay.core.rules import activities, attributes, children, lifecycle, messages, timers
+from assay.core.run import Run, Stuck, Task
+
+CLOCK_TOLERANCE: Time = SECOND
+"""How far a time proposed by a worker may be from the engine's (R12)."""
+
+LONGEST_BACKOFF: Time = 60 * SECOND
+
+
+def lease(run: Run, request: rq.LeaseTask, at: Moment) -> Decision:
+    """Give the due task to a worker, under a new epoch."""
+    if not run.task.ready:
+        raise Refused("no workflow task is due", code="not_ready")
+    decision = Decision(run, at.now)
+    decision.task = replace(
+        run.task,
+        since=None,
+        epoch=run.task.epoch + 1,
+        worker=request.worker,
+        until=None if request.lease is None else at.now + request.lease,
+        local=request.local,
+        granted_seq=run.last_seq,
+    )
+    decision.reply = decision.task
+    return decision
+
+
+def _holds(run: Run, request: rq.Advance | rq.FailTask | rq.ExtendTask | rq.ReleaseTask) -> bool:
+    return run.task.worker == request.worker and run.task.epoch == request.epoch
+
+
+def _held(run: Run, request: rq.FailTask | rq.ExtendTask | rq.ReleaseTask) -> None:
+    if not _holds(run, request):
+        raise _stale()
+
+
+def _stale() -> Refused:
+    return Refused("this worker no longer holds the workflow task", code="stale_task")
+
+
+def advance(run: Run, request: rq.Advance, at: Moment) -> Decision:
+    """Record what the worker found out and, if it still knows all there is to know, what its code asks for."""
+    holds = _holds(run, request)
+    if not holds and (not request.outcomes or _has_steps(request)):
+        raise _stale()
+    decision = Decision(run, at.now)
+    seen = request.seen_seq if request.seen_seq >= 0 else run.task.granted_seq
+    recorded = tuple(_record_outcome(decision, outcome) for outcome in request.outcomes)
+    refusal = _refusal(decision, request, seen, holds, recorded)
+    if refusal is not None:
+        if not any(recorded) and not holds:
+            raise Refused("the results of this turn come too late", code="stale_attempt")
+        return _refused(decision, refusal, holds, recorded)
+    _obey(decision, request, seen, at)
+    _settle(decision, request, seen, holds)
+    decision.reply = Advanced(
+        accepted=True,
+        last_seq=decision.last_seq,
+        seen_seq=decision.seen_seq,
+        epoch=decision.task.epoch,
+        leased=decision.task.worker is not None,
+        closed=decision.closes,
+        recorded=recorded,
+    )
+    return decision
+
+
+def _has_steps(request: rq.Advance) -> bool:
+    return any(isinstance(outcome, rq.StepOutcome) for outcome in request.outcomes)
+
+
+def _refusal(decision: Decision, request: rq.Advance, seen: int, holds: bool, recorded: tuple[bool, ...]) -> str | None:
+    """Why the commands of this turn cannot be accepted, or None."""
+    run = decision.run
+    if not request.outcomes:
+        newer = run.last_seq > seen
+        return "unhandled_events" if newer and any(isinstance(c, cmd.CLOSING) for c in request.commands) else None
+    if run.last_seq != seen or run.task.epoch != request.epoch:
+        return "unhandled_events"
+    if not holds and (run.task.worker is not None or run.task.since is not None):
+        return "stale_task"
+    return None if all(recorded) and _plausible(decision, request) else "stale_attempt"
+
+
+def _plausible(decision: Decision, request: rq.Advance) -> bool:
+    """Did the worker's clock agree with ours, so that `now()` was what the history will say (R12)?"""
+    last = decision.run.last_time
+    for outcome in request.outcomes:
+        if outcome.time < last or abs(outcome.time - decision.now) > CLOCK_TOLERANCE:
+            return False
+        last = outcome.time
+    return True
+
+
+def _record_outcome(decision: Decision, outcome: rq.StepOutcome | rq.ActivityOutcome) -> bool:
+    time = outcome.time if abs(outcome.time - decision.now) <= CLOCK_TOLERANCE else None
+    if isinstance(outcome, rq.ActivityOutcome):
+        activity = decision.activity(outcome.seq)
+        if activity is None or activity.attempt_id != outcome.attempt_id or not activity.running:
+            return False
+        activities.succeed(decision, activity, outcome.result, time)
+        return True
+    if outcome.seq <= decision.run.step_mark:
+        return False
+    if outcome.failure is None:
+        decision.record(StepCompleted(outcome.seq, outcome.name, outcome.result, outcome.attempt), time)
+    else:
+        failure = outcome.failure
+        decision.record(
+            StepFailed(outcome.seq, outcome.name, failure.message, failure, outcome.attempt, outcome.retry_in), time
+        )
+    return True
+
+
+def _refused(decision: Decision, code: str, holds: bool, recorded: tuple[bool, ...]) -> Decision:
+    """Keep the outcomes, drop the commands, and leave a task due: the worker has to look again."""
+    if holds:
+        decision.task = replace(decision.task, worker=None, until=None, local=False)
+    decision.wake()
+    decision.reply = Advanced(
+        accepted=False, code=code, last_seq=decision.last_seq, epoch=decision.task.epoch, recorded=recorded
+    )
+    return decision
+
+
+def _obey(decision: Decision, request: rq.Advance, seen: int, at: Moment) -> None:
+    """Apply the commands in order; the first that closes the run is the last that counts."""
+    if len(request.commands) > LIMITS.commands:
+        raise Invalid(f"at most {LIMITS.commands} commands in one turn", code="limit_exceeded", field="commands")
+    for command in request.commands:
+        if isinstance(command, cmd.StartChildWorkflow):
+            children.start(decision, command, at, seen)
+        elif isinstance(command, cmd.ContinueAsNew):
+            lifecycle.continue_as_new(decision, command, at, request.unread)
+        else:
+            COMMANDS[type(command)](decision, command, at)
+        if decision.closes:
+            return
+    if decision.last_seq > LIMITS.history_events:
+        message = f"the history has more than {LIMITS.history_events} events; use continue_as_new"
+        failure = FailureInfo(kind=Kind.RATE_LIMITED, message=message, type="limit_exceeded", retryable=False)
+        lifecycle.fail(decision, cmd.FailWorkflow(message, failure), at)
+
+
+def _settle(decision: Decision, request: rq.Advance, seen: int, holds: bool) -> None:
+    """What the task is after an accepted turn: done, due again, or kept for local work."""
+    if decision.closes:
+        decision.seen_seq = decision.last_seq
+        return
+    decision.seen_seq = _seen_after(decision, seen, len(request.outcomes))
+    unseen = max(decision.run.input_seq, _last_input(decision, len(request.outcomes))) > decision.seen_seq
+    due = decision.task.since if decision.task.since is not None else decision.now
+    asked = decision.task.since is not None and decision.run.task.since is None
+    since = due if unseen or asked else None
+    if request.pending:
+        decision.task = Task(
+            since=since,
+            epoch=decision.task.epoch if holds else decision.task.epoch + 1,
+            worker=request.worker,
+            until=None if request.lease is None else decision.now + request.lease,
+            local=request.local,
+            granted_seq=decision.last_seq,
+        )
+    else:
+        decision.task = Task(since=since, epoch=decision.task.epoch)
+
+
+def _seen_after(decision: Decision, seen: int, outcomes: int) -> int:
+    """Up to where the worker knows the history: everything, unless an input came in between."""
+    run = decision.run
+    if run.input_seq > seen:
+        return seen
+    for recorded in decision.events[outcomes:]:
+        if recorded.event.is_input:
+            return recorded.seq - 1
+    return decision.last_seq
+
+
+def _last_input(decision: Decision, outcomes: int) -> int:
+    for recorded in reversed(decision.events[outcomes:]):
+        if recorded.event.is_input:
+            return recorded.seq
+    return 0
+
+
+def fail(run: Run, request: rq.FailTask, at: Moment) -> Decision:
+    """The task cannot be done at present: back off and show the run as stuck (R21)."""
+    _held(run, request)
+    decision = Decision(run, at.now)
+    decision.task = _backed_off(run, at.now, request.reason, request.message, run.task.failures + 1)
+    return decision
+
+
+def lose(run: Run, request: rq.LoseTask, at: Moment) -> Decision:
+    """The holder died with its engine: the task is due again at once, or later if that keeps happening (R3)."""
+    if run.task.worker is None or run.task.epoch != request.epoch:
+        raise _stale()
+    decision = Decision(run, at.now)
+    decision.task = _abandoned(run, at.now)
+    return decision
+
+
+def extend(run: Run, request: rq.ExtendTask, at: Moment) -> Decision:
+    """Keep the lease."""
+    _held(run, request)
+    decision = Decision(run, at.now)
+    decision.task = replace(run.task, until=None if run.task.until is None else at.now + request.lease)
+    decision.reply = decision.task
+    return decision
+
+
+def release(run: Run, request: rq.ReleaseTask, at: Moment) -> Decision:
+    """Take the task back undone; no failure."""
+    _held(run, request)
+    decision = Decision(run, at.now)
+    decision.task = replace(run.task, worker=None, until=None, local=False)
+    decision.wake()
+    return decision
+
+
+def elapse(run: Run, at: Moment) -> Decision:
+    """Take back an expired lease; let a delayed task go out."""
+    decision = lifecycle.elapse(run, at)
+    task = run.task
+    if decision.closes:
+        return decision
+    if task.worker is not None and task.until is not None and task.until <= at.now:
+        decision.task = _abandoned(run, at.now)
+    elif task.worker is None and task.not_before is not None and task.not_before <= at.now:
+        decision.task = replace(task, not_before=None)
+    return decision
+
+
+def _abandoned(run: Run, now: Time) -> Task:
+    failures = run.task.failures + 1
+    if failures == 1:
+        return replace(run.task, since=now, worker=None, until=None, local=False, failures=1)
+    return _backed_off(run, now, "task_failed", "the worker that held the task was lost", failures)
+
+
+def _backed_off(run: Run, now: Time, reason: str, message: str, failures: int) -> Task:
+    again = now + min(SECOND * 2 ** min(failures - 1, 6), LONGEST_BACKOFF)
+    return Task(
+        since=now,
+        not_before=again,
+        epoch=run.task.epoch,
+        failures=failures,
+        stuck=Stuck(reason, message, failures, again),
+    )
+
+
+COMMANDS: dict[type[cmd.Command], Callable[[Decision, Any, Moment], None]] = {
+    cmd.ScheduleActivity: activities.schedule,
+    cmd.RequestCancelActivity: activities.request_cancel,
+    cmd.ScheduleTimer: timers.schedule,
+    cmd.CancelTimer: timers.cancel,
+    cmd.WaitForSignal: messages.wait,
+    cmd.RecordSideEffect: attributes.record_side_effect,
+    cmd.RecordVersion: attributes.record_version,
+    cmd.RecordSnapshot: attributes.record_snapshot,
+    cmd.UpsertSearchAttributes: attributes.upsert_search,
+    cmd.UpsertAttributes: attributes.upsert,
+    cmd.CompleteWorkflow: lifecycle.complete,
+    cmd.FailWorkflow: lifecycle.fail,
+    cmd.CancelWorkflow: lifecycle.cancelled,
+}
+"""What each command does; starting a child and continuing as new need more than the command and stand above."""

@@ -1,0 +1,188 @@
+"""The folded state of one run: all that a decision about it needs, and nothing that is only for show."""
+
+import msgspec
+
+from assay.core.events import ActivityOptions, Recorded, StartData
+from assay.core.failure import FailureInfo
+from assay.core.ids import Namespace, RunId, RunKey, Time, WorkerId, WorkflowId
+from assay.core.payload import NULL, Payload
+from assay.core.policies import ParentClose
+
+PENDING, RUNNING = "PENDING", "RUNNING"
+COMPLETED, FAILED, CANCELLED, TIMED_OUT = "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT"
+OPEN_STATUSES = (PENDING, RUNNING)
+CLOSED_STATUSES = (COMPLETED, FAILED, CANCELLED, TIMED_OUT)
+
+
+class Stuck(msgspec.Struct, frozen=True, gc=False):
+    """Why a run's task cannot be done at present (R21); a fact beside the history, not in it."""
+
+    reason: str
+    message: str
+    attempt: int
+    next_try_at: Time | None = None
+
+
+class Task(msgspec.Struct, frozen=True, gc=False):
+    """The run's one workflow task: due since, who holds it, how often it failed.
+
+    `epoch` is raised by every grant and fences what the holder sends (I7, R7).
+    """
+
+    since: Time | None = None
+    not_before: Time | None = None
+    epoch: int = 0
+    worker: WorkerId | None = None
+    until: Time | None = None
+    local: bool = False
+    granted_seq: int = 0
+    failures: int = 0
+    stuck: Stuck | None = None
+
+    @property
+    def ready(self) -> bool:
+        """May it be given to a worker now?"""
+        return self.since is not None and self.worker is None and self.not_before is None
+
+    def deadline(self) -> Time | None:
+        """When something must be done about it if nothing happens."""
+        if self.worker is not None:
+            return self.until
+        return self.not_before if self.since is not None else None
+
+
+class Activity(msgspec.Struct, frozen=True, gc=False):
+    """An activity that has no outcome yet, with its current attempt.
+
+    `attempt` counts starts, so `max_attempts` bounds executions (I8); `attempt_id` names the current one and is the
+    fence of everything its worker reports.
+    """
+
+    seq: int
+    id: int
+    name: str
+    queue: str
+    input: Payload
+    options: ActivityOptions
+    scheduled_at: Time
+    attempt_id: int
+    attempt: int = 0
+    not_before: Time | None = None
+    worker: WorkerId | None = None
+    local: bool = False
+    started_at: Time | None = None
+    lease_until: Time | None = None
+    heartbeat_at: Time | None = None
+    details: Payload = NULL
+    cancel_requested: bool = False
+    last_failure: FailureInfo | None = None
+    queued_at: Time = 0
+
+    @property
+    def running(self) -> bool:
+        """Does a worker hold the current attempt?"""
+        return self.worker is not None
+
+    @property
+    def ready(self) -> bool:
+        """May it be given to a worker now?"""
+        return self.worker is None and self.not_before is None
+
+    def deadline(self) -> Time | None:
+        """The first moment at which one of its clocks (R10), its lease or its back-off runs out."""
+        limits = [limit for limit, _ in self.limits()]
+        if self.worker is None and self.not_before is not None:
+            limits.append(self.not_before)
+        return min(limits) if limits else None
+
+    def limits(self) -> list[tuple[Time, str]]:
+        """Its running clocks: when each is over, and what that is called."""
+        options = self.options
+        clocks: list[tuple[Time, str]] = []
+        if options.schedule_to_close is not None:
+            clocks.append((self.scheduled_at + options.schedule_to_close, "schedule_to_close"))
+        if self.worker is None:
+            if options.schedule_to_start is not None:
+                clocks.append((self.queued_at + options.schedule_to_start, "schedule_to_start"))
+            return clocks
+        started = self.started_at or 0
+        clocks.append((started + options.start_to_close, "start_to_close"))
+        if options.heartbeat is not None:
+            clocks.append((max(self.heartbeat_at or 0, started) + options.heartbeat, "heartbeat"))
+        if self.lease_until is not None:
+            clocks.append((self.lease_until, "lease"))
+        return clocks
+
+
+class Child(msgspec.Struct, frozen=True, gc=False):
+    """An open child of this run."""
+
+    workflow_id: WorkflowId
+    run_id: RunId
+    seq: int
+    close_policy: ParentClose
+    cancel_sent: bool = False
+
+
+class Run(msgspec.Struct):
+    """One execution of a workflow. Changed only by `fold`, from a decision that is about to be or was committed."""
+
+    namespace: Namespace
+    workflow_id: WorkflowId
+    run_id: RunId
+    number: int
+    start: StartData
+    created_at: Time
+    status: str = PENDING
+    close_reason: str | None = None
+    error: str | None = None
+    closed_at: Time | None = None
+    updated_at: Time = 0
+    last_time: Time = 0
+    last_seq: int = 0
+    input_seq: int = 0
+    seen_seq: int = 0
+    history_bytes: int = 0
+    version: int = 0
+    next_run_id: RunId | None = None
+    cancel_seq: int = 0
+    cancel_deadline: Time | None = None
+    run_deadline: Time | None = None
+    task: Task = Task()
+    input: Payload = NULL
+    """Kept only for a run that may be repeated by retry or cron; otherwise it is in the first event alone."""
+    memo: Payload = NULL
+    search: Payload = NULL
+    awaiting: str | None = None
+    activity_mark: int = 0
+    timer_mark: int = 0
+    effect_mark: int = 0
+    step_mark: int = 0
+    signals: int = 0
+    activities: dict[int, Activity] = msgspec.field(default_factory=dict)
+    timers: dict[int, Time] = msgspec.field(default_factory=dict)
+    children: dict[WorkflowId, Child] = msgspec.field(default_factory=dict)
+    armed: Time | None = None
+    """The deadline that the store holds for this run."""
+    tail: list[Recorded] | None = msgspec.field(default_factory=list)
+    """Events after `seen_seq`; None when they are only in the store."""
+
+    @property
+    def key(self) -> RunKey:
+        """Its full identity."""
+        return RunKey(self.namespace, self.workflow_id, self.run_id)
+
+    @property
+    def closed(self) -> bool:
+        """Has it ended? A closed run never changes again (I5)."""
+        return self.closed_at is not None
+
+    def deadline(self) -> Time | None:
+        """When the run itself needs attention: its task, its time-outs, a cancel that may turn into a termination."""
+        if self.closed_at is not None:
+            return None
+        due = self.task.deadline()
+        for limit in (self.run_deadline, self.start.execution_deadline, self.cancel_deadline):
+            if limit is not None and (due is None or limit < due):
+                due = limit
+        return due

@@ -1,0 +1,148 @@
+"""The transport to an engine in this process: no socket, no copy, the same answers as over HTTP."""
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from assay.core.errors import Invalid, NotFound, Unavailable
+from assay.core.events import Event, Recorded
+from assay.core.grants import Seat
+from assay.core.ids import SECOND, RunId, RunKey, Time
+from assay.core.requests import Request
+from assay.core.run import Run
+from assay.embedded.filters import run_filter
+from assay.embedded.stores import open_store
+from assay.engine.clock import SystemClock
+from assay.engine.engine import Engine
+from assay.storage.store import RunRecord
+from assay.wire.records import event_record, run_record, state_record
+
+LEASE: Final[Time] = 10 * SECOND
+"""Where other processes could take over a worker's work, they do so after this silence (R9)."""
+_RECORDS_PER_TURN: Final = 500
+
+
+class EmbeddedTransport:
+    """See `Transport`; also a `Hosting` one."""
+
+    def __init__(self, url: str) -> None:
+        clock = SystemClock()
+        store = open_store(url, clock.now)
+        self.lease: Time | None = LEASE if store.shared else None
+        self._engine = Engine(store, clock)
+        self._seats: list[Seat] = []
+        self._owner: tuple[int, asyncio.AbstractEventLoop] | None = None
+
+    async def open(self) -> None:
+        """Start the engine."""
+        if self._owner is not None:
+            raise Invalid("this transport is open already", code="already_open")
+        try:
+            await self._engine.start()
+        except BaseException:
+            await self._engine.stop()
+            raise
+        self._owner = os.getpid(), asyncio.get_running_loop()
+
+    async def close(self) -> None:
+        """Stop the engine; a second call does nothing, and so does a call in a forked child."""
+        owner, self._owner = self._owner, None
+        if owner is not None and owner[0] == os.getpid():
+            await self._engine.stop()
+
+    def _running(self) -> Engine:
+        """The engine, or the reason why it cannot be used from here."""
+        if self._owner is None:
+            raise Unavailable("this client is closed: connect again", code="client_closed")
+        process, loop = self._owner
+        if process != os.getpid():
+            raise Unavailable("this process was forked from the one that connected: connect here", code="forked")
+        if loop is not asyncio.get_running_loop():
+            raise Invalid("this client belongs to another event loop: connect in this one", code="wrong_loop")
+        return self._engine
+
+    def now(self) -> Time:
+        """The engine's own clock."""
+        return self._engine.clock.now()
+
+    async def ask(self, request: Request) -> Any:
+        """See `Transport`."""
+        return await self._running().committer.submit(request)
+
+    def send(self, request: Request) -> asyncio.Future[Any]:
+        """See `Transport`."""
+        return self._running().committer.submit(request)
+
+    async def closed(self, key: RunKey, *, follow: bool = True) -> tuple[RunKey, Event]:
+        """See `Transport`."""
+        return await self._running().closed(key, follow=follow)
+
+    async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
+        """See `Transport`."""
+        return await self._running().history(run_id, after)
+
+    async def describe(self, namespace: str, workflow_id: str, run_id: str | None = None) -> dict[str, Any] | None:
+        """See `Transport`; a run that failed is shown with its structured failure."""
+        found = await self._running().store.describe(namespace, workflow_id, run_id)
+        return None if found is None else _shown(found, await self._closing(found.run))
+
+    async def _closing(self, run: Run) -> Event | None:
+        if not run.closed or run.error is None:
+            return None
+        page = await self._engine.store.events(run.run_id, run.last_seq - 1, limit=1)
+        return page[0].event if page else None
+
+    async def list(self, namespace: str, filters: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
+        """See `Transport`; a list spares itself the structured failures."""
+        wanted = run_filter(namespace, filters)
+        return [_shown(found) for found in await self._running().store.list_runs(wanted)]
+
+    async def events(self, namespace: str, workflow_id: str, run_id: str | None = None) -> Sequence[dict[str, Any]]:
+        """See `Transport`."""
+        key = (await self._found(namespace, workflow_id, run_id)).run.key
+        records = []
+        for recorded in await self._running().history(key.run_id):
+            records.append(event_record(key, recorded))
+            if len(records) % _RECORDS_PER_TURN == 0:
+                await asyncio.sleep(0)  # a long history must not keep others waiting
+        return records
+
+    async def state(self, namespace: str, workflow_id: str, name: str | None = None) -> dict[str, Any] | None:
+        """See `Transport`."""
+        found = await self._running().store.describe(namespace, workflow_id, None)
+        snapshot = None if found is None else await self._running().store.snapshot(found.run.run_id)
+        if snapshot is None:
+            return None
+        return state_record(snapshot.state, snapshot.event_seq, snapshot.created_at, name)
+
+    async def _found(self, namespace: str, workflow_id: str, run_id: str | None) -> RunRecord:
+        found = await self._running().store.describe(namespace, workflow_id, run_id)
+        if found is None:
+            raise NotFound(f"workflow {workflow_id} not found")
+        return found
+
+    def join(self, seat: Seat) -> None:
+        """See `Transport`."""
+        self._running().sit(seat)
+        self._seats.append(seat)
+
+    def leave(self, seat: Seat) -> None:
+        """See `Transport`."""
+        if seat in self._seats:
+            self._seats.remove(seat)
+            self._engine.rise(seat)
+
+    def free(self, seat: Seat) -> None:
+        """See `Transport`."""
+        self._engine.dispatcher.pump(seat)
+
+    def served(self, namespace: str, queue: str) -> bool:
+        """See `Hosting`."""
+        return any(seat.namespace == namespace and seat.queue == queue for seat in self._seats)
+
+
+def _shown(found: RunRecord, closing: Event | None = None) -> dict[str, Any]:
+    return run_record(found.run, found.input, found.result, closing)
+
+

@@ -1,0 +1,134 @@
+"""From decisions to rows: what one transaction has to write, gathered decision by decision."""
+
+from collections.abc import Callable
+from typing import Any
+
+from assay.core import effects as fx
+from assay.core.codec import encode
+from assay.core.effects import Decision
+from assay.core.events import Recorded
+from assay.core.fold import fold
+from assay.core.ids import Namespace, RunId, Time, WorkflowId
+from assay.core.payload import NULL
+from assay.core.run import CANCELLED, PENDING, RUNNING, Activity, Run
+from assay.storage.store import ActivityChange, AttemptEnd, Changes, Snapshot, StoredEvent
+
+
+class Batch:
+    """Decisions folded one after the other, so that requests of one run see each other's result."""
+
+    def __init__(self) -> None:
+        self.changes = Changes()
+        self.touched: dict[RunId, Run] = {}
+        self.newest: dict[tuple[Namespace, WorkflowId], Run] = {}
+        self.published: list[tuple[Run, Recorded]] = []
+        self.waiting: list[tuple[Run, Activity]] = []
+        self.unwanted: list[Activity] = []
+        self._born: set[RunId] = set()
+
+    def take(self, decision: Decision) -> None:
+        """Fold a decision, and those that belong to it, into their runs and gather what it changes."""
+        if decision.events or decision.effects or decision.task is not decision.run.task:
+            self._take_one(decision)
+        for other in decision.others:
+            self._take_one(other)
+
+    def _take_one(self, decision: Decision) -> None:
+        run = decision.run
+        if run.version == 0 and run.run_id not in self._born:
+            self._born.add(run.run_id)
+            self.changes.new_runs.append(run)
+            self.newest[run.namespace, run.workflow_id] = run
+            if run.search != NULL:
+                self.changes.attributed.append(run)
+        self.touched[run.run_id] = run
+        fold(run, decision)
+        self._gather_events(run, decision.events)
+        for effect in decision.effects:
+            gather = GATHER.get(type(effect))
+            if gather is not None:
+                gather(self, run, effect, decision.now)
+
+    def _gather_events(self, run: Run, events: list[Recorded]) -> None:
+        for recorded in events:
+            payload, data = encode(recorded.event)
+            run.history_bytes += len(payload) + (len(data) if data else 0)
+            self.changes.events.append(
+                StoredEvent(run.run_id, recorded.seq, recorded.time, type(recorded.event).__name__, payload, data)
+            )
+            self.published.append((run, recorded))
+
+    def seal(self) -> Time | None:
+        """Finish the changes: versions, deadlines of runs. Returns the earliest deadline that was set."""
+        changes = self.changes
+        for run in self.touched.values():
+            run.version += 1
+            if run.run_id not in self._born:
+                changes.runs.append(run)
+            if run.closed_at is not None:
+                self._forget_deadlines(run)
+                continue
+            due = run.deadline()
+            if due != run.armed:
+                changes.deadlines[run.run_id, "run", 0] = run.armed = due
+        return min((due for due in changes.deadlines.values() if due is not None), default=None)
+
+    def _forget_deadlines(self, run: Run) -> None:
+        self.changes.closed.append(run.run_id)
+        for key in [key for key in self.changes.deadlines if key[0] == run.run_id]:
+            del self.changes.deadlines[key]
+
+    def _put_activity(self, run: Run, effect: fx.PutActivity, now: Time) -> None:
+        activity = effect.activity
+        status = RUNNING if activity.running else PENDING
+        self.changes.activities[activity.id] = ActivityChange(run, activity, status, now)
+        self.changes.deadlines[run.run_id, "activity", activity.seq] = activity.deadline()
+        if activity.ready:
+            self.waiting.append((run, activity))
+        elif activity.cancel_requested:
+            self.unwanted.append(activity)
+
+    def _close_activity(self, run: Run, effect: fx.CloseActivity, now: Time) -> None:
+        activity = effect.activity
+        self.changes.activities[activity.id] = ActivityChange(
+            run, activity, effect.status, now, effect.result, effect.error
+        )
+        if activity.running and effect.status == CANCELLED:
+            self.unwanted.append(activity)
+        if activity.deadline() is not None:
+            self.changes.deadlines[run.run_id, "activity", activity.seq] = None
+
+    def _note_attempt(self, run: Run, effect: fx.NoteAttempt, now: Time) -> None:
+        self.changes.attempts.append(AttemptEnd(run, effect.activity, effect.outcome, effect.failure, now))
+
+    def _arm_timer(self, run: Run, effect: fx.ArmTimer, _: Time) -> None:
+        self.changes.deadlines[run.run_id, "timer", effect.seq] = effect.due
+
+    def _drop_timer(self, run: Run, effect: fx.DropTimer, _: Time) -> None:
+        self.changes.deadlines[run.run_id, "timer", effect.seq] = None
+
+    def _put_attributes(self, run: Run, _effect: fx.PutAttributes, _: Time) -> None:
+        self.changes.attributed.append(run)
+
+    def _put_snapshot(self, run: Run, effect: fx.PutSnapshot, now: Time) -> None:
+        self.changes.snapshots[run.run_id] = Snapshot(run.run_id, effect.seq, effect.state, now)
+
+    def _send(self, run: Run, effect: fx.Send, now: Time) -> None:
+        self.changes.messages.append((run.run_id, effect.message, now))
+
+    def _acknowledge(self, run: Run, effect: fx.Acknowledge, _: Time) -> None:
+        self.changes.acknowledged.append((run.run_id, effect.key))
+
+
+GATHER: dict[type[fx.Effect], Callable[[Batch, Run, Any, Time], None]] = {
+    fx.PutActivity: Batch._put_activity,
+    fx.CloseActivity: Batch._close_activity,
+    fx.NoteAttempt: Batch._note_attempt,
+    fx.ArmTimer: Batch._arm_timer,
+    fx.DropTimer: Batch._drop_timer,
+    fx.PutAttributes: Batch._put_attributes,
+    fx.PutSnapshot: Batch._put_snapshot,
+    fx.Send: Batch._send,
+    fx.Acknowledge: Batch._acknowledge,
+}
+"""What each effect means for the store; effects that are not here live in the run's row alone."""

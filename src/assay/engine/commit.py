@@ -1,0 +1,143 @@
+"""THE WRITE PATH: every change of every run goes through here, in batches.
+
+Requests that wait while a commit is in flight form the next batch. A batch loads the runs it touches, decides one
+request after the other in memory, writes everything in one transaction and only then lets anybody hear of it (I1). A
+refused request fails alone. An idle engine commits a single request at once: there is no window to wait for (R45).
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from assay.core.effects import Message
+from assay.core.errors import AssayError, Unavailable
+from assay.core.grants import Seat
+from assay.core.ids import Time
+from assay.core.requests import Request
+from assay.engine.batch import Batch
+from assay.engine.cache import RunCache
+from assay.engine.clock import Clock
+from assay.engine.dispatcher import Dispatcher, Lease
+from assay.engine.ids import BlockIds
+from assay.engine.turn import Asked, Tools, Turn
+from assay.storage.store import Broken, Conflict, OutcomeUnknown, Rejected, Store
+
+MAX_BATCH = 1_024
+"""Requests in one transaction: enough for full speed, few enough that nobody waits long for a stranger's work."""
+
+
+class Committed:
+    """What others may know once a batch is durable."""
+
+    __slots__ = ("events", "messages", "next_due")
+
+    def __init__(self, batch: Batch, next_due: Time | None) -> None:
+        self.events = batch.published
+        self.messages: list[Message] = [message for _, message, _ in batch.changes.messages]
+        self.next_due = next_due
+
+
+class Committer:
+    """Takes requests, answers them when their outcome is durable."""
+
+    def __init__(
+        self, store: Store, clock: Clock, ids: BlockIds, dispatcher: Dispatcher, *, cache_limit: int = 10_000
+    ) -> None:
+        self.cache = RunCache(cache_limit)
+        self._tools = Tools(store, clock, ids, dispatcher, self.cache)
+        self._queue: list[Asked] = []
+        self._flusher: asyncio.Task[None] | None = None
+        self._stopped: AssayError | None = None
+        self._listeners: list[Callable[[Committed], None]] = []
+        dispatcher.connect(self._lease)
+
+    def listen(self, listener: Callable[[Committed], None]) -> None:
+        """Call `listener` after each commit, in order of commits."""
+        self._listeners.append(listener)
+
+    def submit(self, request: Request) -> asyncio.Future[object]:
+        """Ask for a request to be decided; the answer comes when it is durable, a refusal as an exception."""
+        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self._ask(Asked(request, future))
+        return future
+
+    def tell(self, request: Request) -> None:
+        """Ask for a request to be decided without caring for its answer."""
+        self._ask(Asked(request, None))
+
+    def _lease(self, lease: Lease, seat: Seat) -> None:
+        self._ask(Asked(lease, None, seat))
+
+    def _ask(self, asked: Asked) -> None:
+        if self._stopped is not None:
+            asked.fail(self._stopped)
+            return
+        self._queue.append(asked)
+        if self._flusher is None:
+            self._flusher = asyncio.get_running_loop().create_task(self._flush_all())
+
+    async def drain(self) -> None:
+        """Wait until everything asked so far is answered."""
+        while self._flusher is not None:
+            await asyncio.shield(self._flusher)
+
+    def stop(self, reason: AssayError) -> None:
+        """Refuse everything from now on."""
+        self._stopped = reason
+        queue, self._queue = self._queue, []
+        for asked in queue:
+            asked.fail(reason)
+
+    async def _flush_all(self) -> None:
+        try:
+            while self._queue:
+                batch, self._queue = self._queue[:MAX_BATCH], self._queue[MAX_BATCH:]
+                await self._flush(batch)
+        except BaseException as error:
+            self.stop(Unavailable(f"the engine stopped: {error!r}", code="engine_stopped"))
+            raise
+        finally:
+            self._flusher = None
+
+    async def _flush(self, asked: list[Asked]) -> None:
+        """One batch, tried again when another engine was faster and one by one when a constraint objects (R45)."""
+        while True:
+            turn = Turn(self._tools, asked)
+            await turn.prepare()
+            turn.decide()
+            try:
+                lost = await turn.write()
+            except Conflict as conflict:
+                self.cache.drop_all(turn.batch.touched.values())
+                if len(asked) == 1:
+                    return turn.fail(conflict)
+                return await self._one_by_one(asked)
+            except (Rejected, OutcomeUnknown) as error:
+                return self._give_up(turn, error)
+            if not lost:
+                return self._publish(turn)
+            self.cache.drop_all(turn.batch.touched.values())
+            turn.undo_leases()
+
+    async def _one_by_one(self, asked: Iterable[Asked]) -> None:
+        for single in asked:
+            await self._flush([single])
+
+    def _give_up(self, turn: Turn, error: AssayError) -> None:
+        """The store did not take the batch: nobody may believe that it did, and the cache must not either (I3)."""
+        self.cache.drop_all(turn.batch.touched.values())
+        turn.fail(error)
+        if isinstance(error, Broken):
+            self.stop(error)
+
+    def _publish(self, turn: Turn) -> None:
+        """The batch is durable, and only now does anyone hear of it."""
+        for run in turn.batch.touched.values():
+            if run.closed:
+                self.cache.drop(run)
+            else:
+                self.cache.put(run)
+        self.cache.trim()
+        turn.answer()
+        committed = Committed(turn.batch, turn.next_due)
+        for listener in self._listeners:
+            listener(committed)

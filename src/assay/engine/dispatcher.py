@@ -1,0 +1,186 @@
+"""Who gets which task: ready work on one side, workers with free hands on the other.
+
+Work that becomes ready in a batch is leased in the same transaction when a fitting worker waits (design section 2);
+other work queues here, oldest first (R13), until somebody has a hand free. What is queued is only a hint: the lease
+itself is decided by `core`, so a stale entry costs one refused request.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+
+from assay.core.grants import Seat, TaskGrant
+from assay.core.ids import Namespace, RunId, Time, WorkerId
+from assay.core.requests import LeaseActivity, LeaseTask
+from assay.core.run import Activity, Run
+from assay.storage.store import ReadyActivity, ReadyTask
+
+Lease = LeaseTask | LeaseActivity
+
+
+class _Line:
+    """Ready work of one kind on one queue: a deque per type, so that types nobody serves hold nobody up."""
+
+    def __init__(self) -> None:
+        self._types: dict[str, deque[tuple[Time, RunId, int]]] = {}
+        self._queued: set[tuple[RunId, int]] = set()
+
+    def __len__(self) -> int:
+        return len(self._queued)
+
+    def add(self, kind: str, since: Time, run_id: RunId, seq: int) -> None:
+        if (run_id, seq) in self._queued:
+            return
+        self._queued.add((run_id, seq))
+        line = self._types.get(kind)
+        if line is None:
+            line = self._types[kind] = deque()
+        line.append((since, run_id, seq))
+
+    def pop(self, kinds: frozenset[str] | None) -> tuple[RunId, int] | None:
+        """The oldest work of these kinds."""
+        heads = [(line[0][0], kind) for kind, line in self._types.items() if line and (kinds is None or kind in kinds)]
+        if not heads:
+            return None
+        _, run_id, seq = self._types[min(heads)[1]].popleft()
+        self._queued.discard((run_id, seq))
+        return run_id, seq
+
+    def has(self, kind: str) -> bool:
+        return bool(self._types.get(kind))
+
+
+class _Room:
+    """One queue of one namespace: its seats and its two lines."""
+
+    def __init__(self) -> None:
+        self.seats: deque[Seat] = deque()
+        self.tasks = _Line()
+        self.activities = _Line()
+
+
+class Dispatcher:
+    """Matches ready work with workers; keeps no truth of its own."""
+
+    def __init__(self) -> None:
+        self._rooms: dict[tuple[Namespace, str], _Room] = {}
+        self._seats: dict[WorkerId, Seat] = {}
+        self._submit: Callable[[Lease, Seat], None] | None = None
+
+    def connect(self, submit: Callable[[Lease, Seat], None]) -> None:
+        """Say where leases of queued work are to be decided."""
+        self._submit = submit
+
+    def join(self, seat: Seat) -> None:
+        """A worker is there."""
+        self._seats[seat.worker] = seat
+        self._room(seat.namespace, seat.queue).seats.append(seat)
+        self.pump(seat)
+
+    def leave(self, seat: Seat) -> None:
+        """A worker takes no more work."""
+        self._seats.pop(seat.worker, None)
+        room = self._room(seat.namespace, seat.queue)
+        if seat in room.seats:
+            room.seats.remove(seat)
+
+    def seat(self, worker: WorkerId) -> Seat | None:
+        """The worker's seat, if it is there."""
+        return self._seats.get(worker)
+
+    def _room(self, namespace: Namespace, queue: str) -> _Room:
+        room = self._rooms.get((namespace, queue))
+        if room is None:
+            room = self._rooms[namespace, queue] = _Room()
+        return room
+
+    def assign_task(self, run: Run) -> tuple[LeaseTask, Seat] | None:
+        """A lease for a run whose task just became ready, or None after putting it into its line."""
+        kind = run.start.workflow_type
+        room = self._room(run.namespace, run.start.task_queue)
+        if not room.tasks.has(kind):
+            seat = self._pick(room, run.run_id, kind, tasks=True)
+            if seat is not None:
+                seat.free_tasks -= 1
+                return LeaseTask(run.run_id, seat.worker, seat.lease, seat.local), seat
+        room.tasks.add(kind, run.task.since or 0, run.run_id, 0)
+        return None
+
+    def assign_activity(self, run: Run, activity: Activity) -> tuple[LeaseActivity, Seat] | None:
+        """A lease for an activity that just became ready, or None after putting it into its line."""
+        room = self._room(run.namespace, activity.queue)
+        if not room.activities.has(activity.name):
+            seat = self._pick(room, run.run_id, activity.name, tasks=False)
+            if seat is not None:
+                seat.free_activities -= 1
+                return LeaseActivity(run.run_id, activity.seq, seat.worker, seat.lease, seat.local), seat
+        room.activities.add(activity.name, activity.queued_at, run.run_id, activity.seq)
+        return None
+
+    def _pick(self, room: _Room, run_id: RunId, kind: str, *, tasks: bool) -> Seat | None:
+        """A worker with a free hand that serves `kind`; the one that holds the run first (R13)."""
+        found: Seat | None = None
+        for seat in room.seats:
+            free, kinds = (seat.free_tasks, seat.workflows) if tasks else (seat.free_activities, seat.activities)
+            if free <= 0 or (kinds is not None and kind not in kinds):
+                continue
+            if seat.holds(run_id):
+                return seat
+            found = found or seat
+        if found is not None and len(room.seats) > 1:
+            room.seats.remove(found)
+            room.seats.append(found)
+        return found
+
+    def load(self, tasks: Iterable[ReadyTask], activities: Iterable[ReadyActivity]) -> None:
+        """Put work that was found in the store into its lines."""
+        rooms: set[tuple[Namespace, str]] = set()
+        for task in tasks:
+            self._room(task.namespace, task.queue).tasks.add(task.workflow_type, task.since, task.run_id, 0)
+            rooms.add((task.namespace, task.queue))
+        for activity in activities:
+            room = self._room(activity.namespace, activity.queue)
+            room.activities.add(activity.name, activity.since, activity.run_id, activity.seq)
+            rooms.add((activity.namespace, activity.queue))
+        for key in rooms:
+            for seat in tuple(self._rooms[key].seats):
+                self.pump(seat)
+
+    def pump(self, seat: Seat) -> None:
+        """Ask for leases of queued work for as many hands as the worker has free."""
+        if self._submit is None:
+            return
+        for lease in self._queued_for(seat):
+            self._submit(lease, seat)
+
+    def _queued_for(self, seat: Seat) -> Iterator[Lease]:
+        room = self._room(seat.namespace, seat.queue)
+        while seat.free_tasks > 0 and room.tasks:
+            found = room.tasks.pop(seat.workflows)
+            if found is None:
+                break
+            seat.free_tasks -= 1
+            yield LeaseTask(found[0], seat.worker, seat.lease, seat.local)
+        while seat.free_activities > 0 and room.activities:
+            found = room.activities.pop(seat.activities)
+            if found is None:
+                break
+            seat.free_activities -= 1
+            yield LeaseActivity(found[0], found[1], seat.worker, seat.lease, seat.local)
+
+    def refused(self, lease: Lease, seat: Seat) -> None:
+        """A lease was not given after all: the hand is free again."""
+        if isinstance(lease, LeaseTask):
+            seat.free_tasks += 1
+        else:
+            seat.free_activities += 1
+        self.pump(seat)
+
+    def depth(self) -> dict[tuple[Namespace, str], tuple[int, int]]:
+        """How many workflow tasks and activities wait, by queue."""
+        return {key: (len(room.tasks), len(room.activities)) for key, room in self._rooms.items()}
+
+
+def task_grant(run: Run) -> TaskGrant:
+    """The task that a run's current lease stands for."""
+    tail = None if run.tail is None else tuple(run.tail)
+    return TaskGrant(run.key, run.start, run.task.epoch, run.seen_seq, run.last_seq, run.history_bytes, tail)

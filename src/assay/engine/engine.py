@@ -1,0 +1,156 @@
+"""The engine as its callers see it: ask for a change, read what is there, wait for an outcome, sit down as a worker."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Sequence
+from typing import TypeVar, cast
+
+from assay.core.errors import AssayError, NotFound, Unavailable
+from assay.core.events import Event, Recorded
+from assay.core.grants import Seat
+from assay.core.ids import Namespace, RunId, RunKey, WorkflowId
+from assay.core.replies import Started
+from assay.core.requests import Request, StartWorkflow
+from assay.engine.clock import Clock, SystemClock
+from assay.engine.commit import Committed, Committer
+from assay.engine.courier import Courier
+from assay.engine.dispatcher import Dispatcher
+from assay.engine.feed import Feed
+from assay.engine.ids import BlockIds
+from assay.engine.reaper import Reaper
+from assay.engine.service import Loop
+from assay.engine.timekeeper import Timekeeper
+from assay.storage.store import RunRecord, Store
+
+log = logging.getLogger("assay.engine")
+Reply = TypeVar("Reply")
+RESULT_POLL_SECONDS = 1.0
+
+
+class Engine:
+    """One engine on one store."""
+
+    def __init__(self, store: Store, clock: Clock | None = None, *, cache_limit: int = 10_000) -> None:
+        self.store = store
+        self.clock = clock or SystemClock()
+        self.dispatcher = Dispatcher()
+        self.committer = Committer(store, self.clock, BlockIds(), self.dispatcher, cache_limit=cache_limit)
+        self.feed = Feed()
+        self._timekeeper = Timekeeper(store, self.clock, self.committer)
+        self._courier = Courier(store, self.clock, self.committer)
+        self._reaper = Reaper(store, self.clock, self.committer, self.dispatcher)
+        self._loops = {
+            "timekeeper": Loop(self._timekeeper, self.clock),
+            "courier": Loop(self._courier, self.clock),
+            "reaper": Loop(self._reaper, self.clock),
+        }
+        self.committer.listen(self._committed)
+
+    def _committed(self, committed: Committed) -> None:
+        self.feed.publish(committed)
+        if committed.messages:
+            self._courier.carry(committed)
+        if self._timekeeper.sooner(committed):
+            self._loops["timekeeper"].wake()
+
+    async def start(self) -> None:
+        """Open the store, take over what a predecessor left, begin to keep time."""
+        await self.store.open()
+        if isinstance(self.clock, SystemClock) and self.store.shared:
+            self.clock.follow(await self.store.clock())
+        await self._reaper.run_once()
+        await self._courier.run_once()
+        for loop in self._loops.values():
+            loop.start()
+        self.store.subscribe(self._loops["reaper"].wake)
+
+    async def stop(self) -> None:
+        """Finish what is in flight and let go of the store."""
+        for loop in self._loops.values():
+            await loop.stop()
+        await self.committer.drain()
+        self.committer.stop(Unavailable("the engine is stopped", code="engine_stopped"))
+        await self.store.close()
+
+    def sit(self, seat: Seat) -> None:
+        """A worker is ready for work."""
+        self.dispatcher.join(seat)
+
+    def rise(self, seat: Seat) -> None:
+        """A worker wants no more work."""
+        self.dispatcher.leave(seat)
+
+    async def ask(self, request: Request, reply: type[Reply]) -> Reply:
+        """Have a request decided; returns when its outcome is durable, raises what it was refused with."""
+        answer = await self.committer.submit(request)
+        return cast(Reply, answer)
+
+    async def change(self, request: Request) -> None:
+        """Have a request decided whose only answer is that it is done."""
+        await self.committer.submit(request)
+
+    async def start_workflow(self, request: StartWorkflow) -> Started:
+        """Start a run."""
+        return await self.ask(request, Started)
+
+    async def describe(self, namespace: str, workflow_id: str, run_id: str | None = None) -> RunRecord:
+        """A run as callers see it."""
+        record = await self.store.describe(namespace, workflow_id, run_id)
+        if record is None:
+            raise NotFound(f"workflow {workflow_id} not found")
+        return record
+
+    async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
+        """A run's events after a seq, all pages of them."""
+        events: list[Recorded] = []
+        while True:
+            page = await self.store.events(run_id, after)
+            events.extend(page)
+            if len(page) < HISTORY_PAGE:
+                return events
+            after = page[-1].seq
+
+    async def closed(self, key: RunKey, *, follow: bool = True) -> tuple[RunKey, Event]:
+        """Wait until a run is closed, or with `follow` its whole chain: the last run and its closing event."""
+        while True:
+            event = await self._closing(key)
+            following = cast(RunId | None, getattr(event, "next_run_id", None))
+            if following is None or not follow:
+                return key, event
+            key = RunKey(key.namespace, key.workflow_id, following)
+
+    async def _closing(self, key: RunKey) -> Event:
+        while True:
+            waiter = self.feed.closing(key.run_id)
+            try:
+                event = await self._already_closed(key)
+                if event is not None:
+                    return event
+                timeout = RESULT_POLL_SECONDS if self.store.shared else None
+                with contextlib.suppress(TimeoutError):
+                    return await asyncio.wait_for(asyncio.shield(waiter), timeout)
+            finally:
+                self.feed.forget(key.run_id, waiter)
+
+    async def _already_closed(self, key: RunKey) -> Event | None:
+        if self.committer.cache.get(key.run_id) is not None and not self.store.shared:
+            return None
+        record = await self.store.describe(key.namespace, key.workflow_id, key.run_id)
+        if record is None:
+            raise NotFound(f"workflow {key.workflow_id} not found")
+        if not record.run.closed:
+            return None
+        page = await self.store.events(key.run_id, record.run.last_seq - 1)
+        return page[-1].event
+
+    async def current(self, namespace: str, workflow_id: str) -> RunKey:
+        """The key of the newest run of an id."""
+        run = self.committer.cache.newest((Namespace(namespace), WorkflowId(workflow_id)))
+        if run is not None and not self.store.shared:
+            return run.key
+        return (await self.describe(namespace, workflow_id)).run.key
+
+
+HISTORY_PAGE = 10_000
+__all__ = ["AssayError", "Engine"]

@@ -1,0 +1,49 @@
+"""Who hears of committed events: those who wait for a run to close, and those who watch."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable
+
+from assay.core.events import Event, Recorded
+from assay.core.ids import RunId
+from assay.core.run import Run
+from assay.engine.commit import Committed
+
+Watcher = Callable[[Run, Recorded], None]
+
+
+class Feed:
+    """Hands out events in the order in which they became durable."""
+
+    def __init__(self) -> None:
+        self._closing: defaultdict[RunId, list[asyncio.Future[Event]]] = defaultdict(list)
+        self._watchers: list[Watcher] = []
+
+    def publish(self, committed: Committed) -> None:
+        """Tell everyone concerned."""
+        for run, recorded in committed.events:
+            if recorded.event.closes is not None:
+                for waiter in self._closing.pop(run.run_id, ()):
+                    if not waiter.done():
+                        waiter.set_result(recorded.event)
+            for watcher in self._watchers:
+                watcher(run, recorded)
+
+    def closing(self, run_id: RunId) -> asyncio.Future[Event]:
+        """The event that will close a run that is open now."""
+        waiter: asyncio.Future[Event] = asyncio.get_running_loop().create_future()
+        self._closing[run_id].append(waiter)
+        return waiter
+
+    def forget(self, run_id: RunId, waiter: asyncio.Future[Event]) -> None:
+        """Nobody waits here any more."""
+        waiting = self._closing.get(run_id)
+        if waiting is not None and waiter in waiting:
+            waiting.remove(waiter)
+            if not waiting:
+                del self._closing[run_id]
+
+    def watch(self, watcher: Watcher) -> Callable[[], None]:
+        """Call `watcher` for every committed event; the result ends it."""
+        self._watchers.append(watcher)
+        return lambda: self._watchers.remove(watcher)

@@ -1,0 +1,52 @@
+"""Cleans up after the dead: leases of workers that died with their engine, ready work that nobody here knows of."""
+
+import asyncio
+
+from assay.core.errors import AssayError
+from assay.core.ids import SECOND, Time
+from assay.core.requests import LoseTask, ReleaseActivity, Request
+from assay.engine.clock import Clock
+from assay.engine.commit import Committer
+from assay.engine.dispatcher import Dispatcher
+from assay.storage.store import HeldLease, Store
+
+PAGE = 10_000
+SHARED_PAUSE: Time = SECOND
+
+
+class Reaper:
+    """Finds work in the store that no living engine has in its hands."""
+
+    def __init__(self, store: Store, clock: Clock, committer: Committer, dispatcher: Dispatcher) -> None:
+        self._store = store
+        self._clock = clock
+        self._committer = committer
+        self._dispatcher = dispatcher
+        self._began = False
+
+    async def run_once(self) -> Time | None:
+        """Void what the predecessor's own workers held (once), then line up the work that is ready."""
+        if not self._began:
+            self._began = True
+            if not self._store.shared:
+                await self._void()
+        now = self._clock.now()
+        tasks = await self._store.ready_tasks(now, PAGE)
+        activities = await self._store.ready_activities(now, PAGE)
+        self._dispatcher.load(tasks, activities)
+        if len(tasks) == PAGE or len(activities) == PAGE:
+            return now + SECOND
+        return now + SHARED_PAUSE if self._store.shared else None
+
+    async def _void(self) -> None:
+        """They died with the engine that is gone (R9); a lost attempt counts, a lost task is due at once."""
+        asked = [self._committer.submit(_lost(lease)) for lease in await self._store.local_leases()]
+        for answer in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(answer, BaseException) and not isinstance(answer, AssayError):
+                raise answer
+
+
+def _lost(lease: HeldLease) -> Request:
+    if lease.seq == 0:
+        return LoseTask(lease.run_id, lease.fence)
+    return ReleaseActivity(lease.run_id, lease.seq, lease.fence, lost=True)

@@ -1,0 +1,59 @@
+"""The one shape of background work: it can be started, stopped, and run once by hand."""
+
+import asyncio
+import contextlib
+from typing import Protocol
+
+from assay.core.ids import SECOND, Time
+
+
+class Service(Protocol):
+    """Work that goes on beside requests. Tests call `run_once` with a clock of their own."""
+
+    async def run_once(self) -> Time | None:
+        """Do what is due now; when to look again at the latest, or None if only `wake` can bring work."""
+        ...
+
+
+class Loop:
+    """Runs a service until it is stopped: at once when woken, otherwise when the service asked for it."""
+
+    def __init__(self, service: Service, now: "NowSource") -> None:
+        self._service = service
+        self._now = now
+        self._woken = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """End; waits until the service is still."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+    def wake(self) -> None:
+        """Look again now."""
+        self._woken.set()
+
+    async def _run(self) -> None:
+        while True:
+            self._woken.clear()
+            again = await self._service.run_once()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._woken.wait(), self._pause(again))
+
+    def _pause(self, again: Time | None) -> float | None:
+        return None if again is None else max(0.0, (again - self._now.now()) / SECOND)
+
+
+class NowSource(Protocol):
+    """Anything that knows the time."""
+
+    def now(self) -> Time:
+        """Microseconds since the epoch."""
+        ...

@@ -1,0 +1,58 @@
+"""The one deadline service: timers, time-outs, leases, back-offs and delayed starts, each at its time and never early.
+
+It wakes exactly when the next deadline is due (I10), so there is no tick to wait for. What a deadline means is
+decided by `core`; one that is no longer due does nothing.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from assay.core.errors import AssayError
+from assay.core.ids import SECOND, Time
+from assay.core.requests import Elapse
+from assay.engine.clock import Clock
+from assay.engine.commit import Committed, Committer
+from assay.storage.store import Deadline, Store
+
+PAGE = 1_000
+SHARED_PAUSE: Time = SECOND
+"""How long to trust one's own knowledge of the next deadline where other engines set deadlines too."""
+
+
+class Timekeeper:
+    """Turns deadlines that have come into requests."""
+
+    def __init__(self, store: Store, clock: Clock, committer: Committer) -> None:
+        self._store = store
+        self._clock = clock
+        self._committer = committer
+        self._next: Time | None = None
+
+    def sooner(self, committed: Committed) -> bool:
+        """Did a commit set a deadline that comes before the one this service sleeps for?"""
+        due = committed.next_due
+        if due is None or (self._next is not None and due >= self._next):
+            return False
+        self._next = due
+        return True
+
+    async def run_once(self) -> Time | None:
+        """Fire everything that is due now."""
+        while True:
+            page = await self._store.due(self._clock.now(), PAGE)
+            if page:
+                await self._fire(page)
+            if len(page) < PAGE:
+                break
+        self._next = await self._store.next_due()
+        return self._next if not self._store.shared else self._soon(self._next)
+
+    def _soon(self, due: Time | None) -> Time:
+        latest = self._clock.now() + SHARED_PAUSE
+        return latest if due is None else min(due, latest)
+
+    async def _fire(self, page: Sequence[Deadline]) -> None:
+        asked = [self._committer.submit(Elapse(due.run_id, due.kind, due.ref)) for due in page]
+        for answer in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(answer, BaseException) and not isinstance(answer, AssayError):
+                raise answer

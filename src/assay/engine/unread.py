@@ -1,0 +1,30 @@
+"""Which signals go along when a run continues as new (R19)."""
+
+from msgspec.structs import replace
+
+from assay.core.commands import ContinueAsNew
+from assay.core.events import Recorded
+from assay.core.requests import Advance, Request, RestartAsNew
+from assay.core.run import Run
+from assay.storage.store import Store
+
+
+async def with_unread(request: Request, run: Run, store: Store) -> Request:
+    """The request together with the signals that no code of the closing run has consumed."""
+    signals = await _signals(run, store)
+    if isinstance(request, RestartAsNew):
+        return replace(request, signals=tuple(recorded for recorded in signals if recorded.seq > run.seen_seq))
+    if isinstance(request, Advance):
+        named = next(c.unread_signals for c in request.commands if isinstance(c, ContinueAsNew))
+        if named is None:
+            unread = [recorded for recorded in signals if recorded.seq > run.seen_seq]
+        else:
+            unread = [recorded for recorded in signals if recorded.seq in frozenset(named)]
+        return replace(request, unread=tuple(unread))
+    return request
+
+
+async def _signals(run: Run, store: Store) -> list[Recorded]:
+    if run.signals == 0:
+        return []
+    return list(await store.events(run.run_id, kind="SignalReceived"))

@@ -1,0 +1,54 @@
+"""What activity code works with: who it is, and a way to say that it is alive."""
+
+from typing import Any, Protocol
+
+import msgspec
+
+from assay.sdk.replay.endings import CancelRequested
+
+
+class ActivityInfo(msgspec.Struct, frozen=True):
+    """Which activity this is, of which run, and which attempt."""
+
+    name: str
+    activity_id: int
+    attempt: int
+    workflow_id: str
+    run_id: str
+    workflow_type: str
+    namespace: str
+    task_queue: str
+
+
+class Beat(Protocol):
+    """Where heartbeats go; called from whatever thread or process the activity runs in."""
+
+    def __call__(self, details: Any) -> bool:
+        """Send a heartbeat; True if the attempt is asked to stop."""
+        ...
+
+
+class ActivityContext:
+    """The `ctx` of an activity."""
+
+    def __init__(self, info: ActivityInfo, details: Any, beat: Beat) -> None:
+        self._info = info
+        self._details = details
+        self._beat = beat
+
+    def info(self) -> ActivityInfo:
+        """Facts about this attempt."""
+        return self._info
+
+    @property
+    def heartbeat_details(self) -> Any:
+        """What the attempt before this one said last in its heartbeats, or None."""
+        return self._details
+
+    def heartbeat(self, details: Any = None) -> None:
+        """Say that the attempt is alive, and where it is; raises `CancelRequested` when it is no longer wanted.
+
+        Needed with `heartbeat_timeout_secs`; `details` are given to the next attempt if this one fails.
+        """
+        if self._beat(details):
+            raise CancelRequested("the activity is no longer wanted")

@@ -1,0 +1,105 @@
+"""The registry of a program's handlers: which functions are workflows, which are activities, and under what names."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+import msgspec
+
+from assay.core.errors import Invalid, NotFound
+from assay.core.options import check_id
+from assay.sdk.signatures import HandlerSignature, signature_of
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+RUNS_IN = ("thread", "process")
+
+
+class Definition(msgspec.Struct, frozen=True):
+    """A registered handler: its name, its function and what the function wants."""
+
+    name: str
+    function: Callable[..., Any]
+    signature: HandlerSignature
+    runs_in: str = "thread"
+    """Where a `def` activity runs; an `async def` one runs on the worker's loop."""
+
+
+class App:
+    """A set of handlers that a worker serves. Most programs use the default one behind `assay.workflow`."""
+
+    def __init__(self, queue: str = "default") -> None:
+        self.queue = queue
+        self.workflows: dict[str, Definition] = {}
+        self.activities: dict[str, Definition] = {}
+        self._names: dict[Callable[..., Any], str] = {}
+
+    @overload
+    def workflow(self, target: Handler, /) -> Handler: ...
+    @overload
+    def workflow(self, target: str | None = None, /, *, name: str | None = None) -> Callable[[Handler], Handler]: ...
+    @overload
+    def workflow(self, target: str, function: Handler, /) -> Handler: ...
+
+    def workflow(self, target: Any = None, function: Any = None, /, *, name: str | None = None) -> Any:
+        """Register a workflow: `@app.workflow`, `@app.workflow(name="X")` or `app.workflow("X", function)`."""
+        return self._register(self.workflows, "workflow", target, function, name, "thread")
+
+    define = workflow
+
+    @overload
+    def activity(self, target: Handler, /) -> Handler: ...
+    @overload
+    def activity(
+        self, target: str | None = None, /, *, name: str | None = None, runs_in: str = "thread"
+    ) -> Callable[[Handler], Handler]: ...
+    @overload
+    def activity(self, target: str, function: Handler, /, *, runs_in: str = "thread") -> Handler: ...
+
+    def activity(
+        self, target: Any = None, function: Any = None, /, *, name: str | None = None, runs_in: str = "thread"
+    ) -> Any:
+        """Register an activity; `runs_in="process"` runs a `def` activity in a process pool."""
+        if runs_in not in RUNS_IN:
+            raise Invalid(f"runs_in is '{runs_in}'; it can be thread or process", field="runs_in")
+        return self._register(self.activities, "activity", target, function, name, runs_in)
+
+    def _register(
+        self, table: dict[str, Definition], kind: str, target: Any, function: Any, name: str | None, runs_in: str
+    ) -> Any:
+        if callable(target):
+            return self._add(table, kind, name or target.__name__, target, runs_in)
+        label = name or target
+        if function is not None:
+            return self._add(table, kind, label, function, runs_in)
+        return lambda decorated: self._add(table, kind, label or decorated.__name__, decorated, runs_in)
+
+    def _add(
+        self, table: dict[str, Definition], kind: str, name: str, function: Callable[..., Any], runs_in: str
+    ) -> Callable[..., Any]:
+        check_id(name, f"{kind} name")
+        known = table.get(name)
+        if known is not None and known.function is not function and not _same_code(known.function, function):
+            raise Invalid(f"{kind} '{name}' is registered twice, for two different functions", code="duplicate_handler")
+        signature = signature_of(function)
+        if signature.surplus:
+            wanted = ", ".join(signature.surplus)
+            raise Invalid(f"{kind} '{name}' takes ctx and one input; it also requires {wanted}", code="invalid_handler")
+        table[name] = Definition(name, function, signature, runs_in)
+        self._names[function] = name
+        return function
+
+    def name_of(self, target: Callable[..., Any] | str) -> str:
+        """The registered name of a function, or the name itself."""
+        if isinstance(target, str):
+            return target
+        known = self._names.get(target)
+        if known is None:
+            shown = getattr(target, "__qualname__", repr(target))
+            raise NotFound(f"{shown} is not registered: decorate it with @workflow.define or @workflow.activity")
+        return known
+
+
+def _same_code(one: Callable[..., Any], other: Callable[..., Any]) -> bool:
+    """A module that is loaded twice, as `python -m` and `assay run` may do, brings the same function again."""
+    return getattr(one, "__qualname__", None) == getattr(other, "__qualname__", "") and getattr(
+        getattr(one, "__code__", None), "co_filename", None
+    ) == getattr(getattr(other, "__code__", None), "co_filename", "")

@@ -1,0 +1,225 @@
+"""A program's connection to an engine: start workflows, wait for them, talk to them, look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar, Unpack, cast, overload
+
+from assay.core.duration import Duration
+from assay.core.errors import AlreadyExists, Invalid, NotFound
+from assay.core.ids import Namespace, RunId, RunKey, WorkflowId
+from assay.core.options import check_id, duration
+from assay.core.payload import NULL, Payload
+from assay.core.record import Record
+from assay.core.replies import Started
+from assay.core.requests import Request, RequestCancel, RestartAsNew, Signal, Terminate
+from assay.sdk.app import App
+from assay.sdk.connections import transport_for
+from assay.sdk.converter import Converter
+from assay.sdk.default_app import DEFAULT_APP
+from assay.sdk.handle import Handle
+from assay.sdk.reading import Reading
+from assay.sdk.results import result_of
+from assay.sdk.standby import Standby
+from assay.sdk.starts import StartOptions, start_request
+from assay.sdk.transport import Transport
+
+Result = TypeVar("Result")
+
+
+class Client(Reading):
+    """Made by `await Client.connect(url)`; use it as an async context manager, or `close` it."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        namespace: str = "main",
+        app: App | None = None,
+        converter: Converter | None = None,
+    ) -> None:
+        self.transport = transport
+        self.namespace = check_id(namespace, "namespace")
+        self.app = DEFAULT_APP if app is None else app
+        self.converter = Converter() if converter is None else converter
+        self._standby = Standby(self)
+
+    @classmethod
+    async def connect(
+        cls, url: str, *, namespace: str = "main", token: str | None = None, app: App | None = None
+    ) -> Client:
+        """Connect to the engine at `url`; `sqlite://` and `postgres://` start one in this process."""
+        client = cls(transport_for(url, token), namespace=namespace, app=app)
+        await client.transport.open()
+        return client
+
+    async def close(self) -> None:
+        """Stop what this client runs, and let go of the engine; nothing is left behind."""
+        try:
+            await self._standby.close()
+        finally:
+            await self.transport.close()
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    @overload
+    async def start(
+        self,
+        workflow_type: Callable[..., Coroutine[Any, Any, Result]],
+        workflow_id: str | None = None,
+        input: Any = None,
+        **options: Unpack[StartOptions],
+    ) -> Handle[Result]: ...
+    @overload
+    async def start(
+        self,
+        workflow_type: Callable[..., Result],
+        workflow_id: str | None = None,
+        input: Any = None,
+        **options: Unpack[StartOptions],
+    ) -> Handle[Result]: ...
+    @overload
+    async def start(
+        self,
+        workflow_type: str | None = None,
+        workflow_id: str | None = None,
+        input: Any = None,
+        **options: Unpack[StartOptions],
+    ) -> Handle[Any]: ...
+
+    async def start(
+        self,
+        workflow_type: Callable[..., Any] | str | None = None,
+        workflow_id: str | None = None,
+        input: Any = None,
+        **options: Unpack[StartOptions],
+    ) -> Handle[Any]:
+        """Start a workflow, named or given as its function; an id with an open run raises `AlreadyExists` (R25)."""
+        if workflow_type is None:
+            raise Invalid("start needs a workflow_type: a name, or the function itself", field="workflow_type")
+        name = self.app.name_of(workflow_type)
+        settled = {"namespace": self.namespace, "task_queue": self.app.queue, **_given(options)}
+        request = start_request(self.converter, name, workflow_id, input, settled)
+        try:
+            started = cast(Started, await self.transport.ask(request))
+        except AlreadyExists as error:
+            error.existing = Record(error.existing)
+            raise
+        annotation = Any if isinstance(workflow_type, str) else self.app.workflows[name].signature.result_annotation
+        return Handle(self, started.key, annotation, started=started.started, status=started.status)
+
+    @overload
+    async def run(
+        self,
+        workflow: Callable[..., Coroutine[Any, Any, Result]],
+        input: Any = None,
+        *,
+        workflow_id: str | None = None,
+        **options: Unpack[StartOptions],
+    ) -> Result: ...
+    @overload
+    async def run(
+        self,
+        workflow: Callable[..., Result],
+        input: Any = None,
+        *,
+        workflow_id: str | None = None,
+        **options: Unpack[StartOptions],
+    ) -> Result: ...
+    @overload
+    async def run(
+        self, workflow: str, input: Any = None, *, workflow_id: str | None = None, **options: Unpack[StartOptions]
+    ) -> Any: ...
+
+    async def run(
+        self,
+        workflow: Callable[..., Any] | str,
+        input: Any = None,
+        *,
+        workflow_id: str | None = None,
+        **options: Unpack[StartOptions],
+    ) -> Any:
+        """Start a workflow and wait for its result; with an explicit id, attach to the open run if there is one (R25).
+
+        An engine in this process is also served: if no worker serves the queue, one runs until this client closes.
+        """
+        if workflow_id is not None and not _given(options).keys() & {"id_conflict_policy", "error_if_exists"}:
+            options["id_conflict_policy"] = "use_existing"
+        namespace, queue = options.get("namespace") or self.namespace, options.get("task_queue") or self.app.queue
+        self._standby.serve(namespace, queue, self.app.name_of(workflow))
+        handle = await self.start(workflow, workflow_id, input, **options)
+        return await self._standby.outcome(handle.result())
+
+    async def wait(self, key: RunKey, annotation: Any = Any) -> Any:
+        """The result of a run, or of the last run of its chain, decoded by annotation."""
+        ended, closing = await self.transport.closed(key)
+        return result_of(ended, closing, self.converter, annotation)
+
+    async def result(self, workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Any:
+        """Wait for the end of a workflow: its result, or an exception that says how it ended."""
+        space = self._space(namespace)
+        if run_id is None:
+            record = await self.transport.describe(space, workflow_id)
+            if record is None:
+                raise NotFound(f"workflow {workflow_id} not found")
+            run_id = record["run_id"]
+        return await self.wait(RunKey(space, WorkflowId(workflow_id), RunId(run_id)))
+
+    async def signal(
+        self,
+        workflow_id: str,
+        name: str,
+        payload: Any = None,
+        *,
+        run_id: str | None = None,
+        namespace: str | None = None,
+    ) -> None:
+        """Send a signal to an open run; `NotFound` if there is none."""
+        raw = NULL if payload is None else Payload(self.converter.encode(payload, name="payload"))
+        key = self._target(workflow_id, run_id, namespace)
+        await self._tell(Signal(*key, name=check_id(name, "signal name"), payload=raw))
+
+    async def cancel(
+        self,
+        workflow_id: str,
+        reason: str | None = None,
+        deadline: Duration | None = None,
+        *,
+        run_id: str | None = None,
+        namespace: str | None = None,
+    ) -> None:
+        """Ask an open run to end; with a `deadline` from now it is terminated if it has not ended by then."""
+        limit = duration(deadline, "deadline")
+        await self._tell(RequestCancel(*self._target(workflow_id, run_id, namespace), reason=reason, deadline=limit))
+
+    async def terminate(
+        self, workflow_id: str, reason: str | None = None, *, run_id: str | None = None, namespace: str | None = None
+    ) -> None:
+        """End an open run without asking its code."""
+        await self._tell(Terminate(*self._target(workflow_id, run_id, namespace), reason=reason))
+
+    async def continue_as_new(
+        self, workflow_id: str, input: Any = None, *, run_id: str | None = None, namespace: str | None = None
+    ) -> Handle[Any]:
+        """Start the next run of an id with a fresh history; an open run is closed, a closed one left alone (R38)."""
+        raw = NULL if input is None else Payload(self.converter.encode(input, name="input"))
+        request = RestartAsNew(*self._target(workflow_id, run_id, namespace), input=raw)
+        started = cast(Started, await self.transport.ask(request))
+        return Handle(self, started.key, started=started.started, status=started.status)
+
+    async def _tell(self, request: Request) -> None:
+        await self.transport.ask(request)
+
+    def _target(
+        self, workflow_id: str, run_id: str | None, namespace: str | None
+    ) -> tuple[Namespace, WorkflowId, RunId | None]:
+        wanted = None if run_id is None else RunId(run_id)
+        return self._space(namespace), WorkflowId(check_id(workflow_id, "workflow_id")), wanted
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}

@@ -1,0 +1,389 @@
+"""What workflow code works with: every durable operation of a run, for `async def` handlers.
+
+Each call is replay-safe: it is recorded when it happens and answered from the history when the code runs again.
+"""
+
+import asyncio
+import contextlib
+import datetime
+import random
+import uuid
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar, overload
+
+import msgspec
+
+from assay.core import commands as cmd
+from assay.core.duration import parse_duration
+from assay.core.errors import Invalid
+from assay.core.events import SideEffectRecorded
+from assay.core.ids import SECOND
+from assay.core.options import check_id
+from assay.core.payload import NULL, Payload
+from assay.sdk.activity_options import ActivityCall, step_retry
+from assay.sdk.annotations import result_annotation
+from assay.sdk.logger import WorkflowLogger
+from assay.sdk.replay import guard
+from assay.sdk.replay.endings import CancelRequested, ContinueAsNewRequested, RetryLater
+from assay.sdk.replay.journal import child_name
+from assay.sdk.replay.runtime import Execution
+from assay.sdk.replay.turn import StepOrder
+
+Result = TypeVar("Result")
+Duration = float | str | datetime.timedelta
+
+
+class WorkflowInfo(msgspec.Struct, frozen=True):
+    """Who this run is and how far it has come (C7)."""
+
+    workflow_id: str
+    run_id: str
+    workflow_type: str
+    task_queue: str
+    namespace: str
+    attempt: int
+    history_length: int
+    history_size: int
+    first_run_id: str
+    parent_workflow_id: str | None
+    parent_run_id: str | None
+    start_time: datetime.datetime
+    scheduled_for: datetime.datetime | None = None
+
+
+class Context:
+    """The `ctx` of an `async def` workflow."""
+
+    def __init__(self, execution: Execution) -> None:
+        self._run = execution
+        self._random: random.Random | None = None
+        self._began = execution.time
+        self.logger = WorkflowLogger(execution)
+
+    @property
+    def workflow_id(self) -> str:
+        """The run's workflow id."""
+        return self._run.key.workflow_id
+
+    def info(self) -> WorkflowInfo:
+        """Facts about this run."""
+        run, start = self._run, self._run.start
+        parent = start.parent if start is not None else None
+        return WorkflowInfo(
+            workflow_id=run.key.workflow_id,
+            run_id=run.key.run_id,
+            workflow_type=start.workflow_type if start else run.definition.name,
+            task_queue=start.task_queue if start else "",
+            namespace=run.key.namespace,
+            attempt=start.attempt if start else 1,
+            history_length=run.history_length,
+            history_size=run.history_size,
+            first_run_id=start.first_run_id if start else run.key.run_id,
+            parent_workflow_id=parent.workflow_id if parent else None,
+            parent_run_id=parent.run_id if parent else None,
+            start_time=_moment(self._began),
+            scheduled_for=_moment(start.scheduled_for) if start and start.scheduled_for else None,
+        )
+
+    def now(self) -> datetime.datetime:
+        """The time of the last thing that happened to this run; it does not move while code runs (C87)."""
+        return _moment(self._run.time)
+
+    def random(self) -> random.Random:
+        """A random source that gives the same numbers on every replay."""
+        if self._random is None:
+            self._random = random.Random(self._run.key.run_id)  # noqa: S311  # repeatable on purpose, not for secrets
+        return self._random
+
+    def uuid4(self) -> uuid.UUID:
+        """A random UUID, the same on every replay."""
+        return uuid.UUID(int=self.random().getrandbits(128), version=4)
+
+    def is_replaying(self) -> bool:
+        """Is the code being told again what it was told before?"""
+        return self._run.replaying
+
+    def history_length(self) -> int:
+        """How many events there are so far; above 10,000 it is time to continue as new."""
+        return self._run.history_length
+
+    def history_size(self) -> int:
+        """How many bytes the inputs of this run's history have so far."""
+        return self._run.history_size
+
+    @overload
+    async def execute_activity(
+        self, activity: Callable[..., Awaitable[Result]], input: Any = None, **options: Any
+    ) -> Result: ...
+    @overload
+    async def execute_activity(self, activity: Callable[..., Result], input: Any = None, **options: Any) -> Result: ...
+    @overload
+    async def execute_activity(self, activity: str, input: Any = None, **options: Any) -> Any: ...
+
+    async def execute_activity(self, activity: Any, input: Any = None, **options: Any) -> Any:
+        """Run an activity on a worker of its queue and wait for its result; raises `ActivityError` when it fails for
+        good. Options: task_queue, max_attempts, initial_interval_secs, backoff_coefficient, maximum_interval_secs,
+        non_retryable, start_to_close_secs, schedule_to_start_secs, schedule_to_close_secs, heartbeat_timeout_secs,
+        retry=Retry(...)."""
+        self._check_alive()
+        name = self._run.app.name_of(activity)
+        future = self._schedule(name, input, options)
+        return self._decode(await self._wait(future), self._activity_annotation(activity, name), name)
+
+    def _schedule(self, name: str, input: Any, options: Mapping[str, Any]) -> "asyncio.Future[Payload]":
+        run = self._run
+        call = ActivityCall.of(options, self._own_queue())
+        payload = self._encode(input, f"input of activity '{name}'")
+        seq = run.count("activity")
+        future: asyncio.Future[Payload] = run.loop.create_future()
+        run.activities[seq] = future
+        run.order("activity", seq, name, call.command(seq, name, payload, survives=run.shields > 0))
+        future.add_done_callback(lambda done: self._activity_done(seq, done))
+        return future
+
+    def _activity_done(self, seq: int, future: "asyncio.Future[Payload]") -> None:
+        if future.cancelled() and not self._run.loop.leaving:
+            self._run.order("cancel of activity", seq, "", cmd.RequestCancelActivity(seq))
+
+    async def execute_parallel(self, activities: Sequence[Any]) -> list[Any]:
+        """Run several activities at once; results in the order of the items, an error if any of them fails.
+
+        An item is `{"name", "input", "opts"}` or `(activity, input)`.
+        """
+        self._check_alive()
+        calls = [_item(item) for item in activities]
+        pending = [
+            (self._schedule(self._run.app.name_of(activity), input, options), activity)
+            for activity, input, options in calls
+        ]
+        raws = await self._wait(asyncio.gather(*(future for future, _ in pending)))
+        return [
+            self._decode(raw, self._activity_annotation(activity, self._run.app.name_of(activity)), "result")
+            for raw, (_, activity) in zip(raws, pending, strict=True)
+        ]
+
+    @overload
+    async def run(
+        self, name: str, function: Callable[..., Awaitable[Result]], *args: Any, **options: Any
+    ) -> Result: ...
+    @overload
+    async def run(self, name: str, function: Callable[..., Result], *args: Any, **options: Any) -> Result: ...
+
+    async def run(self, name: str, function: Any, *args: Any, **options: Any) -> Any:
+        """Run any function as a durable step in this worker: its result is recorded before the code goes on.
+
+        Retried by policy (`retry=Retry(...)`, `max_attempts=...`), `timeout` in seconds per attempt. It runs at least
+        once: a crash between the step and its record repeats it.
+        """
+        self._check_alive()
+        check_id(name, "step name")
+        timeout = options.pop("timeout", None)
+        limit = None if timeout is None else parse_duration(timeout, "timeout") / SECOND
+        retry, attempt = step_retry(options), 1
+        while True:
+            future = self._run.add_step(StepOrder(name, function, args, retry, limit, attempt))
+            try:
+                raw = await self._wait(future)
+            except RetryLater as later:
+                attempt = later.attempt + 1
+                await self._wait(asyncio.sleep(later.delay))
+                continue
+            return self._decode(raw, result_annotation(function), f"result of step '{name}'")
+
+    async def sleep(self, duration: Duration) -> None:
+        """Wait; the timer survives everything."""
+        self._check_alive()
+        await self._wait(asyncio.sleep(parse_duration(duration, "duration") / SECOND))
+
+    async def wait_for_signal(
+        self,
+        name: str,
+        timeout: Duration | None = None,  # noqa: ASYNC109  # the seed's name, and a durable timer
+        *,
+        type: Any = Any,
+    ) -> Any:
+        """The payload of the next signal of that name; None when `timeout` passes first."""
+        self._check_alive()
+        run = self._run
+        found = run.mailbox.take(name)
+        if found is not None:
+            return self._decode(found, type, f"payload of signal '{name}'")
+        future: asyncio.Future[Payload | None] = run.loop.create_future()
+        timer_seq = self._arm(future, timeout)
+        run.order("wait for signal", run.count("wait for signal"), name, cmd.WaitForSignal(name, timer_seq))
+        run.mailbox.wait(name, future)
+        raw = await self._wait(future)
+        return None if raw is None else self._decode(raw, type, f"payload of signal '{name}'")
+
+    def _arm(self, future: "asyncio.Future[Payload | None]", timeout: Duration | None) -> int | None:
+        if timeout is None:
+            return None
+        timer = self._run.loop.call_later(
+            max(parse_duration(timeout, "timeout") / SECOND, 1e-6),
+            lambda: None if future.done() else future.set_result(None),
+        )
+        future.add_done_callback(lambda _: timer.cancel())
+        return getattr(timer, "seq", None)
+
+    async def start_child_workflow(
+        self,
+        workflow_type: Callable[..., Any] | str,
+        *,
+        workflow_id: str,
+        input: Any = None,
+        task_queue: str | None = None,
+        **options: Any,
+    ) -> Any:
+        """Start a child and wait for its result; `ChildError` however else it ends.
+
+        The id must be the same on every replay. Options are those of a start, and `parent_close_policy`.
+        """
+        self._check_alive()
+        run = self._run
+        name = run.app.name_of(workflow_type)
+        future = run.children.get(check_id(workflow_id, "workflow_id"))
+        if future is None:
+            future = run.children[workflow_id] = run.loop.create_future()
+            seq = run.count("child workflow")
+            command = cmd.StartChildWorkflow(
+                workflow_type=name,
+                workflow_id=workflow_id,
+                input=self._encode(input, f"input of child workflow '{workflow_id}'"),
+                task_queue=task_queue or self._own_queue(),
+                seq=seq,
+                **self._child_options(options),
+            )
+            run.order("child workflow", seq, child_name(name, workflow_id), command)
+        raw = await self._wait(asyncio.shield(future))
+        return self._decode(raw, self._workflow_annotation(workflow_type, name), f"result of '{workflow_id}'")
+
+    def _child_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        known = cmd.StartChildWorkflow.__struct_fields__
+        found: dict[str, Any] = {}
+        for key, value in options.items():
+            if key not in known:
+                raise Invalid(f"start_child_workflow has no option '{key}'", field=key)
+            if key in ("search_attributes", "memo", "context", "priority"):
+                value = self._encode(value, key)
+            elif isinstance(value, datetime.timedelta):
+                value = value.total_seconds()
+            found[key] = value.fields() if hasattr(value, "fields") else value
+        return found
+
+    @overload
+    async def side_effect(self, name: str, function: Callable[[], Awaitable[Result]]) -> Result: ...
+    @overload
+    async def side_effect(self, name: str, function: Callable[[], Result]) -> Result: ...
+
+    async def side_effect(self, name: str, function: Callable[[], Any]) -> Any:
+        """Run a function once and get the same value on every replay, None included; for ids, times, random values."""
+        self._check_alive()
+        run = self._run
+        seq = run.count("side effect")
+        echo = None if not run.replaying else run.order("side effect", seq, name, cmd.RecordSideEffect(seq, name))
+        if isinstance(echo, SideEffectRecorded):
+            return self._decode(echo.value, result_annotation(function), f"value of side effect '{name}'")
+        await run.durable_point()
+        with guard.outside():
+            value = function()
+        if asyncio.iscoroutine(value):
+            value.close()
+            raise Invalid(f"side effect '{name}' is async; a side effect runs in place: use ctx.run for I/O that waits")
+        raw = self._encode(value, f"value of side effect '{name}'")
+        run.order("side effect", seq, name, cmd.RecordSideEffect(seq, name, raw, resume=False))
+        return self._decode(raw, result_annotation(function), f"value of side effect '{name}'")
+
+    def register_query(self, name: str, function: Callable[[], Any]) -> None:
+        """Let callers read live state by `get_state`; evaluated after every turn of this run."""
+        self._run.queries[check_id(name, "query name")] = function
+
+    def upsert_search_attributes(self, attributes: Mapping[str, Any]) -> "_Done":
+        """Merge search attributes by key; None removes a key."""
+        return self._upsert(search=attributes)
+
+    def upsert_memo(self, memo: Mapping[str, Any]) -> "_Done":
+        """Merge memo by key; None removes a key."""
+        return self._upsert(memo=memo)
+
+    def _upsert(self, **parts: Mapping[str, Any]) -> "_Done":
+        self._check_alive()
+        encoded = {key: self._encode(dict(value), key) for key, value in parts.items()}
+        self._run.order("attributes", self._run.count("attributes"), "", cmd.UpsertAttributes(**encoded))
+        return _Done()
+
+    def continue_as_new(
+        self, input: Any = None, *, workflow_type: str | None = None, task_queue: str | None = None
+    ) -> NoReturn:
+        """End this run and begin the next under the same id, with an empty history; unread signals go along."""
+        self._check_alive()
+        payload = self._encode(input, "input")
+        raise ContinueAsNewRequested(cmd.ContinueAsNew(payload, workflow_type, task_queue))
+
+    def cancel(self, reason: str | None = None) -> NoReturn:
+        """End this run as CANCELLED."""
+        self._run.cancelled_itself = True
+        self._run.cancel_reason = reason
+        raise CancelRequested(reason)
+
+    @contextlib.contextmanager
+    def shield(self) -> Iterator[None]:
+        """Hold back a cancel request until the block is done; for clean-up that must not be interrupted."""
+        run = self._run
+        run.shields += 1
+        before = run.cancel_requested
+        try:
+            yield
+        finally:
+            run.shields -= 1
+            if not run.shields and run.cancel_requested and not before and run.main is not None:
+                run.main.cancel()
+
+    def _own_queue(self) -> str:
+        start = self._run.start
+        return start.task_queue if start is not None else "default"
+
+    def _check_alive(self) -> None:
+        if self._run.loop.leaving:
+            raise RuntimeError("this run has left this worker; nothing more can be ordered here")
+
+    async def _wait(self, awaitable: Awaitable[Result]) -> Result:
+        try:
+            return await awaitable
+        except asyncio.CancelledError as error:
+            if self._run.cancel_requested and not isinstance(error, CancelRequested):
+                raise CancelRequested(self._run.cancel_reason) from None
+            raise
+
+    def _encode(self, value: Any, name: str) -> Payload:
+        if value is None:
+            return NULL
+        return Payload(self._run.converter.encode(value, name=name))
+
+    def _decode(self, raw: Payload, annotation: Any, name: str) -> Any:
+        return self._run.converter.decode(raw, annotation, name=name)
+
+    def _activity_annotation(self, activity: Any, name: str) -> Any:
+        known = self._run.app.activities.get(name)
+        return Any if known is None else known.signature.result_annotation
+
+    def _workflow_annotation(self, workflow: Any, name: str) -> Any:
+        known = self._run.app.workflows.get(name)
+        return Any if known is None else known.signature.result_annotation
+
+
+class _Done:
+    """Already done; awaiting it is allowed, so that code reads alike whether or not a call has to wait."""
+
+    def __await__(self) -> Iterator[Any]:
+        return iter(())
+
+
+def _item(item: Any) -> tuple[Any, Any, Mapping[str, Any]]:
+    if isinstance(item, Mapping):
+        return item["name"], item.get("input"), item.get("opts") or {}
+    activity, input, *rest = item
+    return activity, input, rest[0] if rest else {}
+
+
+def _moment(time: int) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=time)

@@ -1,0 +1,226 @@
+"""Activities in a worker: run them where they belong, keep their leases, report how they end.
+
+A result whose run lives in this worker goes out together with the run's next turn (R8); all else is reported alone.
+"""
+
+import asyncio
+import functools
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from assay.core.errors import AssayError, Failure, Kind
+from assay.core.events import ActivityCompleted
+from assay.core.grants import ActivityGrant
+from assay.core.ids import SECOND, Time
+from assay.core.payload import NULL, Payload
+from assay.core.requests import (
+    ActivityOutcome,
+    CancelledActivity,
+    CompleteActivity,
+    ExtendActivity,
+    FailActivity,
+    HeartbeatActivity,
+    ReleaseActivity,
+    Request,
+)
+from assay.core.run import Activity
+from assay.sdk.activity_context import ActivityContext, ActivityInfo
+from assay.sdk.app import App, Definition
+from assay.sdk.converter import Converter
+from assay.sdk.execution.processes import Processes
+from assay.sdk.execution.threads import DaemonThreads
+from assay.sdk.execution.workflow_tasks import WorkflowTasks
+from assay.sdk.failures import to_info
+from assay.sdk.transport import Transport
+
+log = logging.getLogger("assay.worker")
+
+
+class Attempt:
+    """One attempt that runs in this worker."""
+
+    __slots__ = ("asked_to_stop", "beat_at", "details", "grant", "loop", "task")
+
+    def __init__(self, grant: ActivityGrant, loop: asyncio.AbstractEventLoop) -> None:
+        self.grant = grant
+        self.loop = loop
+        self.task: asyncio.Task[None] | None = None
+        self.asked_to_stop = False
+        self.beat_at: Time = 0
+        self.details: Payload = NULL
+
+    def stop(self) -> None:
+        """Ask the activity to stop: an `async def` one at its await, others at their next heartbeat."""
+        self.asked_to_stop = True
+
+
+class ActivityTasks:
+    """Runs the activities of one worker."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        app: App,
+        converter: Converter,
+        workflow_tasks: WorkflowTasks,
+        threads: DaemonThreads,
+        *,
+        freed: Callable[[], None],
+    ) -> None:
+        self._transport = transport
+        self._app = app
+        self._converter = converter
+        self._workflow_tasks = workflow_tasks
+        self._threads = threads
+        self._processes = Processes(self._beat_of)
+        self._freed = freed
+        self._attempts: dict[int, Attempt] = {}
+
+    @property
+    def busy(self) -> bool:
+        """Is any activity still running?"""
+        return bool(self._attempts)
+
+    def take(self, grant: ActivityGrant) -> None:
+        """Begin a leased attempt."""
+        loop = asyncio.get_running_loop()
+        attempt = Attempt(grant, loop)
+        self._attempts[grant.activity.attempt_id] = attempt
+        attempt.task = loop.create_task(self._run(attempt))
+
+    async def _run(self, attempt: Attempt) -> None:
+        activity = attempt.grant.activity
+        try:
+            definition = self._app.activities.get(activity.name)
+            if definition is None:
+                raise Failure(f"No handler registered for activity: {activity.name}", kind=Kind.NOT_FOUND)
+            value = await self._call(definition, attempt)
+            raw = self._converter.encode(value, name=f"result of activity '{activity.name}'")
+        except asyncio.CancelledError:
+            self._cancelled(attempt)
+        except Exception as error:  # noqa: BLE001  # whatever an activity raises is its failure
+            self._fail(attempt, error)
+        else:
+            self._complete(attempt, NULL if raw == b"null" else Payload(raw))
+        finally:
+            self._attempts.pop(activity.attempt_id, None)
+            self._freed()
+
+    async def _call(self, definition: Definition, attempt: Attempt) -> Any:
+        activity, signature = attempt.grant.activity, definition.signature
+        value = None
+        if signature.takes_input:
+            value = self._converter.decode(activity.input, signature.input_annotation, name="input")
+        details = self._converter.decode(activity.details)
+        info = _info(attempt.grant)
+        if not signature.is_async and definition.runs_in == "process":
+            return await self._processes.call(definition, info, details, value, activity.attempt_id)
+        context = ActivityContext(info, details, lambda details: self._beat(attempt, details))
+        args, named = signature.arguments(context, value)
+        if signature.is_async:
+            return await definition.function(*args, **named)
+        return await self._threads.submit(lambda: definition.function(*args, **named))
+
+    def _complete(self, attempt: Attempt, result: Payload) -> None:
+        activity, run_id = attempt.grant.activity, attempt.grant.key.run_id
+        time = self._workflow_tasks.now_for(run_id)
+        outcome = ActivityOutcome(activity.seq, activity.attempt_id, time, result)
+        event = ActivityCompleted(activity.id, activity.seq, activity.name, result)
+        if not self._workflow_tasks.offer(run_id, (outcome, event)):
+            self._tell(CompleteActivity(run_id, activity.seq, activity.attempt_id, result))
+
+    def _fail(self, attempt: Attempt, error: Exception) -> None:
+        activity = attempt.grant.activity
+        log.info("activity %s failed (attempt %d): %s", activity.name, activity.attempt, error)
+        info = to_info(error, source="activity")
+        self._tell(FailActivity(attempt.grant.key.run_id, activity.seq, activity.attempt_id, info))
+
+    def _cancelled(self, attempt: Attempt) -> None:
+        activity, run_id = attempt.grant.activity, attempt.grant.key.run_id
+        if attempt.asked_to_stop:
+            self._tell(CancelledActivity(run_id, activity.seq, activity.attempt_id))
+        else:
+            self._tell(ReleaseActivity(run_id, activity.seq, activity.attempt_id))
+
+    def _tell(self, request: Request) -> None:
+        self._transport.send(request).add_done_callback(_noted)
+
+    def _beat_of(self, attempt_id: int) -> Callable[[Any], bool] | None:
+        attempt = self._attempts.get(attempt_id)
+        return None if attempt is None else lambda details: self._beat(attempt, details)
+
+    def _beat(self, attempt: Attempt, details: Any) -> bool:
+        """A heartbeat, from any thread: sent at once the first time, then at most thrice per time-out."""
+        if details is not None:
+            attempt.details = Payload(self._converter.encode(details, name="heartbeat details"))
+        if asyncio._get_running_loop() is attempt.loop:
+            self._send_beat(attempt)
+        else:
+            attempt.loop.call_soon_threadsafe(self._send_beat, attempt)
+        return attempt.asked_to_stop
+
+    def _send_beat(self, attempt: Attempt) -> None:
+        activity, now = attempt.grant.activity, self._transport.now()
+        timeout = activity.options.heartbeat or 3 * SECOND
+        if activity.attempt_id not in self._attempts or now - attempt.beat_at < timeout // 3:
+            return
+        attempt.beat_at = now
+        request = HeartbeatActivity(
+            attempt.grant.key.run_id, activity.seq, activity.attempt_id, attempt.details, self._transport.lease
+        )
+        self._transport.send(request).add_done_callback(functools.partial(self._beaten, attempt))
+
+    def _beaten(self, attempt: Attempt, answer: "asyncio.Future[Activity]") -> None:
+        error = None if answer.cancelled() else answer.exception()
+        if isinstance(error, AssayError) or (error is None and answer.result().cancel_requested):
+            self._stop(attempt)
+
+    def cancel(self, attempt_id: int) -> None:
+        """An attempt is no longer wanted."""
+        attempt = self._attempts.get(attempt_id)
+        if attempt is not None:
+            self._stop(attempt)
+
+    def _stop(self, attempt: Attempt) -> None:
+        attempt.stop()
+        definition = self._app.activities.get(attempt.grant.activity.name)
+        if definition is not None and definition.signature.is_async and attempt.task is not None:
+            attempt.task.cancel()
+        self._processes.cancel(attempt.grant.activity.attempt_id)
+
+    def extend(self) -> None:
+        """Keep the leases of attempts while this process lives (R9)."""
+        if self._transport.lease is None:
+            return
+        for attempt in tuple(self._attempts.values()):
+            activity = attempt.grant.activity
+            request = ExtendActivity(attempt.grant.key.run_id, activity.seq, activity.attempt_id, self._transport.lease)
+            self._transport.send(request).add_done_callback(functools.partial(self._beaten, attempt))
+
+    def release(self) -> None:
+        """Give back what still runs; it begins again elsewhere, and the attempt here is not counted (L4)."""
+        for attempt in tuple(self._attempts.values()):
+            if attempt.task is not None:
+                attempt.task.cancel()
+        self._processes.close()
+
+
+def _info(grant: ActivityGrant) -> ActivityInfo:
+    activity, key = grant.activity, grant.key
+    return ActivityInfo(
+        name=activity.name,
+        activity_id=activity.id,
+        attempt=activity.attempt,
+        workflow_id=key.workflow_id,
+        run_id=key.run_id,
+        workflow_type=grant.start.workflow_type,
+        namespace=key.namespace,
+        task_queue=activity.queue,
+    )
+
+
+def _noted(answer: "asyncio.Future[object]") -> None:
+    """A refusal means that the report came too late: there is nothing left to do about it here (4.3)."""
+    if not answer.cancelled():
+        answer.exception()

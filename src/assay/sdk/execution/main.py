@@ -1,0 +1,24 @@
+"""How a run's code begins: its input decoded, its ctx made, its handler called."""
+
+from typing import Any
+
+from assay.core.payload import Payload
+from assay.sdk.blocking_context import BlockingContext
+from assay.sdk.context import Context
+from assay.sdk.replay.blocking import run_blocking
+from assay.sdk.replay.runtime import Execution
+
+
+async def main(execution: Execution, input: Payload) -> Any:
+    """The main coroutine of a run."""
+    definition = execution.definition
+    signature = definition.signature
+    value = (
+        execution.converter.decode(input, signature.input_annotation, name="input") if signature.takes_input else None
+    )
+    context = Context(execution)
+    if signature.is_async:
+        args, named = signature.arguments(context, value)
+        return await definition.function(*args, **named)
+    args, named = signature.arguments(BlockingContext(context), value)
+    return await run_blocking(definition.function, *args, **named)

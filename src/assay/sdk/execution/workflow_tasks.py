@@ -1,0 +1,289 @@
+"""Workflow tasks in a worker: replay or go on with a run, send what its code asks for, act on the answer.
+
+Rules owned here: one unacknowledged turn per run; a refused turn drops the coroutine; results that the run's own
+worker finds out are sent together with what the code does next (R8), and never before what they depend on is durable.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from assay.core.commands import FailWorkflow
+from assay.core.errors import AssayError, Invalid, Kind
+from assay.core.events import Recorded
+from assay.core.failure import FailureInfo
+from assay.core.grants import TaskGrant
+from assay.core.ids import RunId, Seq, Time, WorkerId
+from assay.core.replies import Advanced
+from assay.core.requests import (
+    ActivityOutcome,
+    Advance,
+    CompleteActivity,
+    ExtendTask,
+    FailTask,
+    ReleaseTask,
+    Request,
+)
+from assay.sdk.app import App
+from assay.sdk.converter import Converter
+from assay.sdk.execution.live import LiveRun, LiveRuns, Outcome
+from assay.sdk.execution.main import main
+from assay.sdk.execution.steps import Steps
+from assay.sdk.execution.threads import DaemonThreads
+from assay.sdk.replay.runtime import Execution
+from assay.sdk.replay.turn import Turn
+from assay.sdk.transport import Transport
+
+log = logging.getLogger("assay.worker")
+
+
+class WorkflowTasks:
+    """Drives the runs of one worker."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        app: App,
+        converter: Converter,
+        worker: WorkerId,
+        threads: DaemonThreads,
+        *,
+        cache_limit: int,
+        freed: Callable[[], None],
+    ) -> None:
+        self._transport = transport
+        self._app = app
+        self._converter = converter
+        self._worker = worker
+        self._live = LiveRuns(cache_limit)
+        self._steps = Steps(transport, converter, threads, self._report)
+        self._freed = freed
+        self._lease = transport.lease
+        self._local = transport.lease is None
+        self._loading: set[asyncio.Task[None]] = set()
+        self.stopping = False
+
+    def holds(self, run_id: RunId) -> bool:
+        """Is the run's coroutine here?"""
+        return run_id in self._live
+
+    @property
+    def busy(self) -> bool:
+        """Is anything unfinished that must not be left behind?"""
+        return bool(self._loading) or any(not run.idle for run in self._live)
+
+    def take(self, grant: TaskGrant) -> None:
+        """Work on a leased task, at once if everything it needs is here."""
+        run = self._live.get(grant.key.run_id)
+        if run is not None and grant.tail is not None and run.execution.seen == grant.seen_seq and not run.in_flight:
+            self._activate(run, grant, grant.tail)
+            return
+        if run is not None:
+            self._live.drop(run)
+        if grant.tail is not None and grant.seen_seq == 0:
+            self._begin(grant, grant.tail)
+            return
+        task = asyncio.get_running_loop().create_task(self._replay(grant))
+        self._loading.add(task)
+        task.add_done_callback(self._loading.discard)
+
+    async def _replay(self, grant: TaskGrant) -> None:
+        try:
+            history = await self._transport.history(grant.key.run_id)
+        except AssayError as error:
+            log.warning("cannot read the history of %s: %s", grant.key.workflow_id, error)
+            self._freed()
+            return
+        self._begin(grant, history)
+
+    def _begin(self, grant: TaskGrant, history: Sequence[Recorded]) -> None:
+        definition = self._app.workflows.get(grant.start.workflow_type)
+        if definition is None:
+            known = ", ".join(sorted(self._app.workflows)) or "none"
+            message = f"no workflow handler registered for type {grant.start.workflow_type} (registered: {known})"
+            self._fail_task(grant, ("no_handler", message))
+            return
+        execution = Execution(grant.key, definition, self._app, self._converter, main)
+        run = LiveRun(grant.key, execution)
+        self._live.put(run)
+        self._activate(run, grant, history)
+
+    def _activate(self, run: LiveRun, grant: TaskGrant, events: Sequence[Recorded]) -> None:
+        run.epoch = grant.epoch
+        run.leased = True
+        turn = run.execution.activate(events, grant.seen_seq)
+        if turn.failure is not None:
+            self._live.drop(run)
+            self._fail_task(grant, turn.failure)
+            return
+        self._send(run, turn, run.execution.seen)
+
+    def _fail_task(self, grant: TaskGrant, failure: tuple[str, str]) -> None:
+        log.error("workflow %s is stuck (%s): %s", grant.key.workflow_id, *failure)
+        self._tell(FailTask(grant.key.run_id, self._worker, grant.epoch, *failure))
+        self._freed()
+
+    def _tell(self, request: Request) -> None:
+        self._transport.send(request).add_done_callback(_noted)
+
+    def _send(self, run: LiveRun, turn: Turn, seen: int, outcomes: tuple[Outcome, ...] = ()) -> None:
+        if turn.failure is not None:
+            run.waiting.extendleft(reversed(outcomes))
+            self._abandon(run, turn.failure)
+            return
+        run.turn = turn
+        run.in_flight = True
+        request = Advance(
+            run.key.run_id,
+            self._worker,
+            run.epoch,
+            seen,
+            turn.commands,
+            tuple(outcome for outcome, _ in outcomes),
+            pending=not turn.closes and run.execution.busy,
+            lease=self._lease,
+            local=self._local,
+        )
+        self._transport.send(request).add_done_callback(lambda answer: self._answered(run, answer))
+
+    def _abandon(self, run: LiveRun, failure: tuple[str, str]) -> None:
+        """The code cannot go on; what it was told of and is not yet recorded must be, without it."""
+        self._forget(run)
+        if run.leased:
+            log.error("workflow %s is stuck (%s): %s", run.key.workflow_id, *failure)
+            self._tell(FailTask(run.key.run_id, self._worker, run.epoch, *failure))
+            self._freed()
+
+    def _answered(self, run: LiveRun, answer: "asyncio.Future[Advanced]") -> None:
+        run.in_flight = False
+        error = answer.exception()
+        if isinstance(error, Invalid) and run.leased and run.turn is not None and not run.turn.closes:
+            self._refuse_turn(run, error)
+        elif error is not None:
+            if not isinstance(error, AssayError):
+                log.error("a turn of %s could not be sent: %r", run.key.workflow_id, error)
+            self._lost(run)
+        elif not answer.result().accepted:
+            self._lost(run)
+        else:
+            self._accepted(run, answer.result())
+
+    def _lost(self, run: LiveRun) -> None:
+        """Somebody else knows better: forget the coroutine; the engine sends the task again to whoever is to do it."""
+        self._forget(run)
+        self._unlease(run)
+
+    def _forget(self, run: LiveRun) -> None:
+        self._live.drop(run)
+        for outcome, _ in run.waiting:
+            if isinstance(outcome, ActivityOutcome):
+                self._tell(CompleteActivity(run.key.run_id, outcome.seq, outcome.attempt_id, outcome.result))
+        run.waiting.clear()
+
+    def _unlease(self, run: LiveRun) -> None:
+        if run.leased:
+            run.leased = False
+            self._freed()
+
+    def _refuse_turn(self, run: LiveRun, error: Invalid) -> None:
+        """The engine will never take these commands: the run's code asked for something that cannot be."""
+        failure = FailureInfo(kind=Kind.INVALID, message=str(error), type=error.code, retryable=False)
+        self._send(run, Turn((FailWorkflow(str(error), failure),), closes=True), run.execution.seen)
+
+    def _accepted(self, run: LiveRun, reply: Advanced) -> None:
+        turn = run.turn
+        run.epoch = reply.epoch
+        run.execution.acknowledge(reply.seen_seq, reply.last_seq)
+        if reply.closed or turn is None:
+            self._live.drop(run)
+            self._unlease(run)
+            return
+        if not reply.leased:
+            self._unlease(run)
+        else:
+            run.leased = True
+        for step in turn.steps:
+            run.steps += 1
+            self._steps.start(run, step)
+        if turn.paused:
+            self._send(run, run.execution.resume(), run.execution.seen)
+        else:
+            self._continue(run)
+
+    def _continue(self, run: LiveRun) -> None:
+        """Send the next turn if there is something to tell: outcomes first, then what else has happened."""
+        if run.in_flight:
+            return
+        if run.waiting:
+            self._advance(run)
+        elif run.news and run.leased:
+            run.news = False
+            task = asyncio.get_running_loop().create_task(self._read_news(run))
+            self._loading.add(task)
+            task.add_done_callback(self._loading.discard)
+        elif run.leased and not run.execution.busy:
+            self._send(run, Turn(), run.execution.seen)
+
+    def _advance(self, run: LiveRun) -> None:
+        """Advance on all outcomes that wait, as if they were recorded, and ask the engine to agree (R8)."""
+        outcomes, run.waiting = tuple(run.waiting), type(run.waiting)()
+        seen = run.execution.seen
+        events = [
+            Recorded(Seq(seen + place), outcome.time, event) for place, (outcome, event) in enumerate(outcomes, 1)
+        ]
+        self._send(run, run.execution.speculate(events), seen, outcomes)
+
+    def offer(self, run_id: RunId, outcome: Outcome) -> bool:
+        """Take over an activity's result if its run lives here; False: report it the plain way."""
+        run = self._live.get(run_id)
+        if run is None:
+            return False
+        self._report(run, outcome)
+        return True
+
+    def _report(self, run: LiveRun, outcome: Outcome) -> None:
+        if run.key.run_id not in self._live:
+            return
+        run.waiting.append(outcome)
+        self._continue(run)
+
+    def now_for(self, run_id: RunId) -> Time:
+        """The time to propose for an outcome: the engine's as known here, never before the run's last event (R12)."""
+        run = self._live.get(run_id)
+        now = self._transport.now()
+        return now if run is None else max(now, run.execution.time)
+
+    def news(self, run_id: RunId) -> None:
+        """A run whose task is held here has new events."""
+        run = self._live.get(run_id)
+        if run is not None and run.leased:
+            run.news = True
+            self._continue(run)
+
+    async def _read_news(self, run: LiveRun) -> None:
+        events = await self._transport.history(run.key.run_id, run.execution.seen)
+        if events and run.leased and not run.in_flight and run.key.run_id in self._live:
+            turn = run.execution.activate(events, 0)
+            self._send(run, turn, run.execution.seen)
+        else:
+            self._continue(run)
+
+    def extend(self) -> None:
+        """Keep the leases of tasks that are held for longer than a moment."""
+        for run in self._live:
+            if run.leased and self._lease is not None:
+                self._tell(ExtendTask(run.key.run_id, self._worker, run.epoch, self._lease))
+
+    def release(self) -> None:
+        """Give back what is still held, so that others need not wait for the lease to end (L4)."""
+        for run in self._live:
+            if run.leased:
+                self._tell(ReleaseTask(run.key.run_id, self._worker, run.epoch))
+            self._live.drop(run)
+        self._steps.stop()
+
+
+def _noted(answer: "asyncio.Future[object]") -> None:
+    """An answer that changes nothing here; a refusal means that somebody else took over, which is as well."""
+    if not answer.cancelled():
+        answer.exception()

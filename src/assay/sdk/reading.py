@@ -1,0 +1,114 @@
+"""The questions a client can ask of an engine; none of them changes anything."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any, TypedDict, Unpack
+
+from assay.core.errors import Invalid, NotFound
+from assay.core.ids import Namespace
+from assay.core.record import Page, Record
+from assay.sdk.transport import Transport
+from assay.wire.records import cursor_after
+
+Records = list[Record]
+PAGE = 50
+
+
+class ListFilters(TypedDict, total=False):
+    """Which runs `list` shows (R31); times are seconds since the epoch or a datetime with a zone."""
+
+    namespace: str | None
+    status: str | None
+    type: str | None
+    queue: str | None
+    parent_id: str | None
+    created_after: float | datetime.datetime | None
+    created_before: float | datetime.datetime | None
+    search_attrs: Mapping[str, Any] | None
+    text: str | None
+    cursor: str | None
+    limit: int | None
+    offset: int | None
+
+
+class Reading:
+    """What can be asked through a transport."""
+
+    transport: Transport
+    namespace: str
+
+    async def describe(
+        self, workflow_id: str, run_id: str | None = None, *, namespace: str | None = None
+    ) -> Record | None:
+        """The record of the current run of an id, or of the run named; None if there is none."""
+        record = await self.transport.describe(self._space(namespace), workflow_id, run_id)
+        return None if record is None else Record(record)
+
+    async def get_state(
+        self, workflow_id: str, name: str | None = None, *, namespace: str | None = None
+    ) -> Record | None:
+        """What a run's queries answered last: the `state` of all, or the `value` of one; None if there is none."""
+        record = await self.transport.state(self._space(namespace), workflow_id, name)
+        return None if record is None else Record(record)
+
+    async def query(self, workflow_id: str, name: str, *, namespace: str | None = None) -> Any:
+        """The last answer of one query; `NotFound` if the run has no such query, or has not run yet."""
+        record = await self.transport.state(self._space(namespace), workflow_id, name)
+        if record is None:
+            raise NotFound(f"query '{name}' for workflow {workflow_id} not found")
+        return record["value"]
+
+    async def get_events(self, workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Records:
+        """The history of a run, in order; `NotFound` for an unknown id."""
+        return [Record(event) for event in await self.transport.events(self._space(namespace), workflow_id, run_id)]
+
+    async def list_children(self, workflow_id: str, *, namespace: str | None = None) -> Records:
+        """The children of a workflow, oldest first; `NotFound` for an unknown id."""
+        space = self._space(namespace)
+        if await self.transport.describe(space, workflow_id) is None:
+            raise NotFound(f"workflow {workflow_id} not found")
+        return await self._all(space, {"parent_id": workflow_id})
+
+    async def list_runs(self, workflow_id: str, *, namespace: str | None = None) -> Records:
+        """All runs of an id, oldest first; `NotFound` for an unknown id."""
+        runs = await self._all(self._space(namespace), {"workflow_id": workflow_id})
+        if not runs:
+            raise NotFound(f"workflow {workflow_id} not found")
+        return runs
+
+    async def list(self, **filters: Unpack[ListFilters]) -> Page:
+        """Runs, newest first; `page.next_cursor` is the `cursor` of the next page, None after the last one."""
+        wanted: dict[str, Any] = {name: _epoch(value) for name, value in filters.items() if value is not None}
+        unknown = wanted.keys() - ListFilters.__annotations__.keys()
+        if unknown:
+            known = ", ".join(ListFilters.__annotations__)
+            raise TypeError(f"list has no filter {', '.join(sorted(unknown))}; there are {known}")
+        return await self._page(self._space(wanted.pop("namespace", None)), wanted)
+
+    async def _page(self, namespace: Namespace, filters: Mapping[str, Any]) -> Page:
+        records = [Record(record) for record in await self.transport.list(namespace, filters)]
+        full = len(records) >= filters.get("limit", PAGE) and records
+        return Page(records, cursor_after(records[-1]) if full else None)
+
+    async def _all(self, namespace: Namespace, filters: Mapping[str, Any]) -> Records:
+        """Every run that matches, oldest first."""
+        page = await self._page(namespace, filters)
+        found = Records(page)
+        while page.next_cursor is not None:
+            page = await self._page(namespace, {**filters, "cursor": page.next_cursor})
+            found.extend(page)
+        return found[::-1]
+
+    def _space(self, namespace: str | None) -> Namespace:
+        return Namespace(self.namespace if namespace is None else namespace)
+
+
+def _epoch(value: Any) -> Any:
+    """A datetime as seconds since the epoch; anything else as it is."""
+    if not isinstance(value, datetime.datetime):
+        return value
+    if value.tzinfo is None:
+        raise Invalid("a datetime needs a time zone, such as datetime.UTC", code="naive_datetime")
+    return value.timestamp()

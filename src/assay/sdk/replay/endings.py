@@ -1,0 +1,30 @@
+"""How workflow code says that it wants to end other than by returning or raising an error."""
+
+import asyncio
+
+from assay.core.commands import ContinueAsNew
+
+
+class CancelRequested(asyncio.CancelledError):
+    """The run was asked to cancel, or cancels itself; let it pass to end the run as CANCELLED."""
+
+    def __init__(self, reason: str | None = None) -> None:
+        super().__init__(reason or "cancel requested")
+        self.reason = reason
+
+
+class ContinueAsNewRequested(BaseException):
+    """Ends this run and begins the next; not an `Exception`, so that no `except Exception` swallows it."""
+
+    def __init__(self, command: ContinueAsNew) -> None:
+        super().__init__("continue as new")
+        self.command = command
+
+
+class RetryLater(Exception):
+    """An inline step failed and is to be tried again after a pause that only a durable timer can bridge (R3)."""
+
+    def __init__(self, delay: float, attempt: int) -> None:
+        super().__init__(f"again in {delay} s")
+        self.delay = delay
+        self.attempt = attempt

@@ -1,0 +1,313 @@
+"""One live run in a worker: history in, commands out, no I/O.
+
+Input events are applied one at a time in order of seq, and the code runs until every coroutine is blocked before the
+next is applied; so the outcome does not depend on how events were batched, and replay takes the same turns (R1).
+`activate`, `speculate` and `resume` never raise: what goes wrong is part of the turn.
+"""
+
+import asyncio
+import contextlib
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from assay.core import commands as cmd
+from assay.core import events as ev
+from assay.core.errors import Failure, Invalid, Kind, NonDeterminismError
+from assay.core.events import Recorded
+from assay.core.failure import FailureInfo
+from assay.core.ids import SECOND, RunKey, Time
+from assay.core.payload import NULL, Payload
+from assay.sdk.app import App, Definition
+from assay.sdk.converter import Converter
+from assay.sdk.failures import to_info
+from assay.sdk.replay import outcomes
+from assay.sdk.replay.endings import ContinueAsNewRequested
+from assay.sdk.replay.journal import LENIENT, Journal, diverged
+from assay.sdk.replay.loop import WorkflowLoop
+from assay.sdk.replay.mailbox import Mailbox
+from assay.sdk.replay.turn import StepCall, StepOrder, Turn
+
+Main = Callable[["Execution", Payload], Any]
+
+
+class Execution:
+    """The live coroutine of a run, with all it waits for."""
+
+    def __init__(self, key: RunKey, definition: Definition, app: App, converter: Converter, main: Main) -> None:
+        self.key = key
+        self.definition = definition
+        self.app = app
+        self.converter = converter
+        self.start: ev.StartData | None = None
+        self.loop = WorkflowLoop(self)
+        self.mailbox = Mailbox()
+        self.queries: dict[str, Callable[[], Any]] = {}
+        self.journal = Journal()
+        self.seen = 0
+        self.history_length = 0
+        self.history_size = 0
+        self.cancel_reason: str | None = None
+        self.cancel_requested = False
+        self.shields = 0
+        self.speculative = False
+        self.held_logs: list[Callable[[], None]] = []
+        self.activities: dict[int, asyncio.Future[Payload]] = {}
+        self.children: dict[str, asyncio.Future[Payload]] = {}
+        self.steps: dict[int, tuple[StepCall, asyncio.Future[Payload]]] = {}
+        self.main: asyncio.Task[Any] | None = None
+        self._main = main
+        self._counters: defaultdict[str, int] = defaultdict(int)
+        self.replaying = False
+        self.cancelled_itself = False
+        self._time: Time = 0
+        self._replay_until = 0
+        self._commands: list[cmd.AnyCommand] = []
+        self._started_steps: set[int] = set()
+        self._paused_at: asyncio.Future[None] | None = None
+        self._divergence: NonDeterminismError | None = None
+        self._snapshot = b""
+        self._inputs: deque[Recorded] = deque()
+
+    # what the loop needs: durable timers and the time of the last applied input
+
+    def now(self) -> float:
+        """Durable time in seconds."""
+        return self._time / SECOND
+
+    @property
+    def time(self) -> Time:
+        """Durable time in microseconds."""
+        return self._time
+
+    def start_timer(self, delay_seconds: float) -> int:
+        """Order a timer."""
+        seq = self.count("timer")
+        self.order("timer", seq, "", cmd.ScheduleTimer(seq, delay_seconds))
+        return seq
+
+    def cancel_timer(self, seq: int) -> None:
+        """Give up a timer."""
+        self.order("cancel of timer", seq, "", cmd.CancelTimer(seq))
+
+    # what the context needs
+
+    def count(self, kind: str) -> int:
+        """The next id of a kind of command."""
+        self._counters[kind] += 1
+        return self._counters[kind]
+
+    def order(self, kind: str, ident: int | str, name: str, command: cmd.AnyCommand) -> ev.Event | None:
+        """Send a command, or find it recorded: then its echo is the answer."""
+        try:
+            echo = self.journal.match(kind, ident, name)
+            if echo is None and self.replaying and kind not in LENIENT:
+                raise self.journal.unexpected(kind, ident, name)
+        except NonDeterminismError as error:
+            self.diverge(error)
+            raise
+        if echo is None and not (self.replaying and kind in LENIENT):
+            self._commands.append(command)
+            self.journal.sent(kind, ident)
+        return echo
+
+    def diverge(self, error: NonDeterminismError) -> None:
+        """Remember that code and history disagree, whatever the code makes of the exception."""
+        if self._divergence is None:
+            self._divergence = error
+        self.loop.pause()
+
+    async def durable_point(self) -> None:
+        """Return at once, unless this turn is speculative: then when everything before is durable (R2)."""
+        if self.speculative:
+            self._paused_at = self.loop.create_future()
+            self.loop.pause()
+            await self._paused_at
+
+    def add_step(self, order: StepOrder) -> asyncio.Future[Payload]:
+        """Order an inline step; its outcome comes as an input event (R3)."""
+        step = StepCall(self.count("step"), order)
+        future: asyncio.Future[Payload] = self.loop.create_future()
+        self.steps[step.seq] = (step, future)
+        return future
+
+    # what the worker needs
+
+    @property
+    def closed(self) -> bool:
+        """Has the code come to its end?"""
+        return self.main is not None and self.main.done()
+
+    @property
+    def busy(self) -> bool:
+        """Is there local work whose outcome the code waits for?"""
+        return bool(self.steps) or self._paused_at is not None
+
+    def activate(self, events: Sequence[Recorded], replay_until: int) -> Turn:
+        """Apply events and run; `replay_until` is the last one that an accepted turn has seen."""
+        self._replay_until = max(replay_until, self._replay_until)
+        return self._turn(events)
+
+    def speculate(self, events: Sequence[Recorded]) -> Turn:
+        """Apply events that are expected to be recorded just so; the turn counts when the engine agrees (R8)."""
+        self.speculative = True
+        return self._turn(events)
+
+    def resume(self) -> Turn:
+        """Go on after a paused turn was acknowledged: the paused coroutine first, as if it had never stopped."""
+        waiter, self._paused_at = self._paused_at, None
+        if waiter is not None:
+            self.loop.resume_first(waiter)
+        return self._turn(())
+
+    def acknowledge(self, seen_seq: int, last_seq: int) -> None:
+        """The turn was accepted: nothing of it is in doubt any more."""
+        self.speculative = False
+        self.seen = max(self.seen, seen_seq)
+        if seen_seq == last_seq:
+            self.journal.settled()
+        logs, self.held_logs = self.held_logs, []
+        for write in logs:
+            write()
+
+    def drop(self) -> None:
+        """Leave the run: its coroutines are closed, nothing they do is heard (R6)."""
+        self.loop.drop()
+        self.held_logs.clear()
+
+    def _turn(self, events: Sequence[Recorded]) -> Turn:
+        try:
+            self._apply_all(events)
+        except NonDeterminismError as error:
+            self.diverge(error)
+        except Exception as error:  # noqa: BLE001  # a turn never raises: the worker must hear of it
+            return Turn(failure=("task_failed", f"{type(error).__name__}: {error}"))
+        if self._divergence is not None:
+            return Turn(failure=("non_determinism", str(self._divergence)))
+        return self._outcome()
+
+    def _apply_all(self, events: Sequence[Recorded]) -> None:
+        for recorded in events:
+            if recorded.seq > self.seen:
+                self.seen = recorded.seq
+                self._read(recorded)
+        if not events:
+            self.loop.run_until_blocked()
+        while self._inputs and not self.closed and self._paused_at is None and self._divergence is None:
+            self._apply(self._inputs.popleft())
+        if self.replaying and not self._inputs and self._divergence is None:
+            self._check_leftover()
+
+    def _read(self, recorded: Recorded) -> None:
+        event = recorded.event
+        if not event.is_input:
+            self.journal.read(event)
+            return
+        if isinstance(event, ev.ChildWorkflowFailed) and event.close_reason == "not_started":
+            self.journal.read_unstarted_child(event.child_seq)
+        self._inputs.append(recorded)
+
+    def _apply(self, recorded: Recorded) -> None:
+        known = recorded.seq <= self._replay_until
+        if self.replaying and not known:
+            self._check_leftover()
+        self.replaying = known
+        self._time = recorded.time
+        self.history_length = recorded.seq
+        self.history_size += outcomes.size_of(recorded.event)
+        outcomes.apply(self, recorded)
+        self.loop.run_until_blocked()
+
+    def _check_leftover(self) -> None:
+        error = self.journal.leftover()
+        if error is not None:
+            raise error
+
+    def begin(self, event: ev.WorkflowStarted) -> None:
+        """Start the code."""
+        self.start = event.start
+        self.main = self.loop.create_task(self._main(self, event.input))
+
+    def cancel(self, reason: str | None) -> None:
+        """Raise a cancel request at the main coroutine's current await, unless it is shielded (R18)."""
+        self.cancel_requested = True
+        self.cancel_reason = reason
+        if self.main is not None and not self.shields:
+            self.main.cancel()
+
+    def take_step(self, seq: int, name: str) -> asyncio.Future[Payload] | None:
+        """The future of the step whose outcome is recorded; another step than code asked for is non-determinism."""
+        if seq > self._counters["step"]:
+            raise diverged("step", seq, f"step {seq} '{name}'", "nothing of the kind")
+        self._started_steps.discard(seq)
+        found = self.steps.pop(seq, None)
+        if found is None:
+            return None
+        if found[0].order.name != name:
+            raise diverged("step", seq, f"step {seq} '{name}'", f"step {seq} '{found[0].order.name}'")
+        return found[1]
+
+    def ordered(self, kind: str, seq: int, name: str) -> None:
+        """Check that code has ordered what the history has an outcome of."""
+        if seq > self._counters[kind]:
+            raise diverged(kind, seq, f"{kind} {seq} '{name}'", "nothing of the kind")
+
+    def _outcome(self) -> Turn:
+        closing = self._closing()
+        commands, self._commands = self._commands, []
+        snapshot = self._take_snapshot()
+        if snapshot is not None:
+            commands.insert(0, snapshot)
+        if closing is not None:
+            commands.append(closing)
+            return Turn(tuple(commands), closes=True)
+        fresh = [step for step, _ in self.steps.values() if step.seq not in self._started_steps]
+        self._started_steps.update(step.seq for step in fresh)
+        return Turn(tuple(commands), tuple(fresh), self._paused_at is not None)
+
+    def _closing(self) -> cmd.AnyCommand | None:
+        if self.loop.errors:
+            return _failed(self.loop.errors[0])
+        if self.main is None or not self.main.done():
+            return None
+        if self.main.cancelled():
+            return self._cancelled()
+        error = self.main.exception()
+        if error is None:
+            return self._completed(self.main.result())
+        if isinstance(error, ContinueAsNewRequested):
+            return msgspec.structs.replace(error.command, unread_signals=self.mailbox.unread())
+        return _failed(error)
+
+    def _cancelled(self) -> cmd.AnyCommand:
+        if self.cancel_requested or self.cancelled_itself:
+            return cmd.CancelWorkflow(self.cancel_reason)
+        return _failed(Failure("the workflow awaited something that it had itself cancelled", kind=Kind.CANCELED))
+
+    def _completed(self, result: Any) -> cmd.AnyCommand:
+        try:
+            raw = self.converter.encode(result, name="result")
+        except Invalid as error:
+            return _failed(error)
+        return cmd.CompleteWorkflow(NULL if raw == b"null" else Payload(raw))
+
+    def _take_snapshot(self) -> cmd.RecordSnapshot | None:
+        if not self.queries:
+            return None
+        state: dict[str, msgspec.Raw] = {}
+        for name, query in self.queries.items():
+            # a query that raises is left out: looking at a run must not change how it ends
+            with contextlib.suppress(Exception):
+                state[name] = msgspec.Raw(self.converter.encode(query(), name=name))
+        raw = msgspec.json.encode(state)
+        changed, self._snapshot = raw != self._snapshot and not self.replaying, raw
+        if not changed:
+            return None
+        return cmd.RecordSnapshot(Payload(raw))
+
+
+def _failed(error: BaseException) -> cmd.FailWorkflow:
+    info: FailureInfo = to_info(error, source="workflow")
+    return cmd.FailWorkflow(info.message or type(error).__name__, info)

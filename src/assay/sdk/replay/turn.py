@@ -1,0 +1,41 @@
+"""What comes out of running workflow code for a while."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from assay.core.commands import AnyCommand
+from assay.core.policies import RetryPolicy
+
+
+class StepOrder(msgspec.Struct, frozen=True):
+    """An inline step as code asks for it; `attempt` is the number of its first try."""
+
+    name: str
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    retry: RetryPolicy
+    timeout: float | None = None
+    attempt: int = 1
+
+
+class StepCall(msgspec.Struct, frozen=True):
+    """An inline step that is to run in the worker as soon as what was ordered before it is durable (R3)."""
+
+    seq: int
+    order: StepOrder
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """The commands of a turn, in order, and what the worker has to do next.
+
+    `paused` says that a speculative turn stopped at a side effect and goes on when it is acknowledged (R2); `failure`
+    that the task cannot be done: (reason, message) of R21.
+    """
+
+    commands: tuple[AnyCommand, ...] = ()
+    steps: tuple[StepCall, ...] = ()
+    paused: bool = False
+    closes: bool = False
+    failure: tuple[str, str] | None = None

@@ -1,0 +1,47 @@
+"""How a run ended, as Python sees it: a value, or one of the four exceptions for runs without a result (R24)."""
+
+from typing import Any, TypedDict
+
+from assay.core import errors
+from assay.core import events as ev
+from assay.core.failure import FailureInfo
+from assay.core.ids import RunKey
+from assay.sdk.converter import Converter
+from assay.sdk.failures import to_exception
+
+
+class _Names(TypedDict):
+    workflow_id: str
+    run_id: str
+
+
+def result_of(key: RunKey, closing: ev.Event, converter: Converter, annotation: Any) -> Any:
+    """The result in a closing event, decoded by annotation; raises what the run ended with instead of one."""
+    match closing:
+        case ev.WorkflowCompleted():
+            return converter.decode(closing.result, annotation, name="result")
+        case ev.WorkflowContinuedAsNew():
+            return None  # only seen when the chain is not followed
+        case _:
+            raise failure_of(key, closing)
+
+
+def failure_of(key: RunKey, closing: ev.Event) -> errors.Failure:
+    """The exception for a run that closed without a result."""
+    names: _Names = {"workflow_id": key.workflow_id, "run_id": key.run_id}
+    match closing:
+        case ev.WorkflowFailed(error=text, failure=info):
+            return to_exception(info or FailureInfo(message=text), errors.WorkflowFailed, **names)
+        case ev.WorkflowCancelled(reason=reason):
+            return errors.WorkflowCancelled(reason or "its cancellation was requested", **names)
+        case ev.WorkflowTerminated(reason=reason):
+            return errors.WorkflowTerminated(reason, **names)
+        case ev.WorkflowTimedOut(error=text, scope=scope):
+            error = errors.WorkflowTimedOut(text or f"its {scope} time-out passed", **names)
+            error.timeout_type = scope
+            return error
+    return errors.WorkflowFailed(f"closed by an event that this version does not know: {_name(closing)}", **names)
+
+
+def _name(closing: ev.Event) -> str:
+    return str(getattr(closing, "name", type(closing).__name__))

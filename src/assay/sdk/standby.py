@@ -1,0 +1,91 @@
+"""Workers that a client runs by itself, so that a script of ten lines needs no `listen` (design section 1)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from assay.core.errors import NotFound, Unavailable
+from assay.sdk.connections import Hosting
+
+if TYPE_CHECKING:
+    from assay.sdk.client import Client
+    from assay.sdk.worker import Worker
+
+Outcome = TypeVar("Outcome")
+DRAIN_SECONDS: Final = 5.0
+
+
+class Standby:
+    """Serves queues of an engine in this process that no other worker of this process serves."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._workers: dict[tuple[str, str], tuple[Worker, asyncio.Task[None]]] = {}
+        self._waiting: set[asyncio.Task[Any]] = set()
+        self._failed: BaseException | None = None
+
+    def serve(self, namespace: str, queue: str, workflow_type: str) -> None:
+        """Make sure that somebody serves the queue."""
+        transport = self._client.transport
+        if (namespace, queue) in self._workers or not isinstance(transport, Hosting):
+            return
+        if transport.served(namespace, queue):
+            return
+        if transport.lease is None and workflow_type not in self._client.app.workflows:
+            # Nobody else can ever serve a database that only this process may open.
+            raise NotFound(f"no workflow '{workflow_type}' is registered: decorate a function with @workflow.define")
+        self._start(namespace, queue)
+
+    def _start(self, namespace: str, queue: str) -> None:
+        from assay.sdk.worker import Worker  # a program that only manages workflows never needs it
+
+        worker = Worker(self._client, queue=queue, namespace=namespace)
+        task = asyncio.get_running_loop().create_task(worker.run(), name=f"assay-standby-{namespace}-{queue}")
+        self._workers[namespace, queue] = worker, task
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A worker that ends before its time takes with it the hope of those who wait for its work."""
+        self._workers = {key: entry for key, entry in self._workers.items() if entry[1] is not task}
+        failed = None if task.cancelled() else task.exception()
+        self._failed = failed or Unavailable("the worker of this client has stopped", code="worker_stopped")
+        for waiting in self._waiting:
+            waiting.cancel()
+
+    async def outcome(self, waiting: Coroutine[Any, Any, Outcome]) -> Outcome:
+        """What `waiting` returns, unless the worker that should bring it about ends first."""
+        if not self._workers:
+            return await waiting
+        task = asyncio.get_running_loop().create_task(waiting)
+        self._waiting.add(task)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if self._failed is None or not task.cancelled() or _asked_to_stop():
+                task.cancel()
+                raise
+            raise self._failed from None
+        finally:
+            self._waiting.discard(task)
+
+    async def close(self) -> None:
+        """Let the workers finish what they have begun, for a while."""
+        workers = tuple(self._workers.values())
+        for worker, task in workers:
+            task.remove_done_callback(self._ended)
+            worker.stop()
+        if workers:
+            tasks = {task for _, task in workers}
+            _, busy = await asyncio.wait(tasks, timeout=DRAIN_SECONDS)
+            for task in busy:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        self._workers.clear()
+
+
+def _asked_to_stop() -> bool:
+    """Is the task that runs this being cancelled itself, and not only what it waits for?"""
+    current = asyncio.current_task()
+    return current is not None and current.cancelling() > 0

@@ -1,0 +1,185 @@
+"""What may be said at a start, and the request it becomes (capabilities 3.3)."""
+
+from __future__ import annotations
+
+import difflib
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypedDict
+
+from assay.core.duration import Duration
+from assay.core.errors import Invalid
+from assay.core.ids import Namespace, WorkflowId
+from assay.core.options import WORKFLOW_RETRY, check_id, choice, duration, retry_policy
+from assay.core.payload import NULL, Payload
+from assay.core.policies import IdConflict, IdReuse, RetryPolicy
+from assay.core.requests import FirstSignal, StartWorkflow
+from assay.sdk.converter import Converter
+from assay.sdk.retry import Retry, names_of
+
+FirstMessage = str | tuple[str, Any] | Mapping[str, Any]
+_TYPE_BYTES = 200
+"""Of a workflow type in a generated id, which has 255 bytes at most."""
+
+
+class StartOptions(TypedDict, total=False):
+    """The keywords of `start` and `run`; durations are seconds, a timedelta or a text such as "1h30m" (R22)."""
+
+    task_queue: str | None
+    namespace: str | None
+    search_attributes: Mapping[str, Any] | None
+    memo: Mapping[str, Any] | None
+    context: Mapping[str, Any] | None
+    id_conflict_policy: str | None
+    id_reuse_policy: str | None
+    error_if_exists: bool | None
+    execution_timeout: Duration | None
+    run_timeout: Duration | None
+    task_timeout: Duration | None
+    retry_policy: Retry | Mapping[str, Any] | None
+    cron_schedule: str | None
+    start_delay: Duration | None
+    signals: Iterable[FirstMessage] | None
+    request_id: str | None
+    summary: str | None
+    details: str | None
+    priority: Any
+
+
+def start_request(
+    converter: Converter, workflow_type: str, workflow_id: str | None, input: Any, options: Mapping[str, Any]
+) -> StartWorkflow:
+    """The request for a start; `options` must name the namespace and the queue. Raises `Invalid`, never guesses."""
+    fields: dict[str, Any] = {}
+    for name, value in options.items():
+        read = _READERS.get(name)
+        if read is None:
+            raise _unknown(name)
+        if value is not None:
+            fields.update(read(converter, name, value))
+    # An explicit policy decides when both are given (C23).
+    if options.get("id_conflict_policy") is None and options.get("error_if_exists") is not None:
+        fields["id_conflict"] = IdConflict.FAIL if options["error_if_exists"] else IdConflict.USE_EXISTING
+    return StartWorkflow(
+        workflow_type=check_id(workflow_type, "workflow_type"),
+        workflow_id=WorkflowId(_fresh_id(workflow_type) if workflow_id is None else _text(workflow_id, "workflow_id")),
+        input=NULL if input is None else Payload(converter.encode(input, name="input")),
+        **fields,
+    )
+
+
+def _fresh_id(workflow_type: str) -> str:
+    short = workflow_type.lower().encode()[:_TYPE_BYTES].decode(errors="ignore")
+    return f"wf-{short}-{secrets.token_hex(10)}"
+
+
+def _unknown(name: str) -> TypeError:
+    close = difflib.get_close_matches(name, _READERS, 1)
+    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(_READERS)}"
+    return TypeError(f"a start has no option {name!r}; {hint}")
+
+
+def _text(value: object, name: str) -> str:
+    if not isinstance(value, str):
+        raise Invalid(f"{name} must be a text, not {type(value).__name__}", field=name)
+    return check_id(value, name)
+
+
+Reader = Callable[[Converter, str, Any], dict[str, Any]]
+
+
+def _read_text(_: Converter, name: str, value: Any) -> dict[str, Any]:
+    return {name: _text(value, name)}
+
+
+def _read_words(_: Converter, name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, str):
+        raise Invalid(f"{name} must be a text, not {type(value).__name__}", field=name)
+    return {name: value}
+
+
+def _read_namespace(_: Converter, name: str, value: Any) -> dict[str, Any]:
+    return {name: Namespace(_text(value, name))}
+
+
+def _read_object(converter: Converter, name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise Invalid(f"{name} must be a mapping, not {type(value).__name__}", field=name)
+    return {name: Payload(converter.encode(value, name=name))} if value else {}
+
+
+def _read_value(converter: Converter, name: str, value: Any) -> dict[str, Any]:
+    return {name: Payload(converter.encode(value, name=name))}
+
+
+def _read_duration(_: Converter, name: str, value: Any) -> dict[str, Any]:
+    return {name: duration(value, name)}
+
+
+def _read_conflict(_: Converter, name: str, value: Any) -> dict[str, Any]:
+    return {"id_conflict": choice(IdConflict, value, name, IdConflict.FAIL)}
+
+
+def _read_reuse(_: Converter, name: str, value: Any) -> dict[str, Any]:
+    return {"id_reuse": choice(IdReuse, value, name, IdReuse.ALLOW_DUPLICATE)}
+
+
+def _read_nothing(_: Converter, _name: str, _value: Any) -> dict[str, Any]:
+    return {}
+
+
+def _read_retry(_: Converter, name: str, value: Any) -> dict[str, Any]:
+    return {name: workflow_retry(value, name)}
+
+
+def workflow_retry(value: Retry | Mapping[str, Any], name: str = "retry_policy") -> RetryPolicy:
+    """A workflow's retry policy: fields that a mapping leaves out take the defaults of workflows (4.4)."""
+    if isinstance(value, Retry):
+        return value.policy()
+    if not isinstance(value, Mapping):
+        raise Invalid(f"{name} must be a Retry or a mapping, not {type(value).__name__}", field=name)
+    fields = {key: names_of(entry) if "retryable" in key.lower() else entry for key, entry in value.items()}
+    return retry_policy(fields, WORKFLOW_RETRY)
+
+
+def _read_signals(converter: Converter, name: str, value: Any) -> dict[str, Any]:
+    if isinstance(value, str | Mapping):
+        raise Invalid("signals must be a list: of names, of (name, payload), or of mappings with both", field=name)
+    return {name: tuple(_first_signal(converter, f"{name}[{index}]", entry) for index, entry in enumerate(value))}
+
+
+def _first_signal(converter: Converter, path: str, entry: Any) -> FirstSignal:
+    match entry:
+        case str():
+            signal, payload = entry, None
+        case (str() as signal, payload):
+            pass
+        case {"name": str() as signal}:
+            payload = entry.get("payload")
+        case _:
+            raise Invalid(f"{path} must be a name, (name, payload) or a mapping with both", field=path)
+    check_id(signal, path)
+    return FirstSignal(signal, NULL if payload is None else Payload(converter.encode(payload, name=f"{path}.payload")))
+
+
+_READERS: Final[dict[str, Reader]] = {
+    "task_queue": _read_text,
+    "namespace": _read_namespace,
+    "search_attributes": _read_object,
+    "memo": _read_object,
+    "context": _read_object,
+    "id_conflict_policy": _read_conflict,
+    "id_reuse_policy": _read_reuse,
+    "error_if_exists": _read_nothing,  # it may stand for a conflict policy, see above
+    "execution_timeout": _read_duration,
+    "run_timeout": _read_duration,
+    "task_timeout": _read_duration,
+    "retry_policy": _read_retry,
+    "cron_schedule": _read_words,
+    "start_delay": _read_duration,
+    "signals": _read_signals,
+    "request_id": _read_text,
+    "summary": _read_words,
+    "details": _read_words,
+    "priority": _read_value,
+}

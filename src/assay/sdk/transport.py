@@ -1,0 +1,77 @@
+"""THE PORT between the SDK and an engine: the same calls whether the engine is in this process or behind HTTP.
+
+A request that returns is durable; one that was refused raises what the engine said; `Unavailable` means that the
+outcome is not known and the same request may be sent again.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from assay.core.events import Event, Recorded
+from assay.core.grants import Seat
+from assay.core.ids import RunId, RunKey, Time
+from assay.core.requests import Request
+
+
+class Transport(Protocol):
+    """An engine, wherever it is."""
+
+    lease: Time | None
+    """How long a worker may be silent before its work is given to others; None if it dies with the engine."""
+
+    async def open(self) -> None:
+        """Connect, or start the engine."""
+        ...
+
+    async def close(self) -> None:
+        """Disconnect, or stop the engine."""
+        ...
+
+    def now(self) -> Time:
+        """The engine's time, as well as it is known here (R12)."""
+        ...
+
+    async def ask(self, request: Request) -> Any:
+        """Have a request decided; its reply when the outcome is durable."""
+        ...
+
+    def send(self, request: Request) -> asyncio.Future[Any]:
+        """Like `ask`, without a task of its own: the way of a worker, which sends many."""
+        ...
+
+    async def closed(self, key: RunKey, *, follow: bool = True) -> tuple[RunKey, Event]:
+        """Wait for the end of a run, or of its chain: the run that ended and its closing event."""
+        ...
+
+    async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
+        """A run's events after a seq."""
+        ...
+
+    async def describe(self, namespace: str, workflow_id: str, run_id: str | None = None) -> dict[str, Any] | None:
+        """A run's record, or None."""
+        ...
+
+    async def list(self, namespace: str, filters: Mapping[str, Any]) -> "Sequence[dict[str, Any]]":
+        """Records of runs, newest first."""
+        ...
+
+    async def events(self, namespace: str, workflow_id: str, run_id: str | None = None) -> Sequence[dict[str, Any]]:
+        """A history as records; `NotFound` for an unknown id."""
+        ...
+
+    async def state(self, namespace: str, workflow_id: str, name: str | None = None) -> dict[str, Any] | None:
+        """What the run's queries answer, or None."""
+        ...
+
+    def join(self, seat: Seat) -> None:
+        """Sit down as a worker."""
+        ...
+
+    def leave(self, seat: Seat) -> None:
+        """Take no more work."""
+        ...
+
+    def free(self, seat: Seat) -> None:
+        """A hand of the worker is free again."""
+        ...

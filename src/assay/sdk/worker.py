@@ -1,0 +1,155 @@
+"""A worker: takes workflow tasks and activities of one queue, as many at once as it has hands."""
+
+import asyncio
+import os
+import socket
+import uuid
+from typing import Protocol
+
+from assay.core.grants import ActivityGrant, TaskGrant
+from assay.core.ids import SECOND, Namespace, RunId, WorkerId
+from assay.sdk.app import App
+from assay.sdk.converter import Converter
+from assay.sdk.execution.activity_tasks import ActivityTasks
+from assay.sdk.execution.threads import DaemonThreads
+from assay.sdk.execution.workflow_tasks import WorkflowTasks
+from assay.sdk.transport import Transport
+
+DRAIN_SECONDS = 8.0
+"""How long a stopping worker waits for what it has begun; with the rest it exits within 10 s (L4)."""
+
+
+class Connected(Protocol):
+    """What a worker needs of a client."""
+
+    transport: Transport
+    converter: Converter
+    namespace: str
+    app: App
+
+
+class Worker:
+    """Serves an app's handlers until it is stopped; sits at the engine as a `Seat`."""
+
+    def __init__(
+        self,
+        client: Connected,
+        queue: str | None = None,
+        *,
+        app: App | None = None,
+        namespace: str | None = None,
+        max_concurrent_workflows: int = 256,
+        max_concurrent_activities: int = 256,
+        max_cached_runs: int = 1_000,
+        identity: str | None = None,
+        drain_seconds: float = DRAIN_SECONDS,
+    ) -> None:
+        self._transport = client.transport
+        self.app = app or client.app
+        self.worker = WorkerId(f"w-{uuid.uuid4().hex[:16]}")
+        self.identity = identity or f"{socket.gethostname()}-{os.getpid()}"
+        self.namespace = Namespace(namespace or client.namespace)
+        self.queue = queue or self.app.queue
+        self.free_tasks = max_concurrent_workflows
+        self.free_activities = max_concurrent_activities
+        self.lease = self._transport.lease
+        self.local = self._transport.lease is None
+        self._threads = DaemonThreads(max_concurrent_activities + 8)
+        self._workflow_tasks = WorkflowTasks(
+            self._transport,
+            self.app,
+            client.converter,
+            self.worker,
+            self._threads,
+            cache_limit=max_cached_runs,
+            freed=self._task_freed,
+        )
+        self._activity_tasks = ActivityTasks(
+            self._transport,
+            self.app,
+            client.converter,
+            self._workflow_tasks,
+            self._threads,
+            freed=self._activity_freed,
+        )
+        self._drain_seconds = drain_seconds
+        self._stopping = asyncio.Event()
+        self._inbox: list[TaskGrant | ActivityGrant] = []
+
+    @property
+    def workflows(self) -> frozenset[str]:
+        """The workflow types it serves."""
+        return frozenset(self.app.workflows)
+
+    @property
+    def activities(self) -> frozenset[str]:
+        """The activities it serves."""
+        return frozenset(self.app.activities)
+
+    async def run(self) -> None:
+        """Serve until `stop` is called; then finish what is begun and give back the rest."""
+        self._transport.join(self)
+        try:
+            await self._extend_until_stopped()
+        finally:
+            self._transport.leave(self)
+            await self._drain()
+
+    def stop(self) -> None:
+        """Take no more work, and end `run` when what is begun is done."""
+        self._stopping.set()
+
+    async def _extend_until_stopped(self) -> None:
+        pause = None if self.lease is None else self.lease / SECOND / 3
+        while not self._stopping.is_set():
+            try:
+                await asyncio.wait_for(self._stopping.wait(), pause)
+            except TimeoutError:
+                self._workflow_tasks.extend()
+                self._activity_tasks.extend()
+
+    async def _drain(self) -> None:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._drain_seconds
+        while (self._workflow_tasks.busy or self._activity_tasks.busy) and loop.time() < end:
+            await asyncio.sleep(0.005)  # many small things end a drain; none owns an event
+        self._activity_tasks.release()
+        self._workflow_tasks.release()
+        await asyncio.sleep(0)
+        self._threads.close()
+
+    # as a seat
+
+    def holds(self, run_id: RunId) -> bool:
+        """Does it keep the run's live coroutine?"""
+        return self._workflow_tasks.holds(run_id)
+
+    def take(self, grant: TaskGrant | ActivityGrant) -> None:
+        """Accept leased work; it begins when the engine is done with its batch."""
+        if not self._inbox:
+            asyncio.get_running_loop().call_soon(self._open)
+        self._inbox.append(grant)
+
+    def _open(self) -> None:
+        inbox, self._inbox = self._inbox, []
+        for grant in inbox:
+            if isinstance(grant, TaskGrant):
+                self._workflow_tasks.take(grant)
+            else:
+                self._activity_tasks.take(grant)
+
+    def news(self, run_id: RunId) -> None:
+        """A run whose task is held here has new events."""
+        self._workflow_tasks.news(run_id)
+
+    def cancel(self, attempt_id: int) -> None:
+        """An attempt that runs here is no longer wanted."""
+        self._activity_tasks.cancel(attempt_id)
+
+    def _task_freed(self) -> None:
+        self.free_tasks += 1
+        self._transport.free(self)
+
+    def _activity_freed(self) -> None:
+        self.free_activities += 1
+        self._transport.free(self)

@@ -1,0 +1,115 @@
+"""Who may use a database file: one engine at a time, on this machine, and never a forked child (4.5, R28).
+
+The lock is the kernel's: it goes with its process, so a restart after kill -9 begins at once and a paused owner keeps
+it. What the lock file says is only for the message to whoever comes second.
+"""
+
+import fcntl
+import os
+import re
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+from weakref import WeakSet
+
+import msgspec
+
+from assay._version import __version__
+from assay.core.errors import Unavailable
+from assay.core.ids import Time, seconds
+
+NETWORK_FILESYSTEMS = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "beegfs", "ocfs2"}
+)
+"""Where locks and shared memory do not hold what SQLite needs of them."""
+
+_ESCAPE = re.compile(rb"\\([0-7]{3})")
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """What an owner leaves in the lock file."""
+
+    pid: int
+    host: str
+    since: str
+    version: str
+
+
+class FileLock:
+    """The lock beside a database file, held until `release` or the end of the process."""
+
+    def __init__(self, database: Path) -> None:
+        self.path = database.with_name(database.name + ".lock")
+        self._database = database
+        self._descriptor: int | None = None
+
+    def take(self, now: Time) -> None:
+        """Take the lock, or say at once who has it."""
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            text = self._in_use(os.pread(descriptor, 4096, 0))
+            os.close(descriptor)
+            raise Unavailable(text, code="store_in_use") from None
+        since = datetime.fromtimestamp(seconds(now), UTC).isoformat(timespec="seconds")
+        owner = Owner(os.getpid(), socket.gethostname(), since, __version__)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, msgspec.json.encode(owner), 0)
+        self._descriptor = descriptor
+
+    def _in_use(self, content: bytes) -> str:
+        try:
+            owner = msgspec.json.decode(content, type=Owner)
+            who = f"process {owner.pid} on {owner.host} (assay {owner.version}) since {owner.since}"
+        except msgspec.MsgspecError:
+            who = "another process"  # which has the lock but has not written its name yet
+        return f"{self._database} is in use by {who}; use Postgres for several engines"
+
+    def release(self) -> None:
+        """Let go of the lock. The file stays: removing it would let two engines lock two files of one name."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def refuse_network(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> None:
+    """Refuse a folder on a network filesystem; where the machine does not tell, trust it."""
+    try:
+        lines = mounts.read_bytes().splitlines()
+    except OSError:
+        return
+    place, longest, kind = folder.resolve(), -1, ""
+    for line in lines:
+        _, point, found, *_ = line.split(b" ")
+        mounted = Path(os.fsdecode(_ESCAPE.sub(lambda octal: bytes([int(octal[1], 8)]), point)))
+        if place.is_relative_to(mounted) and len(mounted.parts) >= longest:
+            longest, kind = len(mounted.parts), found.decode()
+    if kind in NETWORK_FILESYSTEMS or kind.startswith("fuse."):
+        text = f"{folder} is on a network filesystem ({kind}), where SQLite loses data: use a local disk, or Postgres"
+        raise Unavailable(text, code="network_filesystem")
+
+
+class Owning(Protocol):
+    """Somebody who holds what a forked child must not touch."""
+
+    def forked(self) -> None:
+        """Called in the child: let go without a word to the database."""
+        ...
+
+
+_owning: WeakSet[Owning] = WeakSet()
+
+
+def tell_of_forks(owner: Owning) -> None:
+    """Call `owner.forked` in every child that this process forks from now on."""
+    _owning.add(owner)
+
+
+def _forked() -> None:
+    for owner in tuple(_owning):
+        owner.forked()
+
+
+os.register_at_fork(after_in_child=_forked)

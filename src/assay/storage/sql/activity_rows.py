@@ -1,0 +1,125 @@
+"""Between activities and their rows: the order of columns is that of `tables`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from assay.core.events import ActivityOptions
+from assay.core.failure import FailureInfo
+from assay.core.ids import RunId
+from assay.core.payload import Payload
+from assay.core.run import OPEN_STATUSES, Activity
+from assay.storage.sql.rows import Cells, document, payload
+from assay.storage.store import ActivityChange, ActivityRecord, AttemptEnd
+
+_encode = msgspec.json.Encoder().encode
+_options = msgspec.json.Decoder(ActivityOptions).decode
+_failure = msgspec.json.Decoder(FailureInfo).decode
+
+
+def activity_row(change: ActivityChange) -> Cells:
+    """A row of ACTIVITIES."""
+    activity = change.activity
+    closed = change.status not in OPEN_STATUSES
+    return (
+        activity.id,
+        change.run.run_id,
+        activity.seq,
+        activity.name,
+        activity.queue,
+        change.run.namespace,
+        document(activity.input),
+        _encode(activity.options),
+        activity.scheduled_at,
+        change.status,
+        activity.attempt,
+        activity.attempt_id,
+        activity.not_before,
+        activity.worker,
+        1 if activity.local else 0,
+        activity.queued_at,
+        activity.started_at,
+        activity.lease_until,
+        activity.heartbeat_at,
+        document(activity.details),
+        1 if activity.cancel_requested else 0,
+        None if activity.last_failure is None else _encode(activity.last_failure),
+        change.time if closed else None,
+        document(change.result),
+        change.error,
+        None,  # whoever changes an activity ends its reservation
+    )
+
+
+def activity_of(row: Sequence[Any]) -> tuple[RunId, Activity]:
+    """An open activity and its run, from a row of ACTIVITIES."""
+    id_, run_id, seq, name, queue, _namespace, input_, options, scheduled_at, _status = row[:10]
+    attempt, attempt_id, not_before, worker, local, queued_at, started_at, lease_until, heartbeat_at = row[10:19]
+    details, cancel_requested, last_failure = row[19:22]
+    return run_id, Activity(
+        seq,
+        id_,
+        name,
+        queue,
+        payload(input_),
+        _options(options),
+        scheduled_at,
+        attempt_id,
+        attempt=attempt,
+        not_before=not_before,
+        worker=worker,
+        local=bool(local),
+        started_at=started_at,
+        lease_until=lease_until,
+        heartbeat_at=heartbeat_at,
+        details=payload(details),
+        cancel_requested=bool(cancel_requested),
+        last_failure=None if last_failure is None else _failure(last_failure),
+        queued_at=queued_at,
+    )
+
+
+def activity_record(row: Sequence[Any]) -> ActivityRecord:
+    """A row of ACTIVITIES followed by the workflow id of its run."""
+    id_, run_id, seq, name, queue, namespace, input_, options, scheduled_at, status = row[:10]
+    attempt, attempt_id, _not_before, worker, _local, _queued_at, started_at, _lease, heartbeat_at = row[10:19]
+    completed_at, result, error, _reserved, workflow_id = row[22:27]
+    return ActivityRecord(
+        run_id=run_id,
+        namespace=namespace,
+        workflow_id=workflow_id,
+        seq=seq,
+        id=id_,
+        name=name,
+        task_queue=queue,
+        status=status,
+        attempt=attempt,
+        attempt_id=attempt_id,
+        input=payload(input_),
+        result=payload(result),
+        error=error,
+        options=Payload(options),
+        claimed_by=worker,
+        scheduled_at=scheduled_at,
+        started_at=started_at,
+        completed_at=completed_at,
+        last_heartbeat=heartbeat_at,
+    )
+
+
+def attempt_row(end: AttemptEnd) -> Cells:
+    """A row of ATTEMPTS."""
+    activity = end.activity
+    failure = None if end.failure is None else _encode(end.failure)
+    return (
+        activity.attempt_id,
+        activity.id,
+        end.run.run_id,
+        activity.attempt,
+        end.outcome,
+        activity.worker,
+        activity.started_at,
+        end.time,
+        failure,
+    )

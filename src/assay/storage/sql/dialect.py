@@ -1,0 +1,205 @@
+"""What the two databases spell differently, and nothing else: placeholders, bulk binding, locks and type names.
+
+Statements are written once, in `queries` and as the shapes below. They say `$1` for a parameter and ask for fragments
+by name: `$one_of(1)` is membership in a list of texts, `$pairs(1)` a table of pairs, `$claim` a lock that passes over
+rows which somebody else has locked.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from functools import cache
+from string import Template
+from typing import Protocol
+
+import msgspec
+
+from assay.storage.sql.tables import Table, Type
+
+Row = Sequence[object]
+
+
+class Verb(StrEnum):
+    """What is done with the rows of a table."""
+
+    INSERT = "insert"
+    KEEP = "keep"
+    """Insert, but leave a row that has the same key."""
+    UPSERT = "upsert"
+    UPDATE = "update"
+    """Compare and set: only a row whose `version` is the one before (R45)."""
+    DELETE = "delete"
+
+
+class Dialect(Protocol):
+    """The fragments of one database."""
+
+    def write(self, verb: Verb, table: Table) -> str:
+        """The statement that does `verb` with rows of `table`."""
+        ...
+
+    def query(self, text: str) -> str:
+        """A statement with its parameters and fragments spelled out."""
+        ...
+
+    def script(self, text: str) -> str:
+        """A migration with its type names and table options spelled out."""
+        ...
+
+    def texts(self, values: Sequence[str]) -> object:
+        """The argument of `$one_of`."""
+        ...
+
+    def pairs(self, values: Sequence[tuple[str, str]]) -> tuple[object, ...]:
+        """The arguments of `$pairs`, which stand last."""
+        ...
+
+
+_PARAMETER = re.compile(r"\$(\d+)")
+_FRAGMENT = re.compile(r"\$(one_of|pairs|contains|claim)(?:\(([^)]*)\))?")
+
+
+def _expand(text: str, fragments: Mapping[str, str]) -> str:
+    def fragment(found: re.Match[str]) -> str:
+        arguments = [argument.strip() for argument in (found[2] or "").split(",")]
+        return fragments[found[1]].format(*arguments)
+
+    return _FRAGMENT.sub(fragment, text)
+
+
+def _on_conflict(verb: Verb, table: Table) -> str:
+    keys = ", ".join(table.keys)
+    if verb is Verb.KEEP:
+        return f" ON CONFLICT ({keys}) DO NOTHING"
+    if verb is Verb.UPSERT:
+        settings = ", ".join(f"{name} = excluded.{name}" for name in table.changing)
+        return f" ON CONFLICT ({keys}) DO UPDATE SET {settings}"
+    return ""
+
+
+class SqliteDialect:
+    """One prepared statement per table, executed for row after row."""
+
+    _fragments: Mapping[str, str] = {
+        "one_of": "IN (SELECT value FROM json_each(?{0}))",
+        "pairs": "(SELECT value ->> 0 AS first, value ->> 1 AS second FROM json_each(?{0})) AS wanted",
+        "contains": "instr(lower({0}), ?{1}) > 0",
+        "claim": "",
+    }
+    _types: Mapping[str, str] = {
+        "text": "TEXT",
+        "int": "INTEGER",
+        "bytes": "BLOB",
+        "identity": "INTEGER PRIMARY KEY",
+        "transaction": "INTEGER NOT NULL DEFAULT 0",
+        "table": "STRICT",
+        "hot_table": "STRICT",
+        "key_table": "STRICT, WITHOUT ROWID",
+        "append_only_events": (
+            "CREATE TRIGGER events_append_only BEFORE UPDATE ON events BEGIN\n"
+            "    SELECT RAISE(ABORT, 'a recorded event never changes');\nEND;"
+        ),
+    }
+
+    @cache  # noqa: B019  # a dialect lives as long as the program
+    def write(self, verb: Verb, table: Table) -> str:
+        """See `Dialect`."""
+        matching = " AND ".join(f"{name} = ?{place}" for place, name in enumerate(table.keys, 1))
+        if verb is Verb.DELETE:
+            return f"DELETE FROM {table.name} WHERE {matching}"  # noqa: S608  # names are constants of `tables`
+        if verb is Verb.UPDATE:
+            settings = ", ".join(f"{name} = ?{place}" for place, name in enumerate(table.changing, table.fixed + 1))
+            version = table.names.index("version") + 1
+            return f"UPDATE {table.name} SET {settings} WHERE {matching} AND version = ?{version} - 1"  # noqa: S608
+        places = ", ".join(f"?{place}" for place in range(1, len(table.columns) + 1))
+        columns = ", ".join(table.names)
+        conflict = _on_conflict(verb, table)
+        return f"INSERT INTO {table.name} ({columns}) VALUES ({places}){conflict}"  # noqa: S608
+
+    @cache  # noqa: B019
+    def query(self, text: str) -> str:
+        """See `Dialect`."""
+        return _PARAMETER.sub(r"?\1", _expand(text, self._fragments))
+
+    def script(self, text: str) -> str:
+        """See `Dialect`."""
+        return Template(text).substitute(self._types)
+
+    def texts(self, values: Sequence[str]) -> object:
+        """See `Dialect`."""
+        return msgspec.json.encode(values).decode()
+
+    def pairs(self, values: Sequence[tuple[str, str]]) -> tuple[object, ...]:
+        """See `Dialect`."""
+        return (msgspec.json.encode(values).decode(),)
+
+
+class PostgresDialect:
+    """One statement for all rows of a table: each column is one array."""
+
+    _fragments: Mapping[str, str] = {
+        "one_of": "= ANY(${0}::text[])",
+        "pairs": "unnest(${0}::text[], ${1}::text[]) AS wanted(first, second)",
+        "contains": 'strpos(lower({0} COLLATE "C"), ${1}) > 0',
+        "claim": "FOR UPDATE SKIP LOCKED",
+    }
+    _arrays: Mapping[Type, str] = {Type.TEXT: "text[]", Type.INT: "bigint[]", Type.BYTES: "bytea[]"}
+    _types: Mapping[str, str] = {
+        "text": 'text COLLATE "C"',
+        "int": "bigint",
+        "bytes": "bytea",
+        "identity": "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+        "transaction": "bigint NOT NULL DEFAULT (pg_current_xact_id()::text::bigint)",
+        "table": "",
+        # Room for new versions of a row beside the old one: its lease changes with every step (4.7).
+        "hot_table": "WITH (fillfactor = 70)",
+        "key_table": "",
+        "append_only_events": (
+            "CREATE FUNCTION events_append_only() RETURNS trigger LANGUAGE plpgsql AS\n"
+            "    'BEGIN RAISE EXCEPTION ''a recorded event never changes''; END';\n"
+            "CREATE TRIGGER events_append_only BEFORE UPDATE ON events\n"
+            "    FOR EACH ROW EXECUTE FUNCTION events_append_only();"
+        ),
+    }
+
+    @cache  # noqa: B019  # a dialect lives as long as the program
+    def write(self, verb: Verb, table: Table) -> str:
+        """See `Dialect`."""
+        arrays = ", ".join(f"${place}::{self._arrays[kind]}" for place, (_, kind) in enumerate(table.columns, 1))
+        columns = ", ".join(table.names)
+        matching = " AND ".join(f"target.{name} = source.{name}" for name in table.keys)
+        source = f"unnest({arrays}) AS source({columns})"
+        if verb is Verb.DELETE:
+            return f"DELETE FROM {table.name} AS target USING {source} WHERE {matching}"  # noqa: S608  # constants
+        if verb is Verb.UPDATE:
+            return self._compare_and_set(table, source, matching)
+        conflict = _on_conflict(verb, table)
+        return f"INSERT INTO {table.name} ({columns}) SELECT * FROM unnest({arrays}){conflict}"  # noqa: S608
+
+    def _compare_and_set(self, table: Table, source: str, matching: str) -> str:
+        """Rows are locked in the order of their keys first, so that engines never wait for each other in a circle."""
+        settings = ", ".join(f"{name} = source.{name}" for name in table.changing)
+        key = table.keys[0]
+        return (
+            f"WITH locked AS MATERIALIZED (SELECT {key} FROM {table.name} WHERE {key} = ANY($1::text[])"  # noqa: S608
+            f" ORDER BY {key} FOR UPDATE)"
+            f" UPDATE {table.name} AS target SET {settings} FROM {source} JOIN locked USING ({key})"
+            f" WHERE {matching} AND target.version = source.version - 1 RETURNING target.{key}"
+        )
+
+    @cache  # noqa: B019
+    def query(self, text: str) -> str:
+        """See `Dialect`."""
+        return _expand(text, self._fragments)
+
+    def script(self, text: str) -> str:
+        """See `Dialect`."""
+        return Template(text).substitute(self._types)
+
+    def texts(self, values: Sequence[str]) -> object:
+        """See `Dialect`."""
+        return list(values)
+
+    def pairs(self, values: Sequence[tuple[str, str]]) -> tuple[object, ...]:
+        """See `Dialect`."""
+        return [first for first, _ in values], [second for _, second in values]

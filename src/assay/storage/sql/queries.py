@@ -1,0 +1,194 @@
+"""Every question asked of the database, once and by name, in the words of `dialect`."""
+
+from assay.core.run import OPEN_STATUSES
+from assay.storage.sql.rows import canonical
+from assay.storage.sql.tables import ACTIVITIES, OUTBOX, OUTCOMES, RUNS, SNAPSHOTS, Table
+from assay.storage.store import RunFilter
+
+# ruff: noqa: S608  # what is put together here are constants of this file and of `tables`; values are parameters
+
+
+def _columns(table: Table, alias: str) -> str:
+    return ", ".join(f"{alias}.{name}" for name in table.names)
+
+
+_RUN_COLUMNS = f"{_columns(RUNS, 'r')}, opening.data, d.run_id, d.memo, d.search"
+_RUN_TABLES = """runs r
+JOIN events opening ON opening.run_id = r.run_id AND opening.seq = 1
+LEFT JOIN documents d ON d.run_id = r.run_id"""
+
+RUNS_BY_ID = f"SELECT {_RUN_COLUMNS} FROM {_RUN_TABLES} WHERE r.run_id $one_of(1)"
+
+NEWEST_RUNS = f"""
+SELECT {_RUN_COLUMNS}
+FROM $pairs(1, 2)
+CROSS JOIN {_RUN_TABLES}
+WHERE r.namespace = wanted.first AND r.workflow_id = wanted.second AND r.number = (
+    SELECT max(n.number) FROM runs n WHERE n.namespace = wanted.first AND n.workflow_id = wanted.second
+)"""
+
+INPUTS = "SELECT run_id, payload FROM events WHERE seq = 1 AND run_id $one_of(1)"
+
+OPEN_ACTIVITIES = f"""
+SELECT {_columns(ACTIVITIES, "a")} FROM activities a WHERE a.run_id $one_of(1) AND a.completed_at IS NULL"""
+
+RUN_DEADLINES = "SELECT run_id, kind, ref, due_at FROM deadlines WHERE run_id $one_of(1) AND kind <> 'activity'"
+
+_CHILD_COLUMNS = """c.workflow_id, c.run_id, opening.data, CASE WHEN c.cancel_seq > 0 OR EXISTS (
+    SELECT 1 FROM outbox sent WHERE sent.run_id = c.run_id AND sent.kind = 'cancel'
+) THEN 1 ELSE 0 END"""
+
+OPEN_CHILDREN = f"""
+SELECT c.parent_run_id, {_CHILD_COLUMNS}
+FROM runs c
+JOIN events opening ON opening.run_id = c.run_id AND opening.seq = 1
+WHERE c.parent_run_id $one_of(1) AND c.closed_at IS NULL
+UNION ALL
+SELECT told.run_id, {_CHILD_COLUMNS}
+FROM outbox told
+JOIN runs c ON c.run_id = substr(told.key, 1, length(told.key) - length('/closed'))
+JOIN events opening ON opening.run_id = c.run_id AND opening.seq = 1
+WHERE told.run_id $one_of(1) AND told.kind = 'child_closed'"""
+"""A child is its parent's until the parent has taken the message of its end, not until that end."""
+
+EVENTS_AFTER = """
+SELECT seq, time, kind, payload, data FROM events WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT $3"""
+
+EVENTS_AFTER_OF_KIND = """
+SELECT seq, time, kind, payload, data FROM events WHERE run_id = $1 AND seq > $2 AND kind = $4 ORDER BY seq LIMIT $3"""
+
+DUE = "SELECT run_id, kind, ref, due_at FROM deadlines WHERE due_at <= $1 ORDER BY due_at LIMIT $2"
+
+NEXT_DUE = "SELECT min(due_at) FROM deadlines"
+
+READY_TASKS = """
+SELECT run_id, namespace, task_queue, workflow_type, task_since FROM runs
+WHERE task_since IS NOT NULL AND task_worker IS NULL AND task_not_before IS NULL
+ORDER BY task_since LIMIT $1"""
+
+READY_ACTIVITIES = """
+SELECT run_id, namespace, task_queue, name, seq, queued_at FROM activities
+WHERE completed_at IS NULL AND worker IS NULL AND not_before IS NULL
+ORDER BY queued_at LIMIT $1"""
+
+LOCAL_TASKS = """
+SELECT run_id, 0, task_epoch FROM runs WHERE closed_at IS NULL AND task_local = 1 AND task_worker IS NOT NULL"""
+
+LOCAL_ACTIVITIES = """
+SELECT a.run_id, a.seq, a.attempt_id
+FROM runs r
+JOIN activities a ON a.run_id = r.run_id
+WHERE r.closed_at IS NULL AND a.completed_at IS NULL AND a.local = 1 AND a.worker IS NOT NULL"""
+
+MESSAGES = f"SELECT {_columns(OUTBOX, 'o')} FROM outbox o WHERE o.created_at < $1 ORDER BY o.created_at LIMIT $2"
+
+OUTCOMES_BY_KEY = f"""
+SELECT {_columns(OUTCOMES, "o")} FROM $pairs(1, 2)
+CROSS JOIN outcomes o WHERE o.namespace = wanted.first AND o.key = wanted.second"""
+
+RESERVE_NUMBERS = "UPDATE numbers SET next = next + $1 WHERE id = 1 RETURNING next - $1"
+
+SNAPSHOT = f"SELECT {_columns(SNAPSHOTS, 's')} FROM snapshots s WHERE s.run_id = $1"
+
+_ACTIVITY = f"SELECT {_columns(ACTIVITIES, 'a')}, r.workflow_id FROM activities a JOIN runs r ON r.run_id = a.run_id"
+
+ACTIVITY = f"""
+{_ACTIVITY} WHERE a.id = $1
+UNION ALL
+{_ACTIVITY} WHERE a.id = $1 - 1 AND a.attempt_id = $1
+UNION ALL
+{_ACTIVITY} WHERE a.attempt_id = $1 AND a.attempt_id <> a.id + 1
+UNION ALL
+{_ACTIVITY} WHERE a.id = (SELECT t.activity_id FROM attempts t WHERE t.id = $1)
+LIMIT 1"""
+
+_RECORD_TABLES = f"""{_RUN_TABLES}
+LEFT JOIN events closing
+    ON closing.run_id = r.run_id AND closing.seq = r.last_seq AND closing.kind = 'WorkflowCompleted'"""
+_RECORD = f"SELECT {_RUN_COLUMNS}, opening.payload, closing.payload FROM {_RECORD_TABLES}"
+
+DESCRIBE_NEWEST = f"""
+{_RECORD} WHERE r.namespace = $1 AND r.workflow_id = $2 AND r.number = (
+    SELECT max(n.number) FROM runs n WHERE n.namespace = $1 AND n.workflow_id = $2
+)"""
+
+DESCRIBE_RUN = f"{_RECORD} WHERE r.run_id = $3 AND r.namespace = $1 AND r.workflow_id = $2"
+
+GENERATION = "SELECT generation FROM engine WHERE id = 1"
+
+TAKE_GENERATION = "UPDATE engine SET generation = generation + 1 WHERE id = 1 RETURNING generation"
+
+SCHEMA_VERSIONS = "SELECT version, min_reader, min_writer, checksum FROM schema_versions ORDER BY version"
+
+RECORD_SCHEMA_VERSION = """
+INSERT INTO schema_versions (version, min_reader, min_writer, applied_at, checksum) VALUES ($1, $2, $3, $4, $5)"""
+
+
+class Question:
+    """A statement and its arguments, put together condition by condition."""
+
+    def __init__(self) -> None:
+        self.conditions: list[str] = []
+        self.arguments: list[object] = []
+
+    def where(self, condition: str, *values: object) -> None:
+        """Add a condition; `{}` stands for each of its values."""
+        places = range(len(self.arguments) + 1, len(self.arguments) + len(values) + 1)
+        self.conditions.append(condition.format(*(f"${place}" for place in places)))
+        self.arguments.extend(values)
+
+    def place(self, value: object) -> str:
+        """The placeholder of a value."""
+        self.arguments.append(value)
+        return f"${len(self.arguments)}"
+
+
+def list_runs(wanted: RunFilter) -> tuple[str, list[object]]:
+    """The records a filter matches, newest first, a page of them."""
+    question = _matching(wanted)
+    if wanted.cursor is not None:
+        question.where("(r.created_at, r.run_id) < ({}, {})", *wanted.cursor)
+    conditions = " AND ".join(question.conditions)
+    limit, offset = question.place(wanted.limit), question.place(wanted.offset)
+    page = f"ORDER BY r.created_at DESC, r.run_id DESC LIMIT {limit} OFFSET {offset}"
+    return f"{_RECORD} WHERE {conditions} {page}", question.arguments
+
+
+def count_runs(wanted: RunFilter) -> tuple[str, list[object]]:
+    """How many runs a filter matches."""
+    question = _matching(wanted)
+    return f"SELECT count(*) FROM runs r WHERE {' AND '.join(question.conditions)}", question.arguments
+
+
+_ATTRIBUTED = "r.run_id IN (SELECT a.run_id FROM attributes a WHERE a.namespace = $1 AND a.key = {} AND a.value = {})"
+
+
+def _matching(wanted: RunFilter) -> Question:
+    question = Question()
+    question.where("r.namespace = {}", wanted.namespace)
+    for condition, value in (
+        ("r.status = {}", wanted.status),
+        ("r.workflow_type = {}", wanted.workflow_type),
+        ("r.task_queue = {}", wanted.task_queue),
+        ("r.workflow_id = {}", wanted.workflow_id),
+        ("r.parent_workflow_id = {}", wanted.parent_id),
+        ("r.created_at > {}", wanted.created_after),
+        ("r.created_at < {}", wanted.created_before),
+    ):
+        if value is not None:
+            question.where(condition, value)
+    if wanted.status in OPEN_STATUSES:
+        question.where("r.closed_at IS NULL")
+    for key, sought in wanted.search:
+        for element in sought if isinstance(sought, list | tuple) else (sought,):
+            question.where(_ATTRIBUTED, key, canonical(element))
+    if wanted.text:
+        place = question.place(_folded(wanted.text)).removeprefix("$")
+        found = [f"$contains({column}, {place})" for column in ("r.workflow_id", "r.workflow_type", "r.run_id")]
+        question.conditions.append(f"({' OR '.join(found)})")
+    return question
+
+
+def _folded(text: str) -> str:
+    """Lower case for ASCII alone, as both databases do it."""
+    return "".join(letter.lower() if letter.isascii() else letter for letter in text)

@@ -1,0 +1,156 @@
+"""The reading half of a store, written once: what to ask, and what to make of the answer."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from assay.core.effects import Message
+from assay.core.events import Recorded
+from assay.core.ids import Namespace, RunId, Time, WorkflowId
+from assay.core.payload import Payload
+from assay.core.run import Run
+from assay.storage.sql import activity_rows, queries, rows
+from assay.storage.sql.dialect import Dialect
+from assay.storage.store import (
+    ActivityRecord,
+    Deadline,
+    HeldLease,
+    Outcome,
+    ReadyActivity,
+    ReadyTask,
+    RunFilter,
+    RunRecord,
+    Snapshot,
+)
+
+EVENTS_PAGE = 500
+"""Events read at a time; between two pages others may run."""
+
+
+class SqlReads(ABC):
+    """Reads of the port over one primitive: rows for a statement."""
+
+    dialect: ClassVar[Dialect]
+
+    @abstractmethod
+    async def _fetch(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+        """The rows of a short question by key."""
+
+    async def _scan(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+        """The rows of a question that may take long."""
+        return await self._fetch(text, *arguments)
+
+    async def load(
+        self, run_ids: Sequence[RunId], workflow_ids: Sequence[tuple[Namespace, WorkflowId]]
+    ) -> Sequence[Run]:
+        """See `Store`."""
+        found: dict[RunId, Run] = {}
+        if run_ids:
+            for row in await self._fetch(queries.RUNS_BY_ID, self.dialect.texts(run_ids)):
+                found[row[0]] = rows.run_of(row)
+        if workflow_ids:
+            for row in await self._fetch(queries.NEWEST_RUNS, *self.dialect.pairs(workflow_ids)):
+                found.setdefault(row[0], rows.run_of(row))
+        await self._complete({run_id: run for run_id, run in found.items() if run.closed_at is None})
+        return tuple(found.values())
+
+    async def _complete(self, runs: dict[RunId, Run]) -> None:
+        """Add what is in other tables: activities, timers, children, and the input of runs that may be repeated."""
+        if not runs:
+            return
+        wanted = self.dialect.texts(tuple(runs))
+        for row in await self._fetch(queries.OPEN_ACTIVITIES, wanted):
+            run_id, activity = activity_rows.activity_of(row)
+            runs[run_id].activities[activity.seq] = activity
+        for run_id, kind, ref, due in await self._fetch(queries.RUN_DEADLINES, wanted):
+            if kind == "timer":
+                runs[run_id].timers[ref] = due
+            else:
+                runs[run_id].armed = due
+        for parent, *row in await self._fetch(queries.OPEN_CHILDREN, wanted):
+            child = rows.child_of(row)
+            runs[parent].children[child.workflow_id] = child
+        repeated = [run.run_id for run in runs.values() if run.start.retry_policy or run.start.cron_schedule]
+        if repeated:
+            for run_id, payload in await self._fetch(queries.INPUTS, self.dialect.texts(repeated)):
+                runs[run_id].input = Payload(payload)
+
+    async def outcomes(self, keys: Sequence[tuple[str, str]]) -> Sequence[Outcome]:
+        """See `Store`."""
+        if not keys:
+            return ()
+        found = await self._fetch(queries.OUTCOMES_BY_KEY, *self.dialect.pairs(keys))
+        return [Outcome(*row) for row in found]
+
+    async def events(
+        self, run_id: RunId, after: int = 0, limit: int = 10_000, kind: str | None = None
+    ) -> Sequence[Recorded]:
+        """See `Store`."""
+        text, more = (queries.EVENTS_AFTER, ()) if kind is None else (queries.EVENTS_AFTER_OF_KIND, (kind,))
+        found: list[Recorded] = []
+        while len(found) < limit:
+            size = min(EVENTS_PAGE, limit - len(found))
+            page = await self._fetch(text, run_id, after, size, *more)
+            found.extend(map(rows.recorded, page))
+            if len(page) < size:
+                break
+            after = found[-1].seq
+            await asyncio.sleep(0)  # let others run, where reading does not do so by itself
+        return found
+
+    async def due(self, now: Time, limit: int) -> Sequence[Deadline]:
+        """See `Store`."""
+        return [Deadline(*row) for row in await self._fetch(queries.DUE, now, limit)]
+
+    async def next_due(self) -> Time | None:
+        """See `Store`."""
+        found: Time | None = (await self._fetch(queries.NEXT_DUE))[0][0]
+        return found
+
+    async def ready_tasks(self, now: Time, limit: int) -> Sequence[ReadyTask]:
+        """See `Store`."""
+        return [ReadyTask(*row) for row in await self._fetch(queries.READY_TASKS, limit)]
+
+    async def ready_activities(self, now: Time, limit: int) -> Sequence[ReadyActivity]:
+        """See `Store`."""
+        return [ReadyActivity(*row) for row in await self._fetch(queries.READY_ACTIVITIES, limit)]
+
+    async def local_leases(self) -> Sequence[HeldLease]:
+        """See `Store`."""
+        tasks = await self._scan(queries.LOCAL_TASKS)
+        activities = await self._scan(queries.LOCAL_ACTIVITIES)
+        return [HeldLease(*row) for row in (*tasks, *activities)]
+
+    async def messages(self, before: Time, limit: int) -> Sequence[Message]:
+        """See `Store`."""
+        return [rows.message_of(row) for row in await self._fetch(queries.MESSAGES, before, limit)]
+
+    async def describe(self, namespace: str, workflow_id: str, run_id: str | None) -> RunRecord | None:
+        """See `Store`."""
+        if run_id is None:
+            found = await self._fetch(queries.DESCRIBE_NEWEST, namespace, workflow_id)
+        else:
+            found = await self._fetch(queries.DESCRIBE_RUN, namespace, workflow_id, run_id)
+        return rows.run_record(found[0]) if found else None
+
+    async def list_runs(self, wanted: RunFilter) -> Sequence[RunRecord]:
+        """See `Store`."""
+        text, arguments = queries.list_runs(wanted)
+        return [rows.run_record(row) for row in await self._scan(text, *arguments)]
+
+    async def count_runs(self, wanted: RunFilter) -> int:
+        """See `Store`."""
+        text, arguments = queries.count_runs(wanted)
+        count: int = (await self._scan(text, *arguments))[0][0]
+        return count
+
+    async def activity(self, number: int) -> ActivityRecord | None:
+        """See `Store`."""
+        found = await self._fetch(queries.ACTIVITY, number)
+        return activity_rows.activity_record(found[0]) if found else None
+
+    async def snapshot(self, run_id: RunId) -> Snapshot | None:
+        """See `Store`."""
+        found = await self._fetch(queries.SNAPSHOT, run_id)
+        return rows.snapshot_of(found[0]) if found else None

@@ -1,0 +1,250 @@
+"""Between the core's objects and rows of tables: the order of columns is that of `tables`."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from assay.core.codec import decode, encode
+from assay.core.effects import Message
+from assay.core.events import Recorded, StartData
+from assay.core.ids import RunId, Time, WorkflowId
+from assay.core.payload import NULL, Payload
+from assay.core.policies import ParentClose
+from assay.core.run import Child, Run, Stuck, Task
+from assay.storage.store import (
+    Outcome,
+    RunRecord,
+    Snapshot,
+    StoredEvent,
+)
+
+Cells = tuple[object, ...]
+
+_encode = msgspec.json.Encoder().encode
+_start = msgspec.json.Decoder(StartData).decode
+_stuck = msgspec.json.Decoder(Stuck).decode
+_attributes = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def document(content: Payload) -> bytes | None:
+    """A document as its column holds it."""
+    return None if content is NULL or content == NULL else bytes(content)
+
+
+def payload(cell: bytes | None) -> Payload:
+    """The document of a column."""
+    return NULL if cell is None else Payload(cell)
+
+
+def _state(run: Run) -> Cells:
+    task = run.task
+    return (
+        run.version,
+        run.status,
+        run.updated_at,
+        run.last_time,
+        run.last_seq,
+        run.input_seq,
+        run.seen_seq,
+        run.history_bytes,
+        run.cancel_seq,
+        run.cancel_deadline,
+        run.run_deadline,
+        task.since,
+        task.not_before,
+        task.epoch,
+        task.worker,
+        task.until,
+        1 if task.local else 0,
+        task.granted_seq,
+        task.failures,
+        None if task.stuck is None else _encode(task.stuck),
+        run.awaiting,
+        run.activity_mark,
+        run.timer_mark,
+        run.effect_mark,
+        run.step_mark,
+        run.signals,
+        None,  # whoever changes a run ends its reservation
+    )
+
+
+def run_row(run: Run) -> Cells:
+    """A row of RUNS."""
+    start = run.start
+    parent = start.parent
+    return (
+        run.run_id,
+        run.namespace,
+        run.workflow_id,
+        run.number,
+        start.workflow_type,
+        start.task_queue,
+        run.created_at,
+        None if parent is None else parent.workflow_id,
+        None if parent is None else parent.run_id,
+        *_state(run),
+        run.closed_at,
+        run.close_reason,
+        run.error,
+        run.next_run_id,
+    )
+
+
+def run_update_row(run: Run) -> Cells:
+    """A row of RUN_UPDATES."""
+    return (run.run_id, *_state(run))
+
+
+def run_closing_row(run: Run) -> Cells:
+    """A row of RUN_CLOSINGS."""
+    return (run.run_id, *_state(run), run.closed_at, run.close_reason, run.error, run.next_run_id)
+
+
+def run_of(row: Sequence[Any]) -> Run:
+    """The run of a row as `queries` asks for it; what is in other tables is left empty."""
+    run_id, namespace, workflow_id, number, _type, _queue, created_at, _parent, _parent_run = row[:9]
+    version, status, updated_at, last_time, last_seq, input_seq, seen_seq, history_bytes = row[9:17]
+    cancel_seq, cancel_deadline, run_deadline = row[17:20]
+    awaiting, activity_mark, timer_mark, effect_mark, step_mark, signals, _reserved = row[29:36]
+    closed_at, close_reason, error, next_run_id, data, documents, memo, search = row[36:44]
+    start = _start(data)
+    return Run(
+        namespace,
+        workflow_id,
+        run_id,
+        number,
+        start,
+        created_at,
+        status=status,
+        close_reason=close_reason,
+        error=error,
+        closed_at=closed_at,
+        updated_at=updated_at,
+        last_time=last_time,
+        last_seq=last_seq,
+        input_seq=input_seq,
+        seen_seq=seen_seq,
+        history_bytes=history_bytes,
+        version=version,
+        next_run_id=next_run_id,
+        cancel_seq=cancel_seq,
+        cancel_deadline=cancel_deadline,
+        run_deadline=run_deadline,
+        task=_task(row[20:29]),
+        memo=start.memo if documents is None else payload(memo),
+        search=start.search_attributes if documents is None else payload(search),
+        awaiting=awaiting,
+        activity_mark=activity_mark,
+        timer_mark=timer_mark,
+        effect_mark=effect_mark,
+        step_mark=step_mark,
+        signals=signals,
+        tail=[] if seen_seq == last_seq else None,
+    )
+
+
+def _task(cells: Sequence[Any]) -> Task:
+    since, not_before, epoch, worker, until, local, granted_seq, failures, stuck = cells
+    reason = None if stuck is None else _stuck(stuck)
+    return Task(since, not_before, epoch, worker, until, bool(local), granted_seq, failures, reason)
+
+
+def run_record(row: Sequence[Any]) -> RunRecord:
+    """The record of a run's row followed by the payloads of its first event and, if that is a result, its last."""
+    return RunRecord(run_of(row), Payload(row[44]), payload(row[45]))
+
+
+def child_of(row: Sequence[Any]) -> Child:
+    """A child from its own run: (workflow_id, run_id, its StartData, whether its cancel was requested)."""
+    workflow_id, run_id, data, cancelled = row
+    parent = _start(data).parent
+    seq, policy = (0, ParentClose.TERMINATE) if parent is None else (parent.child_seq, parent.close_policy)
+    return Child(WorkflowId(workflow_id), RunId(run_id), seq, policy, bool(cancelled))
+
+
+def event_row(event: StoredEvent) -> Cells:
+    """A row of EVENTS."""
+    return (event.run_id, event.seq, event.time, event.kind, event.payload, event.data)
+
+
+def recorded(row: Sequence[Any]) -> Recorded:
+    """An event from (seq, time, kind, payload, data)."""
+    seq, time, kind, content, data = row
+    return Recorded(seq, time, decode(kind, content, data))
+
+
+def snapshot_row(snapshot: Snapshot) -> Cells:
+    """A row of SNAPSHOTS."""
+    return (snapshot.run_id, snapshot.event_seq, bytes(snapshot.state), snapshot.created_at)
+
+
+def snapshot_of(row: Sequence[Any]) -> Snapshot:
+    """A row of SNAPSHOTS."""
+    run_id, event_seq, state, created_at = row
+    return Snapshot(run_id, event_seq, Payload(state), created_at)
+
+
+def message_row(message: Message, time: Time) -> Cells:
+    """A row of OUTBOX."""
+    event = message.event
+    return (
+        message.key,
+        message.namespace,
+        message.workflow_id,
+        message.run_id,
+        message.kind,
+        message.reason,
+        message.sender,
+        None if event is None else type(event).__name__,
+        None if event is None else encode(event)[0],
+        time,
+    )
+
+
+def message_of(row: Sequence[Any]) -> Message:
+    """A row of OUTBOX."""
+    key, namespace, workflow_id, run_id, kind, reason, sender, event_kind, content, _time = row
+    event = None if event_kind is None else decode(event_kind, content, None)
+    return Message(key, namespace, workflow_id, run_id, kind, reason, event, sender)
+
+
+def outcome_row(outcome: Outcome) -> Cells:
+    """A row of OUTCOMES."""
+    return (outcome.namespace, outcome.key, outcome.fingerprint, outcome.status, outcome.body, outcome.created_at)
+
+
+def document_row(run: Run) -> Cells:
+    """A row of DOCUMENTS."""
+    return (run.run_id, document(run.memo), document(run.search))
+
+
+def attribute_rows(run: Run) -> Iterator[Cells]:
+    """The rows of ATTRIBUTES by which a run is found."""
+    if run.search == NULL:
+        return
+    for key, value in _attributes(run.search).items():
+        values = {canonical(element) for element in value} if isinstance(value, list) else {canonical(value)}
+        for text in sorted(text for text in values if text is not None):
+            yield (run.run_id, key, text, run.namespace)
+
+
+def canonical(value: object) -> str | None:
+    """A search value as typed text, equal for equal values: `s:prod`, `n:5` (also for 5.0), `b:true`; else None."""
+    match value:
+        case bool():
+            return "b:true" if value else "b:false"
+        case str():
+            return f"s:{value}"
+        case int():
+            return f"n:{value}"
+        case float():
+            return f"n:{int(value)}" if value.is_integer() else f"n:{value!r}"
+        case _:
+            return None
+
+
+def has_new_documents(run: Run) -> bool:
+    """Does a run have other documents than it was started with?"""
+    return run.memo != run.start.memo or run.search != run.start.search_attributes

@@ -1,0 +1,177 @@
+"""The tables that decisions write: each column once, with the type that both databases understand.
+
+Times are integers in microseconds, flags are 0 or 1, documents are JSON as bytes, nothing is SQL null. What an event
+says is not said again here: a run's input and its `StartData` are in its first event, its result in its last.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Type(StrEnum):
+    """The three column types of the schema."""
+
+    TEXT = "text"
+    INT = "bigint"
+    BYTES = "bytes"
+
+
+class Table(msgspec.Struct, frozen=True):
+    """A table as one kind of write sees it: the first `key` columns identify a row."""
+
+    name: str
+    columns: tuple[tuple[str, Type], ...]
+    key: int
+    fixed: int
+    """How many of the first columns an upsert leaves as they are; the key is among them."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names in order."""
+        return tuple(name for name, _ in self.columns)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The names of the key columns."""
+        return self.names[: self.key]
+
+    @property
+    def changing(self) -> tuple[str, ...]:
+        """The names of the columns that an update writes."""
+        return self.names[self.fixed :]
+
+
+def _table(name: str, key: int, /, *, last_fixed: str | None = None, **columns: Type) -> Table:
+    fixed = key if last_fixed is None else list(columns).index(last_fixed) + 1
+    return Table(name, tuple(columns.items()), key, fixed)
+
+
+T, I, B = Type.TEXT, Type.INT, Type.BYTES  # noqa: E741  # a table of letters reads better than a wall of words
+
+_RUN_IDENTITY: dict[str, Type] = {
+    "run_id": T,
+    "namespace": T,
+    "workflow_id": T,
+    "number": I,
+    "workflow_type": T,
+    "task_queue": T,
+    "created_at": I,
+    "parent_workflow_id": T,
+    "parent_run_id": T,
+}
+_RUN_STATE: dict[str, Type] = {
+    "version": I,
+    "status": T,
+    "updated_at": I,
+    "last_time": I,
+    "last_seq": I,
+    "input_seq": I,
+    "seen_seq": I,
+    "history_bytes": I,
+    "cancel_seq": I,
+    "cancel_deadline": I,
+    "run_deadline": I,
+    "task_since": I,
+    "task_not_before": I,
+    "task_epoch": I,
+    "task_worker": T,
+    "task_until": I,
+    "task_local": I,
+    "task_granted_seq": I,
+    "task_failures": I,
+    "stuck": B,
+    "awaiting": T,
+    "activity_mark": I,
+    "timer_mark": I,
+    "effect_mark": I,
+    "step_mark": I,
+    "signals": I,
+    "reserved_until": I,
+}
+_RUN_CLOSE: dict[str, Type] = {"closed_at": I, "close_reason": T, "error": T, "next_run_id": T}
+
+RUNS = _table("runs", 1, last_fixed="parent_run_id", **_RUN_IDENTITY, **_RUN_STATE, **_RUN_CLOSE)
+
+RUN_UPDATES = _table("runs", 1, run_id=T, **_RUN_STATE)
+"""A run that stays open. Leaving `closed_at` alone spares SQLite the index of open runs: it would be rewritten."""
+
+RUN_CLOSINGS = _table("runs", 1, run_id=T, **_RUN_STATE, **_RUN_CLOSE)
+
+EVENTS = _table("events", 2, run_id=T, seq=I, time=I, kind=T, payload=B, data=B)
+
+ACTIVITIES = _table(
+    "activities",
+    1,
+    last_fixed="scheduled_at",
+    id=I,
+    run_id=T,
+    seq=I,
+    name=T,
+    task_queue=T,
+    namespace=T,
+    input=B,
+    options=B,
+    scheduled_at=I,
+    status=T,
+    attempt=I,
+    attempt_id=I,
+    not_before=I,
+    worker=T,
+    local=I,
+    queued_at=I,
+    started_at=I,
+    lease_until=I,
+    heartbeat_at=I,
+    details=B,
+    cancel_requested=I,
+    last_failure=B,
+    completed_at=I,
+    result=B,
+    error=T,
+    reserved_until=I,
+)
+
+ATTEMPTS = _table(
+    "attempts",
+    1,
+    id=I,
+    activity_id=I,
+    run_id=T,
+    attempt=I,
+    outcome=T,
+    worker=T,
+    started_at=I,
+    ended_at=I,
+    failure=B,
+)
+
+DEADLINES = _table("deadlines", 3, run_id=T, kind=T, ref=I, due_at=I)
+CLEARED = _table("deadlines", 3, run_id=T, kind=T, ref=I)
+CLOSED = _table("deadlines", 1, run_id=T)
+
+SNAPSHOTS = _table("snapshots", 1, run_id=T, event_seq=I, state=B, created_at=I)
+
+DOCUMENTS = _table("documents", 1, run_id=T, memo=B, search=B)
+"""Memo and search attributes of runs that changed them; apart, so that a long memo is not rewritten at each step."""
+
+ATTRIBUTES = _table("attributes", 3, run_id=T, key=T, value=T, namespace=T)
+UNATTRIBUTED = _table("attributes", 1, run_id=T)
+
+OUTBOX = _table(
+    "outbox",
+    1,
+    key=T,
+    namespace=T,
+    workflow_id=T,
+    run_id=T,
+    kind=T,
+    reason=T,
+    sender=T,
+    event_kind=T,
+    event_payload=B,
+    created_at=I,
+)
+ACKNOWLEDGED = _table("outbox", 1, key=T)
+
+OUTCOMES = _table("outcomes", 2, namespace=T, key=T, fingerprint=B, status=I, body=B, created_at=I)

@@ -1,0 +1,105 @@
+"""Connections to a SQLite file: how they are opened, and what their errors mean to the engine (4.8).
+
+SQLITE_IOERR*, CORRUPT, NOTADB, CANTOPEN, READONLY   Broken: stop; what was being committed may be on disk
+SQLITE_FULL, BUSY                                    Rejected: SQLite has undone it
+SQLITE_CONSTRAINT                                    Conflict
+anything else                                        OutcomeUnknown from COMMIT, Rejected before it
+"""
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+import apsw
+
+from assay.core.errors import AssayError
+from assay.storage.store import Broken, Conflict, OutcomeUnknown, Rejected
+
+_BROKEN = (apsw.IOError, apsw.CorruptError, apsw.NotADBError, apsw.CantOpenError, apsw.ReadOnlyError)
+_UNDONE = (apsw.FullError, apsw.BusyError, apsw.LockedError)
+
+_PRAGMAS = "PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA mmap_size = 0;"
+_WRITER_PRAGMAS = (
+    "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -65536;"
+)
+_READER_PRAGMAS = "PRAGMA query_only = ON; PRAGMA wal_autocheckpoint = 0;"
+
+
+def translated(error: apsw.Error, *, committing: bool = False) -> AssayError:
+    """What a driver's error means to the engine."""
+    text = f"SQLite: {error} ({type(error).__name__})"
+    if isinstance(error, _BROKEN):
+        return Broken(text)
+    if isinstance(error, _UNDONE):
+        return Rejected(text)
+    if isinstance(error, apsw.ConstraintError):
+        return Conflict(text)
+    return OutcomeUnknown(text) if committing else Rejected(text)
+
+
+def create(path: Path) -> None:
+    """Make an empty file that only its owner can read, durably; leave one that is there."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return
+    os.close(descriptor)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def open_writer(path: Path, on_commit: Callable[[int], None]) -> apsw.Connection:
+    """The one connection that writes and checkpoints; `on_commit` hears how many pages the WAL has."""
+
+    def hook(_connection: apsw.Connection, _name: str, pages: int) -> int:
+        on_commit(pages)
+        return apsw.SQLITE_OK
+
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=200)
+    _set(connection, _PRAGMAS + _WRITER_PRAGMAS)
+    connection.set_wal_hook(hook)
+    mode, synchronous = connection.pragma("journal_mode"), connection.pragma("synchronous")
+    if mode != "wal" or synchronous != 2:
+        connection.close()
+        raise Broken(f"{path} cannot be made durable: journal_mode={mode}, synchronous={synchronous}")
+    return connection
+
+
+def open_reader(path: Path) -> apsw.Connection:
+    """A connection that reads, and leaves the WAL to the writer even when it is closed."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=200)
+    _set(connection, _PRAGMAS + _READER_PRAGMAS)
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    return connection
+
+
+def _set(connection: apsw.Connection, pragmas: str) -> None:
+    for _ in connection.execute(pragmas):
+        pass
+
+
+def rows(connection: apsw.Connection, text: str, arguments: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """All rows of a statement; the cursor is done when this returns, so no read transaction is left open."""
+    try:
+        return connection.execute(text, arguments).fetchall()
+    except apsw.Error as error:
+        raise translated(error) from error
+
+
+def sync_time(folder: Path) -> float:
+    """The usual time in seconds that the disk takes to make a small write durable."""
+    taken = []
+    with TemporaryFile(dir=folder, buffering=0) as file:
+        for _ in range(5):
+            file.write(b"\0" * 4096)
+            begin = time.perf_counter()
+            os.fdatasync(file.fileno())
+            taken.append(time.perf_counter() - begin)
+    return statistics.median(taken)

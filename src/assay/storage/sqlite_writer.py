@@ -1,0 +1,218 @@
+"""The one connection that writes to a SQLite file and checkpoints it: transactions, fencing, migrations (4.5, 4.8).
+
+Everything here blocks; the store decides in which thread.
+"""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from assay.core.errors import Unavailable
+from assay.core.ids import RunId, Time
+from assay.core.run import Run
+from assay.storage import sqlite_connections as connections
+from assay.storage.sql import queries, rows, schema
+from assay.storage.sql import tables as t
+from assay.storage.sql.dialect import SqliteDialect, Verb
+from assay.storage.sql.writes import lost_with, steps, without
+from assay.storage.store import Broken, Changes
+
+logger = logging.getLogger(__name__)
+
+CHECKPOINT_PAGES = 1_000
+LARGE_WAL_PAGES = 64 * 1024 * 1024 // 4096
+LARGEST_BACKUP = 4 * 1024 * 1024 * 1024
+"""Bytes; a larger file is not copied before a migration, its owner is told instead (U4)."""
+
+DIALECT = SqliteDialect()
+_UPDATE = DIALECT.write(Verb.UPDATE, t.RUN_UPDATES)
+_CLOSE = DIALECT.write(Verb.UPDATE, t.RUN_CLOSINGS)
+_GENERATION = DIALECT.query(queries.GENERATION)
+_VERSIONS = "SELECT run_id, version FROM runs WHERE run_id $one_of(1)"
+
+
+class SqliteWriter:
+    """Writes whole transactions; after an I/O error it writes nothing more, because nobody knows what is on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._wal_pages = 0
+        self._checkpointed_pages = 0
+        self._generation = 0
+        self._broken: Broken | None = None
+        self._connection = connections.open_writer(path, self._on_commit)
+
+    def close(self) -> None:
+        """Let go of the file; the last to do so moves the WAL into it."""
+        self._connection.close()
+
+    @property
+    def wal_is_large(self) -> bool:
+        """Should the WAL be cut as soon as there is time?"""
+        return self._wal_pages > LARGE_WAL_PAGES
+
+    def take_over(self) -> None:
+        """Raise the generation, so that an engine that lost its lock file cannot write any more (I9)."""
+        self._begin()
+        (self._generation,) = self.fetch(queries.TAKE_GENERATION)[0]
+        self._commit()
+
+    def fetch(self, text: str, *arguments: Any) -> list[tuple[Any, ...]]:
+        """All rows of a statement."""
+        return connections.rows(self._connection, DIALECT.query(text), arguments)
+
+    def numbers(self, count: int) -> int:
+        """Reserve numbers, durably."""
+        self._begin()
+        self._check_generation()
+        (first,) = self.fetch(queries.RESERVE_NUMBERS, count)[0]
+        self._commit()
+        return int(first)
+
+    def write(self, changes: Changes) -> frozenset[RunId]:
+        """One transaction; see `Store.write`."""
+        lost = frozenset[RunId]()
+        if not self._try(changes):
+            lost = lost_with(changes, self._losers(changes.runs))
+            if not self._try(without(changes, lost)):
+                raise Broken("a run changed although no other engine can write")
+        return lost
+
+    def _try(self, changes: Changes) -> bool:
+        """Write all of it, or nothing if a run has changed since it was read."""
+        self._begin()
+        try:
+            self._check_generation()
+            if not self._update_runs(changes.runs):
+                self._connection.execute("ROLLBACK")
+                return False
+            for verb, table, cells in steps(changes):
+                self._connection.executemany(DIALECT.write(verb, table), cells)
+        except BaseException as error:  # noqa: BLE001  # raised again once it is undone
+            self._roll_back(error)
+        self._commit()
+        return True
+
+    def _update_runs(self, runs: Sequence[Run]) -> bool:
+        if not runs:
+            return True
+        before = self._connection.total_changes()
+        still_open = [rows.run_update_row(run) for run in runs if run.closed_at is None]
+        closing = [rows.run_closing_row(run) for run in runs if run.closed_at is not None]
+        if still_open:
+            self._connection.executemany(_UPDATE, still_open)
+        if closing:
+            self._connection.executemany(_CLOSE, closing)
+        return self._connection.total_changes() - before == len(runs)
+
+    def _losers(self, runs: Sequence[Run]) -> frozenset[RunId]:
+        found = dict(self.fetch(_VERSIONS, DIALECT.texts([run.run_id for run in runs])))
+        return frozenset(run.run_id for run in runs if found.get(run.run_id) != run.version - 1)
+
+    def _begin(self) -> None:
+        if self._broken is not None:
+            raise self._broken
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except apsw.Error as error:
+            raise self._translated(error) from error
+
+    def _check_generation(self) -> None:
+        (generation,) = self._connection.execute(_GENERATION).fetchall()[0]
+        if generation != self._generation:
+            self._broken = Broken(f"another engine has taken over {self._path}; this one must stop")
+            raise self._broken
+
+    def _roll_back(self, error: BaseException) -> None:
+        """Undo, and say what happened; SQLite has already undone it after some errors."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        if isinstance(error, apsw.Error):
+            raise self._translated(error) from error
+        raise error
+
+    def _commit(self) -> None:
+        try:
+            self._connection.execute("COMMIT")
+        except apsw.Error as error:
+            translated = self._translated(error, committing=True)
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise translated from error
+        if self._wal_pages - self._checkpointed_pages >= CHECKPOINT_PAGES:
+            self._checkpoint()
+
+    def _translated(self, error: apsw.Error, *, committing: bool = False) -> Exception:
+        translated = connections.translated(error, committing=committing)
+        if isinstance(translated, Broken):
+            self._broken = translated
+        return translated
+
+    def _on_commit(self, pages: int) -> None:
+        if pages < self._wal_pages:
+            self._checkpointed_pages = 0  # the WAL began anew
+        self._wal_pages = pages
+
+    def _checkpoint(self) -> None:
+        """Move what no reader needs from the WAL to the file. What was committed stays so, whatever happens here."""
+        try:
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except apsw.Error as error:
+            self._translated(error)
+            logger.error("checkpoint of %s failed: %s", self._path, error)
+        self._checkpointed_pages = self._wal_pages
+
+    def truncate(self) -> None:
+        """Cut the WAL if no reader is in the way."""
+        self._connection.set_busy_timeout(0)
+        try:
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            self._wal_pages = self._checkpointed_pages = 0
+        except apsw.Error as error:
+            if isinstance(self._translated(error), Broken):
+                logger.error("checkpoint of %s failed: %s", self._path, error)
+        finally:
+            self._connection.set_busy_timeout(5_000)
+
+    def migrate(self, known: Sequence[schema.Migration], now: Time, *, allowed: bool) -> None:
+        """Bring the schema up to date (R46)."""
+        recorded = self._recorded()
+        todo = schema.missing(recorded, known)
+        if not todo:
+            return
+        if not allowed:
+            schema.refuse_unmigrated(todo)
+        if recorded:
+            self._back_up(recorded[-1][0])
+        self._begin()
+        try:
+            self._connection.execute(DIALECT.script(schema.VERSIONS_TABLE))
+            for step in todo:
+                self._connection.execute(DIALECT.script(step.script))
+                self.fetch(
+                    queries.RECORD_SCHEMA_VERSION, step.version, step.min_reader, step.min_writer, now, step.checksum
+                )
+        except BaseException as error:  # noqa: BLE001  # raised again once it is undone
+            self._roll_back(error)
+        self._commit()
+
+    def _recorded(self) -> list[tuple[Any, ...]]:
+        tables = {name for (name,) in self.fetch("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+        if "schema_versions" in tables:
+            return self.fetch(queries.SCHEMA_VERSIONS)
+        if tables:
+            raise Unavailable(f"{self._path} is a database of another program", code="foreign_database")
+        return []
+
+    def _back_up(self, version: int) -> None:
+        """Keep the file as it was before the migration (U4)."""
+        if self._path.stat().st_size > LARGEST_BACKUP:
+            logger.warning("%s is too large to be copied before its migration", self._path)
+            return
+        copy = self._path.with_name(f"{self._path.name}.bak-{version}")
+        copy.unlink(missing_ok=True)
+        self.fetch("VACUUM INTO $1", str(copy))
+        copy.chmod(0o600)

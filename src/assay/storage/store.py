@@ -1,0 +1,312 @@
+"""THE PORT between the engine and a database.
+
+A store moves rows; it decides nothing. What completion of each call means for recovery is the contract:
+
+* `write` is one transaction. When it returns, all of it is durable and survives a power cut (I1, I2), except for the
+  runs it names as lost: of those nothing was written, another engine was faster. When it raises `Rejected`, nothing
+  was written. When it raises `OutcomeUnknown`, it may or may not have been (I3): the caller must not tell anybody
+  that it failed. When it raises `Broken`, the engine must stop.
+* Reads see every write that has returned (I23).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from assay.core.effects import Message
+from assay.core.errors import AssayError, Kind
+from assay.core.events import Recorded
+from assay.core.failure import FailureInfo
+from assay.core.ids import Namespace, RunId, Time, WorkflowId
+from assay.core.payload import NULL, Payload
+from assay.core.run import Activity, Run
+
+
+class Rejected(AssayError):
+    """The store did not take the write: no room, busy, or a constraint; nothing was changed."""
+
+    code = "store_rejected"
+    kind = Kind.UNAVAILABLE
+
+
+class Conflict(Rejected):
+    """A uniqueness rule was about to be broken: a decision was made on old knowledge (R45)."""
+
+    code = "store_conflict"
+
+
+class OutcomeUnknown(AssayError):
+    """The store failed after COMMIT was sent: the write may be there or not (I3)."""
+
+    code = "outcome_unknown"
+    kind = Kind.UNAVAILABLE
+
+
+class Broken(OutcomeUnknown):
+    """The storage itself fails (I/O error, corruption): stop serving, do not try again (4.8)."""
+
+    code = "store_broken"
+
+
+class Deadline(msgspec.Struct, frozen=True, gc=False):
+    """Something that must be looked at when its time comes: `kind` is run, activity or timer."""
+
+    run_id: RunId
+    kind: str
+    ref: int
+    due_at: Time = 0
+
+
+class ReadyTask(msgspec.Struct, frozen=True, gc=False):
+    """A workflow task that waits for a worker."""
+
+    run_id: RunId
+    namespace: Namespace
+    queue: str
+    workflow_type: str
+    since: Time
+
+
+class ReadyActivity(msgspec.Struct, frozen=True, gc=False):
+    """An activity that waits for a worker."""
+
+    run_id: RunId
+    namespace: Namespace
+    queue: str
+    name: str
+    seq: int
+    since: Time
+
+
+class HeldLease(msgspec.Struct, frozen=True, gc=False):
+    """A lease of a worker inside an engine process; `seq` is 0 for the workflow task, `fence` its epoch or attempt."""
+
+    run_id: RunId
+    seq: int
+    fence: int
+
+
+class Outcome(msgspec.Struct, frozen=True, gc=False):
+    """What a request with an idempotency key was answered the first time (4.4)."""
+
+    namespace: str
+    key: str
+    fingerprint: bytes
+    status: int
+    body: bytes
+    created_at: Time
+
+
+class RunRecord(msgspec.Struct, frozen=True):
+    """A run as it is shown to callers: its row, its input and its result."""
+
+    run: Run
+    input: Payload
+    result: Payload
+
+
+class ActivityRecord(msgspec.Struct, frozen=True):
+    """An activity as it is shown to callers, open or closed."""
+
+    run_id: RunId
+    namespace: str
+    workflow_id: str
+    seq: int
+    id: int
+    name: str
+    task_queue: str
+    status: str
+    attempt: int
+    attempt_id: int
+    input: Payload
+    result: Payload
+    error: str | None
+    options: Payload
+    claimed_by: str | None
+    scheduled_at: Time
+    started_at: Time | None
+    completed_at: Time | None
+    last_heartbeat: Time | None
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """What a run's queries answer, and as of which event."""
+
+    run_id: RunId
+    event_seq: int
+    state: Payload
+    created_at: Time
+
+
+class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which runs a list shows; newest first. `cursor` is (created_at, run_id) of the last one already seen."""
+
+    namespace: str
+    status: str | None = None
+    workflow_type: str | None = None
+    task_queue: str | None = None
+    workflow_id: str | None = None
+    parent_id: str | None = None
+    created_after: Time | None = None
+    created_before: Time | None = None
+    search: tuple[tuple[str, object], ...] = ()
+    """(key, JSON value) pairs that must all be there, typed: 5 is 5.0 but not "5". An attribute that is a list has each
+    of its elements; a wanted list wants them all; null and objects are never there."""
+    text: str | None = None
+    cursor: tuple[Time, str] | None = None
+    offset: int = 0
+    limit: int = 50
+
+
+class StoredEvent(msgspec.Struct, frozen=True, gc=False):
+    """An event as bytes, in its place."""
+
+    run_id: RunId
+    seq: int
+    time: Time
+    kind: str
+    payload: bytes
+    data: bytes | None
+
+
+class ActivityChange(msgspec.Struct, frozen=True, gc=False):
+    """An activity's row after a decision; `status` is PENDING or RUNNING while it is open."""
+
+    run: Run
+    activity: Activity
+    status: str
+    time: Time
+    result: Payload = NULL
+    error: str | None = None
+
+
+class AttemptEnd(msgspec.Struct, frozen=True, gc=False):
+    """An attempt that ended without being its activity's outcome."""
+
+    run: Run
+    activity: Activity
+    outcome: str
+    failure: FailureInfo | None
+    time: Time
+
+
+class Changes(msgspec.Struct):
+    """One transaction's worth of changes; what stays empty costs nothing."""
+
+    new_runs: list[Run] = msgspec.field(default_factory=list)
+    runs: list[Run] = msgspec.field(default_factory=list)
+    """Changed runs; `version` is already the new one, the row must still have the one before."""
+    events: list[StoredEvent] = msgspec.field(default_factory=list)
+    activities: dict[int, ActivityChange] = msgspec.field(default_factory=dict)
+    """By activity id, so that an activity that changes twice in a batch is written once."""
+    attempts: list[AttemptEnd] = msgspec.field(default_factory=list)
+    deadlines: dict[tuple[RunId, str, int], Time | None] = msgspec.field(default_factory=dict)
+    """By (run, kind, ref): when it is due, or None to forget it."""
+    closed: list[RunId] = msgspec.field(default_factory=list)
+    """Runs that ended: all their deadlines go."""
+    snapshots: dict[RunId, Snapshot] = msgspec.field(default_factory=dict)
+    attributed: list[Run] = msgspec.field(default_factory=list)
+    """Runs whose search attributes changed."""
+    messages: list[tuple[RunId, Message, Time]] = msgspec.field(default_factory=list)
+    """Messages for the outbox, each with the run that sends it; a key that is there already is the same message."""
+    acknowledged: list[tuple[RunId, str]] = msgspec.field(default_factory=list)
+    """Keys of messages that were taken, each with the run that took it."""
+    outcomes: list[tuple[RunId | None, Outcome]] = msgspec.field(default_factory=list)
+    """Answers to keep, each with the run it is about, if any."""
+    ties: list[tuple[RunId, RunId]] = msgspec.field(default_factory=list)
+    """Runs decided together, as a parent and the child it starts: if one is lost, so is the other (I2)."""
+
+
+class Store(Protocol):
+    """What the engine needs of a database, and nothing more."""
+
+    shared: bool
+    """May other engines write to it at the same time? Then the run cache can be stale and ready work must be polled."""
+
+    inline: bool
+    """Does `write` finish without giving up the event loop? Then no reader of the loop can see half of it."""
+
+    async def open(self) -> None:
+        """Connect, take the single-instance lock where there is one, check durability settings, migrate."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of everything `open` took."""
+        ...
+
+    async def clock(self) -> Time:
+        """The time that counts: the database's where several engines share it, this machine's otherwise."""
+        ...
+
+    def subscribe(self, wake: Callable[[], None]) -> None:
+        """Call `wake` when another engine may have left work or events; a hint that can be lost (4.6)."""
+        ...
+
+    async def load(
+        self, run_ids: Sequence[RunId], workflow_ids: Sequence[tuple[Namespace, WorkflowId]]
+    ) -> Sequence[Run]:
+        """The runs named by id and the newest run of each workflow id, folded; unknown ones are left out."""
+        ...
+
+    async def write(self, changes: Changes) -> frozenset[RunId]:
+        """Write all of `changes` in one transaction; the runs that lost a compare-and-set come back unwritten."""
+        ...
+
+    async def outcomes(self, keys: Sequence[tuple[str, str]]) -> Sequence[Outcome]:
+        """The stored outcomes of those (namespace, key) pairs that have one."""
+        ...
+
+    async def events(
+        self, run_id: RunId, after: int = 0, limit: int = 10_000, kind: str | None = None
+    ) -> Sequence[Recorded]:
+        """A page of a history in order of seq."""
+        ...
+
+    async def due(self, now: Time, limit: int) -> Sequence[Deadline]:
+        """Deadlines that have come, oldest first."""
+        ...
+
+    async def next_due(self) -> Time | None:
+        """When the next deadline comes."""
+        ...
+
+    async def ready_tasks(self, now: Time, limit: int) -> Sequence[ReadyTask]:
+        """Workflow tasks that wait for a worker, oldest first; reserved for a moment where engines compete."""
+        ...
+
+    async def ready_activities(self, now: Time, limit: int) -> Sequence[ReadyActivity]:
+        """Activities that wait for a worker, oldest first; reserved for a moment where engines compete."""
+        ...
+
+    async def local_leases(self) -> Sequence[HeldLease]:
+        """Leases of workers that lived inside an engine process of this store (R9)."""
+        ...
+
+    async def messages(self, before: Time, limit: int) -> Sequence[Message]:
+        """Outbox messages put there before a time, oldest first."""
+        ...
+
+    async def numbers(self, count: int) -> int:
+        """Reserve `count` numbers of the one integer sequence; the first of them."""
+        ...
+
+    async def describe(self, namespace: str, workflow_id: str, run_id: str | None) -> RunRecord | None:
+        """One run as callers see it; the newest of the id unless `run_id` says which."""
+        ...
+
+    async def list_runs(self, wanted: RunFilter) -> Sequence[RunRecord]:
+        """Runs as callers see them, newest first."""
+        ...
+
+    async def count_runs(self, wanted: RunFilter) -> int:
+        """How many runs a filter matches, whatever its page."""
+        ...
+
+    async def activity(self, number: int) -> ActivityRecord | None:
+        """An activity by its own id or by the id of one of its attempts (R35)."""
+        ...
+
+    async def snapshot(self, run_id: RunId) -> Snapshot | None:
+        """What a run's queries answer."""
+        ...
