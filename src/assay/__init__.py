@@ -1,0 +1,111 @@
+"""Durable workflows in ordinary Python: every step is recorded, so a crash loses no work and repeats no finished step.
+
+`from assay import workflow` for plain functions; `Client`, `Worker` and `App` for programs that want objects.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from assay._version import __version__
+from assay.sdk import connections
+
+if TYPE_CHECKING:
+    from assay import workflow
+    from assay.core.errors import (
+        ActivityError,
+        AlreadyExists,
+        AssayError,
+        ChildError,
+        Failure,
+        Invalid,
+        Kind,
+        NonDeterminismError,
+        NotFound,
+        Unavailable,
+        WorkflowCancelled,
+        WorkflowFailed,
+        WorkflowTerminated,
+        WorkflowTimedOut,
+    )
+    from assay.core.record import Page, Record
+    from assay.sdk.activity_context import ActivityContext
+    from assay.sdk.app import App
+    from assay.sdk.blocking_context import BlockingContext
+    from assay.sdk.client import Client
+    from assay.sdk.context import Context
+    from assay.sdk.handle import Handle
+    from assay.sdk.replay.endings import CancelRequested
+    from assay.sdk.retry import Retry
+    from assay.sdk.transport import Transport
+    from assay.sdk.worker import Worker
+
+__all__ = [
+    "ActivityContext",
+    "ActivityError",
+    "AlreadyExists",
+    "App",
+    "AssayError",
+    "BlockingContext",
+    "CancelRequested",
+    "ChildError",
+    "Client",
+    "Context",
+    "Failure",
+    "Handle",
+    "Invalid",
+    "Kind",
+    "NonDeterminismError",
+    "NotFound",
+    "Page",
+    "Record",
+    "Retry",
+    "Unavailable",
+    "Worker",
+    "WorkflowCancelled",
+    "WorkflowFailed",
+    "WorkflowTerminated",
+    "WorkflowTimedOut",
+    "__version__",
+    "workflow",
+]
+
+# Where each name comes from. It is looked up when it is first used, so that importing assay costs next to nothing.
+_HOMES = {
+    "assay.core.record": ("Page", "Record"),
+    "assay.sdk.activity_context": ("ActivityContext",),
+    "assay.sdk.app": ("App",),
+    "assay.sdk.blocking_context": ("BlockingContext",),
+    "assay.sdk.client": ("Client",),
+    "assay.sdk.context": ("Context",),
+    "assay.sdk.handle": ("Handle",),
+    "assay.sdk.replay.endings": ("CancelRequested",),
+    "assay.sdk.retry": ("Retry",),
+    "assay.sdk.worker": ("Worker",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "workflow":
+        return importlib.import_module("assay.workflow")
+    if name not in __all__:
+        raise AttributeError(f"module 'assay' has no attribute {name!r}")
+    found = getattr(importlib.import_module(_HOME_OF.get(name, "assay.core.errors")), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _embedded(url: str, token: str | None) -> Transport:
+    from assay.embedded.transport import EmbeddedTransport
+
+    return EmbeddedTransport(url)
+
+
+for _scheme in ("sqlite", "postgres", "postgresql"):
+    connections.register(_scheme, _embedded)

@@ -39,6 +39,8 @@ def choice(kind: type[Choice], value: object, name: str, default: Choice) -> Cho
 
 def check_id(value: str, name: str) -> str:
     """An id of one to 255 bytes without control characters, or `Invalid`."""
+    if 0 < len(value) <= LIMITS.id_bytes and value.isascii() and value.isprintable():
+        return value
     if not value:
         raise Invalid(f"{name} must not be empty", field=name)
     if len(value) > LIMITS.id_bytes or len(value.encode("utf-8", "surrogatepass")) > LIMITS.id_bytes:

@@ -1,14 +1,13 @@
 """What callers say about a list, as the store understands it (R31); values are typed: 5 is not "5"."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from assay.core.errors import Invalid
 from assay.core.ids import SECOND, Time
 from assay.core.rules.attributes import KEY
 from assay.core.run import CLOSED_STATUSES, OPEN_STATUSES
-from assay.storage.sql.rows import canonical
 from assay.storage.store import RunFilter
 from assay.wire.records import parse_cursor
 
@@ -71,20 +70,17 @@ def _count(given: Mapping[str, Any], name: str, default: int, largest: int) -> i
     return value
 
 
-def _search(attributes: object) -> Iterator[tuple[str, str]]:
+def _search(attributes: object) -> Iterator[tuple[str, object]]:
     if not isinstance(attributes, Mapping):
         raise Invalid("search_attrs must be an object", field="search_attrs")
     for key, value in attributes.items():
         path = f"search_attrs.{key}"
         if not isinstance(key, str) or not KEY.match(key):
             raise Invalid(f"search attribute '{key}': a key is a letter followed by letters, digits or _", field=path)
-        for element in value if isinstance(value, list | tuple) else (value,):
-            yield key, _canonical(element, path)
+        if any(isinstance(part, float) and not math.isfinite(part) for part in _elements(value)):
+            raise Invalid(f"{path} must be a finite number", field=path)
+        yield key, value
 
 
-def _canonical(value: object, path: str) -> str:
-    finite = not isinstance(value, float) or math.isfinite(value)
-    text = canonical(value) if finite else None
-    if text is None:
-        raise Invalid(f"{path} must be a text, a finite number, true or false, or a list of these", field=path)
-    return text
+def _elements(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else (value,)

@@ -12,7 +12,7 @@ from assay.core.ids import SECOND, RunId, RunKey, Time
 from assay.core.requests import Request
 from assay.core.run import Run
 from assay.embedded.filters import run_filter
-from assay.embedded.stores import open_store
+from assay.embedded.stores import store_for
 from assay.engine.clock import SystemClock
 from assay.engine.engine import Engine
 from assay.storage.store import RunRecord
@@ -28,7 +28,7 @@ class EmbeddedTransport:
 
     def __init__(self, url: str) -> None:
         clock = SystemClock()
-        store = open_store(url, clock.now)
+        store = store_for(url, clock.now)
         self.lease: Time | None = LEASE if store.shared else None
         self._engine = Engine(store, clock)
         self._seats: list[Seat] = []
@@ -135,7 +135,8 @@ class EmbeddedTransport:
 
     def free(self, seat: Seat) -> None:
         """See `Transport`."""
-        self._engine.dispatcher.pump(seat)
+        if seat in self._seats:  # one that is leaving gets no more
+            self._engine.dispatcher.pump(seat)
 
     def served(self, namespace: str, queue: str) -> bool:
         """See `Hosting`."""
@@ -144,5 +145,3 @@ class EmbeddedTransport:
 
 def _shown(found: RunRecord, closing: Event | None = None) -> dict[str, Any]:
     return run_record(found.run, found.input, found.result, closing)
-
-

@@ -26,12 +26,18 @@ class Batch:
         self.unwanted: list[Activity] = []
         self._born: set[RunId] = set()
 
-    def take(self, decision: Decision) -> None:
-        """Fold a decision, and those that belong to it, into their runs and gather what it changes."""
-        if decision.events or decision.effects or decision.task is not decision.run.task:
+    def take(self, decision: Decision) -> bool:
+        """Fold a decision, and those that belong to it, into their runs; False if it changes nothing at all."""
+        run = decision.run
+        changed = bool(decision.events or decision.effects) or decision.task is not run.task
+        if changed or decision.seen_seq != run.seen_seq:
+            changed = True
             self._take_one(decision)
         for other in decision.others:
+            changed = True
+            self.changes.ties.append((run.run_id, other.run.run_id))
             self._take_one(other)
+        return changed
 
     def _take_one(self, decision: Decision) -> None:
         run = decision.run

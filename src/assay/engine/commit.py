@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from assay.core.effects import Message
 from assay.core.errors import AssayError, Unavailable
 from assay.core.grants import Seat
-from assay.core.ids import Time
+from assay.core.ids import RunId, Time
 from assay.core.requests import Request
 from assay.engine.batch import Batch
 from assay.engine.cache import RunCache
@@ -25,14 +25,18 @@ MAX_BATCH = 1_024
 """Requests in one transaction: enough for full speed, few enough that nobody waits long for a stranger's work."""
 
 
+CONFLICTS = 3
+"""How often a request may run into a constraint before that is its answer."""
+
+
 class Committed:
     """What others may know once a batch is durable."""
 
     __slots__ = ("events", "messages", "next_due")
 
-    def __init__(self, batch: Batch, next_due: Time | None) -> None:
-        self.events = batch.published
-        self.messages: list[Message] = [message for _, message, _ in batch.changes.messages]
+    def __init__(self, batch: Batch, lost: frozenset[RunId], next_due: Time | None) -> None:
+        self.events = [one for one in batch.published if one[0].run_id not in lost] if lost else batch.published
+        self.messages: list[Message] = [message for run, message, _ in batch.changes.messages if run not in lost]
         self.next_due = next_due
 
 
@@ -46,6 +50,7 @@ class Committer:
         self._tools = Tools(store, clock, ids, dispatcher, self.cache)
         self._queue: list[Asked] = []
         self._flusher: asyncio.Task[None] | None = None
+        self._own_loop: asyncio.AbstractEventLoop | None = None
         self._stopped: AssayError | None = None
         self._listeners: list[Callable[[Committed], None]] = []
         dispatcher.connect(self._lease)
@@ -56,9 +61,15 @@ class Committer:
 
     def submit(self, request: Request) -> asyncio.Future[object]:
         """Ask for a request to be decided; the answer comes when it is durable, a refusal as an exception."""
-        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[object] = self._loop().create_future()
         self._ask(Asked(request, future))
         return future
+
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        """The engine's loop, asked for once: asking costs a system call on some Pythons, and this is the hot path."""
+        if self._own_loop is None:
+            self._own_loop = asyncio.get_running_loop()
+        return self._own_loop
 
     def tell(self, request: Request) -> None:
         """Ask for a request to be decided without caring for its answer."""
@@ -73,7 +84,7 @@ class Committer:
             return
         self._queue.append(asked)
         if self._flusher is None:
-            self._flusher = asyncio.get_running_loop().create_task(self._flush_all())
+            self._flusher = self._loop().create_task(self._flush_all())
 
     async def drain(self) -> None:
         """Wait until everything asked so far is answered."""
@@ -99,8 +110,9 @@ class Committer:
             self._flusher = None
 
     async def _flush(self, asked: list[Asked]) -> None:
-        """One batch, tried again when another engine was faster and one by one when a constraint objects (R45)."""
-        while True:
+        """One batch; what another engine was faster with is decided again, on what that engine left (R45)."""
+        tries = 0
+        while asked:
             turn = Turn(self._tools, asked)
             await turn.prepare()
             turn.decide()
@@ -108,15 +120,16 @@ class Committer:
                 lost = await turn.write()
             except Conflict as conflict:
                 self.cache.drop_all(turn.batch.touched.values())
-                if len(asked) == 1:
+                tries += 1
+                if tries > CONFLICTS:
                     return turn.fail(conflict)
-                return await self._one_by_one(asked)
+                turn.undo()
+                if len(asked) > 1:
+                    return await self._one_by_one(asked)
             except (Rejected, OutcomeUnknown) as error:
                 return self._give_up(turn, error)
-            if not lost:
-                return self._publish(turn)
-            self.cache.drop_all(turn.batch.touched.values())
-            turn.undo_leases()
+            else:
+                asked = self._publish(turn, lost)
 
     async def _one_by_one(self, asked: Iterable[Asked]) -> None:
         for single in asked:
@@ -129,15 +142,16 @@ class Committer:
         if isinstance(error, Broken):
             self.stop(error)
 
-    def _publish(self, turn: Turn) -> None:
+    def _publish(self, turn: Turn, lost: frozenset[RunId]) -> list[Asked]:
         """The batch is durable, and only now does anyone hear of it."""
         for run in turn.batch.touched.values():
-            if run.closed:
+            if run.closed_at is not None or run.run_id in lost:
                 self.cache.drop(run)
             else:
                 self.cache.put(run)
         self.cache.trim()
-        turn.answer()
-        committed = Committed(turn.batch, turn.next_due)
+        again = turn.answer(lost)
+        committed = Committed(turn.batch, lost, turn.next_due)
         for listener in self._listeners:
             listener(committed)
+        return again

@@ -31,11 +31,15 @@ RESULT_POLL_SECONDS = 1.0
 class Engine:
     """One engine on one store."""
 
-    def __init__(self, store: Store, clock: Clock | None = None, *, cache_limit: int = 10_000) -> None:
+    def __init__(
+        self, store: Store, clock: Clock | None = None, *, ids: BlockIds | None = None, cache_limit: int = 10_000
+    ) -> None:
         self.store = store
         self.clock = clock or SystemClock()
         self.dispatcher = Dispatcher()
-        self.committer = Committer(store, self.clock, BlockIds(), self.dispatcher, cache_limit=cache_limit)
+        self.committer = Committer(
+            store, self.clock, ids or BlockIds(self.clock), self.dispatcher, cache_limit=cache_limit
+        )
         self.feed = Feed()
         self._timekeeper = Timekeeper(store, self.clock, self.committer)
         self._courier = Courier(store, self.clock, self.committer)
@@ -70,7 +74,9 @@ class Engine:
         for loop in self._loops.values():
             await loop.stop()
         await self.committer.drain()
-        self.committer.stop(Unavailable("the engine is stopped", code="engine_stopped"))
+        stopped = Unavailable("the engine is stopped", code="engine_stopped")
+        self.committer.stop(stopped)
+        self.feed.end(stopped)
         await self.store.close()
 
     def sit(self, seat: Seat) -> None:
@@ -127,9 +133,10 @@ class Engine:
                 event = await self._already_closed(key)
                 if event is not None:
                     return event
-                timeout = RESULT_POLL_SECONDS if self.store.shared else None
+                if not self.store.shared:
+                    return await waiter
                 with contextlib.suppress(TimeoutError):
-                    return await asyncio.wait_for(asyncio.shield(waiter), timeout)
+                    return await asyncio.wait_for(asyncio.shield(waiter), RESULT_POLL_SECONDS)
             finally:
                 self.feed.forget(key.run_id, waiter)
 

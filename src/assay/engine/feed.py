@@ -4,6 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable
 
+from assay.core.errors import AssayError
 from assay.core.events import Event, Recorded
 from assay.core.ids import RunId
 from assay.core.run import Run
@@ -18,6 +19,8 @@ class Feed:
     def __init__(self) -> None:
         self._closing: defaultdict[RunId, list[asyncio.Future[Event]]] = defaultdict(list)
         self._watchers: list[Watcher] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ended: AssayError | None = None
 
     def publish(self, committed: Committed) -> None:
         """Tell everyone concerned."""
@@ -31,7 +34,11 @@ class Feed:
 
     def closing(self, run_id: RunId) -> asyncio.Future[Event]:
         """The event that will close a run that is open now."""
-        waiter: asyncio.Future[Event] = asyncio.get_running_loop().create_future()
+        if self._ended is not None:
+            raise self._ended
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[Event] = self._loop.create_future()
         self._closing[run_id].append(waiter)
         return waiter
 
@@ -42,6 +49,15 @@ class Feed:
             waiting.remove(waiter)
             if not waiting:
                 del self._closing[run_id]
+
+    def end(self, reason: AssayError) -> None:
+        """Nothing will happen any more: do not let anybody wait for it."""
+        self._ended = reason
+        waiting = [waiter for waiters in self._closing.values() for waiter in waiters if not waiter.done()]
+        self._closing.clear()
+        for waiter in waiting:
+            waiter.set_exception(reason)
+            waiter.exception()  # whoever was about to wait may have found the answer elsewhere
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
         """Call `watcher` for every committed event; the result ends it."""

@@ -7,8 +7,8 @@ from assay.core.decide import decide
 from assay.core.effects import Decision
 from assay.core.errors import AssayError
 from assay.core.grants import ActivityGrant, Seat, TaskGrant
-from assay.core.ids import Namespace, RunId, Time, WorkflowId
-from assay.core.moment import NOBODY, Moment
+from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
+from assay.core.moment import Moment
 from assay.core.requests import (
     Advance,
     Deliver,
@@ -26,21 +26,27 @@ from assay.engine.cache import RunCache
 from assay.engine.clock import Clock
 from assay.engine.dispatcher import Dispatcher, Lease, task_grant
 from assay.engine.ids import BlockIds
-from assay.engine.unread import with_unread
+from assay.engine.unread import continues, with_unread
 from assay.storage.store import Store
 
 Id = tuple[Namespace, WorkflowId]
+Grant = tuple[Seat, TaskGrant | ActivityGrant, "Asked | None"]
+"""Work for a worker, and the request that asked for it if there was one."""
 
 
 class Asked:
-    """A request on its way, with the one who waits for its answer, or the worker that a lease is for."""
+    """A request on its way, with the one who waits for its answer, or the worker that a lease is for.
 
-    __slots__ = ("future", "request", "seat")
+    `again` says that it was decided before on knowledge that proved old: now the run is read anew.
+    """
+
+    __slots__ = ("again", "future", "request", "seat")
 
     def __init__(self, request: Request, future: asyncio.Future[object] | None, seat: Seat | None = None) -> None:
         self.request = request
         self.future = future
         self.seat = seat
+        self.again = False
 
     def answer(self, reply: object) -> None:
         """Give the caller its reply, if it still waits."""
@@ -74,27 +80,34 @@ class Turn:
         self._asked = asked
         self._runs: dict[RunId, Run] = {}
         self._newest: dict[Id, Run] = {}
-        self._answers: list[tuple[Asked, object]] = []
-        self._grants: list[tuple[Seat, TaskGrant | ActivityGrant]] = []
-        self._leases: list[tuple[Lease, Seat]] = []
+        self._answers: list[tuple[Asked, object, RunId | None]] = []
+        self._grants: list[Grant] = []
         self._told: list[tuple[Seat, RunId]] = []
+        self._unsure: list[Asked] = []
         self.batch = Batch()
         self.next_due: Time | None = None
+
+    # load
 
     async def prepare(self) -> None:
         """Have at hand what decisions need: the runs, those their commands name, and numbers for what they create."""
         run_ids: set[RunId] = set()
         ids: set[Id] = set()
+        busy: list[Asked] = []
+        commands = 0
         for asked in self._asked:
-            self._miss(asked.request, run_ids, ids)
+            request = asked.request
+            self._miss(request, run_ids, ids)
+            if isinstance(request, Advance):
+                commands += len(request.commands)
+                if any(isinstance(command, SPECIAL) for command in request.commands):
+                    busy.append(asked)
+            elif isinstance(request, RestartAsNew):
+                busy.append(asked)
         await self._load(run_ids, ids)
-        busy = [asked for asked in self._asked if isinstance(asked.request, Advance | RestartAsNew)]
-        commands = sum(len(asked.request.commands) for asked in busy if isinstance(asked.request, Advance))
         await self._tools.ids.ensure(self._tools.store, commands + 4 * len(self._asked))
-        if commands:
-            await self._load(set(), self._missing_children(busy))
-        for asked in busy:
-            await self._add_unread(asked)
+        if busy:
+            await self._prepare_others(busy)
 
     async def _load(self, run_ids: set[RunId], ids: set[Id]) -> None:
         if run_ids or ids:
@@ -103,23 +116,13 @@ class Turn:
 
     def _miss(self, request: Request, run_ids: set[RunId], ids: set[Id]) -> None:
         """Note which run of a request is not in the cache."""
-        cache = self._tools.cache
-        if isinstance(request, ToRun) or (isinstance(request, ToWorkflow) and request.run_id is not None):
-            run_id = request.run_id
-            if run_id is not None and cache.get(run_id) is None:
-                run_ids.add(run_id)
+        if isinstance(request, ToRun | ToWorkflow) and request.run_id is not None:
+            if self._tools.cache.get(request.run_id) is None:
+                run_ids.add(request.run_id)
         elif isinstance(request, ToWorkflow | StartWorkflow):
             key = (request.namespace, request.workflow_id)
-            if cache.newest(key) is None:
+            if self._tools.cache.newest(key) is None:
                 ids.add(key)
-
-    def _missing_children(self, busy: list[Asked]) -> set[Id]:
-        ids: set[Id] = set()
-        for asked in busy:
-            run = self._find(asked.request)
-            if run is not None:
-                ids.update(key for key in _children(asked.request, run) if self._tools.cache.newest(key) is None)
-        return ids
 
     def _keep(self, run: Run) -> None:
         run.armed = run.deadline()
@@ -129,18 +132,19 @@ class Turn:
         if known is None or known.number < run.number:
             self._newest[run.namespace, run.workflow_id] = run
 
-    async def _add_unread(self, asked: Asked) -> None:
-        request = asked.request
-        if isinstance(request, RestartAsNew) or (
-            isinstance(request, Advance) and any(isinstance(c, ContinueAsNew) for c in request.commands)
-        ):
-            run = self._find(request)
-            if run is not None:
-                asked.request = await with_unread(request, run, self._tools.store)
+    async def _prepare_others(self, busy: list[Asked]) -> None:
+        """The runs that commands name as children, and the signals that go along when a run continues as new."""
+        found = [(asked, self._find(asked.request)) for asked in busy]
+        known = [(asked, run) for asked, run in found if run is not None]
+        named = {key for asked, run in known for key in _children(asked.request, run)}
+        await self._load(set(), {key for key in named if self._tools.cache.newest(key) is None})
+        for asked, run in known:
+            if continues(asked.request):
+                asked.request = await with_unread(asked.request, run, self._tools.store)
 
     def _find(self, request: Request) -> Run | None:
-        run_id = request.run_id if isinstance(request, ToRun | ToWorkflow) else None
-        if run_id is not None:
+        if isinstance(request, ToRun | ToWorkflow) and request.run_id is not None:
+            run_id = request.run_id
             return self.batch.touched.get(run_id) or self._runs.get(run_id) or self._tools.cache.get(run_id)
         if isinstance(request, ToWorkflow | StartWorkflow):
             return self._current((request.namespace, request.workflow_id))
@@ -149,103 +153,130 @@ class Turn:
     def _current(self, key: Id) -> Run | None:
         return self.batch.newest.get(key) or self._newest.get(key) or self._tools.cache.newest(key)
 
+    # decide
+
     def decide(self) -> None:
         """Decide every request in order, then lease what became ready to workers that wait."""
-        now = self._tools.clock.now()
+        at = Moment(self._tools.clock.now(), self._tools.ids)
         for asked in self._asked:
-            self._decide_one(asked, now)
-        self._lease_ready(now)
+            self._decide_one(asked, at)
+        self._lease_ready(at)
         self.next_due = self.batch.seal()
 
-    def _decide_one(self, asked: Asked, now: Time) -> None:
+    def _decide_one(self, asked: Asked, at: Moment) -> None:
         request = asked.request
         run = self._find(request)
         if run is None and isinstance(request, Deliver):
             self.batch.changes.acknowledged.append((request.run_id, request.message.key))
             return
         try:
-            decision = decide(run, request, self._moment(request, run, now))
+            decision = decide(run, request, self._moment(request, run, at))
         except AssayError as error:
-            self._answers.append((asked, error))
+            if not self._doubt(asked, run):
+                self._answers.append((asked, error, None))
             return
-        self.batch.take(decision)
-        self._answers.append((asked, decision.reply))
+        if not self.batch.take(decision) and self._doubt(asked, run):
+            return
+        self._answers.append((asked, decision.reply, decision.run.run_id))
         if asked.seat is not None:
-            self._grant(asked.seat, decision)
+            self._grant(asked.seat, decision, asked)
 
-    def _moment(self, request: Request, run: Run | None, now: Time) -> Moment:
-        named = {} if run is None else {key[1]: self._current(key) for key in _children(request, run)}
-        current = {child: found for child, found in named.items() if found is not None}
-        return Moment(now, self._tools.ids, current or NOBODY)
+    def _doubt(self, asked: Asked, run: Run | None) -> bool:
+        """Where other engines write too, a decision that writes nothing may rest on an old state: decide it again.
 
-    def _lease_ready(self, now: Time) -> None:
+        One that writes is checked by its compare-and-set; this one would be by nobody.
+        """
+        if not self._tools.store.shared or asked.again or run is None or run.run_id in self._runs:
+            return False
+        self._unsure.append(asked)
+        self._tools.cache.drop(run)
+        return True
+
+    def _moment(self, request: Request, run: Run | None, at: Moment) -> Moment:
+        if run is None or not isinstance(request, Advance) or not request.commands:
+            return at
+        named = {key[1]: self._current(key) for key in _children(request, run)}
+        return Moment(at.now, at.ids, {child: one for child, one in named.items() if one is not None}) if named else at
+
+    def _lease_ready(self, at: Moment) -> None:
         dispatcher = self._tools.dispatcher
         for run, activity in self.batch.waiting:
             if run.activities.get(activity.seq) is activity:
-                self._lease_now(dispatcher.assign_activity(run, activity), now)
+                self._lease_now(dispatcher.assign_activity(run, activity), run, at)
         for run in tuple(self.batch.touched.values()):
-            if run.task.ready and not run.closed:
-                self._lease_now(dispatcher.assign_task(run), now)
-            elif run.task.since is not None and run.task.worker is not None:
-                self._news(run)
+            task = run.task
+            if task.since is None or run.closed_at is not None:
+                continue
+            if task.ready:
+                self._lease_now(dispatcher.assign_task(run), run, at)
+            elif task.worker is not None:
+                self._news(run, task.worker)
 
-    def _lease_now(self, assigned: tuple[Lease, Seat] | None, now: Time) -> None:
-        if assigned is None:
-            return
-        lease, seat = assigned
-        run = self.batch.touched[lease.run_id]
-        decision = decide(run, lease, Moment(now, self._tools.ids))
-        self.batch.take(decision)
-        self._leases.append(assigned)
-        self._grant(seat, decision)
+    def _lease_now(self, assigned: tuple[Lease, Seat] | None, run: Run, at: Moment) -> None:
+        if assigned is not None:
+            decision = decide(run, assigned[0], at)
+            self.batch.take(decision)
+            self._grant(assigned[1], decision)
 
-    def _grant(self, seat: Seat, decision: Decision) -> None:
+    def _grant(self, seat: Seat, decision: Decision, asked: Asked | None = None) -> None:
         run = decision.run
         if isinstance(decision.reply, Activity):
-            self._grants.append((seat, ActivityGrant(run.key, run.start, decision.reply)))
+            self._grants.append((seat, ActivityGrant(run.key, run.start, decision.reply), asked))
         else:
-            self._grants.append((seat, task_grant(run)))
+            self._grants.append((seat, task_grant(run), asked))
 
-    def _news(self, run: Run) -> None:
-        worker = run.task.worker
-        seat = None if worker is None else self._tools.dispatcher.seat(worker)
+    def _news(self, run: Run, worker: WorkerId) -> None:
+        seat = self._tools.dispatcher.seat(worker)
         if seat is not None:
             self._told.append((seat, run.run_id))
 
+    # write and answer
+
     async def write(self) -> frozenset[RunId]:
-        """Make it durable."""
+        """Make it durable; the runs that another engine was faster with are not written."""
         if not self.batch.touched and not self.batch.changes.acknowledged:
             return frozenset()
         return await self._tools.store.write(self.batch.changes)
 
-    def undo_leases(self) -> None:
-        """The batch was not written: hands that were promised work are free again."""
-        for lease, seat in self._leases:
-            if isinstance(lease, LeaseTask):
-                seat.free_tasks += 1
-            else:
-                seat.free_activities += 1
-
-    def answer(self) -> None:
-        """Tell callers their outcome and workers their tasks."""
-        for asked, reply in self._answers:
-            if isinstance(reply, AssayError):
+    def answer(self, lost: frozenset[RunId]) -> list[Asked]:
+        """Tell callers their outcome and workers their tasks; those who must be decided again come back."""
+        again = self._unsure
+        for asked, reply, run_id in self._answers:
+            if run_id in lost:
+                again.append(asked)
+            elif isinstance(reply, AssayError):
                 self._release(asked)
                 asked.fail(reply)
             else:
                 asked.answer(reply)
-        for seat, grant in self._grants:
-            seat.take(grant)
+        for asked in again:
+            asked.again = True
+        self._hand_out(lost)
+        return again
+
+    def _hand_out(self, lost: frozenset[RunId]) -> None:
+        for seat, grant, asked in self._grants:
+            if grant.key.run_id not in lost:
+                seat.take(grant)
+            elif asked is None:
+                _free(seat, grant)
         for seat, run_id in self._told:
-            seat.news(run_id)
+            if run_id not in lost:
+                seat.news(run_id)
         for activity in self.batch.unwanted:
             holder = None if activity.worker is None else self._tools.dispatcher.seat(activity.worker)
             if holder is not None:
                 holder.cancel(activity.attempt_id)
 
+    def undo(self) -> None:
+        """Nothing was written: what the batch had promised to workers on its own account is theirs to give again."""
+        for seat, grant, asked in self._grants:
+            if asked is None:
+                _free(seat, grant)
+
     def fail(self, error: AssayError) -> None:
         """Nobody got anything: say so to everyone."""
-        self.undo_leases()
+        self.undo()
         for asked in self._asked:
             self._release(asked)
             asked.fail(error)
@@ -253,6 +284,18 @@ class Turn:
     def _release(self, asked: Asked) -> None:
         if asked.seat is not None and isinstance(asked.request, LeaseTask | LeaseActivity):
             self._tools.dispatcher.refused(asked.request, asked.seat)
+
+
+SPECIAL = (StartChildWorkflow, ContinueAsNew)
+"""Commands that need more than their run to be decided."""
+
+
+def _free(seat: Seat, grant: TaskGrant | ActivityGrant) -> None:
+    """A hand that was promised work is free again."""
+    if isinstance(grant, TaskGrant):
+        seat.free_tasks += 1
+    else:
+        seat.free_activities += 1
 
 
 def _children(request: Request, run: Run) -> list[Id]:

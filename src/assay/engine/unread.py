@@ -9,6 +9,13 @@ from assay.core.run import Run
 from assay.storage.store import Store
 
 
+def continues(request: Request) -> bool:
+    """Does a request make its run continue as new?"""
+    if isinstance(request, Advance):
+        return any(isinstance(command, ContinueAsNew) for command in request.commands)
+    return isinstance(request, RestartAsNew)
+
+
 async def with_unread(request: Request, run: Run, store: Store) -> Request:
     """The request together with the signals that no code of the closing run has consumed."""
     signals = await _signals(run, store)

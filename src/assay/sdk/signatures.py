@@ -41,6 +41,11 @@ class HandlerSignature:
 
     def arguments(self, context: object, value: object) -> tuple[tuple[object, ...], dict[str, object]]:
         """The positional and named arguments that give the handler its ctx and its input."""
+        if self.context_position == 0:  # nearly every handler: (ctx, input) or (ctx)
+            if self.input_position == 1:
+                return (context, value), {}
+            if not self.takes_input:
+                return (context,), {}
         placed: list[tuple[int, object]] = []
         named: dict[str, object] = {}
         for name, position, argument in (

@@ -75,6 +75,7 @@ class Worker:
         self._drain_seconds = drain_seconds
         self._stopping = asyncio.Event()
         self._inbox: list[TaskGrant | ActivityGrant] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def workflows(self) -> frozenset[str]:
@@ -88,6 +89,8 @@ class Worker:
 
     async def run(self) -> None:
         """Serve until `stop` is called; then finish what is begun and give back the rest."""
+        self._loop = asyncio.get_running_loop()
+        self._activity_tasks.loop = self._loop
         self._transport.join(self)
         try:
             await self._extend_until_stopped()
@@ -126,8 +129,8 @@ class Worker:
 
     def take(self, grant: TaskGrant | ActivityGrant) -> None:
         """Accept leased work; it begins when the engine is done with its batch."""
-        if not self._inbox:
-            asyncio.get_running_loop().call_soon(self._open)
+        if not self._inbox and self._loop is not None:
+            self._loop.call_soon(self._open)
         self._inbox.append(grant)
 
     def _open(self) -> None:

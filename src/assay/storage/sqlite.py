@@ -156,7 +156,7 @@ class SqliteStore(SqlReads):
             return connections.rows(self._reader, DIALECT.query(text), arguments)
         return self._opened().fetch(text, *arguments)
 
-    async def _scan(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+    async def ask(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
         self._opened()
         return await _in(self._scanning, self._scan_here, DIALECT.query(text), arguments)
 

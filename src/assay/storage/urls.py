@@ -1,4 +1,4 @@
-"""Which database a URL names (D21): `sqlite://w.db` and a bare file name are relative, `sqlite:///var/w.db` absolute."""
+"""Which database a URL names (D21): `sqlite://w.db` and a bare name are relative, `sqlite:///var/w.db` is absolute."""
 
 from pathlib import Path
 from urllib.parse import unquote, urlsplit

@@ -867,9 +867,12 @@ def test_late_outcomes_are_ignored(run: Run):
     async def main() -> None:
         run.log.append(await future)
 
+    unawaited = run.loop.create_future()
+    unawaited.add_done_callback(run.log.append)
     run.start(main())
     run.loop.drop()
     future.set_result("late")
+    unawaited.set_result("late")
     run.loop.run_until_blocked()
     assert run.log == []
     assert not run.loop.fire_timer(1)
@@ -932,6 +935,7 @@ def test_a_dropped_run_is_freed(program: Callable[[asyncio.AbstractEventLoop], C
 @pytest.mark.parametrize("name", ["on_a_future", "on_a_timer", "on_a_gathering"])
 def test_the_usual_run_is_freed_without_the_collector(name: str):
     run = Run()
+    run.timers.loop = run.loop  # type: ignore[attr-defined]  # the runtime knows its loop, and the loop its runtime
     task = run.start(PARKED[name](run.loop))
     references = [weakref.ref(task), weakref.ref(run.loop), weakref.ref(run.timers)]
     gc.collect()

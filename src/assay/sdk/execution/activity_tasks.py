@@ -76,6 +76,7 @@ class ActivityTasks:
         self._processes = Processes(self._beat_of)
         self._freed = freed
         self._attempts: dict[int, Attempt] = {}
+        self.loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def busy(self) -> bool:
@@ -84,7 +85,7 @@ class ActivityTasks:
 
     def take(self, grant: ActivityGrant) -> None:
         """Begin a leased attempt."""
-        loop = asyncio.get_running_loop()
+        loop = self.loop or asyncio.get_running_loop()
         attempt = Attempt(grant, loop)
         self._attempts[grant.activity.attempt_id] = attempt
         attempt.task = loop.create_task(self._run(attempt))

@@ -28,6 +28,7 @@ HANDLE_LIMIT: Final = 1_000_000
 TIME_LIMIT_SECONDS: Final = 2.0
 _HANDLES_PER_CLOCK_READING: Final = 1_000
 _FIRST_SWEEP: Final = 8
+_ASYNCIO_TASKS: Final = ordering.ASYNCIO_TASKS
 _ADVICE: Final = "wait for something in every loop, and compute in an activity or in ctx.run"
 
 # From Python 3.14 on a thread has one current task, and a loop can enter a task of its own only while there is none.
@@ -55,6 +56,8 @@ class _WorkflowHandle(asyncio.Handle):
     """A handle without asyncio's question whether to debug, which would double its price."""
 
     __slots__ = ()
+    _repr = None
+    _source_traceback = None
 
     def __init__(
         self, callback: Callable[..., object], args: Sequence[Any], loop: WorkflowLoop, context: Context
@@ -64,8 +67,6 @@ class _WorkflowHandle(asyncio.Handle):
         self._loop = loop
         self._context = context
         self._cancelled = False
-        self._repr = None
-        self._source_traceback = None
 
 
 class _DurableTimer(asyncio.TimerHandle):
@@ -270,7 +271,7 @@ class WorkflowLoop(guard.NoIOLoop):
             coro.close()
             raise leaving.left()
         caller = sys._getframe(1)
-        if caller.f_globals is ordering.ASYNCIO_TASKS:
+        if caller.f_globals is _ASYNCIO_TASKS and caller.f_back and caller.f_back.f_globals is _ASYNCIO_TASKS:
             given = ordering.as_completed_arguments(caller)
             if given is not None:
                 return self._task_in_argument_order(coro, given)
@@ -285,7 +286,7 @@ class WorkflowLoop(guard.NoIOLoop):
     def _make_task(self, coro: Any, name: object, context: Context | None) -> ordering.WorkflowTask:
         number = self._tasks_made + 1
         task = ordering.WorkflowTask.__new__(ordering.WorkflowTask)
-        task.order = id(task)
+        task.order = id(task) >> 4
         if context is None and not self._running:
             context = self.context.copy()
         self._making = True

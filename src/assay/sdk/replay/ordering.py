@@ -84,8 +84,6 @@ def gathering(caller: FrameType) -> Any:
 def as_completed_arguments(caller: FrameType) -> Any:
     """What `as_completed` was given, if it is what asks for a task; else None. The caller is in asyncio.tasks."""
     entry = _entry(caller)
-    if entry is caller:  # asyncio.create_task, the most frequent one
-        return None
     return entry.f_locals["fs"] if entry.f_code is _AS_COMPLETED else None
 
 

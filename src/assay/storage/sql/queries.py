@@ -71,6 +71,29 @@ SELECT run_id, namespace, task_queue, name, seq, queued_at FROM activities
 WHERE completed_at IS NULL AND worker IS NULL AND not_before IS NULL
 ORDER BY queued_at LIMIT $1"""
 
+RESERVE_TASKS = """
+WITH ready AS MATERIALIZED (
+    SELECT run_id FROM runs
+    WHERE task_since IS NOT NULL AND task_worker IS NULL AND task_not_before IS NULL
+        AND (reserved_until IS NULL OR reserved_until <= $2)
+    ORDER BY task_since LIMIT $1 $claim
+)
+UPDATE runs r SET reserved_until = $3 FROM ready WHERE r.run_id = ready.run_id
+RETURNING r.run_id, r.namespace, r.task_queue, r.workflow_type, r.task_since"""
+"""For engines that compete: what one has seen is not shown to the others until a moment has passed."""
+
+RESERVE_ACTIVITIES = """
+WITH ready AS MATERIALIZED (
+    SELECT id FROM activities
+    WHERE completed_at IS NULL AND worker IS NULL AND not_before IS NULL
+        AND (reserved_until IS NULL OR reserved_until <= $2)
+    ORDER BY queued_at LIMIT $1 $claim
+)
+UPDATE activities a SET reserved_until = $3 FROM ready WHERE a.id = ready.id
+RETURNING a.run_id, a.namespace, a.task_queue, a.name, a.seq, a.queued_at"""
+
+DATABASE_TIME = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
 LOCAL_TASKS = """
 SELECT run_id, 0, task_epoch FROM runs WHERE closed_at IS NULL AND task_local = 1 AND task_worker IS NOT NULL"""
 

@@ -37,7 +37,7 @@ class SqlReads(ABC):
     async def _fetch(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
         """The rows of a short question by key."""
 
-    async def _scan(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+    async def ask(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
         """The rows of a question that may take long."""
         return await self._fetch(text, *arguments)
 
@@ -118,8 +118,8 @@ class SqlReads(ABC):
 
     async def local_leases(self) -> Sequence[HeldLease]:
         """See `Store`."""
-        tasks = await self._scan(queries.LOCAL_TASKS)
-        activities = await self._scan(queries.LOCAL_ACTIVITIES)
+        tasks = await self.ask(queries.LOCAL_TASKS)
+        activities = await self.ask(queries.LOCAL_ACTIVITIES)
         return [HeldLease(*row) for row in (*tasks, *activities)]
 
     async def messages(self, before: Time, limit: int) -> Sequence[Message]:
@@ -137,12 +137,12 @@ class SqlReads(ABC):
     async def list_runs(self, wanted: RunFilter) -> Sequence[RunRecord]:
         """See `Store`."""
         text, arguments = queries.list_runs(wanted)
-        return [rows.run_record(row) for row in await self._scan(text, *arguments)]
+        return [rows.run_record(row) for row in await self.ask(text, *arguments)]
 
     async def count_runs(self, wanted: RunFilter) -> int:
         """See `Store`."""
         text, arguments = queries.count_runs(wanted)
-        count: int = (await self._scan(text, *arguments))[0][0]
+        count: int = (await self.ask(text, *arguments))[0][0]
         return count
 
     async def activity(self, number: int) -> ActivityRecord | None:

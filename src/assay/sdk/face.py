@@ -1,0 +1,131 @@
+"""The blocking face of the SDK: one client on a loop in the background, for programs without asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+from assay.core.errors import Unavailable
+from assay.sdk.app import App
+from assay.sdk.client import Client
+from assay.sdk.listening import serve, stop_signals
+from assay.sdk.loop_thread import LoopThread, outcome_of, refuse_in_workflow
+from assay.sdk.worker import Worker
+
+Outcome = TypeVar("Outcome")
+URL_VARIABLE: Final = "ASSAY_ENGINE_URL"
+EXIT_SECONDS: Final = 10.0
+
+
+class Face:
+    """Keeps the connection of a program; its calls may come from any thread."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._forget()
+        atexit.register(self._exit)
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: LoopThread | None = None
+        self._client: Client | None = None
+        self._listening: dict[asyncio.Event, asyncio.Task[None]] = {}
+        self._orphaned = False
+
+    def _forked(self) -> None:
+        """A child has neither the thread nor the engine of its parent, and perhaps a lock that nobody will release."""
+        was_connected = self._client is not None
+        self._forget()
+        self._orphaned = was_connected
+
+    def connect(self, url: str, token: str | None, namespace: str) -> None:
+        """Connect, after closing what was connected before."""
+        self._check("workflow.connect")
+        with self._lock:
+            self._close(None)
+            self._open(url, token, namespace)
+
+    def close(self, timeout: float | None = None) -> None:
+        """Stop listening, close the client, end the loop; do nothing when nothing is connected."""
+        self._check("workflow.close")
+        with self._lock:
+            self._close(timeout)
+
+    def _open(self, url: str, token: str | None, namespace: str) -> None:
+        loop = LoopThread()
+        try:
+            client = loop.call(
+                "workflow.connect", lambda: Client.connect(url, namespace=namespace, token=token, app=self._app)
+            )
+        except BaseException:
+            loop.close()
+            raise
+        self._loop, self._client, self._orphaned = loop, client, False
+
+    def _close(self, timeout: float | None) -> None:
+        loop, client = self._loop, self._client
+        self._loop = self._client = None
+        if loop is None or client is None or not loop.alive:
+            return
+        try:
+            loop.begin("workflow.close", lambda: self._end(client)).result(timeout)
+        finally:
+            loop.close(timeout)
+
+    async def _end(self, client: Client) -> None:
+        for stopping in self._listening:
+            stopping.set()
+        await asyncio.gather(*self._listening.values(), return_exceptions=True)
+        await client.close()
+
+    def _exit(self) -> None:
+        try:
+            self.close(EXIT_SECONDS)
+        except TimeoutError:
+            return  # the loop's thread is a daemon, and what is durable is durable
+
+    def call(self, name: str, make: Callable[[Client], Coroutine[Any, Any, Outcome]]) -> Outcome:
+        """Run what `make` makes of the client, and wait for its outcome."""
+        loop, client = self._connected(name)
+        return loop.call(f"workflow.{name}", lambda: make(client))
+
+    def listen(self, **options: Any) -> None:
+        """Serve a queue until a signal, `close`, or a failure of the worker."""
+        loop, client = self._connected("listen")
+        stopping = asyncio.Event()
+        with stop_signals(lambda: loop.loop.call_soon_threadsafe(stopping.set)):
+            outcome_of(loop.begin("workflow.listen", lambda: self._serve(client, stopping, options)))
+
+    async def _serve(self, client: Client, stopping: asyncio.Event, options: dict[str, Any]) -> None:
+        serving = asyncio.ensure_future(serve(Worker(client, **options), stopping))
+        self._listening[stopping] = serving
+        try:
+            await serving
+        finally:
+            del self._listening[stopping]
+
+    def _check(self, name: str) -> None:
+        refuse_in_workflow(name)
+        if self._loop is not None:
+            self._loop.check(name)
+
+    def _connected(self, name: str) -> tuple[LoopThread, Client]:
+        self._check(f"workflow.{name}")
+        if self._client is None and (url := os.environ.get(URL_VARIABLE)):
+            with self._lock:
+                if self._client is None:
+                    self._open(url, None, "main")
+        loop, client = self._loop, self._client
+        if loop is None or client is None:
+            forked = "this process was forked from the one that connected; " if self._orphaned else ""
+            raise Unavailable(
+                f"{forked}call workflow.connect(url) before workflow.{name}, for example"
+                f" workflow.connect('sqlite://app.db'), or set {URL_VARIABLE}",
+                code="not_connected",
+            )
+        return loop, client

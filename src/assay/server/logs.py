@@ -1,0 +1,163 @@
+"""Structured logs for programs of ours: readable on a terminal, one JSON object per line elsewhere (5.2, S10, S33).
+
+Rules owned here: a record is one line, whatever somebody put into an id or an error; secrets never reach a log; no
+value is longer than a kibibyte. Only programs install this; importing the library leaves logging alone (S49).
+"""
+
+import json
+import logging
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any, Final, TextIO
+
+VALUE_LIMIT: Final = 1024
+TRACEBACK_LIMIT: Final = 8 * 1024
+HIDDEN: Final = "***"
+
+# C0, DEL, C1, the two line separators of Unicode, and marks that reverse the direction of what follows.
+_UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_SECRET_NAME: Final = re.compile(r"authorization|cookie|x[-_]api[-_]key|api[-_]?key|passw(or)?d|secret|token", re.I)
+_SECRETS: Final = (
+    (re.compile(r"\bassay_[0-9a-f]{16,}", re.I), f"assay_{HIDDEN}"),
+    (re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s:/@\"']*):[^\s\"']+@", re.I), rf"\1:{HIDDEN}@"),
+    (re.compile(r"\b(bearer|basic)\s+[\w.~+/=-]+", re.I), rf"\1 {HIDDEN}"),
+    (
+        re.compile(r"\b((?:proxy-)?authorization|(?:set-)?cookie|x-api-key)([\"']?\s*[:=]\s*[\"']?)[^\"'\r\n]+", re.I),
+        rf"\1\2{HIDDEN}",
+    ),
+    (
+        re.compile(r"\b(password|passwd|api[-_]?key|secret|token)([\"']?\s*[:=]\s*[\"']?)[^\s\"'&,;]+", re.I),
+        rf"\1\2{HIDDEN}",
+    ),
+)
+_KNOWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
+_COLORS: Final = {
+    "DEBUG": "\x1b[2m",
+    "INFO": "\x1b[32m",
+    "WARNING": "\x1b[33m",
+    "ERROR": "\x1b[31m",
+    "CRITICAL": "\x1b[1;31m",
+}
+_PLAIN: Final = "\x1b[0m"
+
+
+def redacted(text: str) -> str:
+    """`text` without keys, tokens and the passwords of URLs."""
+    for pattern, replacement in _SECRETS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def one_line(text: str) -> str:
+    """`text` with everything that could move a cursor, end a line or reverse one written as an escape."""
+    return _UNSAFE.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return {"\n": r"\n", "\r": r"\r", "\t": r"\t"}.get(found[0]) or f"\\u{ord(found[0]):04x}"
+
+
+def _cut(text: str, limit: int = VALUE_LIMIT) -> str:
+    """At most `limit` bytes; the end of a traceback matters most, of anything else the beginning."""
+    raw = text.encode("utf-8", "surrogatepass")
+    if len(raw) <= limit:
+        return text
+    if limit == TRACEBACK_LIMIT:
+        return f"[{len(raw) - limit:,} bytes cut]…" + raw[-limit:].decode("utf-8", "ignore")
+    return raw[:limit].decode("utf-8", "ignore") + f"…[{len(raw) - limit:,} bytes cut]"
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        text = record.getMessage()
+    except Exception as error:  # noqa: BLE001 - a bad format must not lose the line
+        text = f"{record.msg!r} with {record.args!r} ({type(error).__name__})"
+    # Redacted first: a cut could take away the part by which a secret is known.
+    return _cut(redacted(text))
+
+
+def _fields(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
+    """What the caller gave as `extra`."""
+    for name, value in vars(record).items():
+        if name not in _KNOWN and not name.startswith("_"):
+            yield name, HIDDEN if _SECRET_NAME.search(name) else _value(value)
+
+
+def _value(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return _cut(redacted(value if isinstance(value, str) else repr(value)))
+
+
+def _traceback(record: logging.LogRecord, formatter: logging.Formatter) -> str | None:
+    if not record.exc_info and not record.stack_info:
+        return None
+    text = formatter.formatException(record.exc_info) if record.exc_info else record.stack_info or ""
+    return _cut(redacted(text), TRACEBACK_LIMIT)
+
+
+class JsonLines(logging.Formatter):
+    """A record as one JSON object on one line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        line: dict[str, Any] = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": _message(record),
+        }
+        line.update((name, value) for name, value in _fields(record) if name not in line)
+        trace = _traceback(record, self)
+        if trace is not None:
+            line["exception"] = trace
+        text = json.dumps(line, ensure_ascii=False, default=repr)
+        return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+class Readable(logging.Formatter):
+    """A record for people: one line, and the traceback below it if there is one."""
+
+    def __init__(self, *, colors: bool) -> None:
+        super().__init__()
+        self._colors = colors
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, and the lines of a traceback, indented."""
+        level = f"{record.levelname:<8}"
+        if self._colors:
+            level = f"{_COLORS.get(record.levelname, '')}{level}{_PLAIN}"
+        fields = "".join(f" {name}={one_line(str(value))}" for name, value in _fields(record))
+        line = f"{_time(record)[11:23]} {level} {one_line(record.name)}: {one_line(_message(record))}{fields}"
+        trace = _traceback(record, self)
+        if trace is None:
+            return line
+        return "\n".join([line, *(f"    {one_line(row)}" for row in trace.splitlines())])
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+
+
+def install(
+    level: str | int = "INFO", stream: TextIO | None = None, *, json_lines: bool | None = None
+) -> Callable[[], None]:
+    """Send all logs of this program to `stream`, JSON unless it is a terminal; the result takes it back."""
+    target = sys.stderr if stream is None else stream
+    terminal = target.isatty()
+    outlet = logging.StreamHandler(target)
+    as_json = not terminal if json_lines is None else json_lines
+    outlet.setFormatter(JsonLines() if as_json else Readable(colors=terminal and "NO_COLOR" not in os.environ))
+    root = logging.getLogger()
+    before = root.level
+    root.addHandler(outlet)
+    root.setLevel(level)
+
+    def uninstall() -> None:
+        root.removeHandler(outlet)
+        root.setLevel(before)
+
+    return uninstall

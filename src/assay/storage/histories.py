@@ -1,0 +1,125 @@
+"""What a history must be by itself, and what its run's row must say if it was made from it (I2, I4-I6, I13)."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from assay.core import events as ev
+from assay.core.codec import UnknownEvent, encode
+from assay.core.fold import apply
+from assay.core.run import PENDING, RUNNING, Run
+
+Flaw = tuple[str, str]
+"""The number of what is broken, and a sentence."""
+
+_REBUILT = (
+    "last_seq",
+    "input_seq",
+    "last_time",
+    "cancel_seq",
+    "awaiting",
+    "activity_mark",
+    "timer_mark",
+    "effect_mark",
+    "step_mark",
+    "signals",
+    "close_reason",
+    "error",
+    "closed_at",
+)
+"""What of a row follows from the events alone."""
+
+
+def flaws(run: Run, history: Sequence[ev.Recorded]) -> Iterator[Flaw]:
+    """All that is wrong with a run's history or with its row."""
+    yield from _order(history)
+    yield from _ending(run, history)
+    yield from _outcomes(history)
+    if history and not any(isinstance(recorded.event, UnknownEvent) for recorded in history):
+        yield from _row(run, history)
+
+
+def _order(history: Sequence[ev.Recorded]) -> Iterator[Flaw]:
+    if [recorded.seq for recorded in history] != list(range(1, len(history) + 1)) or not history:
+        yield "I4", "the events are not numbered from 1 without a gap"
+    elif not isinstance(history[0].event, ev.WorkflowStarted):
+        yield "I4", f"the history begins with {type(history[0].event).__name__}"
+    if any(later.time < earlier.time for earlier, later in zip(history, history[1:], strict=False)):
+        yield "I13", "the times of the events go back"
+
+
+def _ending(run: Run, history: Sequence[ev.Recorded]) -> Iterator[Flaw]:
+    closing = [recorded for recorded in history if recorded.event.closes is not None]
+    if len(closing) > 1:
+        yield "I5", f"the run ends {len(closing)} times"
+    if closing and closing[-1] is not history[-1]:
+        yield "I4", f"event {history[-1].seq} follows the end of the run"
+    if run.closed and not closing:
+        yield "I5", f"the run is {run.status}, but no event says how it ended"
+    if closing and (not run.closed or run.status != closing[-1].event.closes):
+        yield "I5", f"the run is {run.status}, its last event says {closing[-1].event.closes}"
+
+
+def _outcomes(history: Sequence[ev.Recorded]) -> Iterator[Flaw]:
+    counted = Counter(step for recorded in history if (step := _step(recorded.event)) is not None)
+    for (kind, ref), count in counted.items():
+        if count > 1:
+            yield "I6", f"{kind} {ref} has {count} outcomes"
+    ordered = {recorded.event.activity_seq for recorded in history if isinstance(recorded.event, ev.ActivityScheduled)}
+    for kind, ref in counted:
+        if kind == "activity" and ref not in ordered:
+            yield "I8", f"activity {ref} has an outcome but was never scheduled"
+
+
+def _step(event: ev.Event) -> tuple[str, object] | None:
+    """The step that this event is the outcome of."""
+    match event:
+        case ev.ActivityCompleted() | ev.ActivityFailed() | ev.ActivityCancelled():
+            return "activity", event.activity_seq
+        case ev.TimerFired() | ev.TimerCancelled():
+            return "timer", event.timer_seq
+        case ev.StepCompleted() | ev.StepFailed():
+            return "step", event.step_seq
+        case ev.ChildWorkflowCompleted() | ev.ChildWorkflowFailed() if event.run_id is not None:
+            return "child", event.run_id
+        case _:
+            return None
+
+
+def _row(run: Run, history: Sequence[ev.Recorded]) -> Iterator[Flaw]:
+    """Fold the history again and compare (verify --rebuild)."""
+    rebuilt = Run(run.namespace, run.workflow_id, run.run_id, run.number, run.start, run.created_at, tail=None)
+    for recorded in history:
+        apply(rebuilt, recorded)
+    for name in _REBUILT:
+        found, expected = getattr(run, name), getattr(rebuilt, name)
+        if found != expected:
+            yield "I2", f"{name} is {found!r}, by its history it is {expected!r}"
+    if rebuilt.next_run_id is not None and run.next_run_id != rebuilt.next_run_id:
+        yield "I18", f"next_run_id is {run.next_run_id!r}, by its history it is {rebuilt.next_run_id!r}"
+    if not run.closed and run.status != (RUNNING if run.task.epoch else PENDING):
+        yield "I2", f"the run is {run.status} at epoch {run.task.epoch} of its task"
+    size = sum(len(payload) + len(data or b"") for payload, data in map(encode, (entry.event for entry in history)))
+    if run.history_bytes != size:
+        yield "I2", f"history_bytes is {run.history_bytes}, its events have {size}"
+
+
+def open_timers(history: Sequence[ev.Recorded]) -> set[int]:
+    """The timers that a history has begun and not ended."""
+    begun: set[int] = set()
+    for recorded in history:
+        match recorded.event:
+            case ev.TimerScheduled(timer_seq=seq):
+                begun.add(seq)
+            case ev.TimerFired(timer_seq=seq) | ev.TimerCancelled(timer_seq=seq):
+                begun.discard(seq)
+    return begun
+
+
+def told_children(history: Sequence[ev.Recorded]) -> set[str]:
+    """The runs of children whose end is in the history."""
+    found: set[str] = set()
+    for recorded in history:
+        match recorded.event:
+            case ev.ChildWorkflowCompleted(run_id=str(run_id)) | ev.ChildWorkflowFailed(run_id=str(run_id)):
+                found.add(run_id)
+    return found

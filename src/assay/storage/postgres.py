@@ -1,0 +1,206 @@
+"""The store on Postgres: any number of engines, which meet in compare-and-set and never trust a lock they once had.
+
+A write is one transaction on one connection, shielded from the caller's cancellation. A connection that saw anything go
+wrong is thrown away, never given back with a transaction that may still be open (4.7).
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, ClassVar, TypeVar
+
+import asyncpg
+
+from assay.core.ids import SECOND, RunId, Time
+from assay.storage.postgres_connections import DRIVER_ERRORS, OPTIONS, connect, passing, refuse_unsafe, translated
+from assay.storage.postgres_hints import Hints
+from assay.storage.postgres_schema import migrate
+from assay.storage.sql import queries, rows, schema
+from assay.storage.sql import tables as t
+from assay.storage.sql.dialect import PostgresDialect, Verb
+from assay.storage.sql.reads import SqlReads
+from assay.storage.sql.writes import lost_with, steps, without
+from assay.storage.store import Broken, Changes, HeldLease, ReadyActivity, ReadyTask, Rejected
+
+DIALECT = PostgresDialect()
+_COMPARE_AND_SET = DIALECT.write(Verb.UPDATE, t.RUN_CLOSINGS)
+
+TRIES = 6
+FIRST_DELAY = 0.01
+RESERVATION: Time = 2 * SECOND
+CLOCK_SECONDS = 30
+"""How long the difference between the server's clock and this machine's is trusted."""
+
+R = TypeVar("R")
+
+
+class _Undo(Exception):
+    """Runs that were updated must stay as they are, for one they are tied to was lost."""
+
+    def __init__(self, lost: frozenset[RunId]) -> None:
+        super().__init__(lost)
+        self.lost = lost
+
+
+async def _as_it_is(_connection: Any) -> None:
+    """What goes back to the pool has nothing to reset: no session state is ever set, and no error seen."""
+
+
+class PostgresStore(SqlReads):
+    """See `Store`."""
+
+    dialect: ClassVar[PostgresDialect] = DIALECT
+    shared = True
+    inline = False
+
+    def __init__(
+        self, dsn: str, *, pool_size: int = 8, migrate: bool = True, chance: Callable[[], float] = random.random
+    ) -> None:
+        self._dsn = dsn
+        self._pool_size = pool_size
+        self._migrate = migrate
+        self._chance = chance
+        self._pool: Any = None
+        self._hints = Hints(dsn)
+        self._writes: set[asyncio.Task[Any]] = set()
+        self._offset: Time = 0
+        self._learned_at: float | None = None
+
+    async def open(self) -> None:
+        """See `Store`."""
+        connection = await connect(self._dsn)
+        try:
+            await refuse_unsafe(connection)
+            await self._retried(partial(migrate, connection, schema.known(), allowed=self._migrate))
+        finally:
+            await connection.close()
+        self._pool = await asyncpg.create_pool(
+            self._dsn, min_size=0, max_size=self._pool_size, reset=_as_it_is, **OPTIONS
+        )
+        self._hints.open()
+
+    async def close(self) -> None:
+        """See `Store`."""
+        await self._hints.close()
+        await asyncio.gather(*self._writes, return_exceptions=True)
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.close()
+
+    def subscribe(self, wake: Callable[[], None]) -> None:
+        """See `Store`."""
+        self._hints.subscribe(wake)
+
+    async def clock(self) -> Time:
+        """See `Store`: the server's, carried on by this machine's monotonic clock between two questions."""
+        if self._learned_at is None or time.monotonic() - self._learned_at > CLOCK_SECONDS:
+            before = time.monotonic_ns()
+            (answer,) = (await self._fetch(queries.DATABASE_TIME))[0]
+            self._offset = answer - (before + time.monotonic_ns()) // 2_000
+            self._learned_at = time.monotonic()
+        return time.monotonic_ns() // 1_000 + self._offset
+
+    async def write(self, changes: Changes) -> frozenset[RunId]:
+        """See `Store`."""
+        task = asyncio.create_task(self._write(changes))
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+        return await asyncio.shield(task)
+
+    async def _write(self, changes: Changes) -> frozenset[RunId]:
+        lost = frozenset[RunId]()
+        while True:
+            try:
+                lost |= await self._retried(partial(self._transaction, changes))
+            except _Undo as undo:
+                lost |= undo.lost
+                changes = without(changes, undo.lost)
+                continue
+            self._hints.give()
+            return lost
+
+    async def _transaction(self, changes: Changes) -> frozenset[RunId]:
+        committing = False
+        try:
+            async with self._connection() as connection:
+                await connection.execute("BEGIN")
+                lost = await self._apply(changes, connection)
+                committing = True
+                if await connection.execute("COMMIT") != "COMMIT":
+                    raise Rejected("Postgres rolled the transaction back")
+        except DRIVER_ERRORS as error:
+            if committing:
+                raise translated(error, committing=True) from error
+            raise
+        return lost
+
+    async def _apply(self, changes: Changes, connection: Any) -> frozenset[RunId]:
+        """Compare and set the runs first; of the losers nothing else is written (R45)."""
+        lost = frozenset[RunId]()
+        if changes.runs:
+            cells = [rows.run_closing_row(run) for run in changes.runs]
+            won = {run_id for (run_id,) in await connection.fetch(_COMPARE_AND_SET, *zip(*cells, strict=True))}
+            lost = lost_with(changes, frozenset(run.run_id for run in changes.runs if run.run_id not in won))
+            if lost & won:
+                raise _Undo(lost)
+        for verb, table, cells in steps(without(changes, lost) if lost else changes):
+            await connection.execute(DIALECT.write(verb, table), *zip(*cells, strict=True))
+        return lost
+
+    async def numbers(self, count: int) -> int:
+        """See `Store`."""
+        (first,) = (await self._fetch(queries.RESERVE_NUMBERS, count))[0]
+        return int(first)
+
+    async def ready_tasks(self, now: Time, limit: int) -> Sequence[ReadyTask]:
+        """See `Store`."""
+        found = await self._fetch(queries.RESERVE_TASKS, limit, now, now + RESERVATION)
+        return sorted((ReadyTask(*row) for row in found), key=lambda task: task.since)
+
+    async def ready_activities(self, now: Time, limit: int) -> Sequence[ReadyActivity]:
+        """See `Store`."""
+        found = await self._fetch(queries.RESERVE_ACTIVITIES, limit, now, now + RESERVATION)
+        return sorted((ReadyActivity(*row) for row in found), key=lambda activity: activity.since)
+
+    async def local_leases(self) -> Sequence[HeldLease]:
+        """See `Store`: none that can be told to be dead, for other engines live on."""
+        return ()
+
+    async def _fetch(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+        return await self._retried(partial(self._ask, DIALECT.query(text), arguments))
+
+    async def _ask(self, text: str, arguments: Sequence[object]) -> Sequence[Sequence[Any]]:
+        async with self._connection() as connection:
+            found: Sequence[Sequence[Any]] = await connection.fetch(text, *arguments)
+            return found
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Any]:
+        """A connection of the pool, thrown away if anything goes wrong with it."""
+        if self._pool is None:
+            raise Broken("the store is not open")
+        connection = await self._pool.acquire(timeout=5)
+        try:
+            yield connection
+        except BaseException:
+            connection.terminate()
+            raise
+        finally:
+            await self._pool.release(connection)
+
+    async def _retried(self, act: Callable[[], Awaitable[R]]) -> R:
+        """Try again what failed for a reason that passes and left nothing behind."""
+        for attempt in range(1, TRIES):
+            try:
+                return await act()
+            except DRIVER_ERRORS as error:
+                if not passing(error):
+                    raise translated(error) from error
+            await asyncio.sleep(FIRST_DELAY * 2**attempt * (0.5 + self._chance()))
+        try:
+            return await act()
+        except DRIVER_ERRORS as error:
+            raise translated(error) from error

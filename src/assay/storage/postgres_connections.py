@@ -1,0 +1,95 @@
+"""Connections to Postgres: how they are opened, what the server must promise, and what its errors mean (4.7).
+
+40001, 40P01, 55P03, lost connections   tried again before COMMIT; from COMMIT itself OutcomeUnknown
+23xxx                                   Conflict
+XX00x, 58030                            Broken
+22xxx                                   Invalid: a value that Postgres cannot hold
+anything else                           OutcomeUnknown from COMMIT, Rejected before it
+"""
+
+from typing import Any
+
+import asyncpg
+from asyncpg import exceptions as pg
+
+from assay._version import __version__
+from assay.core.errors import AssayError, Invalid, Unavailable
+from assay.storage.store import Broken, Conflict, OutcomeUnknown, Rejected
+
+OLDEST_SERVER = 14
+
+SESSION = {
+    "application_name": f"assay {__version__}",
+    "synchronous_commit": "on",
+    "statement_timeout": "15s",
+    "lock_timeout": "3s",
+    "idle_in_transaction_session_timeout": "30s",
+    "tcp_keepalives_idle": "3",
+    "tcp_keepalives_interval": "1",
+    "tcp_keepalives_count": "3",
+    "jit": "off",
+    "enable_seqscan": "off",
+}
+"""Each session says so itself: what the server or the role is set to must not weaken a commit. Every question here has
+an index; a plan that was made while a table was small must not read all of it later."""
+
+OPTIONS: dict[str, Any] = {
+    "timeout": 5,
+    "command_timeout": 20,
+    "server_settings": SESSION,
+    "statement_cache_size": 200,
+    "max_cached_statement_lifetime": 0,
+}
+"""A command that takes longer than the server allows waits for a connection that is gone."""
+
+_LOST = (
+    OSError,
+    TimeoutError,
+    pg.InterfaceError,
+    pg.PostgresConnectionError,
+    pg.AdminShutdownError,
+    pg.CrashShutdownError,
+    pg.CannotConnectNowError,
+    pg.TooManyConnectionsError,
+)
+_AGAIN = (pg.SerializationError, pg.DeadlockDetectedError, pg.LockNotAvailableError, *_LOST)
+_BROKEN = (pg.DataCorruptedError, pg.IndexCorruptedError, pg.PostgresIOError)
+DRIVER_ERRORS = (asyncpg.PostgresError, pg.InterfaceError, OSError, TimeoutError)
+
+
+def passing(error: BaseException) -> bool:
+    """May the same be tried again, as nothing was committed?"""
+    return isinstance(error, _AGAIN) and not isinstance(error, pg.DataError)
+
+
+def translated(error: BaseException, *, committing: bool = False) -> AssayError:
+    """What a driver's error means to the engine."""
+    text = f"Postgres: {error} ({type(error).__name__})"
+    if isinstance(error, _BROKEN):
+        return Broken(text)
+    if committing:
+        return OutcomeUnknown(text)
+    if isinstance(error, pg.IntegrityConstraintViolationError):
+        return Conflict(text)
+    if isinstance(error, pg.DataError):
+        return Invalid(f"Postgres cannot hold this value: {error}")
+    return Rejected(text)
+
+
+async def connect(dsn: str) -> Any:
+    """A connection outside the pool, for what must not wait for others."""
+    try:
+        return await asyncpg.connect(dsn, **OPTIONS)
+    except DRIVER_ERRORS as error:
+        raise Unavailable(f"cannot connect to Postgres: {error}", code="store_unreachable") from error
+
+
+async def refuse_unsafe(connection: Any) -> None:
+    """Refuse a server that is too old or that forgets commits."""
+    version = connection.get_server_version().major
+    if version < OLDEST_SERVER:
+        raise Unavailable(f"Postgres {version} is too old: {OLDEST_SERVER} or newer is needed", code="store_too_old")
+    if await connection.fetchval("SHOW fsync") != "on":
+        raise Unavailable("Postgres runs with fsync=off and would forget commits: turn it on", code="store_unsafe")
+    if await connection.fetchval("SHOW synchronous_commit") == "off":
+        raise Unavailable("synchronous_commit cannot be turned on in this database", code="store_unsafe")

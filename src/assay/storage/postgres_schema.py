@@ -1,0 +1,42 @@
+"""Migrations on Postgres: one engine at a time, each step recorded in the transaction that takes it (U1-U3)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from assay.storage.sql import queries, schema
+from assay.storage.sql.dialect import PostgresDialect
+
+DIALECT = PostgresDialect()
+
+LOCK = 0x6173736179
+"""The advisory lock of whoever changes the schema."""
+
+_PATIENCE = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '60s'"
+_HASTE = "SET LOCAL lock_timeout = '2s'"
+"""A change that waits for a long reader makes everybody else wait behind it: better to give up and try again."""
+
+
+async def migrate(connection: Any, known: Sequence[schema.Migration], *, allowed: bool) -> None:
+    """Bring the schema up to date (R46)."""
+    if not schema.missing(await _recorded(connection), known):
+        return
+    async with connection.transaction():
+        await connection.execute(_PATIENCE)
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", LOCK)
+        todo = schema.missing(await _recorded(connection), known)
+        if not allowed:
+            schema.refuse_unmigrated(todo)
+        await connection.execute(_HASTE)
+        await connection.execute(DIALECT.script(schema.VERSIONS_TABLE))
+        now = await connection.fetchval(queries.DATABASE_TIME)
+        for step in todo:
+            await connection.execute(DIALECT.script(step.script))
+            facts = (step.version, step.min_reader, step.min_writer, now, step.checksum)
+            await connection.execute(queries.RECORD_SCHEMA_VERSION, *facts)
+
+
+async def _recorded(connection: Any) -> Sequence[Sequence[Any]]:
+    if await connection.fetchval("SELECT to_regclass('schema_versions')") is None:
+        return []
+    found: Sequence[Sequence[Any]] = await connection.fetch(queries.SCHEMA_VERSIONS)
+    return found

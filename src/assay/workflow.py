@@ -1,0 +1,235 @@
+"""Durable workflows in plain functions: register handlers, serve them, start and watch runs. Every call here blocks.
+
+    from assay import workflow
+
+    @workflow.define
+    async def Greet(ctx, name): ...
+
+    workflow.connect("sqlite://app.db")
+    print(workflow.run(Greet, "Ada"))
+
+Programs with an event loop of their own use `assay.Client` and `assay.Worker`, which have the same names.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
+
+from assay.core.errors import Invalid
+from assay.sdk.default_app import DEFAULT_APP
+
+if TYPE_CHECKING:
+    from assay.core.duration import Duration
+    from assay.core.record import Page, Record
+    from assay.sdk.face import Face
+    from assay.sdk.reading import ListFilters, Records
+    from assay.sdk.starts import StartOptions
+
+__all__ = [
+    "activity",
+    "cancel",
+    "close",
+    "connect",
+    "continue_as_new",
+    "define",
+    "describe",
+    "get_events",
+    "get_state",
+    "list",
+    "list_children",
+    "list_runs",
+    "listen",
+    "query",
+    "result",
+    "run",
+    "signal",
+    "start",
+    "terminate",
+]
+
+Result = TypeVar("Result")
+_making: Final = threading.Lock()
+_made: Face | None = None
+
+define: Final = DEFAULT_APP.workflow
+"""Register a workflow: `@define`, `@define(name="X")` or `define("X", function)`."""
+
+activity: Final = DEFAULT_APP.activity
+"""Register an activity: `@activity`, `@activity(name="X")` or `activity("X", function)`."""
+
+
+def _face() -> Face:
+    """The face of this program, made when it is first needed: an import alone starts nothing."""
+    global _made
+    with _making:
+        if _made is None:
+            from assay.sdk.face import Face
+
+            _made = Face(DEFAULT_APP)
+        return _made
+
+
+def connect(url: str | None = None, token: str | None = None, namespace: str = "main") -> None:
+    """Connect to an engine, or start one in this process: `http://…`, `sqlite://app.db`, `postgres://…`.
+
+    Without a URL that of ASSAY_ENGINE_URL is used.
+    """
+    found = url or os.environ.get("ASSAY_ENGINE_URL")
+    if not found:
+        raise Invalid("connect needs a URL, such as sqlite://app.db, or ASSAY_ENGINE_URL set to one", field="url")
+    _face().connect(found, token, namespace)
+
+
+def close() -> None:
+    """Stop what runs in the background and let go of the engine; also done when the program ends."""
+    _face().close()
+
+
+def listen(
+    queue: str = "default",
+    namespace: str | None = None,
+    identity: str | None = None,
+    max_concurrent_workflows: int = 256,
+    max_concurrent_activities: int = 256,
+) -> None:
+    """Serve a queue until SIGINT or SIGTERM; then finish what is begun, give back the rest, and return in 10 s."""
+    _face().listen(
+        queue=queue,
+        namespace=namespace,
+        identity=identity,
+        max_concurrent_workflows=max_concurrent_workflows,
+        max_concurrent_activities=max_concurrent_activities,
+    )
+
+
+def start(
+    workflow_type: Callable[..., Any] | str | None = None,
+    workflow_id: str | None = None,
+    input: Any = None,
+    **options: Unpack[StartOptions],
+) -> Record:
+    """Start a workflow: a record with `workflow_id`, `run_id`, `status` and whether it was `started` just now."""
+
+    async def act(client: Any) -> Record:
+        handle = await client.start(workflow_type, workflow_id, input, **options)
+        record: Record = handle.record()
+        return record
+
+    return _face().call("start", act)
+
+
+@overload
+def run(
+    workflow: Callable[..., Coroutine[Any, Any, Result]],
+    input: Any = None,
+    *,
+    workflow_id: str | None = None,
+    **options: Unpack[StartOptions],
+) -> Result: ...
+@overload
+def run(
+    workflow: Callable[..., Result],
+    input: Any = None,
+    *,
+    workflow_id: str | None = None,
+    **options: Unpack[StartOptions],
+) -> Result: ...
+@overload
+def run(
+    workflow: str, input: Any = None, *, workflow_id: str | None = None, **options: Unpack[StartOptions]
+) -> Any: ...
+
+
+def run(
+    workflow: Callable[..., Any] | str,
+    input: Any = None,
+    *,
+    workflow_id: str | None = None,
+    **options: Unpack[StartOptions],
+) -> Any:
+    """Start a workflow and wait for its result; an engine in this process is served as well, without `listen`."""
+    return _face().call("run", lambda client: client.run(workflow, input, workflow_id=workflow_id, **options))
+
+
+def result(workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Any:
+    """Wait for the end of a workflow: its result, or an exception that says how it ended."""
+    return _face().call("result", lambda client: client.result(workflow_id, run_id, namespace=namespace))
+
+
+def signal(
+    workflow_id: str, name: str, payload: Any = None, *, run_id: str | None = None, namespace: str | None = None
+) -> None:
+    """Send a signal to an open run."""
+    _face().call("signal", lambda client: client.signal(workflow_id, name, payload, run_id=run_id, namespace=namespace))
+
+
+def cancel(
+    workflow_id: str,
+    reason: str | None = None,
+    deadline: Duration | None = None,
+    *,
+    run_id: str | None = None,
+    namespace: str | None = None,
+) -> None:
+    """Ask an open run to end; with a `deadline` it is terminated if it has not ended by then."""
+    _face().call(
+        "cancel", lambda client: client.cancel(workflow_id, reason, deadline, run_id=run_id, namespace=namespace)
+    )
+
+
+def terminate(
+    workflow_id: str, reason: str | None = None, *, run_id: str | None = None, namespace: str | None = None
+) -> None:
+    """End an open run without asking its code."""
+    _face().call("terminate", lambda client: client.terminate(workflow_id, reason, run_id=run_id, namespace=namespace))
+
+
+def continue_as_new(
+    workflow_id: str, input: Any = None, *, run_id: str | None = None, namespace: str | None = None
+) -> Record:
+    """Start the next run of an id with a fresh history; an open run is closed, a closed one left alone."""
+
+    async def act(client: Any) -> Record:
+        handle = await client.continue_as_new(workflow_id, input, run_id=run_id, namespace=namespace)
+        record: Record = handle.record()
+        return record
+
+    return _face().call("continue_as_new", act)
+
+
+def describe(workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Record | None:
+    """The record of the current run of an id, or of the run named; None if there is none."""
+    return _face().call("describe", lambda client: client.describe(workflow_id, run_id, namespace=namespace))
+
+
+def get_state(workflow_id: str, name: str | None = None, *, namespace: str | None = None) -> Record | None:
+    """What a run's queries answered last: the `state` of all, or the `value` of one; None if there is none."""
+    return _face().call("get_state", lambda client: client.get_state(workflow_id, name, namespace=namespace))
+
+
+def query(workflow_id: str, name: str, *, namespace: str | None = None) -> Any:
+    """The last answer of one query."""
+    return _face().call("query", lambda client: client.query(workflow_id, name, namespace=namespace))
+
+
+def get_events(workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Records:
+    """The history of a run, in order."""
+    return _face().call("get_events", lambda client: client.get_events(workflow_id, run_id, namespace=namespace))
+
+
+def list_children(workflow_id: str, *, namespace: str | None = None) -> Records:
+    """The children of a workflow, oldest first."""
+    return _face().call("list_children", lambda client: client.list_children(workflow_id, namespace=namespace))
+
+
+def list_runs(workflow_id: str, *, namespace: str | None = None) -> Records:
+    """All runs of an id, oldest first."""
+    return _face().call("list_runs", lambda client: client.list_runs(workflow_id, namespace=namespace))
+
+
+def list(**filters: Unpack[ListFilters]) -> Page:
+    """Runs, newest first; see `assay.Client.list` for the filters."""
+    return _face().call("list", lambda client: client.list(**filters))
