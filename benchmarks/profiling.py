@@ -39,7 +39,7 @@ async def _sampled(ours: Contestant, case: Case, style: str, stacks: Path) -> di
     sampler = await asyncio.create_subprocess_exec(
         str(environment("profiler") / "py-spy"),
         *("record", "--pid", str(ours.pid), "--rate", str(RATE), "--format", "raw", "--output", str(stacks)),
-        *("--duration", "3600", "--threads"),
+        *("--duration", "3600", "--threads", "--nonblocking"),
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
     )

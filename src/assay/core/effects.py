@@ -145,11 +145,14 @@ class Decision:
         self.reply: object = None
 
     def record(self, event: Event, time: Time | None = None) -> Recorded:
-        """Append `event` at the next seq; times never go back within a run (I13)."""
-        if time is not None and time > self.time:
-            self.time = time
+        """Append `event` at the next seq, now or at the `time` its worker saw (R12); times never go back (I13)."""
+        if time is None:
+            time = self.time
+        else:
+            time = max(time, self.events[-1].time if self.events else self.run.last_time)
+            self.time = max(self.time, time)
         self.last_seq += 1
-        recorded = Recorded(Seq(self.last_seq), self.time, event)
+        recorded = Recorded(Seq(self.last_seq), time, event)
         self.events.append(recorded)
         return recorded
 

@@ -6,7 +6,7 @@ from typing import Any
 from assay.core import effects as fx
 from assay.core import events as ev
 from assay.core.effects import Decision
-from assay.core.run import PENDING, RUNNING, Run, Task
+from assay.core.run import PENDING, RUNNING, Run
 
 CLOSE_REASONS: dict[type[ev.Event], str | None] = {
     ev.WorkflowCompleted: None,
@@ -29,9 +29,11 @@ def fold(run: Run, decision: Decision) -> None:
     for effect in decision.effects:
         EFFECTS[type(effect)](run, effect)
     if decision.task is not run.task:
-        _set_task(run, decision.task)
+        _set_task(run, decision)
     if decision.seen_seq != run.seen_seq:
         _saw(run, decision.seen_seq)
+    if run.closed_at is not None:
+        _empty(run)  # also of what the closing decision itself had begun
 
 
 def apply(run: Run, recorded: ev.Recorded) -> None:
@@ -60,6 +62,10 @@ def _close(run: Run, recorded: ev.Recorded) -> None:
     run.next_run_id = getattr(event, "next_run_id", None)
     run.closed_at = run.updated_at = recorded.time
     run.awaiting = None
+    _empty(run)
+
+
+def _empty(run: Run) -> None:
     run.cancel_deadline = None
     run.activities.clear()
     run.timers.clear()
@@ -83,6 +89,9 @@ def _side_effect(run: Run, event: ev.SideEffectRecorded) -> None:
 
 
 def _step(run: Run, event: ev.StepCompleted | ev.StepFailed) -> None:
+    if run.open_steps is not None:
+        run.open_steps.update(range(run.step_mark + 1, event.step_seq))
+        run.open_steps.discard(event.step_seq)
     run.step_mark = max(run.step_mark, event.step_seq)
 
 
@@ -108,11 +117,11 @@ EVENTS: dict[type[ev.Event], Callable[[Run, Any], None]] = {
 }
 
 
-def _set_task(run: Run, task: Task) -> None:
-    if task.epoch and run.status == PENDING:
+def _set_task(run: Run, decision: Decision) -> None:
+    if decision.task.epoch and run.status == PENDING:
         run.status = RUNNING
-        run.updated_at = run.last_time
-    run.task = task
+        run.updated_at = decision.time
+    run.task = decision.task
 
 
 def _saw(run: Run, seq: int) -> None:

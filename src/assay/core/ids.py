@@ -34,7 +34,10 @@ class Ids(Protocol):
         ...
 
     def number(self) -> int:
-        """The next value of the one integer sequence that activities and their attempts share (R35)."""
+        """A fresh number n of the sequence that activities and attempts share; n + 1 is fresh, too (R35).
+
+        An activity takes n, its first attempt n + 1, so that scheduling costs one call.
+        """
         ...
 
 

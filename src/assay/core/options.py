@@ -93,19 +93,22 @@ def _retry_field(name: str, value: Any) -> Any:
         return _number(value, name)
     if name == "max_attempts":
         number = _number(value, name)
-        if number != int(number):
+        if not number.is_integer():
             raise Invalid("max_attempts must be a whole number", field=name)
         return int(number)
-    entries = (value,) if isinstance(value, str) else tuple(value)
-    if not all(isinstance(entry, str) for entry in entries):
+    entries = (value,) if isinstance(value, str) else value
+    if not isinstance(entries, list | tuple) or not all(isinstance(entry, str) for entry in entries):
         raise Invalid("non_retryable takes names of error types or kinds", field=name)
-    return entries
+    return tuple(entries)
 
 
 def _number(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Invalid(f"{name} must be a number", field=name)
-    return float(value)
+    try:
+        if not isinstance(value, bool) and isinstance(value, int | float):
+            return float(value)
+    except OverflowError:
+        pass
+    raise Invalid(f"{name} must be a number", field=name)
 
 
 WORKFLOW_RETRY = RetryPolicy(max_attempts=0, initial_interval=SECOND, backoff=2.0, maximum_interval=100 * SECOND)

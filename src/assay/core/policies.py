@@ -46,8 +46,8 @@ class RetryPolicy(msgspec.Struct, frozen=True, omit_defaults=True):
         """Itself, or `Invalid` naming the field that makes no sense."""
         if self.max_attempts < 0:
             raise Invalid("max_attempts must be 0 (without end) or more", field="max_attempts")
-        if not self.backoff >= 1:
-            raise Invalid("backoff_coefficient must be 1 or more", field="backoff_coefficient")
+        if not 1 <= self.backoff < float("inf"):
+            raise Invalid("backoff_coefficient must be a number of 1 or more", field="backoff_coefficient")
         if self.initial_interval < 0 or self.maximum_interval < 0:
             raise Invalid("retry intervals must not be negative", field="initial_interval")
         if self.maximum_interval < self.initial_interval and self.max_attempts != 1:

@@ -102,7 +102,7 @@ class Activity(msgspec.Struct, frozen=True, gc=False):
         if options.schedule_to_close is not None:
             clocks.append((self.scheduled_at + options.schedule_to_close, "schedule_to_close"))
         if self.worker is None:
-            if options.schedule_to_start is not None:
+            if options.schedule_to_start is not None and self.not_before is None:
                 clocks.append((self.queued_at + options.schedule_to_start, "schedule_to_start"))
             return clocks
         started = self.started_at or 0
@@ -154,9 +154,10 @@ class Run(msgspec.Struct):
     memo: Payload = NULL
     search: Payload = NULL
     awaiting: str | None = None
-    activity_mark: int = 0
-    timer_mark: int = 0
-    effect_mark: int = 0
+    activity_mark: int = -1
+    timer_mark: int = -1
+    effect_mark: int = -1
+    """The highest seq of each kind so far; a worker that leaves its seqs out counts from 0."""
     step_mark: int = 0
     signals: int = 0
     activities: dict[int, Activity] = msgspec.field(default_factory=dict)
@@ -166,6 +167,8 @@ class Run(msgspec.Struct):
     """The deadline that the store holds for this run."""
     tail: list[Recorded] | None = msgspec.field(default_factory=list)
     """Events after `seen_seq`; None when they are only in the store."""
+    open_steps: set[int] | None = None
+    """Steps up to `step_mark` without an outcome, for they may end in any order; None in a run read from the store."""
 
     @property
     def key(self) -> RunKey:

@@ -17,6 +17,7 @@ from assay.engine.batch import Batch
 from assay.engine.cache import RunCache
 from assay.engine.clock import Clock
 from assay.engine.dispatcher import Dispatcher, Lease
+from assay.engine.idempotency import IdempotencyKey
 from assay.engine.ids import BlockIds
 from assay.engine.turn import Asked, Tools, Turn
 from assay.storage.store import Broken, Conflict, OutcomeUnknown, Rejected, Store
@@ -59,10 +60,13 @@ class Committer:
         """Call `listener` after each commit, in order of commits."""
         self._listeners.append(listener)
 
-    def submit(self, request: Request) -> asyncio.Future[object]:
-        """Ask for a request to be decided; the answer comes when it is durable, a refusal as an exception."""
+    def submit(self, request: Request, key: IdempotencyKey | None = None) -> asyncio.Future[object]:
+        """Ask for a request to be decided; the answer comes when it is durable, a refusal as an exception.
+
+        With a key the answer is a `Rendered` one, refusals included, and the same each time the key is used.
+        """
         future: asyncio.Future[object] = self._loop().create_future()
-        self._ask(Asked(request, future))
+        self._ask(Asked(request, future, None, key))
         return future
 
     def _loop(self) -> asyncio.AbstractEventLoop:

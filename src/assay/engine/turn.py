@@ -25,6 +25,7 @@ from assay.engine.batch import Batch
 from assay.engine.cache import RunCache
 from assay.engine.clock import Clock
 from assay.engine.dispatcher import Dispatcher, Lease, task_grant
+from assay.engine.idempotency import IdempotencyKey, Memory, Rendered
 from assay.engine.ids import BlockIds
 from assay.engine.unread import continues, with_unread
 from assay.storage.store import Store
@@ -40,12 +41,19 @@ class Asked:
     `again` says that it was decided before on knowledge that proved old: now the run is read anew.
     """
 
-    __slots__ = ("again", "future", "request", "seat")
+    __slots__ = ("again", "future", "key", "request", "seat")
 
-    def __init__(self, request: Request, future: asyncio.Future[object] | None, seat: Seat | None = None) -> None:
+    def __init__(
+        self,
+        request: Request,
+        future: asyncio.Future[object] | None,
+        seat: Seat | None = None,
+        key: IdempotencyKey | None = None,
+    ) -> None:
         self.request = request
         self.future = future
         self.seat = seat
+        self.key = key
         self.again = False
 
     def answer(self, reply: object) -> None:
@@ -84,6 +92,7 @@ class Turn:
         self._grants: list[Grant] = []
         self._told: list[tuple[Seat, RunId]] = []
         self._unsure: list[Asked] = []
+        self._memory = Memory()
         self.batch = Batch()
         self.next_due: Time | None = None
 
@@ -105,6 +114,7 @@ class Turn:
             elif isinstance(request, RestartAsNew):
                 busy.append(asked)
         await self._load(run_ids, ids)
+        await self._memory.recall(self._tools.store, [asked.key for asked in self._asked if asked.key is not None])
         await self._tools.ids.ensure(self._tools.store, commands + 4 * len(self._asked))
         if busy:
             await self._prepare_others(busy)
@@ -165,6 +175,9 @@ class Turn:
 
     def _decide_one(self, asked: Asked, at: Moment) -> None:
         request = asked.request
+        if asked.key is not None and (known := self._memory.answer(asked.key)) is not None:
+            self._answers.append((asked, known, None))
+            return
         run = self._find(request)
         if run is None and isinstance(request, Deliver):
             self.batch.changes.acknowledged.append((request.run_id, request.message.key))
@@ -173,13 +186,23 @@ class Turn:
             decision = decide(run, request, self._moment(request, run, at))
         except AssayError as error:
             if not self._doubt(asked, run):
-                self._answers.append((asked, error, None))
+                self._answers.append((asked, self._keep_outcome(asked, error, None, at), None))
             return
         if not self.batch.take(decision) and self._doubt(asked, run):
             return
-        self._answers.append((asked, decision.reply, decision.run.run_id))
+        reply = self._keep_outcome(asked, decision.reply, decision.run.run_id, at)
+        self._answers.append((asked, reply, decision.run.run_id))
         if asked.seat is not None:
             self._grant(asked.seat, decision, asked)
+
+    def _keep_outcome(self, asked: Asked, reply: object, run_id: RunId | None, at: Moment) -> object:
+        """Store the answer with the effect, refusals included, so that a repeated request gets the same one (4.4)."""
+        if asked.key is None:
+            return reply
+        outcome = asked.key.outcome(reply, at.now)
+        self._memory.keep(outcome)
+        self.batch.changes.outcomes.append((run_id, outcome))
+        return Rendered(outcome.status, outcome.body)
 
     def _doubt(self, asked: Asked, run: Run | None) -> bool:
         """Where other engines write too, a decision that writes nothing may rest on an old state: decide it again.
@@ -234,9 +257,10 @@ class Turn:
 
     async def write(self) -> frozenset[RunId]:
         """Make it durable; the runs that another engine was faster with are not written."""
-        if not self.batch.touched and not self.batch.changes.acknowledged:
+        changes = self.batch.changes
+        if not (self.batch.touched or changes.acknowledged or changes.outcomes):
             return frozenset()
-        return await self._tools.store.write(self.batch.changes)
+        return await self._tools.store.write(changes)
 
     def answer(self, lost: frozenset[RunId]) -> list[Asked]:
         """Tell callers their outcome and workers their tasks; those who must be decided again come back."""

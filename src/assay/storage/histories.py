@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from assay.core import events as ev
-from assay.core.codec import UnknownEvent, encode
+from assay.core.codec import UnknownEvent
 from assay.core.fold import apply
 from assay.core.run import PENDING, RUNNING, Run
 
@@ -29,6 +30,9 @@ _REBUILT = (
 """What of a row follows from the events alone."""
 
 
+_ACTIVITY_OUTCOMES = (ev.ActivityCompleted, ev.ActivityFailed, ev.ActivityCancelled)
+
+
 def flaws(run: Run, history: Sequence[ev.Recorded]) -> Iterator[Flaw]:
     """All that is wrong with a run's history or with its row."""
     yield from _order(history)
@@ -43,7 +47,7 @@ def _order(history: Sequence[ev.Recorded]) -> Iterator[Flaw]:
         yield "I4", "the events are not numbered from 1 without a gap"
     elif not isinstance(history[0].event, ev.WorkflowStarted):
         yield "I4", f"the history begins with {type(history[0].event).__name__}"
-    if any(later.time < earlier.time for earlier, later in zip(history, history[1:], strict=False)):
+    if any(later.time < earlier.time for earlier, later in pairwise(history)):
         yield "I13", "the times of the events go back"
 
 
@@ -64,10 +68,20 @@ def _outcomes(history: Sequence[ev.Recorded]) -> Iterator[Flaw]:
     for (kind, ref), count in counted.items():
         if count > 1:
             yield "I6", f"{kind} {ref} has {count} outcomes"
-    ordered = {recorded.event.activity_seq for recorded in history if isinstance(recorded.event, ev.ActivityScheduled)}
-    for kind, ref in counted:
-        if kind == "activity" and ref not in ordered:
-            yield "I8", f"activity {ref} has an outcome but was never scheduled"
+    for ref in decided_activities(history) - scheduled_activities(history):
+        yield "I8", f"activity {ref} has an outcome but was never scheduled"
+
+
+def scheduled_activities(history: Sequence[ev.Recorded]) -> set[int]:
+    """The activities that a history orders."""
+    events = (recorded.event for recorded in history)
+    return {event.activity_seq for event in events if isinstance(event, ev.ActivityScheduled)}
+
+
+def decided_activities(history: Sequence[ev.Recorded]) -> set[int]:
+    """The activities whose outcome is in a history."""
+    events = (recorded.event for recorded in history)
+    return {event.activity_seq for event in events if isinstance(event, _ACTIVITY_OUTCOMES)}
 
 
 def _step(event: ev.Event) -> tuple[str, object] | None:
@@ -98,9 +112,6 @@ def _row(run: Run, history: Sequence[ev.Recorded]) -> Iterator[Flaw]:
         yield "I18", f"next_run_id is {run.next_run_id!r}, by its history it is {rebuilt.next_run_id!r}"
     if not run.closed and run.status != (RUNNING if run.task.epoch else PENDING):
         yield "I2", f"the run is {run.status} at epoch {run.task.epoch} of its task"
-    size = sum(len(payload) + len(data or b"") for payload, data in map(encode, (entry.event for entry in history)))
-    if run.history_bytes != size:
-        yield "I2", f"history_bytes is {run.history_bytes}, its events have {size}"
 
 
 def open_timers(history: Sequence[ev.Recorded]) -> set[int]:
@@ -113,13 +124,3 @@ def open_timers(history: Sequence[ev.Recorded]) -> set[int]:
             case ev.TimerFired(timer_seq=seq) | ev.TimerCancelled(timer_seq=seq):
                 begun.discard(seq)
     return begun
-
-
-def told_children(history: Sequence[ev.Recorded]) -> set[str]:
-    """The runs of children whose end is in the history."""
-    found: set[str] = set()
-    for recorded in history:
-        match recorded.event:
-            case ev.ChildWorkflowCompleted(run_id=str(run_id)) | ev.ChildWorkflowFailed(run_id=str(run_id)):
-                found.add(run_id)
-    return found

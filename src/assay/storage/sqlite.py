@@ -15,11 +15,11 @@ from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import apsw
 
-from assay.core.errors import Invalid
+from assay.core.errors import AssayError, Invalid, Unavailable
 from assay.core.ids import RunId, Time
 from assay.storage import sqlite_connections as connections
 from assay.storage.ownership import FileLock, refuse_network, tell_of_forks
-from assay.storage.sql import schema
+from assay.storage.sql import queries, schema
 from assay.storage.sql.dialect import SqliteDialect
 from assay.storage.sql.reads import SqlReads
 from assay.storage.sqlite_writer import DIALECT, SqliteWriter
@@ -166,3 +166,36 @@ class SqliteStore(SqlReads):
             reader = self._of_thread.reader = connections.open_reader(self.path)
             self._scanners.append(reader)
         return connections.rows(reader, text, arguments)
+
+
+class SqliteReader(SqlReads):
+    """A file that another engine may be using, or a copy of one: only questions, no lock, no migration."""
+
+    dialect: ClassVar[SqliteDialect] = DIALECT
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).absolute()
+        self._connection: apsw.Connection | None = None
+
+    async def open(self) -> None:
+        """Connect, and refuse a schema that this program cannot read."""
+        if not self.path.is_file():
+            raise Invalid(f"there is no file {self.path}", field="path")
+        try:
+            self._connection = connections.open_reader(self.path)
+            recorded = await self._fetch(queries.SCHEMA_VERSIONS)
+        except AssayError as error:
+            await self.close()
+            raise Unavailable(f"{self.path} cannot be read: {error}", code="foreign_database") from error
+        schema.refuse_unmigrated(schema.missing(recorded, schema.known()))
+
+    async def close(self) -> None:
+        """Let go of the file."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    async def _fetch(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+        if self._connection is None:
+            raise Broken(f"{self.path} is not open")
+        return connections.rows(self._connection, DIALECT.query(text), arguments)

@@ -16,7 +16,7 @@ from typing import Any
 
 import apsw
 
-from assay.core.errors import AssayError
+from assay.core.errors import AssayError, Invalid
 from assay.storage.store import Broken, Conflict, OutcomeUnknown, Rejected
 
 _BROKEN = (apsw.IOError, apsw.CorruptError, apsw.NotADBError, apsw.CantOpenError, apsw.ReadOnlyError)
@@ -91,6 +91,8 @@ def rows(connection: apsw.Connection, text: str, arguments: tuple[Any, ...]) -> 
         return connection.execute(text, arguments).fetchall()
     except apsw.Error as error:
         raise translated(error) from error
+    except UnicodeEncodeError as error:
+        raise Invalid(f"SQLite cannot hold this value: {error}") from error
 
 
 def sync_time(folder: Path) -> float:

@@ -36,10 +36,6 @@ def schedule(decision: Decision, command: cmd.ScheduleActivity, at: Moment) -> N
     """Record and queue an activity, once per `seq`."""
     if command.seq <= decision.activity_mark or command.seq in decision.run.activities:
         return
-    if len(decision.run.activities) >= LIMITS.pending_activities:
-        raise Invalid(
-            f"a run may have at most {LIMITS.pending_activities} open activities", code="limit_exceeded", field="seq"
-        )
     decision.activity_mark = command.seq
     options = options_of(command)
     number = at.ids.number()
@@ -65,6 +61,13 @@ def schedule(decision: Decision, command: cmd.ScheduleActivity, at: Moment) -> N
         attempt_id=number + 1,
     )
     decision.add(PutActivity(activity))
+
+
+def check_open(decision: Decision, commands: int) -> None:
+    """Refuse a turn of so many commands if it leaves more activities open than a run may have."""
+    limit = LIMITS.pending_activities
+    if len(decision.run.activities) + commands > limit and len(decision.activities()) > limit:
+        raise Invalid(f"a run may have at most {limit} open activities", code="limit_exceeded", field="commands")
 
 
 def options_of(command: cmd.ScheduleActivity) -> ActivityOptions:
@@ -106,7 +109,7 @@ def _retry_of(command: cmd.ScheduleActivity) -> RetryPolicy:
 def _time(seconds: float) -> Time:
     if not 0 <= seconds <= 3_200_000_000:
         raise Invalid(f"a duration must be between 0 and 100 years, not {seconds} seconds", field="duration")
-    return int(seconds * SECOND)
+    return round(seconds * SECOND)
 
 
 def _optional(seconds: float | None) -> Time | None:
@@ -121,8 +124,13 @@ def request_cancel(decision: Decision, command: cmd.RequestCancelActivity, _: Mo
     decision.record(ActivityCancelRequested(activity.seq))
     if activity.running:
         decision.add(PutActivity(replace(activity, cancel_requested=True)))
-        return
-    decision.record(ActivityCancelled(activity.id, activity.seq, activity.name))
+    else:
+        withdraw(decision, activity)
+
+
+def withdraw(decision: Decision, activity: Activity, details: Payload = NULL) -> None:
+    """End an activity as cancelled; an event, so that whoever still waits for it hears of it."""
+    decision.record(ActivityCancelled(activity.id, activity.seq, activity.name, details))
     decision.add(CloseActivity(activity, CANCELLED))
     decision.wake()
 
@@ -185,9 +193,7 @@ def cancelled(run: Run, request: rq.CancelledActivity, at: Moment) -> Decision:
     """Record that an attempt stopped because it was asked to."""
     activity = held(run, request.seq, request.attempt_id)
     decision = Decision(run, at.now)
-    decision.record(ActivityCancelled(activity.id, activity.seq, activity.name, request.details))
-    decision.add(CloseActivity(activity, CANCELLED))
-    decision.wake()
+    withdraw(decision, activity, request.details)
     return decision
 
 
@@ -222,6 +228,8 @@ def release(run: Run, request: rq.ReleaseActivity, at: Moment) -> Decision:
     decision = Decision(run, at.now)
     if request.lost:
         _attempt_failed(decision, activity, _lost(), "lease")
+    elif activity.cancel_requested:
+        withdraw(decision, activity)
     else:
         # the id is burnt with the attempt, so that a late report of it can never match (I8)
         attempt = activity.attempt - 1
@@ -273,7 +281,7 @@ def _attempt_failed(decision: Decision, activity: Activity, failure: FailureInfo
         return
     if activity.running:
         decision.add(NoteAttempt(activity, outcome, failure))
-    final = replace(failure, retry_state=policy.state_after(activity.attempt, failure))
+    final = replace(failure, retry_state=_retry_state(activity, failure))
     decision.record(
         ActivityFailed(
             activity_id=activity.id,
@@ -287,6 +295,14 @@ def _attempt_failed(decision: Decision, activity: Activity, failure: FailureInfo
     )
     decision.add(CloseActivity(activity, FAILED, error=failure.message))
     decision.wake()
+
+
+def _retry_state(activity: Activity, failure: FailureInfo) -> str:
+    if activity.cancel_requested:
+        return "cancel_requested"
+    if failure.timeout_type in FINAL_LIMITS:
+        return "timeout"
+    return activity.options.retry.state_after(activity.attempt, failure)
 
 
 def _too_late(activity: Activity, time: Time) -> bool:

@@ -1,7 +1,7 @@
 """How runs begin: by a start, as a child, or as the successor of a run that closed (3.2)."""
 
 from assay.core.effects import Decision
-from assay.core.errors import AlreadyExists
+from assay.core.errors import AlreadyExists, Invalid
 from assay.core.events import ParentLink, Recorded, SignalReceived, StartData, WorkflowStarted
 from assay.core.failure import FailureInfo
 from assay.core.ids import RunId, Time
@@ -37,10 +37,9 @@ def _taken(existing: Run, message: str) -> AlreadyExists:
 def born(request: StartWorkflow, previous: Run | None, at: Moment, parent: ParentLink | None = None) -> Decision:
     """A new run by request."""
     run_id = at.ids.run_id()
-    first_task_at = at.now + request.start_delay if request.start_delay else None
-    if request.cron_schedule is not None:
-        first_task_at = next_slot(request.cron_schedule, at.now)
-    deadline = None if request.execution_timeout is None else at.now + request.execution_timeout
+    first_task_at = _first_task_at(request, at.now)
+    # a time-out of zero is none (4.3)
+    deadline = at.now + request.execution_timeout if request.execution_timeout else None
     start = StartData(
         workflow_type=request.workflow_type,
         task_queue=request.task_queue,
@@ -48,7 +47,7 @@ def born(request: StartWorkflow, previous: Run | None, at: Moment, parent: Paren
         parent=parent,
         retry_policy=request.retry_policy,
         cron_schedule=request.cron_schedule,
-        run_timeout=request.run_timeout,
+        run_timeout=request.run_timeout or None,
         execution_deadline=deadline,
         task_timeout=request.task_timeout,
         context=request.context,
@@ -68,6 +67,15 @@ def born(request: StartWorkflow, previous: Run | None, at: Moment, parent: Paren
     return decision
 
 
+def _first_task_at(request: StartWorkflow, now: Time) -> Time | None:
+    if request.cron_schedule is None:
+        return now + request.start_delay if request.start_delay else None
+    slot = next_slot(request.cron_schedule, now)
+    if slot is None:
+        raise Invalid("cron_schedule never fires again", code="never_fires", field="cron_schedule")
+    return slot
+
+
 def _new_run(request: StartWorkflow, previous: Run | None, run_id: RunId, start: StartData, at: Moment) -> Run:
     return Run(
         namespace=request.namespace,
@@ -84,6 +92,7 @@ def begin(run: Run, input: Payload, at: Moment) -> Decision:
     start = run.start
     run.updated_at = run.created_at
     run.memo, run.search = start.memo, start.search_attributes
+    run.open_steps = set()
     if start.retry_policy is not None or start.cron_schedule is not None:
         run.input = input
     first = start.first_task_at
@@ -131,6 +140,7 @@ def successor(
         first_task_at=first_task_at,
         last_completion_result=last_result,
         last_failure=last_failure,
+        request_id=old.request_id,
         summary=old.summary,
         details=old.details,
         priority=old.priority,

@@ -31,7 +31,7 @@ def start(decision: Decision, command: cmd.StartChildWorkflow, at: Moment, seen_
     if WorkflowId(command.workflow_id) in decision.children() or (existing is not None and _own(run, existing)):
         return
     try:
-        born = _born(run, command, existing, at)
+        born = _born(decision, command, existing, at)
     except AssayError as error:
         decision.record(_not_started(command, error))
         decision.wake()
@@ -41,7 +41,7 @@ def start(decision: Decision, command: cmd.StartChildWorkflow, at: Moment, seen_
     decision.others.append(born)
     decision.record(ChildWorkflowStarted(child.workflow_id, command.workflow_type, child.run_id, command.seq))
     decision.add(PutChild(child))
-    if run.cancel_seq > seen_seq:
+    if run.cancel_seq > seen_seq and policy is not ParentClose.ABANDON:
         # the turn that ordered this child had not heard of the cancel: the child must (I16)
         _cancel(decision, child, "parent cancelled")
 
@@ -51,8 +51,9 @@ def _own(run: Run, existing: Run) -> bool:
     return parent is not None and parent.run_id == run.run_id
 
 
-def _born(run: Run, command: cmd.StartChildWorkflow, existing: Run | None, at: Moment) -> Decision:
-    if len(run.children) >= LIMITS.pending_children:
+def _born(decision: Decision, command: cmd.StartChildWorkflow, existing: Run | None, at: Moment) -> Decision:
+    run = decision.run
+    if len(run.children) + len(decision.others) >= LIMITS.pending_children:
         raise Invalid(f"a run may have at most {LIMITS.pending_children} open children", code="limit_exceeded")
     request = child_request(run.namespace, command)
     births.check_free(existing)

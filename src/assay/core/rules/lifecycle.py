@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from assay.core import commands as cmd
 from assay.core import requests as rq
 from assay.core.effects import CloseActivity, Decision, PutActivity, SetDeadlines
-from assay.core.errors import Kind, NotFound
+from assay.core.errors import Invalid, Kind, NotFound
 from assay.core.events import (
     Event,
     Recorded,
@@ -24,12 +24,13 @@ from assay.core.events import (
 )
 from assay.core.failure import FailureInfo
 from assay.core.ids import RunId, Time, seconds
+from assay.core.limits import LIMITS
 from assay.core.moment import Moment
-from assay.core.options import checked_start
+from assay.core.options import check_id, checked_start
 from assay.core.payload import NULL, Payload
 from assay.core.policies import IdConflict
 from assay.core.replies import Started
-from assay.core.rules import attributes, births, children
+from assay.core.rules import activities, attributes, births, children
 from assay.core.run import CANCELLED, PENDING, Run, Task
 
 
@@ -37,11 +38,11 @@ def start(run: Run | None, request: rq.StartWorkflow, at: Moment) -> Decision:
     """Start a run, or answer with the one that is there, as the policies say."""
     checked_start(request)
     ended: Decision | None = None
+    if run is not None and request.request_id is not None and request.request_id == run.start.request_id:
+        return _repeated(run, at)
     if run is not None and not run.closed:
-        if request.request_id is not None and request.request_id == run.start.request_id:
-            return _existing(run, request, at, started=True)
         if request.id_conflict is IdConflict.USE_EXISTING:
-            return _existing(run, request, at, started=False)
+            return _existing(run, request, at)
         if request.id_conflict is IdConflict.FAIL:
             births.check_free(run)
         ended = terminate_decision(run, "terminated to start a new run", None, at)
@@ -54,14 +55,29 @@ def start(run: Run | None, request: rq.StartWorkflow, at: Moment) -> Decision:
     return decision
 
 
-def _existing(run: Run, request: rq.StartWorkflow, at: Moment, *, started: bool) -> Decision:
+def _repeated(run: Run, at: Moment) -> Decision:
+    """Answer a start that was heard before as the first time, whatever has become of its chain (I15)."""
     decision = Decision(run, at.now)
-    if not started:
-        for message in request.signals:
-            decision.record(SignalReceived(message.name, message.payload, message.sender))
-            decision.wake()
-    decision.reply = Started(run.key, run.status, started=started)
+    decision.reply = Started(replace(run.key, run_id=run.start.first_run_id), run.status, started=True)
     return decision
+
+
+def _existing(run: Run, request: rq.StartWorkflow, at: Moment) -> Decision:
+    if run.signals + len(request.signals) > LIMITS.signals:
+        raise Invalid(f"a run takes at most {LIMITS.signals} signals; continue as new", code="limit_exceeded")
+    decision = Decision(run, at.now)
+    for message in request.signals:
+        decision.record(SignalReceived(message.name, message.payload, message.sender))
+        decision.wake()
+    if request.signals and _start_delayed(run):
+        decision.task = replace(decision.task, not_before=None)  # a plain signal would not end the delay (4.7)
+    decision.reply = Started(run.key, run.status, started=False)
+    return decision
+
+
+def _start_delayed(run: Run) -> bool:
+    start = run.start
+    return run.task.epoch == 0 and start.initiator == "start" and start.cron_schedule is None
 
 
 def cancel(run: Run, request: rq.RequestCancel, at: Moment) -> Decision:
@@ -88,7 +104,7 @@ def cancel_decision(run: Run, reason: str | None, sender: str | None, deadline: 
         if activity.running:
             decision.add(PutActivity(replace(activity, cancel_requested=True)))
         else:
-            decision.add(CloseActivity(activity, CANCELLED))
+            activities.withdraw(decision, activity)
     decision.wake()
     return decision
 
@@ -127,6 +143,8 @@ def cancelled(decision: Decision, command: cmd.CancelWorkflow, at: Moment) -> No
 
 def continue_as_new(decision: Decision, command: cmd.ContinueAsNew, at: Moment, unread: tuple[Recorded, ...]) -> None:
     """Close and begin the next run of the same id; unread signals go along, in order (R19)."""
+    check_id(command.workflow_type or decision.run.start.workflow_type, "workflow_type")
+    check_id(command.task_queue or decision.run.start.task_queue, "task_queue")
     search, memo = attributes.attributes(decision)
     if command.search_attributes != NULL:
         search = attributes.check_search(attributes.merge(search, command.search_attributes, "search_attributes"))
@@ -149,21 +167,46 @@ def continue_as_new(decision: Decision, command: cmd.ContinueAsNew, at: Moment, 
 
 def restart_as_new(run: Run, request: rq.RestartAsNew, at: Moment) -> Decision:
     """Continue-as-new from outside (R38)."""
-    born = births.successor(
-        run, at, "continue", input=request.input, memo=run.memo, search=run.search, signals=_unseen(run, request)
-    )
-    born.reply = Started(born.run.key, PENDING, started=True)
-    if not run.closed:
+    if run.closed:
+        newest = at.current.get(run.workflow_id, run)
+        births.check_free(newest)
+        born = births.born(_again(run, request.input), newest, at)
+    else:
+        signals = _unseen(run, request)
+        born = births.successor(
+            run, at, "continue", input=request.input, memo=run.memo, search=run.search, signals=signals
+        )
         ended = Decision(run, at.now)
         close(ended, WorkflowContinuedAsNew(born.run.run_id), at)
         born.others.append(ended)
+    born.reply = Started(born.run.key, PENDING, started=True)
     return born
+
+
+def _again(run: Run, input: Payload) -> rq.StartWorkflow:
+    """A start like the one that began the closed `run`: a chain of its own, with neither parent nor old deadline."""
+    start = run.start
+    return rq.StartWorkflow(
+        namespace=run.namespace,
+        workflow_id=run.workflow_id,
+        workflow_type=start.workflow_type,
+        task_queue=start.task_queue,
+        input=input,
+        run_timeout=start.run_timeout,
+        task_timeout=start.task_timeout,
+        retry_policy=start.retry_policy,
+        cron_schedule=start.cron_schedule,
+        search_attributes=run.search,
+        memo=run.memo,
+        context=start.context,
+        summary=start.summary,
+        details=start.details,
+        priority=start.priority,
+    )
 
 
 def _unseen(run: Run, request: rq.RestartAsNew) -> tuple[Recorded, ...]:
     """Signals that no accepted task has seen; those in memory are newer than what was read from the store."""
-    if run.closed:
-        return ()
     if run.tail is None:
         return request.signals
     return tuple(recorded for recorded in run.tail if isinstance(recorded.event, SignalReceived))

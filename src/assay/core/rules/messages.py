@@ -75,10 +75,12 @@ def _forwarded(message: Message, run_id: RunId) -> Message:
 
 def _child_closed(run: Run, message: Message, at: Moment) -> Decision:
     decision = Decision(run, at.now)
-    match message.event:
-        case ChildWorkflowCompleted(child_workflow_id=child) | ChildWorkflowFailed(child_workflow_id=child):
-            if child in run.children:
-                decision.record(message.event)
-                decision.add(DropChild(WorkflowId(child)))
-                decision.wake()
+    event = message.event
+    if isinstance(event, ChildWorkflowCompleted | ChildWorkflowFailed):
+        child = run.children.get(WorkflowId(event.child_workflow_id))
+        # the seq tells a late message of an earlier child from that of a later one with the same id (I17)
+        if child is not None and child.seq == event.child_seq:
+            decision.record(event)
+            decision.add(DropChild(child.workflow_id))
+            decision.wake()
     return decision

@@ -16,7 +16,7 @@ def schedule(decision: Decision, command: cmd.ScheduleTimer, at: Moment) -> None
     if command.duration_secs > 3_200_000_000 or command.duration_secs != command.duration_secs:
         raise Invalid("a timer may last 100 years at most", field="duration_secs")
     decision.timer_mark = command.seq
-    due = max(decision.time, decision.now) + int(max(command.duration_secs, 0) * SECOND)
+    due = max(decision.time, decision.now) + round(max(command.duration_secs, 0) * SECOND)
     decision.record(
         TimerScheduled(
             timer_id=at.ids.number(),

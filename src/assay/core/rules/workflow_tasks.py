@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from assay.core import commands as cmd
 from assay.core import requests as rq
 from assay.core.effects import Decision
-from assay.core.errors import Invalid, Kind, Refused
+from assay.core.errors import AssayError, Invalid, Kind, Refused
 from assay.core.events import StepCompleted, StepFailed
 from assay.core.failure import FailureInfo
 from assay.core.ids import SECOND, Time
@@ -26,6 +26,9 @@ CLOCK_TOLERANCE: Time = SECOND
 """How far a time proposed by a worker may be from the engine's (R12)."""
 
 LONGEST_BACKOFF: Time = 60 * SECOND
+
+HIGHEST_SEQ = 2**53
+"""The highest number of a command; every database and every JSON parser can hold it."""
 
 
 def lease(run: Run, request: rq.LeaseTask, at: Moment) -> Decision:
@@ -62,16 +65,29 @@ def _stale() -> Refused:
 def advance(run: Run, request: rq.Advance, at: Moment) -> Decision:
     """Record what the worker found out and, if it still knows all there is to know, what its code asks for."""
     holds = _holds(run, request)
-    if not holds and (not request.outcomes or _has_steps(request)):
+    seen = request.seen_seq if request.seen_seq >= 0 else run.task.granted_seq
+    # who has seen less than an accepted turn under the same lease repeats that turn
+    if seen < run.seen_seq if holds else not request.outcomes:
         raise _stale()
     decision = Decision(run, at.now)
-    seen = request.seen_seq if request.seen_seq >= 0 else run.task.granted_seq
-    recorded = tuple(_record_outcome(decision, outcome) for outcome in request.outcomes)
+    recorded = _record_outcomes(decision, request, holds)
     refusal = _refusal(decision, request, seen, holds, recorded)
-    if refusal is not None:
-        if not any(recorded) and not holds:
-            raise Refused("the results of this turn come too late", code="stale_attempt")
-        return _refused(decision, refusal, holds, recorded)
+    if refusal is None:
+        try:
+            return _accepted(decision, request, seen, holds, at)
+        except AssayError as error:
+            if not any(recorded):
+                raise
+            refusal = error.code  # a bad command does not undo the outcomes before it (R8)
+            decision = Decision(run, at.now)
+            recorded = _record_outcomes(decision, request, holds)
+    elif not any(recorded) and not holds:
+        raise _stale() if _has_steps(request) else Refused("these results come too late", code="stale_attempt")
+    return _refused(decision, refusal, holds, recorded)
+
+
+def _accepted(decision: Decision, request: rq.Advance, seen: int, holds: bool, at: Moment) -> Decision:
+    decision.task = replace(decision.task, since=None)  # due again only for what the worker has not seen
     _obey(decision, request, seen, at)
     _settle(decision, request, seen, holds)
     decision.reply = Advanced(
@@ -81,7 +97,7 @@ def advance(run: Run, request: rq.Advance, at: Moment) -> Decision:
         epoch=decision.task.epoch,
         leased=decision.task.worker is not None,
         closed=decision.closes,
-        recorded=recorded,
+        recorded=(True,) * len(request.outcomes),
     )
     return decision
 
@@ -113,6 +129,14 @@ def _plausible(decision: Decision, request: rq.Advance) -> bool:
     return True
 
 
+def _record_outcomes(decision: Decision, request: rq.Advance, holds: bool) -> tuple[bool, ...]:
+    """Record those that count, each judged alone; steps only from the holder of the task."""
+    return tuple(
+        (holds or isinstance(outcome, rq.ActivityOutcome)) and _record_outcome(decision, outcome)
+        for outcome in request.outcomes
+    )
+
+
 def _record_outcome(decision: Decision, outcome: rq.StepOutcome | rq.ActivityOutcome) -> bool:
     time = outcome.time if abs(outcome.time - decision.now) <= CLOCK_TOLERANCE else None
     if isinstance(outcome, rq.ActivityOutcome):
@@ -121,7 +145,7 @@ def _record_outcome(decision: Decision, outcome: rq.StepOutcome | rq.ActivityOut
             return False
         activities.succeed(decision, activity, outcome.result, time)
         return True
-    if outcome.seq <= decision.run.step_mark:
+    if not _step_open(decision, outcome.seq):
         return False
     if outcome.failure is None:
         decision.record(StepCompleted(outcome.seq, outcome.name, outcome.result, outcome.attempt), time)
@@ -131,6 +155,17 @@ def _record_outcome(decision: Decision, outcome: rq.StepOutcome | rq.ActivityOut
             StepFailed(outcome.seq, outcome.name, failure.message, failure, outcome.attempt, outcome.retry_in), time
         )
     return True
+
+
+def _step_open(decision: Decision, seq: int) -> bool:
+    """May step `seq` still get its outcome (I6)? Steps run side by side and end in any order."""
+    run = decision.run
+    if seq <= run.step_mark:
+        begun = seq > 0 if run.open_steps is None else seq in run.open_steps
+    else:
+        begun = seq <= run.step_mark + LIMITS.history_events
+    told = (recorded.event for recorded in decision.events)
+    return begun and not any(isinstance(event, StepCompleted | StepFailed) and event.step_seq == seq for event in told)
 
 
 def _refused(decision: Decision, code: str, holds: bool, recorded: tuple[bool, ...]) -> Decision:
@@ -149,6 +184,8 @@ def _obey(decision: Decision, request: rq.Advance, seen: int, at: Moment) -> Non
     if len(request.commands) > LIMITS.commands:
         raise Invalid(f"at most {LIMITS.commands} commands in one turn", code="limit_exceeded", field="commands")
     for command in request.commands:
+        if getattr(command, "seq", 0) > HIGHEST_SEQ:
+            raise Invalid(f"a seq may be {HIGHEST_SEQ} at most", field="seq")
         if isinstance(command, cmd.StartChildWorkflow):
             children.start(decision, command, at, seen)
         elif isinstance(command, cmd.ContinueAsNew):
@@ -157,8 +194,10 @@ def _obey(decision: Decision, request: rq.Advance, seen: int, at: Moment) -> Non
             COMMANDS[type(command)](decision, command, at)
         if decision.closes:
             return
-    if decision.last_seq > LIMITS.history_events:
-        message = f"the history has more than {LIMITS.history_events} events; use continue_as_new"
+    activities.check_open(decision, len(request.commands))
+    if decision.last_seq > LIMITS.history_events or decision.run.history_bytes > LIMITS.history_bytes:
+        message = f"the history has more than {LIMITS.history_events} events or {LIMITS.history_bytes} bytes"
+        message += "; use continue_as_new"
         failure = FailureInfo(kind=Kind.RATE_LIMITED, message=message, type="limit_exceeded", retryable=False)
         lifecycle.fail(decision, cmd.FailWorkflow(message, failure), at)
 
@@ -170,9 +209,8 @@ def _settle(decision: Decision, request: rq.Advance, seen: int, holds: bool) -> 
         return
     decision.seen_seq = _seen_after(decision, seen, len(request.outcomes))
     unseen = max(decision.run.input_seq, _last_input(decision, len(request.outcomes))) > decision.seen_seq
-    due = decision.task.since if decision.task.since is not None else decision.now
-    asked = decision.task.since is not None and decision.run.task.since is None
-    since = due if unseen or asked else None
+    asked = decision.task.since is not None
+    since = (decision.run.task.since or decision.now) if unseen or asked else None
     if request.pending:
         decision.task = Task(
             since=since,

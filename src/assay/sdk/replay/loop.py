@@ -120,6 +120,14 @@ class WorkflowLoop(guard.NoIOLoop):
         """Runs what is ready until every coroutine waits (True) or somebody called `pause` (False)."""
         return self._turn(self._drain)
 
+    def drive(self, work: Callable[[], Outcome]) -> Outcome:
+        """Calls `work` as one turn, in which it may `drain` many times: entering and leaving cost more than a step."""
+        return self._turn(work)
+
+    def drain(self) -> bool:
+        """`run_until_blocked` for whoever is driving already."""
+        return self._drain()
+
     def pause(self) -> None:
         """Ends the turn after the current callback; what is ready stays ready for the next turn (R2)."""
         self._paused = True

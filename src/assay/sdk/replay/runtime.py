@@ -122,8 +122,7 @@ class Execution:
     async def durable_point(self) -> None:
         """Return at once, unless this turn is speculative: then when everything before is durable (R2)."""
         if self.speculative:
-            self._paused_at = self.loop.create_future()
-            self.loop.pause()
+            self._paused_at = self.loop.pause_point()
             await self._paused_at
 
     def add_step(self, order: StepOrder) -> asyncio.Future[Payload]:
@@ -179,7 +178,7 @@ class Execution:
 
     def _turn(self, events: Sequence[Recorded]) -> Turn:
         try:
-            self._apply_all(events)
+            self.loop.drive(lambda: self._apply_all(events))
         except NonDeterminismError as error:
             self.diverge(error)
         except Exception as error:  # noqa: BLE001  # a turn never raises: the worker must hear of it
@@ -194,7 +193,7 @@ class Execution:
                 self.seen = recorded.seq
                 self._read(recorded)
         if not events:
-            self.loop.run_until_blocked()
+            self.loop.drain()
         while self._inputs and not self.closed and self._paused_at is None and self._divergence is None:
             self._apply(self._inputs.popleft())
         if self.replaying and not self._inputs and self._divergence is None:
@@ -218,7 +217,7 @@ class Execution:
         self.history_length = recorded.seq
         self.history_size += outcomes.size_of(recorded.event)
         outcomes.apply(self, recorded)
-        self.loop.run_until_blocked()
+        self.loop.drain()
 
     def _check_leftover(self) -> None:
         error = self.journal.leftover()
@@ -228,7 +227,8 @@ class Execution:
     def begin(self, event: ev.WorkflowStarted) -> None:
         """Start the code."""
         self.start = event.start
-        self.main = self.loop.create_task(self._main(self, event.input))
+        # in the run's own context: that of the worker, in which this is called, is no business of workflow code
+        self.main = self.loop.create_task(self._main(self, event.input), context=self.loop.context.copy())
 
     def cancel(self, reason: str | None) -> None:
         """Raise a cancel request at the main coroutine's current await, unless it is shielded (R18)."""

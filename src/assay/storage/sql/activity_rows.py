@@ -80,6 +80,11 @@ def activity_of(row: Sequence[Any]) -> tuple[RunId, Activity]:
     )
 
 
+def is_open(row: Sequence[Any]) -> bool:
+    """Has the activity of a row of ACTIVITIES no outcome yet?"""
+    return row[22] is None
+
+
 def activity_record(row: Sequence[Any]) -> ActivityRecord:
     """A row of ACTIVITIES followed by the workflow id of its run."""
     id_, run_id, seq, name, queue, namespace, input_, options, scheduled_at, status = row[:10]

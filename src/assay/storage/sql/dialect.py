@@ -56,7 +56,7 @@ class Dialect(Protocol):
 
 
 _PARAMETER = re.compile(r"\$(\d+)")
-_FRAGMENT = re.compile(r"\$(one_of|pairs|contains|claim)(?:\(([^)]*)\))?")
+_FRAGMENT = re.compile(r"\$(one_of|pairs|contains|mentions|claim)(?:\(([^)]*)\))?")
 
 
 def _expand(text: str, fragments: Mapping[str, str]) -> str:
@@ -84,6 +84,7 @@ class SqliteDialect:
         "one_of": "IN (SELECT value FROM json_each(?{0}))",
         "pairs": "(SELECT value ->> 0 AS first, value ->> 1 AS second FROM json_each(?{0})) AS wanted",
         "contains": "instr(lower({0}), ?{1}) > 0",
+        "mentions": "instr({0}, CAST({1} AS BLOB)) > 0",
         "claim": "",
     }
     _types: Mapping[str, str] = {
@@ -141,6 +142,7 @@ class PostgresDialect:
         "one_of": "= ANY(${0}::text[])",
         "pairs": "unnest(${0}::text[], ${1}::text[]) AS wanted(first, second)",
         "contains": 'strpos(lower({0} COLLATE "C"), ${1}) > 0',
+        "mentions": "position({1}::bytea IN {0}) > 0",
         "claim": "FOR UPDATE SKIP LOCKED",
     }
     _arrays: Mapping[Type, str] = {Type.TEXT: "text[]", Type.INT: "bigint[]", Type.BYTES: "bytea[]"}

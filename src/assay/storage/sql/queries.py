@@ -8,21 +8,22 @@ from assay.storage.store import RunFilter
 # ruff: noqa: S608  # what is put together here are constants of this file and of `tables`; values are parameters
 
 
-def _columns(table: Table, alias: str) -> str:
+def columns(table: Table, alias: str) -> str:
+    """The columns of a table, as a query names them."""
     return ", ".join(f"{alias}.{name}" for name in table.names)
 
 
-_RUN_COLUMNS = f"{_columns(RUNS, 'r')}, opening.data, d.run_id, d.memo, d.search"
-_RUN_TABLES = """runs r
+RUN_COLUMNS = f"{columns(RUNS, 'r')}, opening.data, d.run_id, d.memo, d.search"
+RUN_TABLES = """runs r
 JOIN events opening ON opening.run_id = r.run_id AND opening.seq = 1
 LEFT JOIN documents d ON d.run_id = r.run_id"""
 
-RUNS_BY_ID = f"SELECT {_RUN_COLUMNS} FROM {_RUN_TABLES} WHERE r.run_id $one_of(1)"
+RUNS_BY_ID = f"SELECT {RUN_COLUMNS} FROM {RUN_TABLES} WHERE r.run_id $one_of(1)"
 
 NEWEST_RUNS = f"""
-SELECT {_RUN_COLUMNS}
+SELECT {RUN_COLUMNS}
 FROM $pairs(1, 2)
-CROSS JOIN {_RUN_TABLES}
+CROSS JOIN {RUN_TABLES}
 WHERE r.namespace = wanted.first AND r.workflow_id = wanted.second AND r.number = (
     SELECT max(n.number) FROM runs n WHERE n.namespace = wanted.first AND n.workflow_id = wanted.second
 )"""
@@ -30,7 +31,7 @@ WHERE r.namespace = wanted.first AND r.workflow_id = wanted.second AND r.number 
 INPUTS = "SELECT run_id, payload FROM events WHERE seq = 1 AND run_id $one_of(1)"
 
 OPEN_ACTIVITIES = f"""
-SELECT {_columns(ACTIVITIES, "a")} FROM activities a WHERE a.run_id $one_of(1) AND a.completed_at IS NULL"""
+SELECT {columns(ACTIVITIES, "a")} FROM activities a WHERE a.run_id $one_of(1) AND a.completed_at IS NULL"""
 
 RUN_DEADLINES = "SELECT run_id, kind, ref, due_at FROM deadlines WHERE run_id $one_of(1) AND kind <> 'activity'"
 
@@ -103,17 +104,17 @@ FROM runs r
 JOIN activities a ON a.run_id = r.run_id
 WHERE r.closed_at IS NULL AND a.completed_at IS NULL AND a.local = 1 AND a.worker IS NOT NULL"""
 
-MESSAGES = f"SELECT {_columns(OUTBOX, 'o')} FROM outbox o WHERE o.created_at < $1 ORDER BY o.created_at LIMIT $2"
+MESSAGES = f"SELECT {columns(OUTBOX, 'o')} FROM outbox o WHERE o.created_at < $1 ORDER BY o.created_at LIMIT $2"
 
 OUTCOMES_BY_KEY = f"""
-SELECT {_columns(OUTCOMES, "o")} FROM $pairs(1, 2)
+SELECT {columns(OUTCOMES, "o")} FROM $pairs(1, 2)
 CROSS JOIN outcomes o WHERE o.namespace = wanted.first AND o.key = wanted.second"""
 
 RESERVE_NUMBERS = "UPDATE numbers SET next = next + $1 WHERE id = 1 RETURNING next - $1"
 
-SNAPSHOT = f"SELECT {_columns(SNAPSHOTS, 's')} FROM snapshots s WHERE s.run_id = $1"
+SNAPSHOT = f"SELECT {columns(SNAPSHOTS, 's')} FROM snapshots s WHERE s.run_id = $1"
 
-_ACTIVITY = f"SELECT {_columns(ACTIVITIES, 'a')}, r.workflow_id FROM activities a JOIN runs r ON r.run_id = a.run_id"
+_ACTIVITY = f"SELECT {columns(ACTIVITIES, 'a')}, r.workflow_id FROM activities a JOIN runs r ON r.run_id = a.run_id"
 
 ACTIVITY = f"""
 {_ACTIVITY} WHERE a.id = $1
@@ -125,10 +126,10 @@ UNION ALL
 {_ACTIVITY} WHERE a.id = (SELECT t.activity_id FROM attempts t WHERE t.id = $1)
 LIMIT 1"""
 
-_RECORD_TABLES = f"""{_RUN_TABLES}
+_RECORD_TABLES = f"""{RUN_TABLES}
 LEFT JOIN events closing
     ON closing.run_id = r.run_id AND closing.seq = r.last_seq AND closing.kind = 'WorkflowCompleted'"""
-_RECORD = f"SELECT {_RUN_COLUMNS}, opening.payload, closing.payload FROM {_RECORD_TABLES}"
+_RECORD = f"SELECT {RUN_COLUMNS}, opening.payload, closing.payload FROM {_RECORD_TABLES}"
 
 DESCRIBE_NEWEST = f"""
 {_RECORD} WHERE r.namespace = $1 AND r.workflow_id = $2 AND r.number = (

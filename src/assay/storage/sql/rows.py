@@ -102,6 +102,11 @@ def run_closing_row(run: Run) -> Cells:
     return (run.run_id, *_state(run), run.closed_at, run.close_reason, run.error, run.next_run_id)
 
 
+def start_of(data: bytes) -> StartData:
+    """What a run knows from its first moment on."""
+    return _start(data)
+
+
 def run_of(row: Sequence[Any]) -> Run:
     """The run of a row as `queries` asks for it; what is in other tables is left empty."""
     run_id, namespace, workflow_id, number, _type, _queue, created_at, _parent, _parent_run = row[:9]

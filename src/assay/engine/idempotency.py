@@ -1,0 +1,57 @@
+"""Idempotency keys: a request repeated with its key has its effect once and gets its first answer again (4.4)."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from assay.core.errors import AssayError, Invalid
+from assay.core.ids import Time
+from assay.storage.store import Outcome, Store
+
+
+class Rendered(msgspec.Struct, frozen=True):
+    """An answer as it goes over the wire; `replayed` when it was given before."""
+
+    status: int
+    body: bytes
+    replayed: bool = False
+
+
+class IdempotencyKey(msgspec.Struct, frozen=True):
+    """A caller's key, what it was used for, and how replies and refusals become answers."""
+
+    namespace: str
+    key: str
+    fingerprint: bytes
+    render: Callable[[object], tuple[int, bytes]]
+
+    def outcome(self, reply: object, now: Time) -> Outcome:
+        """The answer to keep."""
+        status, body = self.render(reply)
+        return Outcome(self.namespace, self.key, self.fingerprint, status, body, now)
+
+
+class Memory:
+    """Answers that the keys of a batch were given before, in the store or earlier in the batch."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], Outcome] = {}
+
+    async def recall(self, store: Store, keys: Sequence[IdempotencyKey]) -> None:
+        """Read what the store knows of these keys."""
+        if keys:
+            for outcome in await store.outcomes([(key.namespace, key.key) for key in keys]):
+                self.keep(outcome)
+
+    def keep(self, outcome: Outcome) -> None:
+        """Remember an answer."""
+        self._known[outcome.namespace, outcome.key] = outcome
+
+    def answer(self, key: IdempotencyKey) -> Rendered | AssayError | None:
+        """The answer the key was given before, if any; a key that was used for something else is refused."""
+        known = self._known.get((key.namespace, key.key))
+        if known is None:
+            return None
+        if known.fingerprint != key.fingerprint:
+            return Invalid("this idempotency key was used for another request", code="idempotency_key_reused")
+        return Rendered(known.status, known.body, replayed=True)

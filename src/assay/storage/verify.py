@@ -1,0 +1,154 @@
+"""`assay verify`: looks for violations of the contract in a store, live or copied, and changes nothing (2.3).
+
+Questions about single rows are asked of the whole database; histories are read run by run, folded again and compared
+with what the tables say. A run that changes while it is looked at is looked at twice: only what is wrong both times is.
+"""
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+
+import msgspec
+
+from assay.core.errors import Invalid
+from assay.core.events import Recorded
+from assay.core.ids import SECOND, RunId, Time
+from assay.core.run import Activity, Run
+from assay.storage.histories import Flaw, decided_activities, flaws, open_timers, scheduled_activities
+from assay.storage.sql import activity_rows, checks, queries, rows
+from assay.storage.sql.reads import SqlReads
+
+PATIENCE: Time = 60 * SECOND
+"""How late a deadline or a message may be before it counts as forgotten."""
+
+RUNS_AT_ONCE = 200
+EVENTS_AT_ONCE = 5_000
+
+
+class Violation(msgspec.Struct, frozen=True):
+    """Something that must never be: the number of the rule, the run, and a sentence."""
+
+    invariant: str
+    run_id: str
+    message: str
+
+
+class _Kept(msgspec.Struct):
+    """All that the tables say about one run."""
+
+    run: Run
+    followed_from: str | None = None
+    """What the run that continues this one says it follows."""
+    size: int = 0
+    unreadable: str | None = None
+    history: list[Recorded] = msgspec.field(default_factory=list)
+    open: list[Activity] = msgspec.field(default_factory=list)
+    closed: list[Activity] = msgspec.field(default_factory=list)
+    deadlines: dict[tuple[str, int], Time] = msgspec.field(default_factory=dict)
+
+
+async def verify(store: SqlReads, now: Time, *, patience: Time = PATIENCE) -> AsyncIterator[Violation]:
+    """Every violation that can be found."""
+    for invariant, sentence, question in checks.BROKEN:
+        for row in await store.ask(question):
+            yield Violation(invariant, row[0], sentence.format(*row))
+    for invariant, sentence, question in checks.OVERDUE:
+        for row in await store.ask(question, now, patience):
+            yield Violation(invariant, row[0], sentence.format(*row))
+    async for runs in _groups(store):
+        async for violation in _confirmed(store, runs):
+            yield violation
+
+
+async def _groups(store: SqlReads) -> AsyncIterator[list[Run]]:
+    """All runs, in groups whose histories fit into memory together."""
+    last = ""
+    while page := await store.ask(checks.RUNS_AFTER, last, RUNS_AT_ONCE):
+        group: list[Run] = []
+        for run in map(rows.run_of, page):
+            if group and sum(member.last_seq for member in group) + run.last_seq > EVENTS_AT_ONCE:
+                yield group
+                group = []
+            group.append(run)
+        yield group
+        last = page[-1][0]
+
+
+async def _confirmed(store: SqlReads, runs: Sequence[Run]) -> AsyncIterator[Violation]:
+    """What is wrong with these runs and still is when they are read once more."""
+    suspects = await _flawed(store, runs)
+    if not suspects:
+        return
+    page = await store.ask(queries.RUNS_BY_ID, store.dialect.texts(tuple(suspects)))
+    again = await _flawed(store, [rows.run_of(row) for row in page])
+    for run_id, found in suspects.items():
+        for invariant, message in found:
+            if (invariant, message) in again.get(run_id, ()):
+                yield Violation(invariant, run_id, message)
+
+
+async def _flawed(store: SqlReads, runs: Sequence[Run]) -> dict[RunId, list[Flaw]]:
+    kept = await _read(store, runs)
+    found = {run_id: list(_flaws(everything)) for run_id, everything in kept.items()}
+    return {run_id: wrong for run_id, wrong in found.items() if wrong}
+
+
+async def _read(store: SqlReads, runs: Sequence[Run]) -> dict[RunId, _Kept]:
+    kept = {run.run_id: _Kept(run) for run in runs}
+    wanted = store.dialect.texts(tuple(kept))
+    for run_id, *row in await store.ask(checks.HISTORIES, wanted):
+        try:
+            kept[run_id].history.append(rows.recorded(row))
+        except Invalid as error:
+            kept[run_id].unreadable = str(error)
+        kept[run_id].size += len(row[3]) + len(row[4] or b"")
+    for run_id, kind, ref, due in await store.ask(checks.ALL_DEADLINES, wanted):
+        kept[run_id].deadlines[kind, ref] = due
+    for cells in await store.ask(checks.ALL_ACTIVITIES, wanted):
+        run_id, activity = activity_rows.activity_of(cells)
+        (kept[run_id].open if activity_rows.is_open(cells) else kept[run_id].closed).append(activity)
+    following = {run.next_run_id: run.run_id for run in runs if run.next_run_id is not None}
+    if following:
+        for next_run_id, data in await store.ask(checks.BEGINNINGS, store.dialect.texts(tuple(following))):
+            kept[following[next_run_id]].followed_from = rows.start_of(data).previous_run_id
+    return kept
+
+
+def _flaws(kept: _Kept) -> Iterator[Flaw]:
+    if kept.unreadable is not None:
+        yield "I20", kept.unreadable
+        return
+    yield from flaws(kept.run, kept.history)
+    yield from _activities(kept)
+    if not kept.run.closed:
+        yield from _deadlines(kept)
+    if kept.run.history_bytes != kept.size:
+        yield "I2", f"history_bytes is {kept.run.history_bytes}, its events have {kept.size}"
+    if kept.followed_from not in (None, kept.run.run_id):
+        yield "I18", f"the run continues as {kept.run.next_run_id}, which says it follows {kept.followed_from}"
+
+
+def _activities(kept: _Kept) -> Iterator[Flaw]:
+    decided = decided_activities(kept.history)
+    for activity in kept.open:
+        if activity.seq in decided:
+            yield "I6", f"activity {activity.seq} is open although its outcome is recorded"
+    for activity in (*kept.open, *kept.closed):
+        most = activity.options.retry.max_attempts
+        if most and activity.attempt > most:
+            yield "I8", f"activity {activity.seq} was started {activity.attempt} times, {most} are allowed"
+    known = {activity.seq for activity in (*kept.open, *kept.closed)}
+    for seq in scheduled_activities(kept.history) - known:
+        yield "I2", f"activity {seq} is scheduled but has no row"
+
+
+def _deadlines(kept: _Kept) -> Iterator[Flaw]:
+    """Every clock that runs has its deadline, and there is no other (I10, I12)."""
+    expected = {("activity", activity.seq): activity.deadline() for activity in kept.open}
+    expected["run", 0] = kept.run.deadline()
+    timers = open_timers(kept.history)
+    for key in {*expected, *kept.deadlines}:
+        found, due = kept.deadlines.get(key), expected.get(key)
+        if key[0] != "timer" and found != due:
+            yield "I12", f"the deadline of {key[0]} {key[1]} is {found}, its clocks say {due}"
+    armed = {ref for kind, ref in kept.deadlines if kind == "timer"}
+    for seq in timers ^ armed:
+        yield "I10", f"timer {seq} {'runs without a deadline' if seq in timers else 'has a deadline but does not run'}"
