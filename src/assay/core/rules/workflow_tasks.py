@@ -163,7 +163,7 @@ def _step_open(decision: Decision, seq: int) -> bool:
     if seq <= run.step_mark:
         begun = seq > 0 if run.open_steps is None else seq in run.open_steps
     else:
-        begun = seq <= run.step_mark + LIMITS.history_events
+        begun = seq <= LIMITS.history_events
     told = (recorded.event for recorded in decision.events)
     return begun and not any(isinstance(event, StepCompleted | StepFailed) and event.step_seq == seq for event in told)
 

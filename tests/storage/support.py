@@ -1,0 +1,111 @@
+"""A world whose decisions are also written to a store, by the engine's own way from decisions to rows."""
+
+from pathlib import Path
+from typing import Any
+
+from assay.core.effects import Decision
+from assay.core.ids import RunId, Time
+from assay.core.run import Run
+from assay.engine.batch import Batch
+from assay.storage.postgres import PostgresStore
+from assay.storage.sqlite import SqliteStore
+from assay.storage.store import Changes
+from tests.core.support import NOW, FixedIds, Step, World
+
+AnyStore = SqliteStore | PostgresStore
+
+
+class Stores:
+    """One place for data: a file, or a database on a server; may be opened several times."""
+
+    def __init__(self, place: Path | str, *, in_thread: bool | None = None) -> None:
+        self.place = place
+        self._in_thread = in_thread
+        self._opened: list[AnyStore] = []
+
+    @property
+    def on_postgres(self) -> bool:
+        return isinstance(self.place, str)
+
+    def make(self, **options: Any) -> AnyStore:
+        if isinstance(self.place, str):
+            return PostgresStore(self.place, **options)
+        return SqliteStore(self.place, **{"in_thread": self._in_thread, "clock": lambda: NOW, **options})
+
+    async def open(self, **options: Any) -> AnyStore:
+        store = self.make(**options)
+        await store.open()
+        self._opened.append(store)
+        return store
+
+    async def close(self) -> None:
+        while self._opened:
+            await self._opened.pop().close()
+
+
+class NamedIds(FixedIds):
+    """Ids of one engine among several."""
+
+    def __init__(self, name: str, numbers: int) -> None:
+        super().__init__(numbers=numbers)
+        self._name = name
+
+    def run_id(self) -> RunId:
+        return RunId(f"{self._name}{super().run_id()}")
+
+
+class StoredWorld(World):
+    """Decides as `World` does; `commit` writes what was decided since the last time."""
+
+    def __init__(self, store: AnyStore, name: str = "", numbers: int = 100) -> None:
+        super().__init__()
+        self.store = store
+        self.ids = NamedIds(name, numbers)
+        self.batch = Batch()
+
+    def keep(self, decision: Decision) -> None:
+        self.batch.take(decision)
+        for part in (decision, *decision.others):
+            run = part.run
+            self.runs[run.run_id] = run
+            if run.workflow_id not in self.newest or self.newest[run.workflow_id].number < run.number:
+                self.newest[run.workflow_id] = run
+            self.histories.setdefault(run.run_id, []).extend(part.events)
+            self._keep_effects(part.effects)
+
+    def changes(self) -> Changes:
+        """What there is to write; the next decisions begin anew."""
+        self.batch.seal()
+        batch, self.batch = self.batch, Batch()
+        return batch.changes
+
+    async def commit(self) -> frozenset[RunId]:
+        return await self.store.write(self.changes())
+
+    async def do(self, *steps: Step) -> "StoredWorld":
+        """Let all of this happen, each step in a transaction of its own."""
+        for step in steps:
+            self.take(step)
+            await self.commit()
+        return self
+
+    async def learn(self, *run_ids: RunId) -> None:
+        """Know runs as the store has them."""
+        for run in await self.store.load(run_ids, []):
+            self.runs[run.run_id] = self.newest[run.workflow_id] = run
+
+
+def as_stored(run: Run) -> dict[str, Any]:
+    """A run's fields, without those that only live in memory."""
+    fields = {name: getattr(run, name) for name in run.__struct_fields__}
+    return {name: value for name, value in fields.items() if name not in ("tail", "open_steps")}
+
+
+async def reloaded(store: AnyStore, run: Run) -> dict[str, Any]:
+    """The same of the run as the store has it."""
+    (found,) = await store.load([run.run_id], [])
+    return as_stored(found)
+
+
+def at(seconds: float) -> Time:
+    return NOW + int(seconds * 1_000_000)
