@@ -31,9 +31,17 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--memory", action="store_true", help="100,000 parked workflows")
     parser.add_argument("--profile", metavar="W1", help="print where assay's time goes in a workload")
     parser.add_argument("--style", choices=[plan.QUEUED, plan.INLINE], default=plan.QUEUED, help="of the profile")
-    parser.add_argument("--patience", type=float, default=5, help="seconds to wait for a quiet machine each time (5)")
+    parser.add_argument(
+        "--patience", type=float, help="seconds to wait for a quiet machine each time (5; with --quick 1)"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep every repetition in a file")
     return parser.parse_args()
+
+
+def rounds_of(options: argparse.Namespace) -> Rounds:
+    """How often and how patiently, from the command line or by default."""
+    repetitions = options.reps or (2 if options.quick else 3)
+    return Rounds(repetitions, options.patience if options.patience is not None else 1 if options.quick else 5)
 
 
 def chosen(cases: list[Case], only: str) -> list[Case]:
@@ -74,7 +82,7 @@ async def main(options: argparse.Namespace) -> int:
             return 0
         if options.memory:
             return await measure_parked(folder, plan.PARKED // (10 if options.quick else 1))
-        rounds = Rounds(options.reps or (2 if options.quick else 3), options.patience)
+        rounds = rounds_of(options)
         if options.postgres:
             from benchmarks.postgres import measure_postgres  # only this needs the project's Postgres
 

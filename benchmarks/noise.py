@@ -44,12 +44,13 @@ async def wait_for_quiet(ours: Iterable[int], patience: float) -> None:
 
 
 def _machine_seconds() -> float:
+    """The CPU time that the machine has used, or that its host has given to others."""
     try:
         first = (PROC / "stat").read_text(encoding="ascii").split("\n", 1)[0]
     except OSError:
         return 0.0
-    user, nice, system = (int(part) for part in first.split()[1:4])
-    return (user + nice + system) / _TICKS
+    user, nice, system, *_, steal, _guest, _guest_nice = (int(part) for part in first.split()[1:11])
+    return (user + nice + system + steal) / _TICKS
 
 
 def _tree_seconds(roots: Iterable[int]) -> float:

@@ -14,7 +14,7 @@ from benchmarks.plan import INLINE, QUEUED, Case
 from benchmarks.process import Contestant
 
 REFERENCE = "reference"
-WARM_UP = {"n": 128, "k": 1}
+WARM_UP = {"n": 96, "k": 1}
 
 
 @dataclass

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -232,7 +233,9 @@ def test_waiting_ends_when_the_connection_is_closed(tmp_path: Path):
 
 @pytest.mark.usefixtures("connection")
 def test_a_forked_child_is_told_to_connect():
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of the loop's thread
+        child = os.fork()
     if child == 0:
         code = 1
         try:
@@ -274,7 +277,7 @@ def program(folder: Path, text: str) -> "subprocess.Popen[str]":
     path.write_text(PROGRAM + textwrap.dedent(text), encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if name != "ASSAY_ENGINE_URL"}
     return subprocess.Popen(  # noqa: S603 - written just now
-        [sys.executable, "-X", "dev", str(path), str(folder)],
+        [sys.executable, "-W", "error", str(path), str(folder)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

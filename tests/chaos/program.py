@@ -22,7 +22,9 @@ from tests.chaos.ledger import Ledger, acks_file, read
 from tests.chaos.plan import Program, programs, signals_of
 from tests.chaos.workflows import app, record_effects_in
 
-IN_FLIGHT = 100
+SPREAD = 1.5
+"""Seconds over which the starts of a life are spread, so that a kill at any moment interrupts some."""
+
 HELD_BACK = 0.3
 """Seconds at most between two messages to one workflow."""
 
@@ -68,21 +70,20 @@ class Customer:
     def __init__(self, client: assay.Client, progress: Progress) -> None:
         self._client = client
         self._progress = progress
-        self._slots = asyncio.Semaphore(IN_FLIGHT)
 
     async def serve(self, index: int, program: Program) -> None:
         """Bring one workflow to its end."""
         workflow = workflow_id(index)
         if self._progress.has(workflow, "closed"):
             return
-        async with self._slots:
-            await self._start(workflow, program)
-            await self._send_signals(workflow, program)
-            await self._send_ending(workflow, program["ending"])
-            self._progress.note(workflow, "closed", outcome=await self._outcome(workflow))
+        await self._start(workflow, program)
+        await self._send_signals(workflow, program)
+        await self._send_ending(workflow, program["ending"])
+        self._progress.note(workflow, "closed", outcome=await self._outcome(workflow))
 
     async def _start(self, workflow: str, program: Program) -> None:
         if not self._progress.has(workflow, "start"):
+            await _moment(SPREAD)
             starting = self._client.start(
                 "Program",
                 workflow,
@@ -96,14 +97,14 @@ class Customer:
     async def _send_signals(self, workflow: str, program: Program) -> None:
         for name in signals_of(program):
             if not self._progress.has(workflow, f"signal {name}"):
-                await _moment()
+                await _moment(HELD_BACK)
                 nonce = uuid.uuid4().hex
                 sending = self._client.signal(workflow, name, {"nonce": nonce})
                 await self._progress.ask(workflow, f"signal {name}", sending, nonce=nonce)
 
     async def _send_ending(self, workflow: str, ending: str) -> None:
         if ending in ("cancel", "terminate") and not self._progress.has(workflow, ending):
-            await _moment()
+            await _moment(HELD_BACK)
             asking = self._client.cancel(workflow) if ending == "cancel" else self._client.terminate(workflow)
             await self._progress.ask(workflow, ending, asking)
 
@@ -114,8 +115,8 @@ class Customer:
             return [type(error).__name__, error.message]
 
 
-async def _moment() -> None:
-    await asyncio.sleep(random.uniform(0, HELD_BACK))  # noqa: S311  # not for secrets
+async def _moment(longest: float) -> None:
+    await asyncio.sleep(random.uniform(0, longest))  # noqa: S311  # not for secrets
 
 
 async def _serve(arguments: argparse.Namespace) -> None:

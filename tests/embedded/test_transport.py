@@ -15,8 +15,10 @@ from assay.core.payload import Payload
 from assay.core.requests import RequestCancel, StartWorkflow, Terminate
 from assay.embedded.filters import run_filter
 from assay.embedded.transport import LEASE, EmbeddedTransport
+from assay.sdk.app import App
+from assay.sdk.client import Client
 from assay.sdk.connections import Hosting, transport_for
-from assay.testing.postgres import create_database, temporary_postgres
+from assay.testing.postgres import create_database, shared_postgres
 
 MAIN = Namespace("main")
 
@@ -44,8 +46,9 @@ def key_of(record: dict[str, str]) -> RunKey:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with temporary_postgres() as dsn:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.getbasetemp()
+    with shared_postgres(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) as dsn:
         yield dsn
 
 
@@ -98,6 +101,7 @@ def test_lists_are_filtered_typed_and_paged(tmp_path: Path):
     [
         {"status": "DONE"},
         {"limit": -1},
+        {"limit": 0},
         {"limit": "5"},
         {"limit": 10**9},
         {"offset": True},
@@ -264,5 +268,24 @@ def test_postgres_is_shared_between_engines(server: str):
             await two.ask(Terminate(MAIN, WorkflowId("o-1")))
             key, closing = await waiting
             assert (key, type(closing).__name__) == (started.key, "WorkflowTerminated")
+
+    asyncio.run(main())
+
+
+def test_clients_on_postgres_do_each_others_work(server: str):
+    app = App()
+
+    @app.workflow
+    async def Double(number: int) -> int:
+        return 2 * number
+
+    async def main() -> None:
+        url = await create_database(server)
+        async with await Client.connect(url, app=app) as one, await Client.connect(url, app=App()) as other:
+            assert await one.run(Double, 4) == 8
+            handle = await other.start("Double", "d-1", 21)  # the worker of `one` is still there
+            assert await handle.result() == 42
+            assert (await other.describe("d-1")) == (await one.describe("d-1"))
+        assert asyncio.all_tasks() == {asyncio.current_task()}
 
     asyncio.run(main())

@@ -422,7 +422,6 @@ def test_run_leaves_a_queue_to_the_worker_that_serves_it(tmp_path: Path):
     async def main() -> None:
         async with connected(tmp_path, app) as client, serving(client):
             before = asyncio.all_tasks()
-            await asyncio.sleep(0)  # the worker sits down
             assert (await client.run("Sell", 5))["number"] == 5
             assert not [task for task in asyncio.all_tasks() - before if "standby" in task.get_name()]
 

@@ -4,11 +4,14 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from assay.storage.postgres import PostgresStore
 from assay.testing.postgres import create_database, shared_postgres
 from tests.storage.support import AnyStore, Stores
+
+MEMORY = Path("/dev/shm")  # noqa: S108  # a server that forgets all of it anyway need not wait for a disk
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -31,14 +34,38 @@ def runner() -> Iterator[asyncio.Runner]:
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """One server for all tests, also of several processes."""
     folder = tmp_path_factory.getbasetemp()
-    with shared_postgres(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) as dsn:
+    meeting_place = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    with shared_postgres(meeting_place, folder=MEMORY if MEMORY.is_dir() else None) as dsn:
         yield dsn
 
 
+@pytest.fixture(scope="session")
+def tables(postgres_server: str) -> str:
+    """A database with all tables."""
+
+    async def migrated() -> str:
+        dsn = await create_database(postgres_server)
+        store = PostgresStore(dsn)
+        await store.open()
+        await store.close()
+        return dsn
+
+    return asyncio.run(migrated())
+
+
 @pytest.fixture
-def database(postgres_server: str, runner: asyncio.Runner) -> str:
-    """A fresh database on it."""
-    return runner.run(create_database(postgres_server))
+def database(tables: str, runner: asyncio.Runner) -> str:
+    """The same for each test, emptied: that is ten times faster than a new one."""
+
+    async def emptied() -> str:
+        connection = await asyncpg.connect(tables)
+        names = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+        emptied = [name for (name,) in names if name not in ("schema_versions", "numbers", "engine")]
+        await connection.execute(f"TRUNCATE {', '.join(emptied)}; UPDATE numbers SET next = 1")  # noqa: S608
+        await connection.close()
+        return tables
+
+    return runner.run(emptied())
 
 
 @pytest.fixture(params=["sqlite", "sqlite in a thread", "postgres"])
@@ -59,9 +86,15 @@ def store(stores: Stores, runner: asyncio.Runner) -> AnyStore:
 
 
 @pytest.fixture
-def postgres(database: str, runner: asyncio.Runner) -> Iterator[PostgresStore]:
+def engines(database: str, runner: asyncio.Runner) -> Iterator[Stores]:
+    """A database that several engines may open."""
     made = Stores(database)
-    opened = runner.run(made.open())
-    assert isinstance(opened, PostgresStore)
-    yield opened
+    yield made
     runner.run(made.close())
+
+
+@pytest.fixture
+def postgres(engines: Stores, runner: asyncio.Runner) -> PostgresStore:
+    opened = runner.run(engines.open())
+    assert isinstance(opened, PostgresStore)
+    return opened

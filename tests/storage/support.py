@@ -98,7 +98,8 @@ class StoredWorld(World):
 def as_stored(run: Run) -> dict[str, Any]:
     """A run's fields, without those that only live in memory."""
     fields = {name: getattr(run, name) for name in run.__struct_fields__}
-    return {name: value for name, value in fields.items() if name not in ("tail", "open_steps")}
+    ignored = ("tail", "open_steps", "armed") if run.closed else ("tail", "open_steps")
+    return {name: value for name, value in fields.items() if name not in ignored}
 
 
 async def reloaded(store: AnyStore, run: Run) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import pytest
 
 from assay.core import commands as cmd
 from assay.core.ids import SECOND, RunId, WorkflowId
-from assay.core.payload import NULL, Payload
+from assay.core.payload import NULL
 from assay.core.run import CANCELLED, COMPLETED, FAILED
 from assay.storage.store import Changes, Conflict, Outcome
 from tests.core.support import (
@@ -12,18 +12,13 @@ from tests.core.support import (
     MAIN,
     ONE,
     ORDER,
-    Step,
     asks_to_cancel,
-    beats,
     bore,
     claims,
     completes,
-    delivered,
     delivers,
     elapses,
     fails,
-    fails_task,
-    gives_back,
     later,
     leases,
     scheduled,
@@ -33,54 +28,8 @@ from tests.core.support import (
     turned,
     turns,
 )
+from tests.storage.states import DOCUMENT, STATES
 from tests.storage.support import AnyStore, StoredWorld, as_stored, reloaded
-
-DOCUMENT = Payload('{"n":12345678901234567890,"text":"ünïcode \\u2028 🙂","list":[1.0,1,null]}'.encode())
-
-STATES: dict[str, list[Step]] = {
-    "started": [starts(input=DOCUMENT)],
-    "leased": [starts(), claims()],
-    "leased by a worker of this process": [starts(), claims(lease=None, local=True)],
-    "waiting for its first task": [starts(start_delay=5 * SECOND)],
-    "with time-outs": [starts(execution_timeout=60 * SECOND, run_timeout=9 * SECOND, task_timeout=SECOND)],
-    "repeated by policy": [starts(input=DOCUMENT, cron_schedule="0 0 * * *")],
-    "stuck": [starts(), claims(), fails_task()],
-    "with documents": [starts(memo=Payload(b'{"a":1}'), search_attributes=Payload(b'{"b":2}'), context=DOCUMENT)],
-    "with new documents": [
-        starts(memo=Payload(b'{"a":1}'), search_attributes=Payload(b'{"b":2}')),
-        turned(cmd.UpsertAttributes(search=Payload(b'{"b":null,"c":[1,2]}'), memo=DOCUMENT)),
-    ],
-    "without its documents": [
-        starts(memo=Payload(b'{"a":1}')),
-        turned(cmd.UpsertAttributes(memo=Payload(b'{"a":null}'))),
-    ],
-    "waiting for a signal": [starts(), turned(cmd.WaitForSignal("paid"))],
-    "signalled": [starts(), turned(cmd.WaitForSignal("paid")), signals("other", DOCUMENT)],
-    "asked to cancel": [starts(), claims(), asks_to_cancel(reason="no stock", deadline=3 * SECOND)],
-    "with a waiting activity": [starts(), scheduled(1, input=DOCUMENT, heartbeat_timeout_secs=2.5)],
-    "with a running activity": [starts(), scheduled(1), leases(1), beats(1, DOCUMENT)],
-    "with an activity that backs off": [starts(), scheduled(1), leases(1), fails(1)],
-    "with an activity given back": [starts(), scheduled(1), leases(1), gives_back(1)],
-    "with an unwanted activity": [starts(), scheduled(1), leases(1), asks_to_cancel()],
-    "with several activities": [
-        starts(),
-        turned(*(cmd.ScheduleActivity(seq, "charge") for seq in (1, 2, 3))),
-        leases(2),
-    ],
-    "with timers": [starts(), turned(cmd.ScheduleTimer(1, 5.0), cmd.ScheduleTimer(2, 0.5), cmd.CancelTimer(1))],
-    "with a side effect": [starts(), turned(cmd.RecordSideEffect(1, "id", DOCUMENT, False), cmd.RecordVersion("x", 2))],
-    "with a child": [starts(), bore()],
-    "with an abandoned child": [starts(), bore(parent_close_policy="abandon", seq=7)],
-    "with a child asked to cancel": [starts(), bore(), asks_to_cancel()],
-    "with a child that was told to cancel": [starts(), bore(), asks_to_cancel(), delivers("cancel", CHILD)],
-    "with a child whose end is under way": [starts(), bore(), turned(cmd.CompleteWorkflow(ONE), of=CHILD)],
-    "with a child that is done": [starts(), bore(), turned(cmd.CompleteWorkflow(ONE), of=CHILD), delivered()],
-    "completed": [starts(), turned(cmd.CompleteWorkflow(DOCUMENT))],
-    "failed": [starts(), turned(cmd.FailWorkflow("no luck"))],
-    "terminated": [starts(), scheduled(1), terminates(reason="enough", by="ada")],
-    "timed out": [starts(run_timeout=SECOND), later(2 * SECOND), elapses()],
-    "continued": [starts(), turned(cmd.ContinueAsNew(DOCUMENT))],
-}
 
 
 @pytest.mark.parametrize("state", STATES)

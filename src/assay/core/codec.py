@@ -33,6 +33,7 @@ class UnknownEvent(Event, frozen=True, gc=False):
 
     name: str
     payload: Payload
+    data: Payload = NULL
 
 
 class _Next(msgspec.Struct, omit_defaults=True):
@@ -58,9 +59,17 @@ def decode(name: str, payload: bytes, data: bytes | None) -> Event:
         if join is not None:
             return join(payload, data)
         decoder = _decoders.get(name)
-        return UnknownEvent(name, Payload(payload)) if decoder is None else decoder(payload)
+        return _unknown(name, payload, data) if decoder is None else decoder(payload)
     except msgspec.MsgspecError as error:
         raise Invalid(f"a recorded {name} cannot be read: {error}", code="unreadable_event") from error
+
+
+def _unknown(name: str, payload: bytes, data: bytes | None) -> UnknownEvent:
+    return UnknownEvent(name, Payload(payload), NULL if data is None else Payload(data))
+
+
+def _split_unknown(event: UnknownEvent) -> tuple[bytes, bytes | None]:
+    return bytes(event.payload), None if event.data == NULL else bytes(event.data)
 
 
 def _split_started(event: WorkflowStarted) -> tuple[bytes, bytes | None]:
@@ -102,6 +111,7 @@ def _document(payload: bytes) -> Payload:
 
 
 _SPLIT: dict[type[Event], Callable[[Any], tuple[bytes, bytes | None]]] = {
+    UnknownEvent: _split_unknown,
     WorkflowStarted: _split_started,
     WorkflowCompleted: _split_completed,
     WorkflowCancelled: _split_cancelled,

@@ -180,7 +180,7 @@ class WorkflowAwaitingSignal(Event, frozen=True, gc=False, omit_defaults=True):
     timer_seq: int | None = None
 
 
-class SideEffectRecorded(Event, frozen=True, gc=False):
+class SideEffectRecorded(Event, frozen=True, gc=False, omit_defaults=False):
     """The value that code got once and gets again on every replay, null included."""
 
     side_effect_seq: int

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from assay.core.commands import StartChildWorkflow
@@ -115,6 +116,10 @@ WORKFLOW_RETRY = RetryPolicy(max_attempts=0, initial_interval=SECOND, backoff=2.
 """Defaults of a *workflow's* retry policy: without end unless it says otherwise (4.4)."""
 
 
+_DURATIONS = ("execution_timeout", "run_timeout", "task_timeout", "start_delay")
+_durations = attrgetter(*_DURATIONS)
+
+
 def checked_start(request: StartWorkflow) -> StartWorkflow:
     """The request, or `Invalid` for options that make no sense together (3.3)."""
     check_id(request.workflow_id, "workflow_id")
@@ -126,6 +131,11 @@ def checked_start(request: StartWorkflow) -> StartWorkflow:
         if request.start_delay is not None:
             raise Invalid("cron_schedule and start_delay exclude each other", field="start_delay")
         parse_timetable(request.cron_schedule)
+    for name, length in zip(_DURATIONS, _durations(request), strict=True):
+        if length is not None and length < 0:
+            raise Invalid(f"{name} must not be negative", field=name)
+    if request.retry_policy is not None:
+        request.retry_policy.checked()
     check_search(request.search_attributes)
     merge(NULL, request.memo, "memo")
     return request

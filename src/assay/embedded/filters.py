@@ -33,8 +33,8 @@ def run_filter(namespace: str, filters: Mapping[str, Any]) -> RunFilter:
         search=tuple(_search(given.get("search_attrs", {}))),
         text=_text(given, "text"),
         cursor=None if "cursor" not in given else parse_cursor(str(given["cursor"])),
-        offset=_count(given, "offset", 0, _LATEST),
-        limit=_count(given, "limit", LIMIT, LARGEST_LIMIT) or LIMIT,
+        offset=_count(given, "offset", 0, range(_LATEST)),
+        limit=_count(given, "limit", LIMIT, range(1, LARGEST_LIMIT + 1)),
     )
 
 
@@ -63,10 +63,10 @@ def _time(given: Mapping[str, Any], name: str) -> Time | None:
     return max(-_LATEST, min(round(value * SECOND), _LATEST))
 
 
-def _count(given: Mapping[str, Any], name: str, default: int, largest: int) -> int:
+def _count(given: Mapping[str, Any], name: str, default: int, allowed: range) -> int:
     value = given.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= largest:
-        raise Invalid(f"{name} must be a whole number from 0 to {largest:,}", field=name)
+    if isinstance(value, bool) or not isinstance(value, int) or value not in allowed:
+        raise Invalid(f"{name} must be a whole number from {allowed[0]} to {allowed[-1]:,}", field=name)
     return value
 
 

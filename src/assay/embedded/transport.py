@@ -71,8 +71,10 @@ class EmbeddedTransport:
         return await self._running().committer.submit(request)
 
     def send(self, request: Request) -> asyncio.Future[Any]:
-        """See `Transport`."""
-        return self._running().committer.submit(request)
+        """See `Transport`; the hot path of a worker, which is on the right loop and in the right process."""
+        if self._owner is None:
+            self._running()
+        return self._engine.committer.submit(request)
 
     async def closed(self, key: RunKey, *, follow: bool = True) -> tuple[RunKey, Event]:
         """See `Transport`."""

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from assay.core import effects as fx
 from assay.core.codec import encode
 from assay.core.effects import Decision
@@ -11,7 +13,8 @@ from assay.core.fold import fold
 from assay.core.ids import Namespace, RunId, Time, WorkflowId
 from assay.core.payload import NULL
 from assay.core.run import CANCELLED, PENDING, RUNNING, Activity, Run
-from assay.storage.store import ActivityChange, AttemptEnd, Changes, Snapshot, StoredEvent
+from assay.core.schedule import Schedule
+from assay.storage.store import ActivityChange, AttemptEnd, Changes, ScheduleChange, Snapshot, StoredEvent
 
 
 class Batch:
@@ -38,6 +41,16 @@ class Batch:
             self.changes.ties.append((run.run_id, other.run.run_id))
             self._take_one(other)
         return changed
+
+    def put_schedule(self, schedule: Schedule, *, deleted: bool) -> None:
+        """Write a schedule as it is now, and when somebody has to look at it next."""
+        key = (schedule.namespace, schedule.name)
+        known = self.changes.schedules.get(key)
+        version = schedule.version + 1 if known is None or known.schedule is None else known.schedule.version
+        after = None if deleted else replace(schedule, version=version)
+        self.changes.schedules[key] = ScheduleChange(schedule.namespace, schedule.name, after, version)
+        due = None if after is None else after.wakes_at()
+        self.changes.deadlines[RunId(f"{schedule.namespace}/{schedule.name}"), "schedule", 0] = due
 
     def _take_one(self, decision: Decision) -> None:
         run = decision.run
@@ -106,6 +119,9 @@ class Batch:
 
     def _note_attempt(self, run: Run, effect: fx.NoteAttempt, now: Time) -> None:
         self.changes.attempts.append(AttemptEnd(run, effect.activity, effect.outcome, effect.failure, now))
+        if effect.outcome != "failed":
+            # its worker has not reported anything: one that hangs must hear that its time is over, or its hand is lost
+            self.unwanted.append(effect.activity)
 
     def _arm_timer(self, run: Run, effect: fx.ArmTimer, _: Time) -> None:
         self.changes.deadlines[run.run_id, "timer", effect.seq] = effect.due

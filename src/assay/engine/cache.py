@@ -57,6 +57,11 @@ class RunCache:
         for run in runs:
             self.drop(run)
 
+    def clear(self) -> None:
+        """Forget everything."""
+        self._runs.clear()
+        self._newest.clear()
+
     def trim(self) -> None:
         """Forget the least recently used runs beyond the limit."""
         while len(self._runs) > self._limit:

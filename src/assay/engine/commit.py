@@ -6,6 +6,7 @@ refused request fails alone. An idle engine commits a single request at once: th
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 
 from assay.core.effects import Message
@@ -21,6 +22,8 @@ from assay.engine.idempotency import IdempotencyKey
 from assay.engine.ids import BlockIds
 from assay.engine.turn import Asked, Tools, Turn
 from assay.storage.store import Broken, Conflict, OutcomeUnknown, Rejected, Store
+
+log = logging.getLogger("assay.engine")
 
 MAX_BATCH = 1_024
 """Requests in one transaction: enough for full speed, few enough that nobody waits long for a stranger's work."""
@@ -54,11 +57,16 @@ class Committer:
         self._own_loop: asyncio.AbstractEventLoop | None = None
         self._stopped: AssayError | None = None
         self._listeners: list[Callable[[Committed], None]] = []
+        self._enders: list[Callable[[AssayError], None]] = []
         dispatcher.connect(self._lease)
 
     def listen(self, listener: Callable[[Committed], None]) -> None:
         """Call `listener` after each commit, in order of commits."""
         self._listeners.append(listener)
+
+    def on_stop(self, listener: Callable[[AssayError], None]) -> None:
+        """Call `listener` when nothing more will be committed."""
+        self._enders.append(listener)
 
     def submit(self, request: Request, key: IdempotencyKey | None = None) -> asyncio.Future[object]:
         """Ask for a request to be decided; the answer comes when it is durable, a refusal as an exception.
@@ -98,6 +106,8 @@ class Committer:
     def stop(self, reason: AssayError) -> None:
         """Refuse everything from now on."""
         self._stopped = reason
+        for listener in self._enders:
+            listener(reason)
         queue, self._queue = self._queue, []
         for asked in queue:
             asked.fail(reason)
@@ -106,12 +116,22 @@ class Committer:
         try:
             while self._queue:
                 batch, self._queue = self._queue[:MAX_BATCH], self._queue[MAX_BATCH:]
-                await self._flush(batch)
-        except BaseException as error:
-            self.stop(Unavailable(f"the engine stopped: {error!r}", code="engine_stopped"))
-            raise
+                await self._survive(batch)
         finally:
             self._flusher = None
+
+    async def _survive(self, batch: list[Asked]) -> None:
+        """A batch that fails for a reason nobody thought of fails alone; the engine goes on for the others (L2)."""
+        try:
+            await self._flush(batch)
+        except BaseException as error:
+            self.cache.clear()
+            reason = Unavailable(f"the engine could not decide this: {error!r}", code="internal_error")
+            for asked in batch:
+                asked.fail(reason)
+            if not isinstance(error, Exception):
+                raise
+            log.exception("a batch of %d requests failed", len(batch))
 
     async def _flush(self, asked: list[Asked]) -> None:
         """One batch; what another engine was faster with is decided again, on what that engine left (R45)."""

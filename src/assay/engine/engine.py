@@ -50,6 +50,7 @@ class Engine:
             "reaper": Loop(self._reaper, self.clock),
         }
         self.committer.listen(self._committed)
+        self.committer.on_stop(self.feed.end)
 
     def _committed(self, committed: Committed) -> None:
         self.feed.publish(committed)
@@ -76,7 +77,6 @@ class Engine:
         await self.committer.drain()
         stopped = Unavailable("the engine is stopped", code="engine_stopped")
         self.committer.stop(stopped)
-        self.feed.end(stopped)
         await self.store.close()
 
     def sit(self, seat: Seat) -> None:

@@ -8,8 +8,9 @@ import asyncio
 from collections.abc import Sequence
 
 from assay.core.errors import AssayError
-from assay.core.ids import SECOND, Time
-from assay.core.requests import Elapse
+from assay.core.ids import SECOND, Namespace, Time
+from assay.core.requests import Elapse, Request
+from assay.core.schedule_requests import ElapseSchedule
 from assay.engine.clock import Clock
 from assay.engine.commit import Committed, Committer
 from assay.storage.store import Deadline, Store
@@ -52,7 +53,15 @@ class Timekeeper:
         return latest if due is None else min(due, latest)
 
     async def _fire(self, page: Sequence[Deadline]) -> None:
-        asked = [self._committer.submit(Elapse(due.run_id, due.kind, due.ref)) for due in page]
+        asked = [self._committer.submit(_request(due)) for due in page]
         for answer in await asyncio.gather(*asked, return_exceptions=True):
             if isinstance(answer, BaseException) and not isinstance(answer, AssayError):
                 raise answer
+
+
+def _request(due: Deadline) -> Request:
+    """What to ask for when a deadline has come; a schedule's is kept under its namespace and name."""
+    if due.kind == "schedule":
+        namespace, _, name = due.run_id.partition("/")
+        return ElapseSchedule(Namespace(namespace), name)
+    return Elapse(due.run_id, due.kind, due.ref)

@@ -21,12 +21,14 @@ from assay.core.requests import (
     ToWorkflow,
 )
 from assay.core.run import Activity, Run
+from assay.core.schedule_requests import ScheduleRequest
 from assay.engine.batch import Batch
 from assay.engine.cache import RunCache
 from assay.engine.clock import Clock
 from assay.engine.dispatcher import Dispatcher, Lease, task_grant
 from assay.engine.idempotency import IdempotencyKey, Memory, Rendered
 from assay.engine.ids import BlockIds
+from assay.engine.schedules import Schedules, gather
 from assay.engine.unread import continues, with_unread
 from assay.storage.store import Store
 
@@ -93,6 +95,7 @@ class Turn:
         self._told: list[tuple[Seat, RunId]] = []
         self._unsure: list[Asked] = []
         self._memory = Memory()
+        self._schedules = Schedules()
         self.batch = Batch()
         self.next_due: Time | None = None
 
@@ -113,6 +116,10 @@ class Turn:
                     busy.append(asked)
             elif isinstance(request, RestartAsNew):
                 busy.append(asked)
+        scheduled = [asked.request for asked in self._asked if isinstance(asked.request, ScheduleRequest)]
+        if scheduled:
+            named = await self._schedules.read(self._tools.store, scheduled, self._tools.clock.now())
+            ids.update(key for key in named if self._tools.cache.newest(key) is None)
         await self._load(run_ids, ids)
         await self._memory.recall(self._tools.store, [asked.key for asked in self._asked if asked.key is not None])
         await self._tools.ids.ensure(self._tools.store, commands + 4 * len(self._asked))
@@ -178,6 +185,9 @@ class Turn:
         if asked.key is not None and (known := self._memory.answer(asked.key)) is not None:
             self._answers.append((asked, known, None))
             return
+        if isinstance(request, ScheduleRequest):
+            self._decide_schedule(asked, request, at)
+            return
         run = self._find(request)
         if run is None and isinstance(request, Deliver):
             self.batch.changes.acknowledged.append((request.run_id, request.message.key))
@@ -194,6 +204,15 @@ class Turn:
         self._answers.append((asked, reply, decision.run.run_id))
         if asked.seat is not None:
             self._grant(asked.seat, decision, asked)
+
+    def _decide_schedule(self, asked: Asked, request: ScheduleRequest, at: Moment) -> None:
+        try:
+            decision, before = self._schedules.decide(request, at, self._current)
+        except AssayError as error:
+            self._answers.append((asked, self._keep_outcome(asked, error, None, at), None))
+            return
+        gather(self.batch, decision, before)
+        self._answers.append((asked, self._keep_outcome(asked, decision.reply, None, at), None))
 
     def _keep_outcome(self, asked: Asked, reply: object, run_id: RunId | None, at: Moment) -> object:
         """Store the answer with the effect, refusals included, so that a repeated request gets the same one (4.4)."""
@@ -258,7 +277,7 @@ class Turn:
     async def write(self) -> frozenset[RunId]:
         """Make it durable; the runs that another engine was faster with are not written."""
         changes = self.batch.changes
-        if not (self.batch.touched or changes.acknowledged or changes.outcomes):
+        if not (self.batch.touched or changes.acknowledged or changes.outcomes or changes.schedules):
             return frozenset()
         return await self._tools.store.write(changes)
 

@@ -1,4 +1,6 @@
-"""Which signals go along when a run continues as new (R19)."""
+"""Which signals go along when a run continues as new, and the cancel request that came too late for its code (R19)."""
+
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -27,8 +29,14 @@ async def with_unread(request: Request, run: Run, store: Store) -> Request:
             unread = [recorded for recorded in signals if recorded.seq > run.seen_seq]
         else:
             unread = [recorded for recorded in signals if recorded.seq in frozenset(named)]
+            if run.cancel_seq in named:
+                unread = sorted([*unread, *await _cancel(run, store)], key=lambda recorded: recorded.seq)
         return replace(request, unread=tuple(unread))
     return request
+
+
+async def _cancel(run: Run, store: Store) -> Sequence[Recorded]:
+    return await store.events(run.run_id, run.cancel_seq - 1, limit=1)
 
 
 async def _signals(run: Run, store: Store) -> list[Recorded]:

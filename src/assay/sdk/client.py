@@ -150,11 +150,11 @@ class Client(Reading):
         if workflow_id is not None and not _given(options).keys() & {"id_conflict_policy", "error_if_exists"}:
             options["id_conflict_policy"] = "use_existing"
         namespace, queue = options.get("namespace") or self.namespace, options.get("task_queue") or self.app.queue
-        self._standby.serve(namespace, queue, self.app.name_of(workflow))
+        await self._standby.serve(namespace, queue, self.app.name_of(workflow))
         handle = await self.start(workflow, workflow_id, input, **options)
         return await self._standby.outcome(handle.result())
 
-    async def wait(self, key: RunKey, annotation: Any = Any) -> Any:
+    async def _wait(self, key: RunKey, annotation: Any = Any) -> Any:
         """The result of a run, or of the last run of its chain, decoded by annotation."""
         ended, closing = await self.transport.closed(key)
         return result_of(ended, closing, self.converter, annotation)
@@ -167,7 +167,7 @@ class Client(Reading):
             if record is None:
                 raise NotFound(f"workflow {workflow_id} not found")
             run_id = record["run_id"]
-        return await self.wait(RunKey(space, WorkflowId(workflow_id), RunId(run_id)))
+        return await self._wait(RunKey(space, WorkflowId(workflow_id), RunId(run_id)))
 
     async def signal(
         self,

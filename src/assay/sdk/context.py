@@ -146,7 +146,8 @@ class Context:
             self._run.order("cancel of activity", seq, "", cmd.RequestCancelActivity(seq))
 
     async def execute_parallel(self, activities: Sequence[Any]) -> list[Any]:
-        """Run several activities at once; results in the order of the items, an error if any of them fails.
+        """Run several activities at once; results in the order of the items, an error if any of them fails, and either
+        only when all have ended.
 
         An item is `{"name", "input", "opts"}` or `(activity, input)`.
         """
@@ -156,10 +157,10 @@ class Context:
             (self._schedule(self._run.app.name_of(activity), input, options), activity)
             for activity, input, options in calls
         ]
-        raws = await self._wait(asyncio.gather(*(future for future, _ in pending)))
+        ended = await self._wait(asyncio.gather(*(future for future, _ in pending), return_exceptions=True))
         return [
             self._decode(raw, self._activity_annotation(activity, self._run.app.name_of(activity)), "result")
-            for raw, (_, activity) in zip(raws, pending, strict=True)
+            for raw, (_, activity) in zip(_results(ended), pending, strict=True)
         ]
 
     @overload
@@ -280,7 +281,7 @@ class Context:
         self._check_alive()
         run = self._run
         seq = run.count("side effect")
-        echo = None if not run.replaying else run.order("side effect", seq, name, cmd.RecordSideEffect(seq, name))
+        echo = run.recorded_side_effect(seq, name)
         if isinstance(echo, SideEffectRecorded):
             return self._decode(echo.value, result_annotation(function), f"value of side effect '{name}'")
         await run.durable_point()
@@ -335,8 +336,8 @@ class Context:
             yield
         finally:
             run.shields -= 1
-            if not run.shields and run.cancel_requested and not before and run.main is not None:
-                run.main.cancel()
+            if not run.shields and run.cancel_requested and not before:
+                run.interrupt()
 
     def _own_queue(self) -> str:
         start = self._run.start
@@ -350,9 +351,11 @@ class Context:
         try:
             return await awaitable
         except asyncio.CancelledError as error:
-            if self._run.cancel_requested and not isinstance(error, CancelRequested):
-                raise CancelRequested(self._run.cancel_reason) from None
-            raise
+            run = self._run
+            if not run.cancelling or isinstance(error, CancelRequested):
+                raise  # its own doing: a time-out, say, which asyncio knows by the exact type
+            run.cancelling = asyncio.current_task() is not run.main
+            raise CancelRequested(run.cancel_reason) from None
 
     def _encode(self, value: Any, name: str) -> Payload:
         if value is None:
@@ -383,6 +386,16 @@ def _item(item: Any) -> tuple[Any, Any, Mapping[str, Any]]:
         return item["name"], item.get("input"), item.get("opts") or {}
     activity, input, *rest = item
     return activity, input, rest[0] if rest else {}
+
+
+def _results(ended: Sequence[Payload | BaseException]) -> list[Payload]:
+    """All results, or the first error among them."""
+    results = []
+    for outcome in ended:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        results.append(outcome)
+    return results
 
 
 def _moment(time: int) -> datetime.datetime:

@@ -12,6 +12,7 @@ import msgspec
 from assay.core.errors import AssayError, Failure, Invalid, Kind
 from assay.core.failure import FailureInfo
 from assay.core.payload import NULL, Payload
+from assay.core.policies import RetryPolicy
 from assay.sdk.converter import Converter
 
 MESSAGE_LIMIT: Final = 8 * 1024
@@ -47,6 +48,13 @@ def to_exception(info: FailureInfo, cls: type[_F] = Failure, **fields: Any) -> _
     error.timeout_type = info.timeout_type
     error.retry_state = fields.get("retry_state", info.retry_state)
     return error
+
+
+def judged(info: FailureInfo, error: BaseException, policy: RetryPolicy) -> FailureInfo:
+    """The failure marked as final when its policy lists the exception's class or one it descends from (R27)."""
+    if policy.non_retryable and any(base.__name__ in policy.non_retryable for base in type(error).__mro__):
+        return msgspec.structs.replace(info, retryable=False)
+    return info
 
 
 def _details_of(info: FailureInfo) -> Any:

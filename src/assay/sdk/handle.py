@@ -49,7 +49,7 @@ class Handle(Generic[Result]):
 
     async def result(self) -> Result:
         """Wait for the end: the result, or an exception that says how it ended."""
-        found: Result = await self._client.wait(self._key, self._annotation)
+        found: Result = await self._client._wait(self._key, self._annotation)
         return found
 
     async def signal(self, name: str, payload: Any = None) -> None:

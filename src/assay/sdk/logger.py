@@ -36,7 +36,7 @@ class WorkflowLogger:
 
     def log(self, level: int, message: object, *args: object, **options: Any) -> None:
         """Log at any level."""
-        if self._run.replaying or not self._logger.isEnabledFor(level):
+        if self._run.replaying or self._run.loop.leaving or not self._logger.isEnabledFor(level):
             return
         key = self._run.key
         options["extra"] = {"workflow_id": key.workflow_id, "run_id": key.run_id, **(options.get("extra") or {})}

@@ -52,8 +52,13 @@ class LoopThread:
         """Run a coroutine on the loop."""
         self.check(name)
         if not self.alive:
-            raise Unavailable("the connection is closed: call workflow.connect again", code="client_closed")
-        return asyncio.run_coroutine_threadsafe(make(), self.loop)
+            raise _closed()
+        coroutine = make()
+        try:
+            return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        except RuntimeError:  # closed since it was asked
+            coroutine.close()
+            raise _closed() from None
 
     def check(self, name: str) -> None:
         """Refuse a call that could wait for ever: from workflow code, and from the loop itself."""
@@ -91,6 +96,10 @@ def outcome_of(future: concurrent.futures.Future[Outcome]) -> Outcome:
     except BaseException:
         future.cancel()  # an interrupt: what nobody waits for any more shall not go on
         raise
+
+
+def _closed() -> Unavailable:
+    return Unavailable("the connection is closed: call workflow.connect again", code="client_closed")
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

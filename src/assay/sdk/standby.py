@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 Outcome = TypeVar("Outcome")
 DRAIN_SECONDS: Final = 5.0
+GIVE_UP_SECONDS: Final = 2.0
+"""What a worker may need beyond its drain to give back what it has not done."""
 
 
 class Standby:
@@ -26,12 +28,14 @@ class Standby:
         self._waiting: set[asyncio.Task[Any]] = set()
         self._failed: BaseException | None = None
 
-    def serve(self, namespace: str, queue: str, workflow_type: str) -> None:
+    async def serve(self, namespace: str, queue: str, workflow_type: str) -> None:
         """Make sure that somebody serves the queue."""
         transport = self._client.transport
         if (namespace, queue) in self._workers or not isinstance(transport, Hosting):
             return
-        if transport.served(namespace, queue):
+        if not transport.served(namespace, queue):
+            await asyncio.sleep(0)  # a worker whose task was created just now sits down first
+        if transport.served(namespace, queue) or (namespace, queue) in self._workers:
             return
         if transport.lease is None and workflow_type not in self._client.app.workflows:
             # Nobody else can ever serve a database that only this process may open.
@@ -41,9 +45,10 @@ class Standby:
     def _start(self, namespace: str, queue: str) -> None:
         from assay.sdk.worker import Worker  # a program that only manages workflows never needs it
 
-        worker = Worker(self._client, queue=queue, namespace=namespace)
+        worker = Worker(self._client, queue=queue, namespace=namespace, drain_seconds=DRAIN_SECONDS)
         task = asyncio.get_running_loop().create_task(worker.run(), name=f"assay-standby-{namespace}-{queue}")
         self._workers[namespace, queue] = worker, task
+        self._failed = None
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
@@ -78,7 +83,7 @@ class Standby:
             worker.stop()
         if workers:
             tasks = {task for _, task in workers}
-            _, busy = await asyncio.wait(tasks, timeout=DRAIN_SECONDS)
+            _, busy = await asyncio.wait(tasks, timeout=DRAIN_SECONDS + GIVE_UP_SECONDS)
             for task in busy:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

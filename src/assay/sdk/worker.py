@@ -114,8 +114,9 @@ class Worker:
     async def _drain(self) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + self._drain_seconds
-        while (self._workflow_tasks.busy or self._activity_tasks.busy) and loop.time() < end:
-            await asyncio.sleep(0.005)  # many small things end a drain; none owns an event
+        # many small things end a drain and none of them owns an event
+        while (self._workflow_tasks.busy or self._activity_tasks.busy) and loop.time() < end:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
         self._activity_tasks.release()
         self._workflow_tasks.release()
         await asyncio.sleep(0)

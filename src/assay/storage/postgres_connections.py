@@ -43,6 +43,7 @@ OPTIONS: dict[str, Any] = {
 """A command that takes longer than the server allows waits for a connection that is gone."""
 
 _LOST = (
+    pg.InternalClientError,  # a connection that the server closed while the driver was looking elsewhere
     OSError,
     TimeoutError,
     pg.InterfaceError,
@@ -54,7 +55,7 @@ _LOST = (
 )
 _AGAIN = (pg.SerializationError, pg.DeadlockDetectedError, pg.LockNotAvailableError, *_LOST)
 _BROKEN = (pg.DataCorruptedError, pg.IndexCorruptedError, pg.PostgresIOError)
-DRIVER_ERRORS = (asyncpg.PostgresError, pg.InterfaceError, OSError, TimeoutError)
+DRIVER_ERRORS = (asyncpg.PostgresError, pg.InterfaceError, pg.InternalClientError, OSError, TimeoutError)
 
 
 def passing(error: BaseException) -> bool:

@@ -21,6 +21,7 @@ from assay.core.failure import FailureInfo
 from assay.core.ids import Namespace, RunId, Time, WorkflowId
 from assay.core.payload import NULL, Payload
 from assay.core.run import Activity, Run
+from assay.core.schedule import Fire, Schedule
 
 
 class Rejected(AssayError):
@@ -191,6 +192,15 @@ class AttemptEnd(msgspec.Struct, frozen=True, gc=False):
     time: Time
 
 
+class ScheduleChange(msgspec.Struct, frozen=True):
+    """A schedule's row after a decision, None when it is deleted; the row must still have version - 1."""
+
+    namespace: str
+    name: str
+    schedule: Schedule | None
+    version: int
+
+
 class Changes(msgspec.Struct):
     """One transaction's worth of changes; what stays empty costs nothing."""
 
@@ -208,6 +218,9 @@ class Changes(msgspec.Struct):
     snapshots: dict[RunId, Snapshot] = msgspec.field(default_factory=dict)
     attributed: list[Run] = msgspec.field(default_factory=list)
     """Runs whose search attributes changed."""
+    schedules: dict[tuple[str, str], ScheduleChange] = msgspec.field(default_factory=dict)
+    fires: list[Fire] = msgspec.field(default_factory=list)
+    """What became of due times; a due time that is there already is a `Conflict` (I11)."""
     messages: list[tuple[RunId, Message, Time]] = msgspec.field(default_factory=list)
     """Messages for the outbox, each with the run that sends it; a key that is there already is the same message."""
     acknowledged: list[tuple[RunId, str]] = msgspec.field(default_factory=list)
@@ -289,6 +302,18 @@ class Store(Protocol):
 
     async def numbers(self, count: int) -> int:
         """Reserve `count` numbers of the one integer sequence; the first of them."""
+        ...
+
+    async def load_schedules(self, keys: Sequence[tuple[Namespace, str]]) -> Sequence[Schedule]:
+        """The schedules of those (namespace, name) pairs that exist."""
+        ...
+
+    async def list_schedules(self, namespace: str | None) -> Sequence[Schedule]:
+        """All schedules of a namespace, or of all, by name."""
+        ...
+
+    async def fires(self, namespace: str, name: str, limit: int) -> Sequence[Fire]:
+        """The latest fires of a schedule, newest first."""
         ...
 
     async def describe(self, namespace: str, workflow_id: str, run_id: str | None) -> RunRecord | None:

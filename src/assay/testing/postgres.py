@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -31,6 +31,8 @@ STOP_SECONDS = 10
 
 PARENT_DEATH_SIGNAL = 1
 """The option of Linux's prctl(2)."""
+
+READY = "ready to accept connections\n"
 
 SETTINGS = {"listen_addresses": "", "max_connections": "200", "log_min_messages": "log", "deadlock_timeout": "100ms"}
 
@@ -95,7 +97,8 @@ def _start(binaries: Path, home: Path) -> "subprocess.Popen[str]":
         **_unprivileged(home),
     )
     said = _until_ready(server)
-    if server.poll() is not None:
+    if not said.endswith(READY):
+        server.wait()
         raise Unavailable(f"Postgres did not start: {said}", code="no_postgres")
     return server
 
@@ -112,14 +115,17 @@ def _die_with_parent() -> None:
 
 def _until_ready(server: "subprocess.Popen[str]") -> str:
     """Read the server's log up to the line that says it is ready; what comes later is read and dropped."""
-    said: list[str] = []
-    if server.stderr is not None:
-        for line in server.stderr:
-            said.append(line)
-            if "ready to accept connections" in line:
-                break
-        threading.Thread(target=server.stderr.read, daemon=True).start()
-    return "".join(said)
+    said = ""
+    log = server.stderr
+    while log is not None and not said.endswith(READY) and (line := log.readline()):
+        said += line
+    threading.Thread(target=_drain, args=[log], daemon=True).start()
+    return said
+
+
+def _drain(log: IO[str]) -> None:
+    with log:
+        log.read()
 
 
 def _stop(server: "subprocess.Popen[str]") -> None:
@@ -132,7 +138,7 @@ def _stop(server: "subprocess.Popen[str]") -> None:
 
 
 @contextmanager
-def shared_postgres(meeting_place: Path) -> Iterator[str]:
+def shared_postgres(meeting_place: Path, *, folder: Path | None = None) -> Iterator[str]:
     """A server that all processes share which name the same folder; whoever started it stops it, as the last."""
     address = meeting_place / "postgres.dsn"
     with _locked(meeting_place / "postgres.start", fcntl.LOCK_EX) as starting:
@@ -141,7 +147,7 @@ def shared_postgres(meeting_place: Path) -> Iterator[str]:
                 fcntl.flock(starting, fcntl.LOCK_UN)
                 yield address.read_text(encoding="utf-8")
             return
-        with temporary_postgres() as dsn:
+        with temporary_postgres(folder=folder) as dsn:
             address.write_text(dsn, encoding="utf-8")
             fcntl.flock(starting, fcntl.LOCK_UN)
             yield dsn

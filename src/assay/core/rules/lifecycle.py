@@ -142,7 +142,7 @@ def cancelled(decision: Decision, command: cmd.CancelWorkflow, at: Moment) -> No
 
 
 def continue_as_new(decision: Decision, command: cmd.ContinueAsNew, at: Moment, unread: tuple[Recorded, ...]) -> None:
-    """Close and begin the next run of the same id; unread signals go along, in order (R19)."""
+    """Close and begin the next run of the same id; unread signals, and a cancel unheard, go along in order (R19)."""
     check_id(command.workflow_type or decision.run.start.workflow_type, "workflow_type")
     check_id(command.task_queue or decision.run.start.task_queue, "task_queue")
     search, memo = attributes.attributes(decision)
@@ -161,6 +161,8 @@ def continue_as_new(decision: Decision, command: cmd.ContinueAsNew, at: Moment, 
         search=search,
         signals=unread,
     )
+    if any(isinstance(recorded.event, WorkflowCancelRequested) for recorded in unread):
+        born.add(SetDeadlines(cancel_deadline=decision.run.cancel_deadline))
     decision.others.append(born)
     close(decision, WorkflowContinuedAsNew(born.run.run_id), at)
 

@@ -59,6 +59,18 @@ def decide_schedule(
     return decision
 
 
+def run_names(schedule: Schedule, request: rq.ScheduleRequest, now: Time) -> tuple[str, ...]:
+    """The workflow ids whose newest runs a decision may look at: the last one, and those it may start."""
+    names = [] if schedule.last_workflow_id is None else [schedule.last_workflow_id]
+    if isinstance(request, rq.ElapseSchedule):
+        names += [schedule.run_name(due) for due in _due(schedule, now)[-WAITING_LIMIT:]]
+    elif isinstance(request, rq.BackfillSchedule):
+        due = schedule.timetable().fires_between(request.start - 1, min(request.end, now), 1_000, schedule.created_at)
+        names += [schedule.run_name(time) for time in due]
+    names += [schedule.run_name(due) for due in schedule.waiting[:1]]
+    return tuple(names)
+
+
 def _create(schedule: Schedule | None, request: rq.CreateSchedule, at: Moment) -> ScheduleDecision:
     if schedule is not None:
         raise AlreadyExists(

@@ -31,7 +31,7 @@ from assay.sdk.converter import Converter
 from assay.sdk.execution.processes import Processes
 from assay.sdk.execution.threads import DaemonThreads
 from assay.sdk.execution.workflow_tasks import WorkflowTasks
-from assay.sdk.failures import to_info
+from assay.sdk.failures import judged, to_info
 from assay.sdk.transport import Transport
 
 log = logging.getLogger("assay.worker")
@@ -134,7 +134,7 @@ class ActivityTasks:
     def _fail(self, attempt: Attempt, error: Exception) -> None:
         activity = attempt.grant.activity
         log.info("activity %s failed (attempt %d): %s", activity.name, activity.attempt, error)
-        info = to_info(error, source="activity")
+        info = judged(to_info(error, source="activity"), error, activity.options.retry)
         self._tell(FailActivity(attempt.grant.key.run_id, activity.seq, activity.attempt_id, info))
 
     def _cancelled(self, attempt: Attempt) -> None:

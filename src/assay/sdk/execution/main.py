@@ -1,4 +1,4 @@
-"""How a run's code begins: its input decoded, its ctx made, its handler called."""
+"""How a run's code begins and ends: its input decoded, its ctx made, its handler called."""
 
 from typing import Any
 
@@ -10,7 +10,14 @@ from assay.sdk.replay.runtime import Execution
 
 
 async def main(execution: Execution, input: Payload) -> Any:
-    """The main coroutine of a run."""
+    """The main coroutine of a run; its end is the end of all others, whatever they were about to do (C78)."""
+    try:
+        return await _call(execution, input)
+    finally:
+        execution.loop.pause()
+
+
+async def _call(execution: Execution, input: Payload) -> Any:
     definition = execution.definition
     signature = definition.signature
     value = (

@@ -13,7 +13,7 @@ from assay.core.requests import StepOutcome
 from assay.sdk.converter import Converter
 from assay.sdk.execution.live import LiveRun, Outcome
 from assay.sdk.execution.threads import DaemonThreads
-from assay.sdk.failures import to_info
+from assay.sdk.failures import judged, to_info
 from assay.sdk.replay.turn import StepCall, StepOrder
 from assay.sdk.transport import Transport
 
@@ -61,7 +61,7 @@ class Steps:
             try:
                 raw = self._converter.encode(await self._call(order), name=f"result of step '{order.name}'")
             except Exception as error:  # noqa: BLE001  # whatever a step raises is its failure
-                info = to_info(error, source="step")
+                info = judged(to_info(error, source="step"), error, order.retry)
                 delay = order.retry.delay_after(attempt, info)
                 if delay is None or delay > LONGEST_WAIT:
                     return self._failed(run, call, info, attempt, delay)

@@ -1,6 +1,7 @@
 """How workflow code says that it wants to end other than by returning or raising an error."""
 
 import asyncio
+from collections.abc import Iterator
 
 from assay.core.commands import ContinueAsNew
 
@@ -28,3 +29,24 @@ class RetryLater(Exception):
         super().__init__(f"again in {delay} s")
         self.delay = delay
         self.attempt = attempt
+
+
+def ending_in(error: BaseException | None) -> BaseException | None:
+    """The wish to end that a `TaskGroup` has wrapped, if there is nothing else in the group; else the error itself.
+
+    A group is what becomes of a continue-as-new in a `TaskGroup`, and before Python 3.13 of a cancel request, too.
+    """
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    leaves = list(_leaves(error))
+    if not all(isinstance(leaf, ContinueAsNewRequested | asyncio.CancelledError) for leaf in leaves):
+        return error
+    return next((leaf for leaf in leaves if isinstance(leaf, ContinueAsNewRequested)), leaves[0])
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if not isinstance(error, BaseExceptionGroup):
+        yield error
+        return
+    for member in error.exceptions:
+        yield from _leaves(member)

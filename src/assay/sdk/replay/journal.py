@@ -86,6 +86,11 @@ class Journal:
         """Everything up to the end of the history is known here: no echo of what was sent will be read."""
         self._sent.clear()
 
+    @property
+    def empty(self) -> bool:
+        """Has code produced every recorded command?"""
+        return not self._echoes
+
     def leftover(self) -> NonDeterminismError | None:
         """The error for a recorded command that replayed code did not produce."""
         for (kind, ident), echo in self._echoes.items():

@@ -24,7 +24,7 @@ from assay.sdk.app import App, Definition
 from assay.sdk.converter import Converter
 from assay.sdk.failures import to_info
 from assay.sdk.replay import outcomes
-from assay.sdk.replay.endings import ContinueAsNewRequested
+from assay.sdk.replay.endings import ContinueAsNewRequested, ending_in
 from assay.sdk.replay.journal import LENIENT, Journal, diverged
 from assay.sdk.replay.loop import WorkflowLoop
 from assay.sdk.replay.mailbox import Mailbox
@@ -51,6 +51,7 @@ class Execution:
         self.history_size = 0
         self.cancel_reason: str | None = None
         self.cancel_requested = False
+        self.cancelling = False
         self.shields = 0
         self.speculative = False
         self.held_logs: list[Callable[[], None]] = []
@@ -113,6 +114,20 @@ class Execution:
             self.journal.sent(kind, ident)
         return echo
 
+    def recorded_side_effect(self, seq: int, name: str) -> ev.Event | None:
+        """The echo of a side effect, if there is one.
+
+        A replay that has met every echo and asks for one more has come to where a turn paused whose worker was lost
+        before it could go on: from there on the code is live (R2).
+        """
+        if not self.replaying:
+            return None
+        if self.journal.empty:
+            self.replaying = False
+            self._replay_until = self.history_length
+            return None
+        return self.order("side effect", seq, name, cmd.RecordSideEffect(seq, name))
+
     def diverge(self, error: NonDeterminismError) -> None:
         """Remember that code and history disagree, whatever the code makes of the exception."""
         if self._divergence is None:
@@ -137,12 +152,16 @@ class Execution:
     @property
     def closed(self) -> bool:
         """Has the code come to its end?"""
-        return self.main is not None and self.main.done()
+        return self.main is not None and (self.main.done() or bool(self.loop.errors))
 
     @property
     def busy(self) -> bool:
         """Is there local work whose outcome the code waits for?"""
-        return bool(self.steps) or self._paused_at is not None
+        return self._paused_at is not None or any(not future.done() for _, future in self.steps.values())
+
+    def wants_step(self, seq: int) -> bool:
+        """Does code still wait for the step? The outcome of one that was cancelled is nobody's business."""
+        return seq in self.steps and not self.steps[seq][1].done()
 
     def activate(self, events: Sequence[Recorded], replay_until: int) -> Turn:
         """Apply events and run; `replay_until` is the last one that an accepted turn has seen."""
@@ -193,10 +212,10 @@ class Execution:
                 self.seen = recorded.seq
                 self._read(recorded)
         if not events:
-            self.loop.drain()
+            self._run()
         while self._inputs and not self.closed and self._paused_at is None and self._divergence is None:
             self._apply(self._inputs.popleft())
-        if self.replaying and not self._inputs and self._divergence is None:
+        if self.replaying and self._divergence is None and (self.closed or not self._inputs):
             self._check_leftover()
 
     def _read(self, recorded: Recorded) -> None:
@@ -217,12 +236,23 @@ class Execution:
         self.history_length = recorded.seq
         self.history_size += outcomes.size_of(recorded.event)
         outcomes.apply(self, recorded)
-        self.loop.drain()
+        self._run()
+
+    def _run(self) -> None:
+        try:
+            if self.loop.drain():
+                self.cancelling = False
+        except SystemExit as error:
+            self.loop.errors.append(error)  # it ends the run, not the worker that serves others as well (L2)
 
     def _check_leftover(self) -> None:
         error = self.journal.leftover()
         if error is not None:
             raise error
+        if self._inputs and self._inputs[0].seq <= self._replay_until:
+            following = self._inputs[0]
+            shown = f"{type(following.event).__name__} at event {following.seq}"
+            raise diverged("event", following.seq, shown, "nothing more: it has ended")
 
     def begin(self, event: ev.WorkflowStarted) -> None:
         """Start the code."""
@@ -234,7 +264,13 @@ class Execution:
         """Raise a cancel request at the main coroutine's current await, unless it is shielded (R18)."""
         self.cancel_requested = True
         self.cancel_reason = reason
-        if self.main is not None and not self.shields:
+        if not self.shields:
+            self.interrupt()
+
+    def interrupt(self) -> None:
+        """Cancel the main coroutine; until it has heard of it, whatever is cancelled is so by request."""
+        if self.main is not None:
+            self.cancelling = True
             self.main.cancel()
 
     def take_step(self, seq: int, name: str) -> asyncio.Future[Payload] | None:
@@ -263,9 +299,16 @@ class Execution:
         if closing is not None:
             commands.append(closing)
             return Turn(tuple(commands), closes=True)
+        fresh = self._fresh_steps()
+        return Turn(tuple(commands), tuple(fresh), self._paused_at is not None)
+
+    def _fresh_steps(self) -> list[StepCall]:
+        """Steps that wait to be started; those that code gave up are forgotten."""
+        for seq in [seq for seq, (_, future) in self.steps.items() if future.done()]:
+            del self.steps[seq]
         fresh = [step for step, _ in self.steps.values() if step.seq not in self._started_steps]
         self._started_steps.update(step.seq for step in fresh)
-        return Turn(tuple(commands), tuple(fresh), self._paused_at is not None)
+        return fresh
 
     def _closing(self) -> cmd.AnyCommand | None:
         if self.loop.errors:
@@ -274,12 +317,21 @@ class Execution:
             return None
         if self.main.cancelled():
             return self._cancelled()
-        error = self.main.exception()
+        error = ending_in(self.main.exception())
         if error is None:
             return self._completed(self.main.result())
         if isinstance(error, ContinueAsNewRequested):
-            return msgspec.structs.replace(error.command, unread_signals=self.mailbox.unread())
-        return _failed(error)
+            return msgspec.structs.replace(error.command, unread_signals=self._unread())
+        return self._cancelled() if isinstance(error, asyncio.CancelledError) else _failed(error)
+
+    def _unread(self) -> tuple[int, ...]:
+        """Signals that code has not taken, and what it was not told of any more because it ended first (R19).
+
+        A cancel request among them goes along too: it was acknowledged, and asks the whole chain to end (I1).
+        """
+        kinds = (ev.SignalReceived, ev.WorkflowCancelRequested)
+        untold = (recorded.seq for recorded in self._inputs if isinstance(recorded.event, kinds))
+        return (*self.mailbox.unread(), *untold)
 
     def _cancelled(self) -> cmd.AnyCommand:
         if self.cancel_requested or self.cancelled_itself:

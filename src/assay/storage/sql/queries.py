@@ -101,8 +101,9 @@ SELECT run_id, 0, task_epoch FROM runs WHERE closed_at IS NULL AND task_local = 
 LOCAL_ACTIVITIES = """
 SELECT a.run_id, a.seq, a.attempt_id
 FROM runs r
-JOIN activities a ON a.run_id = r.run_id
-WHERE r.closed_at IS NULL AND a.completed_at IS NULL AND a.local = 1 AND a.worker IS NOT NULL"""
+CROSS JOIN activities a
+WHERE a.run_id = r.run_id AND r.closed_at IS NULL AND a.completed_at IS NULL AND a.local = 1 AND a.worker IS NOT NULL"""
+"""A cross join, because SQLite then takes the tables in this order: there are few open runs and many activities."""
 
 MESSAGES = f"SELECT {columns(OUTBOX, 'o')} FROM outbox o WHERE o.created_at < $1 ORDER BY o.created_at LIMIT $2"
 

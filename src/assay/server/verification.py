@@ -1,0 +1,40 @@
+"""Looks at a database from outside, beside a running engine or without one, and changes nothing (2.3)."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from assay.core.ids import Time
+from assay.engine.clock import SystemClock
+from assay.storage.sql.reads import SqlReads
+from assay.storage.urls import PostgresUrl, SqliteUrl, parse_url
+from assay.storage.verify import Violation, verify
+
+
+async def violations(url: str) -> AsyncIterator[Violation]:
+    """Every violation of the contract in the database that `url` names."""
+    async with _opened(url) as (store, now):
+        async for violation in verify(store, now):
+            yield violation
+
+
+@asynccontextmanager
+async def _opened(url: str) -> AsyncIterator[tuple[SqlReads, Time]]:
+    match parse_url(url):
+        case SqliteUrl(path):
+            from assay.storage.sqlite import SqliteReader
+
+            reader = SqliteReader(path)
+            await reader.open()
+            try:
+                yield reader, SystemClock().now()
+            finally:
+                await reader.close()
+        case PostgresUrl(dsn):
+            from assay.storage.postgres import PostgresStore
+
+            store = PostgresStore(dsn, migrate=False)
+            await store.open()
+            try:
+                yield store, await store.clock()
+            finally:
+                await store.close()

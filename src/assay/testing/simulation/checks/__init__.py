@@ -1,0 +1,68 @@
+"""What must hold: looked at after every commit where that is cheap, and all of it at the end (reliability 2.2)."""
+
+from typing import TYPE_CHECKING
+
+from assay.core.ids import Time
+from assay.core.requests import StartWorkflow
+from assay.sdk.replay.runtime import Execution
+from assay.storage.store import Changes
+from assay.testing.simulation.checks.commits import CommitChecks
+from assay.testing.simulation.checks.histories import Archive, check_histories
+from assay.testing.simulation.checks.promises import check_promises, run_named
+from assay.testing.simulation.checks.replays import check_replays
+
+if TYPE_CHECKING:
+    from assay.testing.simulation.world import World
+
+
+class Checks:
+    """All checks of one world."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._commits = CommitChecks(world)
+        self._at_end = False
+
+    def committed(self, changes: Changes, now: Time) -> None:
+        """See `Witness`."""
+        self._commits.look(changes, now)
+
+    def started(self, request: StartWorkflow, reply: object) -> None:
+        """A client was told that its run is there; the same request must always name the same run (I3, I15)."""
+        run_id = run_named(reply)
+        if run_id is None:
+            return
+        known = self._world.ledger.started[request.request_id or ""]
+        known.add(run_id)
+        if len(known) > 1:
+            self._world.ledger.violate(f"I3 start {request.request_id} was answered with {len(known)} runs")
+
+    def effect_runs(self, run: Execution, name: str) -> None:
+        """A side effect's function runs: never in doubt (R2), never again once its value is known (I6)."""
+        if self._at_end:
+            return
+        if run.speculative:
+            self._world.ledger.violate(f"R2 side effect {name} ran in a turn that may be refused")
+        if self._commits.effect_recorded(run.key.run_id, name, run.seen):
+            self._world.ledger.violate(f"I6 side effect {name} ran again although its value is recorded")
+
+    def step_runs(self, run: Execution, ordered: dict[str, int], name: str) -> None:
+        """A step's function runs: all that was ordered before it must be durable (R3)."""
+        if not self._at_end:
+            missing = self._commits.not_durable(run.key.run_id, ordered)
+            if missing:
+                self._world.ledger.violate(f"R3 step {name} ran before its {missing} was durable")
+
+    def final(self) -> None:
+        """Everything that can be said when all is over."""
+        self._at_end = True
+        world, ledger = self._world, self._world.ledger
+        for error in (*world.loop.errors, *world.loop.unheard()):
+            ledger.violate(f"bug: {type(error).__name__}: {error}")
+        if ledger.violations:
+            return
+        archive = Archive(world.database.tables)
+        check_promises(world, archive)
+        check_histories(archive, ledger)
+        if not ledger.violations:
+            check_replays(world, archive, self._commits.states)

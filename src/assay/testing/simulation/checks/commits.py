@@ -1,0 +1,162 @@
+"""What must hold after every commit: seqs, times, leases, attempts, and that families hear of each other."""
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from assay.core.events import ActivityOptions, StartData
+from assay.core.ids import RunId, Time, WorkerId
+from assay.core.policies import ParentClose
+from assay.core.run import Activity, Run
+from assay.storage.store import ActivityChange, AttemptEnd, Changes, StoredEvent
+from assay.testing.simulation.shown import shown
+from assay.testing.simulation.tables import PLACE
+
+if TYPE_CHECKING:
+    from assay.testing.simulation.world import World
+
+CLOSING = frozenset(
+    f"Workflow{kind}"
+    for kind in ("Completed", "Failed", "Cancelled", "Terminated", "TimedOut", "ContinuedAsNew")
+)
+MARKS = {"activity": "activity_mark", "timer": "timer_mark", "side effect": "effect_mark"}
+RUN, OUTBOX = PLACE["runs"], PLACE["outbox"]
+_start = msgspec.json.Decoder(StartData).decode
+
+
+class CommitChecks:
+    """Looks at what is written, knowing only what was written before."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._last: dict[RunId, tuple[int, Time]] = {}
+        self._closed: set[RunId] = set()
+        self._holders: dict[RunId, tuple[WorkerId | None, int]] = {}
+        self._effects: dict[RunId, dict[str, int]] = defaultdict(dict)
+        self._attempts: dict[int, tuple[int, Time]] = {}
+        self._leased: set[int] = set()
+        self._ended: dict[int, tuple[Time, Time]] = {}
+        self.states: dict[RunId, dict[tuple[int, int], None]] = defaultdict(dict)
+        """Every (last seq, seen seq) that a run's row ever had: the prefixes that workers may be given (I19)."""
+
+    def look(self, changes: Changes, now: Time) -> None:
+        """Check one transaction."""
+        if self._world.ledger.tracing:
+            self._tell(changes, now)
+        for event in changes.events:
+            self._event(event)
+        for run in (*changes.new_runs, *changes.runs):
+            self._lease(run)
+            if run.closed_at is None:
+                self.states[run.run_id][run.last_seq, run.seen_seq] = None
+        for end in changes.attempts:
+            self._attempt_ended(end)
+        for change in changes.activities.values():
+            if change.activity.worker is not None and change.status == "RUNNING":
+                self._attempt(change)
+        self._families(changes)
+
+    def _tell(self, changes: Changes, now: Time) -> None:
+        note = self._world.ledger.note
+        for event in changes.events:
+            note(now, f"  {event.run_id[-6:]} {event.seq} {event.kind} {event.payload[:80].decode()}")
+        for run in (*changes.new_runs, *changes.runs):
+            note(now, f"  {run.run_id[-6:]} {run.workflow_id} v{run.version} seen {run.seen_seq} {shown(run.task)}")
+        for change in changes.activities.values():
+            note(now, f"  {change.run.run_id[-6:]} {change.status} {shown(change.activity)}")
+
+    def _violate(self, sentence: str) -> None:
+        self._world.ledger.violate(sentence)
+
+    def _event(self, event: StoredEvent) -> None:
+        seq, time = self._last.get(event.run_id, (0, 0))
+        if event.seq != seq + 1:
+            self._violate(f"I4 {event.run_id} has event {event.seq} after {seq}")
+        if event.time < time:
+            self._violate(f"I13 {event.run_id} went back in time at event {event.seq}")
+        if event.run_id in self._closed:
+            self._violate(f"I5 {event.run_id} has {event.kind} after its end")
+        self._last[event.run_id] = event.seq, event.time
+        if event.kind in CLOSING:
+            self._closed.add(event.run_id)
+        elif event.kind == "SideEffectRecorded":
+            self._effects[event.run_id][msgspec.json.decode(event.payload)["name"]] = event.seq
+
+    def effect_recorded(self, run_id: RunId, name: str, seen: int) -> bool:
+        """Is the value of a side effect among the events that somebody has seen?"""
+        seq = self._effects[run_id].get(name)
+        return seq is not None and seq <= seen
+
+    def not_durable(self, run_id: RunId, ordered: dict[str, int]) -> str | None:
+        """The first kind of command of which less is recorded than was ordered."""
+        row = self._world.database.tables.rows["runs"][(run_id,)]
+        for kind, mark in MARKS.items():
+            if kind in ordered and row[RUN[mark]] < ordered[kind]:
+                return kind
+        return None
+
+    def _lease(self, run: Run) -> None:
+        """A new holder needs a new epoch (I7)."""
+        holder, epoch = run.task.worker, run.task.epoch
+        before, known = self._holders.get(run.run_id, (None, 0))
+        if holder is not None and (holder, epoch) != (before, known):
+            if epoch <= known:
+                self._violate(f"I7 {run.run_id} was leased twice under epoch {epoch}")
+            self._world.ledger.grants[run.run_id].append((epoch, run.last_seq))
+        if epoch < known:
+            self._violate(f"I7 the epoch of {run.run_id} went back from {known} to {epoch}")
+        self._holders[run.run_id] = holder if holder is not None else before, max(epoch, known)
+
+    def _attempt_ended(self, end: AttemptEnd) -> None:
+        activity = end.activity
+        self._ended[activity.id] = end.time, end.time + _back_off(activity)
+
+    def _attempt(self, change: ActivityChange) -> None:
+        """A new attempt has a new id, comes after its back-off, and is one of those that are allowed (I8, I12)."""
+        activity = change.activity
+        before = self._attempts.get(activity.id)
+        lease = activity.attempt_id, activity.started_at or 0
+        if before == lease:
+            return
+        self._attempts[activity.id] = lease
+        if activity.attempt_id in self._leased:
+            self._violate(f"I8 attempt {activity.attempt_id} of {activity.name} was given out twice")
+        self._leased.add(activity.attempt_id)
+        most = activity.options.retry.max_attempts
+        if most and activity.attempt > most:
+            self._violate(f"I8 {activity.name} began attempt {activity.attempt} of {most}")
+        ended = self._ended.pop(activity.id, None)
+        if ended is not None and (activity.started_at or 0) < ended[1]:
+            self._violate(f"I12 attempt {activity.attempt} of {activity.name} did not wait for its back-off")
+
+    def _families(self, changes: Changes) -> None:
+        for event in changes.events:
+            if event.kind == "WorkflowCancelRequested" or event.kind in CLOSING:
+                self._children_told(event.run_id, event.kind)
+            elif event.kind == "ChildWorkflowStarted" and self._cancelled(event.run_id):
+                self._children_told(event.run_id, event.kind)
+
+    def _cancelled(self, run_id: RunId) -> bool:
+        return bool(self._world.database.tables.rows["runs"][(run_id,)][RUN["cancel_seq"]])
+
+    def _children_told(self, run_id: RunId, kind: str) -> None:
+        """A cancel or the end of a run must be on its way to every child that is open (I16)."""
+        tables = self._world.database.tables.rows
+        told = {row[OUTBOX["workflow_id"]] for row in tables["outbox"].values() if row[OUTBOX["kind"]] != "child_closed"}
+        for row in tables["runs"].values():
+            if row[RUN["parent_run_id"]] != run_id or row[RUN["closed_at"]] is not None or row[RUN["cancel_seq"]]:
+                continue
+            parent = _start(tables["events"][row[0], 1][5]).parent
+            if parent is not None and parent.close_policy is not ParentClose.ABANDON and row[2] not in told:
+                self._violate(f"I16 child {row[2]} does not hear of {kind} of its parent {run_id}")
+
+
+def _back_off(activity: Activity) -> Time:
+    """How long the policy says to wait, worked out here once more."""
+    options: ActivityOptions = activity.options
+    retry = options.retry
+    wait = float(retry.initial_interval)
+    for _ in range(activity.attempt - 1):
+        wait = min(wait * retry.backoff, float(retry.maximum_interval))
+    return int(min(wait, retry.maximum_interval))

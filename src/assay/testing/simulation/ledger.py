@@ -1,0 +1,82 @@
+"""What was promised and what was done, written down outside the system under test (3.1)."""
+
+from collections import defaultdict
+from typing import Any
+
+import msgspec
+
+from assay.core.ids import RunId, Time
+from assay.core.replies import Advanced
+from assay.core.requests import ActivityOutcome, Advance, CompleteActivity, ReleaseActivity, Request
+
+
+class Sent(msgspec.Struct):
+    """A signal that a client sent under a nonce: `acked` once the engine said yes, `refused` if it only said no."""
+
+    workflow_id: str
+    nonce: str
+    acked: bool = False
+    unsure: bool = False
+    keyed: bool = False
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """A turn that an engine accepted: from which epoch, and where the history ended then."""
+
+    epoch: int
+    last_seq: int
+    closed: bool
+
+
+class Ledger:
+    """Facts by name; violations are sentences that begin with the invariant's number."""
+
+    def __init__(self) -> None:
+        self.violations: list[str] = []
+        self.started: dict[str, set[RunId]] = defaultdict(set)
+        """Acknowledged starts by request id."""
+        self.signals: list[Sent] = []
+        self.cancels: set[str] = set()
+        self.acked_cancels: set[RunId] = set()
+        self.terminations: set[str] = set()
+        self.acked_terminations: set[RunId] = set()
+        self.results: dict[RunId, Any] = {}
+        """What waiting clients were told of a run's end."""
+        self.turns: dict[RunId, list[Accepted]] = defaultdict(list)
+        self.completions: dict[tuple[RunId, int], set[int]] = defaultdict(set)
+        """Attempts whose result an engine accepted, by run and activity."""
+        self.released: dict[tuple[RunId, int], int] = defaultdict(int)
+        self.executions: dict[tuple[RunId, int], list[int]] = defaultdict(list)
+        """Attempts that bodies of activities were run for, by run and activity id."""
+        self.grants: dict[RunId, list[tuple[int, int]]] = defaultdict(list)
+        """Epoch and last seq of every lease of a workflow task, as committed."""
+        self.boots = 0
+        self.trace: list[str] = []
+        self.tracing = False
+
+    def violate(self, sentence: str) -> None:
+        """An invariant is broken."""
+        self.violations.append(sentence)
+
+    def note(self, now: Time, sentence: str) -> None:
+        """One line for whoever reads the trace."""
+        if self.tracing:
+            self.trace.append(f"{now / 1e6:10.4f} {sentence}")
+
+    def answered(self, request: Request, reply: object) -> None:
+        """An engine said yes to a request."""
+        match request:
+            case Advance():
+                if isinstance(reply, Advanced):
+                    self._turn(request, reply)
+            case CompleteActivity():
+                self.completions[request.run_id, request.seq].add(request.attempt_id)
+            case ReleaseActivity(lost=False):
+                self.released[request.run_id, request.seq] += 1
+
+    def _turn(self, request: Advance, reply: Advanced) -> None:
+        for outcome, recorded in zip(request.outcomes, reply.recorded, strict=True):
+            if recorded and isinstance(outcome, ActivityOutcome):
+                self.completions[request.run_id, outcome.seq].add(outcome.attempt_id)
+        if reply.accepted:
+            self.turns[request.run_id].append(Accepted(request.epoch, reply.last_seq, reply.closed))

@@ -1,0 +1,81 @@
+"""What a seed decides before anything runs: the topology, the load, and which faults happen at all (swarm testing)."""
+
+import random
+from collections.abc import Iterable
+
+import msgspec
+
+FAULTS = (
+    "reject",  # the store refuses a write, cleanly
+    "unknown",  # the store commits and reports that it does not know
+    "unread",  # the store fails to answer a question
+    "slow_store",
+    "crash_before",  # the engine dies just before a commit
+    "crash_after",  # the engine dies just after a commit
+    "kill_engine",
+    "stop_engine",  # politely: a rolling restart
+    "pause_engine",
+    "kill_worker",
+    "stop_worker",
+    "pause_worker",
+    "lose",  # messages
+    "delay",
+    "repeat",
+    "cut",  # a link for a while
+    "clock",  # engines' clocks differ from boot to boot, workers' from the engine's
+    "hiccup",  # callbacks that take long
+    "mute",  # hints between engines are lost
+)
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """One seed's world."""
+
+    seed: int
+    shared: bool = False
+    inline: bool = True
+    engines: int = 1
+    local_workers: int = 1
+    remote_workers: int = 0
+    task_hands: int = 8
+    activity_hands: int = 8
+    cached_runs: int = 1_000
+    engine_cache: int = 10_000
+    programs: int = 4
+    faults: frozenset[str] = frozenset()
+    fault_seconds: int = 30
+    heal_seconds: int = 900
+
+    def has(self, fault: str) -> bool:
+        """Does this fault happen here?"""
+        return fault in self.faults
+
+
+def chance_of(seed: int, *purpose: object) -> random.Random:
+    """A random source of its own for each purpose, so that one more draw here changes nothing elsewhere."""
+    return random.Random(":".join(map(str, (seed, *purpose))))  # noqa: S311  # repeatable on purpose
+
+
+def settings_of(seed: int, *, shared: bool | None = None, faults: Iterable[str] | None = None) -> Settings:
+    """The world of a seed; `shared` and `faults` narrow it down."""
+    chance = chance_of(seed, "settings")
+    is_shared = chance.random() < 0.5 if shared is None else shared
+    swarm = [fault for fault in FAULTS if chance.random() < 0.5]
+    remote = chance.choice((0, 0, 1, 2))
+    engines = chance.choice((2, 2, 3)) if is_shared else 1
+    local = chance.choice((0, 1)) if remote else 1
+    return Settings(
+        seed=seed,
+        shared=is_shared,
+        inline=not is_shared and chance.random() < 0.5,
+        engines=engines,
+        local_workers=local,
+        remote_workers=remote,
+        task_hands=chance.choice((1, 2, 8)),
+        activity_hands=chance.choice((1, 2, 8)),
+        cached_runs=chance.choice((1, 3, 1_000)),
+        engine_cache=chance.choice((1, 3, 10_000)),
+        programs=chance.choice((2, 3, 4, 5)),
+        faults=frozenset(swarm if faults is None else faults),
+        fault_seconds=chance.choice((10, 20, 40)),
+    )

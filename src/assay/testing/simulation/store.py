@@ -1,0 +1,182 @@
+"""The store of a simulated engine: real rules over tables in memory, and everything that can go wrong with a database.
+
+A write commits, is refused, commits and says that it does not know, or takes its engine down just before or just after
+its commit (3.3). What is in the database survives all of that; nothing else does.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Protocol
+
+from assay.core.ids import SECOND, RunId, Time
+from assay.storage.sql import queries
+from assay.storage.sql.dialect import PostgresDialect
+from assay.storage.sql.reads import SqlReads
+from assay.storage.store import Changes, HeldLease, OutcomeUnknown, ReadyActivity, ReadyTask, Rejected
+from assay.testing.simulation.answers import ANSWERS
+from assay.testing.simulation.loop import Node, SimLoop
+from assay.testing.simulation.tables import Tables
+
+EPOCH: Time = 1_700_000_000 * SECOND
+RESERVATION: Time = 2 * SECOND
+
+
+class Witness(Protocol):
+    """Whoever looks at every commit."""
+
+    def committed(self, changes: Changes, now: Time) -> None:
+        """These changes are durable now."""
+        ...
+
+
+class Trouble(Protocol):
+    """Who decides what goes wrong at a store call; the answer is one of the words below."""
+
+    def at_write(self) -> str:
+        """`commit`, `reject`, `unknown`, `vanish`, `crash_before` or `crash_after`."""
+        ...
+
+    def at_read(self) -> str:
+        """`answer`, `reject` or `crash_before`."""
+        ...
+
+    def at_hint(self) -> bool:
+        """Does a hint to another engine arrive?"""
+        ...
+
+    def latency(self) -> Time:
+        """How long one way takes."""
+        ...
+
+
+class Database:
+    """What outlives every engine, with a digest of all that was ever written."""
+
+    def __init__(self, loop: SimLoop, witness: Witness, *, shared: bool) -> None:
+        self.tables = Tables()
+        self.shared = shared
+        self.commits = 0
+        self._loop = loop
+        self._witness = witness
+        self._digest = hashlib.sha256()
+        self.listeners: dict[Node, Callable[[], None]] = {}
+
+    def write(self, changes: Changes) -> frozenset[RunId]:
+        """One transaction."""
+        kept, lost = self.tables.write(changes)
+        self.commits += 1
+        for event in kept.events:
+            self._digest.update(repr((event.run_id, event.seq, event.time, event.kind, event.payload)).encode())
+        self._digest.update(repr((self._loop.now, len(kept.runs), sorted(kept.deadlines.items(), key=repr))).encode())
+        self._witness.committed(kept, self._loop.now)
+        return lost
+
+    def digest(self) -> str:
+        """Equal for equal runs of the world."""
+        return self._digest.hexdigest()
+
+
+class SimStore(SqlReads):
+    """One engine's connection to the database; dead when its engine is."""
+
+    dialect: ClassVar[PostgresDialect] = PostgresDialect()
+
+    def __init__(
+        self, database: Database, node: Node, loop: SimLoop, trouble: Trouble, crash: Callable[[], None], *, inline: bool
+    ) -> None:
+        self.shared = database.shared
+        self.inline = inline
+        self._database = database
+        self._node = node
+        self._loop = loop
+        self._trouble = trouble
+        self._crash = crash
+
+    async def open(self) -> None:
+        """See `Store`."""
+        await self._travel()
+
+    async def close(self) -> None:
+        """See `Store`."""
+        self._database.listeners.pop(self._node, None)
+
+    async def clock(self) -> Time:
+        """See `Store`."""
+        return EPOCH + self._loop.now
+
+    def subscribe(self, wake: Callable[[], None]) -> None:
+        """See `Store`."""
+        if self.shared:
+            self._database.listeners[self._node] = wake
+
+    async def _travel(self) -> None:
+        """Whatever is under way takes a while, unless the database is in this process."""
+        if not self._node.alive:
+            await self._loop.create_future()
+        if not self.inline:
+            await asyncio.sleep(self._trouble.latency() / SECOND)
+
+    async def _die(self) -> None:
+        self._crash()
+        await self._loop.create_future()
+
+    async def write(self, changes: Changes) -> frozenset[RunId]:
+        """See `Store`."""
+        await self._travel()
+        fate = self._trouble.at_write()
+        if fate == "reject":
+            raise Rejected("the simulated store has no room")
+        if fate == "vanish":
+            raise OutcomeUnknown("the simulated store lost the write, and cannot tell")
+        if fate == "crash_before":
+            await self._die()
+        lost = self._database.write(changes)
+        self._hint()
+        if fate == "crash_after":
+            await self._die()
+        await self._travel()
+        if fate == "unknown":
+            raise OutcomeUnknown("the simulated store lost its answer")
+        return lost
+
+    def _hint(self) -> None:
+        for node, wake in self._database.listeners.items():
+            if node is not self._node and self._trouble.at_hint():
+                self._loop.post(node, self._trouble.latency(), wake)
+
+    async def numbers(self, count: int) -> int:
+        """See `Store`."""
+        await self._ask()
+        first = self._database.tables.numbers
+        self._database.tables.numbers += count
+        return first
+
+    async def ready_tasks(self, now: Time, limit: int) -> Sequence[ReadyTask]:
+        """See `Store`."""
+        if not self.shared:
+            return await super().ready_tasks(now, limit)
+        return [ReadyTask(*row) for row in await self._fetch(queries.RESERVE_TASKS, limit, now, now + RESERVATION)]
+
+    async def ready_activities(self, now: Time, limit: int) -> Sequence[ReadyActivity]:
+        """See `Store`."""
+        if not self.shared:
+            return await super().ready_activities(now, limit)
+        found = await self._fetch(queries.RESERVE_ACTIVITIES, limit, now, now + RESERVATION)
+        return [ReadyActivity(*row) for row in found]
+
+    async def local_leases(self) -> Sequence[HeldLease]:
+        """See `Store`."""
+        return () if self.shared else await super().local_leases()
+
+    async def _ask(self) -> None:
+        await self._travel()
+        match self._trouble.at_read():
+            case "reject":
+                raise Rejected("the simulated store did not answer")
+            case "crash_before":
+                await self._die()
+
+    async def _fetch(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+        await self._ask()
+        return ANSWERS[text](self._database.tables, *arguments)

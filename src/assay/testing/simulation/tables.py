@@ -1,0 +1,117 @@
+"""Tables in memory with the real keys and uniqueness rules; a transaction is all of its rows or none."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from assay.core.ids import RunId
+from assay.storage.sql import rows
+from assay.storage.sql import tables as t
+from assay.storage.sql.dialect import Verb
+from assay.storage.sql.rows import Cells
+from assay.storage.sql.tables import Table
+from assay.storage.sql.writes import lost_with, steps, without
+from assay.storage.store import Changes, Conflict
+
+Key = tuple[Any, ...]
+WHOLE = (t.RUNS, t.EVENTS, t.ACTIVITIES, t.ATTEMPTS, t.DEADLINES, t.SNAPSHOTS, t.DOCUMENTS, t.ATTRIBUTES, t.OUTBOX)
+"""Each table with all of its columns; the others are views of these."""
+
+PLACE = {table.name: {name: place for place, name in enumerate(table.names)} for table in (*WHOLE, t.OUTCOMES)}
+"""Where to find a column."""
+
+
+class Tables:
+    """The durable contents of a database."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, dict[Key, Cells]] = {table.name: {} for table in (*WHOLE, t.OUTCOMES)}
+        self.numbers = 1
+        self._undo: list[tuple[dict[Key, Cells], Key, Cells | None]] = []
+
+    def column(self, table: str, name: str) -> Callable[[Cells], Any]:
+        """Reads one column of a row."""
+        place = PLACE[table][name]
+        return lambda row: row[place]
+
+    def write(self, changes: Changes) -> tuple[Changes, frozenset[RunId]]:
+        """One transaction: what was written, and the runs that lost their compare-and-set (R45)."""
+        lost = lost_with(changes, frozenset(run.run_id for run in changes.runs if not self.unchanged(run)))
+        kept = without(changes, lost) if lost else changes
+        self._undo = []
+        try:
+            for run in kept.runs:
+                self._update(run.run_id, t.RUN_CLOSINGS, rows.run_closing_row(run))
+            for verb, table, cells in steps(kept):
+                self._apply(verb, table, cells)
+            self._check_unique(kept)
+        except BaseException:
+            for target, key, before in reversed(self._undo):
+                if before is None:
+                    del target[key]
+                else:
+                    target[key] = before
+            raise
+        return kept, lost
+
+    def unchanged(self, run: Any) -> bool:
+        """Does the row still have the version that the run was read with?"""
+        row = self.rows["runs"].get((run.run_id,))
+        return row is not None and row[PLACE["runs"]["version"]] == run.version - 1
+
+    def _update(self, run_id: RunId, table: Table, cells: Cells) -> None:
+        place, row = PLACE[table.name], list(self.rows[table.name][(run_id,)])
+        for name, value in zip(table.names, cells, strict=True):
+            row[place[name]] = value
+        self._set(self.rows[table.name], (run_id,), tuple(row))
+
+    def _apply(self, verb: Verb, table: Table, cells: Sequence[Cells]) -> None:
+        target = self.rows[table.name]
+        for row in cells:
+            key = tuple(row[: table.key])
+            if verb is Verb.DELETE:
+                self._delete(target, key)
+                continue
+            before = target.get(key)
+            if before is not None and verb is Verb.INSERT:
+                raise Conflict(f"{table.name} has {key} already")
+            if before is None:
+                self._set(target, key, tuple(row))
+            elif verb is Verb.UPSERT:
+                self._set(target, key, (*before[: table.fixed], *row[table.fixed :]))
+
+    def _set(self, target: dict[Key, Cells], key: Key, row: Cells) -> None:
+        self._undo.append((target, key, target.get(key)))
+        target[key] = row
+
+    def _delete(self, target: dict[Key, Cells], key: Key) -> None:
+        found = [key] if key in target else []
+        if not found and target and len(next(iter(target))) > len(key):
+            found = [other for other in target if other[: len(key)] == key]
+        for one in found:
+            self._undo.append((target, one, target[one]))
+            del target[one]
+
+    def _check_unique(self, changes: Changes) -> None:
+        """The indexes that are not primary keys: chains, open runs, activities of a run."""
+        if changes.new_runs:
+            born = {(run.namespace, run.workflow_id) for run in changes.new_runs}
+            chain = [run for run in self.runs() if (run["namespace"], run["workflow_id"]) in born]
+            _refuse_twins("runs_chain", ((run["namespace"], run["workflow_id"], run["number"]) for run in chain))
+            still_open = (run for run in chain if run["closed_at"] is None)
+            _refuse_twins("runs_open", ((run["namespace"], run["workflow_id"]) for run in still_open))
+        if changes.activities:
+            of_run, seq = self.column("activities", "run_id"), self.column("activities", "seq")
+            _refuse_twins("activities", ((of_run(row), seq(row)) for row in self.rows["activities"].values()))
+
+    def runs(self) -> Iterator[dict[str, Any]]:
+        """Every run's row by column names."""
+        for row in self.rows["runs"].values():
+            yield dict(zip(t.RUNS.names, row, strict=True))
+
+
+def _refuse_twins(index: str, keys: Iterator[Key]) -> None:
+    seen: set[Key] = set()
+    for key in keys:
+        if key in seen:
+            raise Conflict(f"{index} has {key} already")
+        seen.add(key)

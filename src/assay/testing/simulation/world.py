@@ -1,0 +1,185 @@
+"""A whole world from one number: engines, workers, clients, a database and a network, and what befalls them."""
+
+import contextlib
+import uuid
+from collections.abc import Callable, Iterator
+from unittest import mock
+
+import msgspec
+
+from assay.core.ids import SECOND, RunId, Time
+from assay.sdk.transport import Transport
+from assay.sdk.worker import Worker
+from assay.testing.simulation.checks import Checks
+from assay.testing.simulation.clients import Client
+from assay.testing.simulation.faults import Chaos
+from assay.testing.simulation.hosts import Desk, EngineHost, WorkerHost
+from assay.testing.simulation.ledger import Ledger
+from assay.testing.simulation.loop import Node, SimLoop, Stalled
+from assay.testing.simulation.nemesis import Nemesis
+from assay.testing.simulation.net import Network
+from assay.testing.simulation.programs import Author, Step
+from assay.testing.simulation.settings import Settings, chance_of
+from assay.testing.simulation.store import Database, Trouble
+from assay.testing.simulation.tables import PLACE
+from assay.testing.simulation.workflows import Handlers
+
+RUN = PLACE["runs"]
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How a seed ended."""
+
+    seed: int
+    violations: tuple[str, ...]
+    digest: str
+    seconds: float
+    """Virtual ones."""
+    steps: int
+    commits: int
+    boots: int
+    runs: int
+    events: int
+    trace: tuple[str, ...] = ()
+
+
+class World:
+    """Everything of one seed."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        programs: list[Step] | None = None,
+        trouble: Trouble | None = None,
+        tracing: bool = False,
+    ) -> None:
+        self.settings = settings
+        self.ledger = Ledger()
+        self.ledger.tracing = tracing
+        chance = chance_of(settings.seed, "loop")
+        self.loop = SimLoop(chance, hiccups=0.002 if settings.has("hiccup") else 0.0)
+        self.checks = Checks(self)
+        self.database = Database(self.loop, self.checks, shared=settings.shared)
+        self.network = Network(self.loop, settings)
+        self.chaos = Chaos(settings)
+        self.trouble: Trouble = trouble or self.chaos
+        self.app = Handlers(self).app()
+        self.node = Node("world")
+        self._chance = chance_of(settings.seed, "world")
+        author = Author(chance_of(settings.seed, "programs"))
+        self.programs = programs or [author.program(f"w{number}") for number in range(settings.programs)]
+        self.engines = [EngineHost(self, number) for number in range(settings.engines)]
+        self.workers = [WorkerHost(self, number) for number in range(settings.remote_workers)]
+        self.clients = [Client(self, program) for program in self.programs]
+        self.nemesis = Nemesis(self)
+        self._buried: list[Worker] = []
+
+    # what hosts ask for
+
+    def worker(self, transport: Transport) -> Worker:
+        """A worker with this world's handlers."""
+        return Worker(
+            Desk(transport, self.app),
+            max_concurrent_workflows=self.settings.task_hands,
+            max_concurrent_activities=self.settings.activity_hands,
+            max_cached_runs=self.settings.cached_runs,
+            identity="simulated",
+            drain_seconds=2.0,
+        )
+
+    def bury(self, node: Node, workers: list[Worker]) -> None:
+        """A process is dead; what it left in memory is kept, so that no finalizer runs before the end."""
+        self.ledger.note(self.loop.now, f"{node} dies")
+        self._buried.extend(workers)
+        self.loop.crash(node)
+
+    def later(self, delay: Time, action: Callable[[], None]) -> None:
+        """Do something in the world after a while."""
+        self.loop.post(self.node, delay, action)
+
+    def restart_delay(self) -> Time:
+        """How long it takes until a dead process is replaced."""
+        return int(self._chance.choice((0.01, 0.1, 1.0, 4.0)) * SECOND)
+
+    def newest(self, workflow_id: str) -> RunId | None:
+        """The newest run of an id, as the database has it."""
+        chain = [row for row in self.database.tables.rows["runs"].values() if row[2] == workflow_id]
+        return max(chain, key=lambda row: row[3])[0] if chain else None
+
+    def is_over(self, workflow_id: str) -> bool:
+        """Has the newest run of an id ended?"""
+        run_id = self.newest(workflow_id)
+        return run_id is not None and self.database.tables.rows["runs"][(run_id,)][RUN["closed_at"]] is not None
+
+    # one life
+
+    def live(self) -> Outcome:
+        """Run until everything is done, then look at what is left."""
+        with self._seeded():
+            try:
+                self._live()
+            except Stalled as stalled:
+                self.ledger.violate(f"L1 the world turns in circles: {stalled}")
+            finally:
+                outcome = self._outcome()
+                self._dismantle()
+        return outcome
+
+    def _live(self) -> None:
+        self.nemesis.plan()
+        for host in (*self.engines, *self.workers):
+            host.boot()
+        for client in self.clients:
+            client.begin()
+        heal_at = self.settings.fault_seconds * SECOND
+        if not self.loop.run_until(self._finished, heal_at):
+            self.nemesis.heal()
+            self.loop.run_until(self._finished, heal_at + self.settings.heal_seconds * SECOND)
+        self.checks.final()
+
+    def _finished(self) -> bool:
+        if self.loop.steps % 64:
+            return bool(self.ledger.violations)
+        return bool(self.ledger.violations or self.loop.errors) or self._quiet()
+
+    def _quiet(self) -> bool:
+        if any(client.busy for client in self.clients):
+            return False
+        rows = self.database.tables.rows
+        return not rows["outbox"] and all(row[RUN["closed_at"]] is not None for row in rows["runs"].values())
+
+    def _outcome(self) -> Outcome:
+        tables = self.database.tables.rows
+        return Outcome(
+            seed=self.settings.seed,
+            violations=tuple(self.ledger.violations),
+            digest=self.database.digest(),
+            seconds=self.loop.now / SECOND,
+            steps=self.loop.steps,
+            commits=self.database.commits,
+            boots=self.ledger.boots,
+            runs=len(tables["runs"]),
+            events=len(tables["events"]),
+            trace=tuple(self.ledger.trace),
+        )
+
+    def _dismantle(self) -> None:
+        living = [worker for host in self.engines for worker, _ in host.workers]
+        living += [host.worker for host in self.workers if host.worker is not None]
+        for worker in (*self._buried, *living):
+            for run in worker._workflow_tasks._live:
+                run.execution.drop()
+        self.loop.dismantle()
+
+    @contextlib.contextmanager
+    def _seeded(self) -> Iterator[None]:
+        """Ids that real code makes up by itself come from the seed, too."""
+        chance = chance_of(self.settings.seed, "uuid")
+        with mock.patch.object(uuid, "uuid4", lambda: uuid.UUID(int=chance.getrandbits(128), version=4)):
+            yield
+
+
+def simulate(settings: Settings, *, tracing: bool = False) -> Outcome:
+    """Live through a seed."""
+    return World(settings, tracing=tracing).live()

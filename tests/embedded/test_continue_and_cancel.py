@@ -1,0 +1,43 @@
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import assay
+
+app = assay.App()
+
+
+@app.workflow(name="Relay")
+async def relay(ctx: assay.Context, rounds: int) -> str:
+    if rounds == 0:
+        await ctx.wait_for_signal("on")
+        ctx.continue_as_new(1)
+    try:
+        await ctx.wait_for_signal("never")
+    except assay.CancelRequested as request:
+        return f"cleaned up after {request}"
+    return "not cancelled"
+
+
+async def signalled_and_cancelled_at_once(folder: Path) -> tuple[Any, list[list[str]]]:
+    async with await assay.Client.connect(f"sqlite://{folder}/relay.db", app=app) as client:
+        worker = assay.Worker(client)
+        serving = asyncio.ensure_future(worker.run())
+        handle = await client.start("Relay", "relay-1", 0)
+        while (await handle.describe()).waiting_on is None:
+            await asyncio.sleep(0)
+        # one batch: the code is told of the signal, continues as new, and never hears of the cancel in this run
+        await asyncio.gather(handle.signal("on"), handle.cancel("the day is over", deadline=3600))
+        result = await handle.result()
+        runs = await client.list_runs("relay-1")
+        kinds = [[event.event_type for event in await client.get_events("relay-1", run.run_id)] for run in runs]
+        worker.stop()
+        await serving
+    return result, kinds
+
+
+def test_a_cancel_that_came_too_late_for_a_run_reaches_its_successor(tmp_path: Path):
+    result, (first, second) = asyncio.run(signalled_and_cancelled_at_once(tmp_path))
+    assert first[-3:] == ["SignalReceived", "WorkflowCancelRequested", "WorkflowContinuedAsNew"]
+    assert second[:2] == ["WorkflowStarted", "WorkflowCancelRequested"]
+    assert result == "cleaned up after the day is over"

@@ -1,0 +1,354 @@
+"""Workflow code on trial: an engine of plain functions on one side, a live `Execution` on the other, no loop, no store.
+
+The engine is the real core, asked through the `World` of its own tests. A `Trial` plays the worker: it leases, runs the
+code, sends what it asks for. Whatever a trial went through can be held against a replay of its history (R1, I19).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from assay.core import commands as cmd
+from assay.core import events as ev
+from assay.core import requests as rq
+from assay.core.errors import Kind, Refused
+from assay.core.events import Recorded
+from assay.core.failure import FailureInfo
+from assay.core.ids import SECOND, RunId, RunKey, Seq, Time, WorkerId
+from assay.core.payload import NULL, Payload
+from assay.core.replies import Advanced
+from assay.core.run import Run
+from assay.sdk.app import App
+from assay.sdk.converter import Converter
+from assay.sdk.execution.main import main
+from assay.sdk.failures import to_info
+from assay.sdk.replay.runtime import Execution
+from assay.sdk.replay.turn import StepCall, Turn
+from tests.core.support import MAIN, ORDER, WORKER, World
+
+CONVERTER = Converter()
+ASIDE = WorkerId("w-elsewhere")
+"""The worker that runs activities and children, so that the trial's own is only about workflow tasks."""
+
+
+def payload(value: Any = None) -> Payload:
+    """A value as it is recorded."""
+    return NULL if value is None else Payload(CONVERTER.encode(value))
+
+
+def value_of(raw: Payload) -> Any:
+    """The value that is recorded."""
+    return CONVERTER.decode(raw)
+
+
+def app_of(workflow: Callable[..., Any], *activities: Callable[..., Any]) -> App:
+    """An app with one workflow."""
+    app = App()
+    app.workflow("Order", workflow)
+    for activity in activities:
+        app.activity(activity)
+    return app
+
+
+def execution_of(key: RunKey, app: App, workflow_type: str = "Order") -> Execution:
+    """A coroutine that has not begun."""
+    return Execution(key, app.workflows[workflow_type], app, CONVERTER, main)
+
+
+def telling(commands: Iterable[cmd.AnyCommand]) -> list[cmd.AnyCommand]:
+    """Commands that must be the same however events were batched; snapshots are taken once per turn, so not they."""
+    return [command for command in commands if not isinstance(command, cmd.RecordSnapshot)]
+
+
+class Trial:
+    """A run of one workflow, served turn by turn. Every call that changes the run is followed by its turn."""
+
+    def __init__(self, workflow: Callable[..., Any] | App, input: Any = None, **options: Any) -> None:
+        self.app = workflow if isinstance(workflow, App) else app_of(workflow)
+        self.world = World()
+        self.turns: list[Turn] = []
+        self.commands: list[cmd.AnyCommand] = []
+        self.execution: Execution | None = None
+        self.running: dict[int, StepCall] = {}
+        self._held = False
+        start = rq.StartWorkflow(
+            namespace=MAIN, workflow_id=ORDER, workflow_type="Order", input=payload(input), **options
+        )
+        self.world.take(start)
+        self.key: RunKey = self.world.run.key
+        self.work()
+
+    # what is there to look at
+
+    @property
+    def run(self) -> Run:
+        """The engine's view."""
+        return self.world.runs[self.key.run_id]
+
+    @property
+    def turn(self) -> Turn:
+        """The last turn."""
+        return self.turns[-1]
+
+    @property
+    def history(self) -> list[Recorded]:
+        """All that is recorded."""
+        return self.world.histories[self.key.run_id]
+
+    @property
+    def events(self) -> list[ev.Event]:
+        """What is recorded, without its place."""
+        return [recorded.event for recorded in self.history]
+
+    @property
+    def closing(self) -> ev.Event | None:
+        """How the run ended, if it did."""
+        return self.events[-1] if self.run.closed else None
+
+    @property
+    def result(self) -> Any:
+        """The result of a completed run."""
+        closing = self.closing
+        assert isinstance(closing, ev.WorkflowCompleted), closing or self.turn
+        return value_of(closing.result)
+
+    @property
+    def failure(self) -> FailureInfo:
+        """What a failed run failed with."""
+        closing = self.closing
+        assert isinstance(closing, ev.WorkflowFailed), closing or self.turn
+        assert closing.failure is not None
+        return closing.failure
+
+    @property
+    def stuck(self) -> tuple[str, str]:
+        """Why the run's task cannot be done."""
+        stuck = self.run.task.stuck
+        assert stuck is not None, self.turn
+        return stuck.reason, stuck.message
+
+    # what happens from outside
+
+    def signal(self, name: str, value: Any = None) -> Trial:
+        """Somebody sends a signal."""
+        return self._after(rq.Signal(MAIN, ORDER, name=name, payload=payload(value)))
+
+    def cancel(self, reason: str | None = None) -> Trial:
+        """Somebody asks the run to end."""
+        return self._after(rq.RequestCancel(MAIN, ORDER, reason=reason))
+
+    def fire(self, seq: int) -> Trial:
+        """A timer's time comes."""
+        self.world.now = max(self.world.now, self.run.timers[seq])
+        return self._after(rq.Elapse(self.key.run_id, "timer", seq))
+
+    def lease(self, seq: int, worker: WorkerId = ASIDE) -> Trial:
+        """A worker takes an activity."""
+        self.world.take(rq.LeaseActivity(self.key.run_id, seq, worker, None))
+        return self
+
+    def complete(self, seq: int, value: Any = None) -> Trial:
+        """An activity succeeds."""
+        attempt_id = self._attempt(seq)
+        return self._after(rq.CompleteActivity(self.key.run_id, seq, attempt_id, payload(value)))
+
+    def fail(self, seq: int, message: str = "broken", **fields: Any) -> Trial:
+        """An activity fails for good."""
+        info = FailureInfo(**{"kind": Kind.INTERNAL, "message": message, "retryable": False, **fields})
+        return self._after(rq.FailActivity(self.key.run_id, seq, self._attempt(seq), info))
+
+    def withdraw(self, seq: int) -> Trial:
+        """An activity that was asked to stop stops."""
+        return self._after(rq.CancelledActivity(self.key.run_id, seq, self._attempt(seq)))
+
+    def _attempt(self, seq: int) -> int:
+        if not self.run.activities[seq].running:
+            self.lease(seq)
+        return self.run.activities[seq].attempt_id
+
+    def child(self, workflow_id: str, *commands: cmd.AnyCommand) -> Trial:
+        """A child comes to an end."""
+        run = self.world.newest[workflow_id]  # type: ignore[index]
+        self.world.take(rq.LeaseTask(run.run_id, ASIDE, None))
+        self.world.take(rq.Advance(run.run_id, ASIDE, run.task.epoch, run.last_seq, commands))
+        for message in tuple(self.world.outbox.values()):
+            self.world.take(rq.Deliver(message.run_id, message))
+        self.work()
+        return self
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Everything in the block happens before the worker looks."""
+        self._held = True
+        yield
+        self._held = False
+        self.work()
+
+    def _after(self, request: rq.Request) -> Trial:
+        self.world.now += 1_000
+        self.world.take(request)
+        self.work()
+        return self
+
+    # the worker
+
+    def work(self) -> None:
+        """Do the run's task if it is due, and whatever it makes due in turn."""
+        while not self._held and self.run.task.ready and not self.run.closed:
+            self.world.take(rq.LeaseTask(self.key.run_id, WORKER, None))
+            execution, events = self._begin()
+            self.send(execution.activate(events, self.run.seen_seq))
+
+    def _begin(self) -> tuple[Execution, Sequence[Recorded]]:
+        if self.execution is None:
+            self.execution = execution_of(self.key, self.app)
+            return self.execution, self.history
+        return self.execution, self.history[self.run.seen_seq :]
+
+    def send(self, turn: Turn, outcomes: Sequence[Any] = (), seen: int | None = None) -> bool:
+        """Send a turn and act on the answer, as a worker does; was it accepted?"""
+        self.turns.append(turn)
+        execution = self.execution
+        assert execution is not None
+        if turn.failure is not None:
+            self.crash()
+            self.world.take(rq.FailTask(self.key.run_id, WORKER, self.run.task.epoch, *turn.failure))
+            return False
+        reply = self._advance(turn, tuple(outcomes), execution.seen if seen is None else seen, execution.busy)
+        if not reply.accepted:
+            self.crash()
+            return False
+        self.commands.extend(turn.commands)
+        execution.acknowledge(reply.seen_seq, reply.last_seq)
+        self.running.update({step.seq: step for step in turn.steps})
+        if turn.paused and not self._held:
+            return self.send(execution.resume())
+        return True
+
+    def _advance(self, turn: Turn, outcomes: tuple[Any, ...], seen: int, busy: bool) -> Advanced:
+        request = rq.Advance(
+            self.key.run_id, WORKER, self.run.task.epoch, seen, turn.commands, outcomes, busy and not turn.closes
+        )
+        for command in turn.commands:
+            if isinstance(command, cmd.ContinueAsNew):
+                named = command.unread_signals or ()
+                unread = tuple(recorded for recorded in self.history if recorded.seq in named)
+                request = msgspec.structs.replace(request, unread=unread)
+        try:
+            decision = self.world.take(request)
+        except Refused as refused:
+            return Advanced(accepted=False, code=refused.code)
+        assert decision is not None
+        assert isinstance(decision.reply, Advanced)
+        return decision.reply
+
+    def step(self, seq: int, failure: Exception | None = None, **fields: Any) -> Trial:
+        """An inline step that runs here ends, with what its function returns or as told."""
+        order = self.running.pop(seq).order
+        if failure is None:
+            result = fields.pop("result", None) or payload(order.function(*order.args))
+            outcome = rq.StepOutcome(seq, order.name, self.now(), result, attempt=order.attempt)
+            event: ev.InputEvent = ev.StepCompleted(seq, order.name, result, order.attempt)
+        else:
+            info = to_info(failure, source="step")
+            outcome = rq.StepOutcome(seq, order.name, self.now(), NULL, info, **{"attempt": order.attempt, **fields})
+            event = ev.StepFailed(seq, order.name, info.message, info, outcome.attempt, outcome.retry_in)
+        self.advance((outcome, event))
+        return self
+
+    def did(self, seq: int, value: Any = None) -> Trial:
+        """An activity that ran here succeeds, and the code goes on before anybody else knows (R8)."""
+        if not self.run.activities[seq].running:
+            self.lease(seq, WORKER)
+        activity = self.run.activities[seq]
+        outcome = rq.ActivityOutcome(seq, activity.attempt_id, self.now(), payload(value))
+        self.advance((outcome, ev.ActivityCompleted(activity.id, seq, activity.name, payload(value))))
+        return self
+
+    def advance(self, *outcomes: tuple[Any, ev.InputEvent]) -> None:
+        """Advance on outcomes that are not recorded yet."""
+        execution = self.execution
+        assert execution is not None
+        seen = execution.seen
+        events = [Recorded(Seq(seen + n), outcome.time, event) for n, (outcome, event) in enumerate(outcomes, 1)]
+        self.send(execution.speculate(events), [outcome for outcome, _ in outcomes], seen)
+        self.work()
+
+    def now(self) -> Time:
+        """The time a worker proposes (R12)."""
+        self.world.now += 1_000
+        return max(self.world.now, self.run.last_time)
+
+    def crash(self) -> None:
+        """The worker forgets the coroutine; the next turn replays."""
+        if self.execution is not None:
+            self.execution.drop()
+            self.execution = None
+        self.running.clear()
+
+    def lose(self) -> Trial:
+        """The worker dies, and another one takes over."""
+        self.crash()
+        if self.run.task.worker is not None:
+            self.world.take(rq.ReleaseTask(self.key.run_id, WORKER, self.run.task.epoch))
+        self.work()
+        return self
+
+    def deploy(self, workflow: Callable[..., Any]) -> Trial:
+        """Other code takes over under the same name, and looks at the run."""
+        self.app = app_of(workflow)
+        self.crash()
+        return self.wait(120)
+
+    def wait(self, seconds: float) -> Trial:
+        """Time goes by, and a task that backed off is tried again."""
+        self.world.now += int(seconds * SECOND)
+        self.world.take(rq.Elapse(self.key.run_id, "run"))
+        self.work()
+        return self
+
+
+def inputs_of(history: Iterable[Recorded]) -> list[Recorded]:
+    """The events that code is told of."""
+    return [recorded for recorded in history if recorded.event.is_input]
+
+
+def told(key: RunKey, app: App, batches: Iterable[Sequence[Recorded]], workflow_type: str = "Order") -> list[Any]:
+    """The commands of code that is told inputs in batches and remembers nothing."""
+    execution = execution_of(key, app, workflow_type)
+    commands: list[Any] = []
+    for batch in batches:
+        turn = execution.activate(batch, 0)
+        assert turn.failure is None, turn.failure
+        commands.extend(telling(turn.commands))
+    execution.drop()
+    return commands
+
+
+def replayed(key: RunKey, app: App, history: Sequence[Recorded], seen: int, workflow_type: str = "Order") -> Turn:
+    """The turn of a worker that gets the whole history."""
+    execution = execution_of(key, app, workflow_type)
+    turn = execution.activate(history, seen)
+    execution.drop()
+    return turn
+
+
+def check_replay(trial: Trial) -> None:
+    """However the inputs are batched, the code does what it did; and its history agrees with that."""
+    inputs = inputs_of(trial.history)
+    done = telling(trial.commands)
+    assert told(trial.key, trial.app, [inputs]) == done
+    assert told(trial.key, trial.app, [[recorded] for recorded in inputs]) == done
+    if not trial.run.closed:
+        turn = replayed(trial.key, trial.app, trial.history, trial.run.seen_seq)
+        assert turn.failure is None, turn.failure
+        assert telling(turn.commands) == []
+
+
+def run_id_of(trial: Trial) -> RunId:
+    """The id of the newest run, which may be the successor of the first."""
+    return trial.world.run.run_id

@@ -1,0 +1,123 @@
+"""Hot questions use an index on both databases, whatever the tables hold."""
+
+from typing import Any
+
+import pytest
+
+from assay.storage.postgres import PostgresStore
+from assay.storage.sql import queries
+from assay.storage.sql import tables as t
+from assay.storage.sql.dialect import Verb
+from assay.storage.sql.tables import Table
+from assay.storage.store import RunFilter
+from tests.core.support import MAIN, NOW
+from tests.storage.support import AnyStore
+
+IDS, PAIRS = ("a", "b"), (("main", "a"), ("main", "b"))
+
+BY_IDS = ["RUNS_BY_ID", "INPUTS", "OPEN_ACTIVITIES", "RUN_DEADLINES", "OPEN_CHILDREN"]
+BY_PAIRS = ["NEWEST_RUNS", "OUTCOMES_BY_KEY"]
+BY_VALUES: dict[str, tuple[object, ...]] = {
+    "EVENTS_AFTER": ("a", 0, 10),
+    "EVENTS_AFTER_OF_KIND": ("a", 0, 10, "SignalReceived"),
+    "DUE": (NOW, 10),
+    "NEXT_DUE": (),
+    "READY_TASKS": (10,),
+    "READY_ACTIVITIES": (10,),
+    "LOCAL_TASKS": (),
+    "LOCAL_ACTIVITIES": (),
+    "MESSAGES": (NOW, 10),
+    "RESERVE_NUMBERS": (10,),
+    "SNAPSHOT": ("a",),
+    "ACTIVITY": (5,),
+    "DESCRIBE_NEWEST": ("main", "a"),
+    "DESCRIBE_RUN": ("main", "a", "b"),
+}
+ON_POSTGRES_ALONE: dict[str, tuple[object, ...]] = {
+    "RESERVE_TASKS": (10, NOW, NOW),
+    "RESERVE_ACTIVITIES": (10, NOW, NOW),
+}
+SORTED_BY_INDEX = ["EVENTS_AFTER", "DUE", "READY_TASKS", "READY_ACTIVITIES", "MESSAGES"]
+
+FILTERS = {
+    "a page": RunFilter(namespace=MAIN),
+    "a later page": RunFilter(namespace=MAIN, cursor=(NOW, "a")),
+    "open ones": RunFilter(namespace=MAIN, status="RUNNING"),
+    "a chain": RunFilter(namespace=MAIN, workflow_id="a"),
+    "children": RunFilter(namespace=MAIN, parent_id="a"),
+    "by attribute": RunFilter(namespace=MAIN, search=(("stage", "new"),)),
+    "by text": RunFilter(namespace=MAIN, text="a"),
+}
+
+WRITES = [
+    (Verb.UPDATE, t.RUN_UPDATES),
+    (Verb.UPDATE, t.RUN_CLOSINGS),
+    (Verb.DELETE, t.CLEARED),
+    (Verb.DELETE, t.CLOSED),
+    (Verb.DELETE, t.UNATTRIBUTED),
+    (Verb.DELETE, t.ACKNOWLEDGED),
+]
+
+
+async def plan(store: AnyStore, text: str, arguments: tuple[Any, ...]) -> list[str]:
+    """The steps of a plan, a line each."""
+    if isinstance(store, PostgresStore):
+        return [row[0].strip() for row in await store.ask(f"EXPLAIN {text}", *arguments)]
+    return [row[3] for row in await store.ask(f"EXPLAIN QUERY PLAN {text}", *arguments)]
+
+
+def scans(steps: list[str]) -> list[str]:
+    """The steps that read a whole table; a list that is part of the question is no table."""
+    return [step for step in steps if "Seq Scan on" in step or ("SCAN" in step and "USING" not in step)]
+
+
+def read(steps: list[str]) -> list[str]:
+    return [step for step in scans(steps) if not any(name in step for name in ("json_each", "wanted", "VIRTUAL"))]
+
+
+@pytest.mark.parametrize("name", ON_POSTGRES_ALONE)
+async def test_a_reservation_uses_an_index(postgres: PostgresStore, name: str):
+    assert read(await plan(postgres, getattr(queries, name), ON_POSTGRES_ALONE[name])) == []
+
+
+@pytest.mark.parametrize("name", [*BY_IDS, *BY_PAIRS, *BY_VALUES])
+async def test_a_question_uses_an_index(store: AnyStore, name: str):
+    text = getattr(queries, name)
+    if name in BY_IDS:
+        arguments: tuple[Any, ...] = (store.dialect.texts(IDS),)
+    elif name in BY_PAIRS:
+        arguments = store.dialect.pairs(PAIRS)
+    else:
+        arguments = BY_VALUES[name]
+    steps = await plan(store, text, arguments)
+    assert read(steps) == []
+    if name in SORTED_BY_INDEX:
+        assert not [step for step in steps if "Sort" in step or "TEMP B-TREE" in step]
+
+
+@pytest.mark.parametrize("name", FILTERS)
+async def test_a_list_uses_an_index(store: AnyStore, name: str):
+    for text, arguments in (queries.list_runs(FILTERS[name]), queries.count_runs(FILTERS[name])):
+        assert read(await plan(store, text, tuple(arguments))) == []
+
+
+async def test_a_page_of_a_list_is_not_sorted(store: AnyStore):
+    text, arguments = queries.list_runs(FILTERS["a later page"])
+    steps = await plan(store, text, tuple(arguments))
+    assert not [step for step in steps if "Sort" in step or "TEMP B-TREE" in step]
+
+
+@pytest.mark.parametrize(("verb", "table"), WRITES, ids=lambda value: getattr(value, "name", value))
+async def test_a_write_finds_its_rows_by_an_index(store: AnyStore, verb: Verb, table: Table):
+    text = store.dialect.write(verb, table)
+    if isinstance(store, PostgresStore):
+        arguments: tuple[Any, ...] = tuple([] for _ in table.columns)
+    else:
+        arguments = (None,) * len(table.columns)
+    assert read(await plan(store, text, arguments)) == []
+
+
+def test_a_scan_is_found():
+    assert read(["SCAN runs", "SEARCH runs USING INDEX runs_open (namespace=?)"]) == ["SCAN runs"]
+    assert read(["->  Seq Scan on events  (cost=0.00..1.00)"])
+    assert read(["SCAN json_each VIRTUAL TABLE INDEX 1:", "SCAN d USING COVERING INDEX deadlines_due"]) == []

@@ -1,0 +1,396 @@
+"""What only the Postgres store has: several engines, retries, unknown outcomes, hints, the server's clock (4.5-4.7)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import asyncpg
+import pytest
+
+from assay.core.errors import Unavailable
+from assay.core.ids import SECOND, RunId, WorkflowId
+from assay.storage import postgres as module
+from assay.storage import postgres_hints
+from assay.storage.postgres import PostgresStore
+from assay.storage.postgres_connections import SESSION, refuse_unsafe
+from assay.storage.store import Changes, Conflict, OutcomeUnknown, Rejected
+from tests.core.support import scheduled, signals, starts
+from tests.storage.support import StoredWorld, Stores, as_stored, reloaded
+
+Act = Callable[[], Any]
+
+
+class Faulty:
+    """A connection on which one statement is met by something else."""
+
+    def __init__(self, connection: Any, statement: str, instead: Callable[[Any, Act], Any]) -> None:
+        self._connection = connection
+        self._statement = statement
+        self._instead = instead
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    async def execute(self, text: str, *arguments: Any) -> Any:
+        act = lambda: self._connection.execute(text, *arguments)  # noqa: E731
+        return await (self._instead(self._connection, act) if text.startswith(self._statement) else act())
+
+
+@pytest.fixture
+def fault(postgres: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
+    """Let a statement be met by something else, the given number of times; tells how often that happened."""
+    healthy = postgres._connection
+
+    def install(statement: str, instead: Callable[[Any, Act], Any], times: int = 1) -> list[int]:
+        met: list[int] = []
+
+        @asynccontextmanager
+        async def connection() -> AsyncIterator[Any]:
+            async with healthy() as found:
+                if len(met) < times:
+                    yield Faulty(found, statement, lambda which, act: (met.append(1), instead(which, act))[1])
+                else:
+                    yield found
+
+        monkeypatch.setattr(postgres, "_connection", connection)
+        monkeypatch.setattr(postgres, "_chance", lambda: 0.0)
+        return met
+
+    return install
+
+
+def raising(error: Exception, *, done: bool = False) -> Callable[[Any, Act], Any]:
+    async def instead(_connection: Any, act: Act) -> None:
+        if done:
+            await act()
+        raise error
+
+    return instead
+
+
+async def idle_transactions(dsn: str) -> int:
+    connection = await asyncpg.connect(dsn)
+    found = await connection.fetchval("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'")
+    await connection.close()
+    return int(found)
+
+
+# retries and unknown outcomes
+
+PASSING = [
+    asyncpg.SerializationError("40001"),
+    asyncpg.DeadlockDetectedError("40P01"),
+    asyncpg.LockNotAvailableError("55P03"),
+    asyncpg.ConnectionDoesNotExistError("gone"),
+    ConnectionResetError("gone"),
+]
+
+
+@pytest.mark.parametrize("error", PASSING, ids=lambda error: type(error).__name__)
+async def test_what_passes_is_tried_again(postgres: PostgresStore, fault: Callable[..., list[int]], error: Exception):
+    met = fault("INSERT INTO events", raising(error), times=5)
+    world = await StoredWorld(postgres).do(starts())
+    assert len(met) == 5
+    assert await reloaded(postgres, world.run) == as_stored(world.run)
+
+
+async def test_what_does_not_pass_is_rejected_after_the_sixth_time(
+    postgres: PostgresStore, fault: Callable[..., list[int]]
+):
+    met = fault("INSERT INTO events", raising(asyncpg.SerializationError("40001")), times=100)
+    world = StoredWorld(postgres)
+    world.take(starts())
+    with pytest.raises(Rejected) as caught:
+        await world.commit()
+    assert type(caught.value) is Rejected
+    assert len(met) == 6
+    assert await postgres.load([world.run.run_id], []) == ()
+
+
+@pytest.mark.parametrize("error", [*PASSING, TimeoutError()], ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("done", [False, True])
+async def test_an_error_from_commit_is_an_unknown_outcome_and_never_repeated(
+    postgres: PostgresStore, fault: Callable[..., list[int]], error: Exception, done: bool
+):
+    met = fault("COMMIT", raising(error, done=done))
+    world = StoredWorld(postgres)
+    world.take(starts())
+    with pytest.raises(OutcomeUnknown):
+        await world.commit()
+    assert len(met) == 1
+    assert len(await postgres.load([world.run.run_id], [])) == (1 if done else 0)
+
+
+async def test_a_connection_that_dies_before_commit_costs_one_retry(
+    postgres: PostgresStore, fault: Callable[..., list[int]], database: str
+):
+    async def instead(connection: Any, act: Act) -> Any:
+        other = await asyncpg.connect(database)
+        await other.execute("SELECT pg_terminate_backend($1)", connection.get_server_pid())
+        await other.close()
+        return await act()
+
+    met = fault("INSERT INTO events", instead)
+    world = await StoredWorld(postgres).do(starts())
+    assert len(met) == 1
+    assert len(await postgres.events(world.run.run_id)) == 1
+
+
+async def test_a_connection_that_dies_at_commit_is_an_unknown_outcome(
+    postgres: PostgresStore, fault: Callable[..., list[int]], database: str
+):
+    async def instead(connection: Any, act: Act) -> Any:
+        other = await asyncpg.connect(database)
+        await other.execute("SELECT pg_terminate_backend($1)", connection.get_server_pid())
+        await other.close()
+        return await act()
+
+    fault("COMMIT", instead)
+    world = StoredWorld(postgres)
+    world.take(starts())
+    with pytest.raises(OutcomeUnknown):
+        await world.commit()
+
+
+async def test_a_connection_that_saw_an_error_is_not_used_again(postgres: PostgresStore, database: str):
+    world = StoredWorld(postgres)
+    world.take(starts())
+    changes = world.changes()
+    await postgres.write(changes)
+    for _ in range(20):  # more than the pool has
+        with pytest.raises(Conflict):
+            await postgres.write(Changes(events=changes.events))
+    assert await idle_transactions(database) == 0
+    await world.do(signals())
+
+
+async def test_a_write_goes_on_when_its_caller_is_cancelled(
+    postgres: PostgresStore, fault: Callable[..., list[int]], database: str
+):
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def instead(_connection: Any, act: Act) -> Any:
+        begun.set()
+        await go_on.wait()
+        return await act()
+
+    fault("INSERT INTO events", instead)
+    world = StoredWorld(postgres)
+    world.take(starts())
+    task = asyncio.create_task(world.commit())
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    go_on.set()
+    await asyncio.gather(*postgres._writes)
+    assert await reloaded(postgres, world.run) == as_stored(world.run)
+    assert await idle_transactions(database) == 0
+
+
+async def test_reads_are_tried_again(postgres: PostgresStore, database: str):
+    world = await StoredWorld(postgres).do(starts())
+    other = await asyncpg.connect(database)
+    await other.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name LIKE 'assay %'"
+    )
+    await other.close()
+    assert await reloaded(postgres, world.run) == as_stored(world.run)
+
+
+async def test_engines_that_write_the_same_runs_all_come_through(postgres: PostgresStore, engines: Stores):
+    """Each batch names all runs, in another order; somebody wins each, nobody waits in a circle."""
+    ids = [WorkflowId(f"order-{number}") for number in range(10)]
+    world = StoredWorld(postgres)
+    for workflow_id in ids:
+        world.take(starts(workflow_id))
+    await world.commit()
+    worlds = [StoredWorld(await engines.open(), f"e{number}-") for number in range(3)]
+
+    async def work(engine: StoredWorld, turn: int) -> int:
+        won = 0
+        for _ in range(10):
+            await engine.learn(*world.runs)
+            for workflow_id in ids[turn:] + ids[:turn]:
+                engine.take(signals(of=workflow_id))
+            won += len(ids) - len(await engine.commit())
+        return won
+
+    won = await asyncio.gather(*(work(engine, 3 * number) for number, engine in enumerate(worlds)))
+    recorded = [len(await postgres.events(run_id)) - 1 for run_id in world.runs]
+    assert sum(won) == sum(recorded) >= 100
+
+
+async def test_of_two_starts_of_one_id_one_is_refused(engines: Stores):
+    worlds = [StoredWorld(await engines.open(), f"e{number}-") for number in range(4)]
+    for world in worlds:
+        world.take(starts())
+    outcomes = await asyncio.gather(*(world.commit() for world in worlds), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes if outcome != frozenset()] == [Conflict] * 3
+
+
+# ready work
+
+
+async def test_engines_that_compete_see_different_work(postgres: PostgresStore, engines: Stores):
+    world = StoredWorld(postgres)
+    for number in range(20):
+        world.take(starts(f"order-{number}"))
+        world.take(scheduled(1, of=WorkflowId(f"order-{number}")))
+        world.take(signals(of=WorkflowId(f"order-{number}")))
+    await world.commit()
+    other = await engines.open()
+    for ask in ("ready_tasks", "ready_activities"):
+        first, second = await asyncio.gather(getattr(postgres, ask)(world.now, 10), getattr(other, ask)(world.now, 10))
+        assert len({work.run_id for work in (*first, *second)}) == 20
+        assert await getattr(postgres, ask)(world.now + SECOND, 20) == []
+        again = await getattr(postgres, ask)(world.now + 3 * SECOND, 40)
+        assert len(again) == 20
+        assert [work.since for work in again] == sorted(work.since for work in again)
+
+
+async def test_a_run_that_changes_is_no_longer_reserved(postgres: PostgresStore):
+    world = await StoredWorld(postgres).do(starts())
+    assert len(await postgres.ready_tasks(world.now, 10)) == 1
+    await world.do(signals())
+    assert len(await postgres.ready_tasks(world.now, 10)) == 1
+
+
+# the server
+
+
+async def test_a_session_is_durable_whatever_the_database_says(postgres: PostgresStore, engines: Stores):
+    ((name,),) = await postgres.ask("SELECT current_database()")
+    await postgres.ask(f"ALTER DATABASE {name} SET synchronous_commit = off")
+    try:
+        other = await engines.open()
+        shown = {setting: (await other.ask(f"SHOW {setting}"))[0][0] for setting in SESSION}
+    finally:
+        await postgres.ask(f"ALTER DATABASE {name} RESET synchronous_commit")
+    assert shown["synchronous_commit"] == "on"
+    assert (shown["statement_timeout"], shown["lock_timeout"]) == ("15s", "3s")
+    assert shown["idle_in_transaction_session_timeout"] == "30s"
+    assert shown["application_name"].startswith("assay ")
+
+
+class Server:
+    """As much of a server as the check of its promises asks for."""
+
+    def __init__(self, major: int = 16, **settings: str) -> None:
+        self.major = major
+        self._settings = {"fsync": "on", "synchronous_commit": "on", **settings}
+
+    def get_server_version(self) -> "Server":
+        return self
+
+    async def fetchval(self, text: str) -> str:
+        return self._settings[text.removeprefix("SHOW ")]
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        (Server(13), "Postgres 13 is too old"),
+        (Server(fsync="off"), "fsync=off"),
+        (Server(synchronous_commit="off"), "synchronous_commit"),
+    ],
+)
+async def test_a_server_that_forgets_is_refused(server: Server, said: str):
+    with pytest.raises(Unavailable, match=said):
+        await refuse_unsafe(server)
+    await refuse_unsafe(Server())
+
+
+async def test_a_server_that_is_not_there_is_named():
+    with pytest.raises(Unavailable, match="cannot connect to Postgres"):
+        await PostgresStore("postgresql://postgres@/nothing?host=/nowhere").open()
+
+
+async def test_an_event_cannot_be_changed(postgres: PostgresStore):
+    await StoredWorld(postgres).do(starts())
+    with pytest.raises(Rejected, match="a recorded event never changes"):
+        await postgres.ask("UPDATE events SET kind = 'Other'")
+
+
+async def test_the_clock_is_the_servers_and_seldom_asked(postgres: PostgresStore, monkeypatch: pytest.MonkeyPatch):
+    asked = 0
+    fetch = postgres._fetch
+
+    async def counting(text: str, *arguments: object) -> Any:
+        nonlocal asked
+        asked += 1
+        return await fetch(text, *arguments)
+
+    monkeypatch.setattr(postgres, "_fetch", counting)
+    times = [await postgres.clock() for _ in range(100)]
+    assert asked == 1
+    assert times == sorted(times)
+    ((now,),) = await fetch("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+    assert abs(await postgres.clock() - now) < SECOND
+    monkeypatch.setattr(module, "CLOCK_SECONDS", 0)
+    await postgres.clock()
+    assert asked == 2
+
+
+# hints
+
+
+class Ear:
+    """Counts what it hears, and lets a test wait for it."""
+
+    def __init__(self) -> None:
+        self.heard = 0
+        self._news = asyncio.Event()
+
+    def __call__(self) -> None:
+        self.heard += 1
+        self._news.set()
+
+    async def next(self) -> None:
+        await self._news.wait()
+        self._news.clear()
+
+
+async def test_a_commit_of_one_engine_wakes_the_others(postgres: PostgresStore, engines: Stores):
+    other = await engines.open()
+    own, ear = Ear(), Ear()
+    postgres.subscribe(own)
+    other.subscribe(ear)
+    await own.next()  # each is told once when it has begun to listen
+    await ear.next()
+    await StoredWorld(postgres).do(starts())
+    await ear.next()
+    assert own.heard == 1
+
+
+async def test_many_commits_are_few_hints(postgres: PostgresStore, engines: Stores, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(postgres_hints, "QUIET_SECONDS", 0.2)
+    ear = Ear()
+    (await engines.open()).subscribe(ear)
+    await ear.next()
+    world = StoredWorld(postgres)
+    for number in range(20):
+        await world.do(starts(f"order-{number}"))
+    await ear.next()
+    assert 2 <= ear.heard <= 10
+
+
+async def test_a_listener_that_was_cut_off_listens_again_and_assumes_the_worst(postgres: PostgresStore, database: str):
+    ear = Ear()
+    postgres.subscribe(ear)
+    await ear.next()
+    other = await asyncpg.connect(database)
+    await other.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND query LIKE 'LISTEN%'"
+    )
+    await ear.next()
+    await other.execute("SELECT pg_notify('assay', 'w')")
+    await ear.next()
+    await other.close()
+
+
+async def test_a_run_id_that_nobody_has_is_not_found(postgres: PostgresStore):
+    assert await postgres.load([RunId("nobody")], []) == ()

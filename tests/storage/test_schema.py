@@ -1,0 +1,156 @@
+"""Migrations: applied once, recorded, refused when they are not ours (I26, U1-U4)."""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from assay.core.errors import AssayError, Unavailable
+from assay.storage.sql import queries, schema
+from assay.storage.sqlite import SqliteReader, SqliteStore
+from assay.testing.postgres import create_database
+from tests.core.support import NOW, starts
+from tests.storage.support import AnyStore, StoredWorld, Stores, as_stored, reloaded
+
+HEADER = "-- min_reader: {0}\n-- min_writer: {0}\n"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def empty(request: pytest.FixtureRequest, tmp_path: Path, runner: asyncio.Runner) -> Iterator[Stores]:
+    """A place without tables."""
+    if request.param == "sqlite":
+        made = Stores(tmp_path / "engine.db")
+    else:
+        made = Stores(runner.run(create_database(request.getfixturevalue("postgres_server"))))
+    yield made
+    runner.run(made.close())
+
+
+def know(monkeypatch: pytest.MonkeyPatch, *more: schema.Migration) -> None:
+    """The program knows these migrations beside its own."""
+    steps = (*schema.known(), *more)
+    monkeypatch.setattr(schema, "known", lambda: steps)
+
+
+def next_step(script: str = "CREATE TABLE added (id $int NOT NULL PRIMARY KEY) $table;", oldest: int = 2):
+    return schema.migration(len(schema.known()) + 1, HEADER.format(oldest) + script)
+
+
+async def versions(store: AnyStore) -> list[int]:
+    return [row[0] for row in await store.ask(queries.SCHEMA_VERSIONS)]
+
+
+async def test_a_fresh_place_gets_all_steps_and_keeps_its_data(empty: Stores):
+    world = await StoredWorld(await empty.open()).do(starts())
+    await empty.close()
+    store = await empty.open()
+    assert await versions(store) == [step.version for step in schema.known()]
+    assert await reloaded(store, world.run) == as_stored(world.run)
+
+
+async def test_an_older_place_gets_what_it_lacks(empty: Stores, monkeypatch: pytest.MonkeyPatch):
+    world = await StoredWorld(await empty.open()).do(starts())
+    await empty.close()
+    step = next_step()
+    know(monkeypatch, step)
+    store = await empty.open()
+    assert (await versions(store))[-1] == step.version
+    assert await store.ask("SELECT count(*) FROM added")
+    assert await reloaded(store, world.run) == as_stored(world.run)
+
+
+async def test_a_newer_schema_is_refused_in_words(empty: Stores, monkeypatch: pytest.MonkeyPatch):
+    with monkeypatch.context() as newer:
+        know(newer, next_step())
+        await empty.open()
+        await empty.close()
+    with pytest.raises(Unavailable, match=r"schema 2, .* this one knows 1: use a newer") as caught:
+        await empty.open()
+    assert caught.value.code == "schema_too_new"
+
+
+async def test_a_newer_schema_that_allows_older_programs_is_used(empty: Stores, monkeypatch: pytest.MonkeyPatch):
+    with monkeypatch.context() as newer:
+        know(newer, next_step(oldest=1))
+        await empty.open()
+        await empty.close()
+    world = await StoredWorld(await empty.open()).do(starts())
+    assert world.run.version == 1
+
+
+async def test_a_step_with_another_text_is_refused(empty: Stores, monkeypatch: pytest.MonkeyPatch):
+    with monkeypatch.context() as other:
+        know(other, next_step())
+        await empty.open()
+        await empty.close()
+    know(monkeypatch, next_step("CREATE TABLE added (id $text NOT NULL PRIMARY KEY) $table;"))
+    with pytest.raises(Unavailable, match="another text") as caught:
+        await empty.open()
+    assert caught.value.code == "schema_differs"
+
+
+async def test_a_step_that_fails_leaves_nothing(empty: Stores, monkeypatch: pytest.MonkeyPatch):
+    world = await StoredWorld(await empty.open()).do(starts())
+    await empty.close()
+    with monkeypatch.context() as broken:
+        know(broken, next_step("CREATE TABLE added (id $int) $table; INSERT INTO nowhere VALUES (1);"))
+        with pytest.raises(AssayError):
+            await empty.open()
+    store = await empty.open()
+    assert await versions(store) == [1]
+    with pytest.raises(AssayError):
+        await store.ask("SELECT count(*) FROM added")
+    assert await reloaded(store, world.run) == as_stored(world.run)
+
+
+async def test_an_engine_told_not_to_migrate_refuses_and_changes_nothing(empty: Stores):
+    with pytest.raises(Unavailable, match="assay migrate") as caught:
+        await empty.open(migrate=False)
+    assert caught.value.code == "schema_too_old"
+    await empty.open()
+    await empty.close()
+    assert await versions(await empty.open(migrate=False)) == [1]
+
+
+async def test_five_engines_start_at_once(runner: asyncio.Runner, postgres_server: str):
+    stores = Stores(await create_database(postgres_server))
+    opened = await asyncio.gather(*(stores.open() for _ in range(5)))
+    assert [await versions(store) for store in opened] == [[1]] * 5
+    blocks = await asyncio.gather(*(store.numbers(100) for store in opened for _ in range(4)))
+    assert len(set(blocks)) == 20
+    await stores.close()
+
+
+async def test_a_file_is_copied_before_it_is_migrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    stores = Stores(tmp_path / "engine.db")
+    world = await StoredWorld(await stores.open()).do(starts())
+    await stores.close()
+    know(monkeypatch, next_step())
+    await stores.open()
+    await stores.close()
+    copy = tmp_path / "engine.db.bak-1"
+    assert copy.stat().st_mode & 0o777 == 0o600
+    connection = sqlite3.connect(copy)
+    assert connection.execute("SELECT run_id FROM runs").fetchall() == [(world.run.run_id,)]
+    assert connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'added'").fetchone() == (0,)
+    connection.close()
+
+
+async def test_a_database_of_another_program_is_left_alone(tmp_path: Path):
+    path = tmp_path / "other.db"
+    connection = apsw.Connection(str(path))
+    connection.execute("CREATE TABLE customers (name)")
+    connection.close()
+    with pytest.raises(Unavailable, match="another program"):
+        await SqliteStore(path, clock=lambda: NOW).open()
+    with pytest.raises(Unavailable, match="cannot be read"):
+        await SqliteReader(path).open()
+
+
+def test_known_steps_are_numbered_without_a_gap():
+    steps = schema.known()
+    assert [step.version for step in steps] == list(range(1, len(steps) + 1))
+    assert all(1 <= step.min_reader <= step.min_writer <= step.version for step in steps)

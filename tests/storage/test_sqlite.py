@@ -1,0 +1,364 @@
+"""What only the SQLite store has: where it writes, its WAL, and what errors of the disk mean (4.8)."""
+
+import asyncio
+import contextlib
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from assay.core.ids import RunId, WorkflowId
+from assay.core.payload import Payload
+from assay.storage import sqlite, sqlite_connections, sqlite_writer
+from assay.storage.sqlite import SqliteStore
+from assay.storage.store import Broken, OutcomeUnknown, Rejected, RunFilter
+from tests.core.support import MAIN, NOW, ORDER, signals, starts
+from tests.storage.support import StoredWorld, Stores, as_stored, reloaded
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "engine.db"
+
+
+@pytest.fixture
+def store(path: Path, runner: asyncio.Runner) -> Iterator[SqliteStore]:
+    stores = Stores(path, in_thread=False)
+    opened = runner.run(stores.open())
+    assert isinstance(opened, SqliteStore)
+    yield opened
+    runner.run(stores.close())
+
+
+def size(path: Path) -> int:
+    return path.stat().st_size
+
+
+class Faulty:
+    """A connection that does something else when it comes to one statement."""
+
+    def __init__(self, connection: Any, statement: str, instead: Callable[[Callable[[], object]], object]) -> None:
+        self._connection = connection
+        self._statement = statement
+        self._instead = instead
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def execute(self, text: str, *arguments: Any) -> Any:
+        if text != self._statement:
+            return self._connection.execute(text, *arguments)
+        return self._instead(lambda: self._connection.execute(text, *arguments))
+
+
+@contextlib.contextmanager
+def fault(store: SqliteStore, error: Exception, *, done: bool = False, at: str = "COMMIT") -> Iterator[None]:
+    """The statement fails; `done` says that it took effect all the same."""
+
+    def instead(act: Callable[[], object]) -> object:
+        if done:
+            act()
+        raise error
+
+    writer = store._opened()
+    healthy = writer._connection
+    writer._connection = Faulty(healthy, at, instead)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        writer._connection = healthy
+
+
+# where it writes
+
+
+@pytest.mark.parametrize(("taken", "inline"), [(0.0002, True), (0.02, False)])
+async def test_a_slow_disk_gets_a_writer_thread(
+    path: Path, monkeypatch: pytest.MonkeyPatch, taken: float, inline: bool
+):
+    monkeypatch.setattr(sqlite_connections, "sync_time", lambda folder: taken)
+    store = SqliteStore(path, clock=lambda: NOW)
+    await store.open()
+    assert store.inline is inline
+    await StoredWorld(store).do(starts())
+    await store.close()
+
+
+def test_the_time_of_a_disk_is_measured(tmp_path: Path):
+    assert 0 < sqlite_connections.sync_time(tmp_path) < 10
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_an_inline_write_never_gives_up_the_loop(store: SqliteStore):
+    world = StoredWorld(store)
+    world.take(starts())
+    writing = store.write(world.changes())
+    with pytest.raises(StopIteration):
+        writing.send(None)
+    reading = store.load([world.run.run_id], [])
+    with pytest.raises(StopIteration):
+        reading.send(None)
+
+
+async def test_a_write_in_a_thread_goes_on_when_its_caller_is_cancelled(path: Path, monkeypatch: pytest.MonkeyPatch):
+    store = SqliteStore(path, in_thread=True, clock=lambda: NOW)
+    await store.open()
+    writer = store._opened()
+    begun, go_on, write = threading.Event(), threading.Event(), writer.write
+
+    def slow(changes: Any) -> Any:
+        begun.set()
+        go_on.wait()
+        return write(changes)
+
+    monkeypatch.setattr(writer, "write", slow)
+    world = StoredWorld(store)
+    world.take(starts())
+    task = asyncio.create_task(world.commit())
+    await asyncio.to_thread(begun.wait)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    go_on.set()
+    await store.close()
+    await store.open()
+    assert await reloaded(store, world.run) == as_stored(world.run)
+    await store.close()
+
+
+# what it promises
+
+
+WRITER = """
+import asyncio, sys
+from assay.storage.sqlite import SqliteStore
+from tests.core.support import starts
+from tests.storage.support import StoredWorld
+
+async def main():
+    store = SqliteStore(sys.argv[1], clock=lambda: 1_700_000_000_000_000)
+    await store.open()
+    world = StoredWorld(store)
+    for number in range(1_000_000):
+        await world.do(starts(f"order-{number}"))
+        print(number, flush=True)
+
+asyncio.run(main())
+"""
+
+
+def test_what_was_acknowledged_survives_kill_9(path: Path, runner: asyncio.Runner):
+    command = [sys.executable, "-c", WRITER, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+        assert process.stdout is not None
+        acknowledged = [int(process.stdout.readline()) for _ in range(50)]
+        process.send_signal(signal.SIGKILL)
+        acknowledged += [int(line) for line in process.stdout]
+    store = SqliteStore(path, clock=lambda: NOW)
+    runner.run(store.open())
+    found = runner.run(store.load([], [(MAIN, WorkflowId(f"order-{number}")) for number in acknowledged]))
+    assert len(found) == len(acknowledged) >= 50
+    runner.run(store.close())
+
+
+async def test_commits_are_synchronous_and_others_only_read(store: SqliteStore):
+    ask = store._opened()._connection.pragma
+    assert (ask("journal_mode"), ask("synchronous"), ask("foreign_keys"), ask("trusted_schema")) == ("wal", 2, 1, 0)
+    await store.list_runs(RunFilter(namespace=MAIN))
+    (reader,) = store._scanners
+    assert reader.pragma("query_only") == 1
+    with pytest.raises(apsw.ReadOnlyError):
+        reader.execute("DELETE FROM runs")
+
+
+async def test_the_wal_is_moved_to_the_file_while_writing_goes_on(store: SqliteStore, path: Path):
+    world = StoredWorld(store)
+    large = Payload(b'"' + b"x" * 100_000 + b'"')
+    for number in range(120):
+        await world.do(starts(f"order-{number}", input=large))
+    pages = sqlite_writer.CHECKPOINT_PAGES + 200
+    assert size(path.with_name("engine.db-wal")) < 2 * pages * 4096
+    assert size(path) > 100 * 100_000
+
+
+async def test_a_large_wal_is_cut_when_there_is_time(store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sqlite_writer, "LARGE_WAL_PAGES", 0)
+    monkeypatch.setattr(sqlite, "IDLE_SECONDS", 0.01)
+    wal = path.with_name("engine.db-wal")
+    writer, cut = store._opened(), asyncio.Event()
+    truncate = writer.truncate
+    monkeypatch.setattr(writer, "truncate", lambda: (truncate(), cut.set()))
+    world = await StoredWorld(store).do(starts())
+    assert size(wal) > 0
+    await cut.wait()
+    assert size(wal) == 0
+    await world.do(signals())
+    assert await reloaded(store, world.run) == as_stored(world.run)
+
+
+async def test_a_reader_in_the_way_keeps_the_wal_and_blocks_nobody(store: SqliteStore, path: Path):
+    world = await StoredWorld(store).do(starts())
+    reader = sqlite_connections.open_reader(path)
+    cursor = reader.execute("BEGIN; SELECT run_id FROM runs")
+    await world.do(signals())
+    store._opened().truncate()
+    assert size(path.with_name("engine.db-wal")) > 0
+    await world.do(signals())
+    cursor.close()
+    reader.execute("COMMIT")
+    reader.close()
+    assert await reloaded(store, world.run) == as_stored(world.run)
+
+
+async def test_an_event_cannot_be_changed(store: SqliteStore):
+    await StoredWorld(store).do(starts())
+    with pytest.raises(apsw.ConstraintError, match="a recorded event never changes"):
+        store._opened()._connection.execute("UPDATE events SET kind = 'Other'")
+
+
+# what errors mean
+
+
+async def unchanged(store: SqliteStore, world: StoredWorld, error: type[Exception]) -> None:
+    """A signal is refused with this error and leaves no trace."""
+    before = await reloaded(store, world.run)
+    world.take(signals())
+    with pytest.raises(error) as caught:
+        await world.commit()
+    assert type(caught.value) is error
+    assert await reloaded(store, world.run) == before
+
+
+async def test_an_error_from_commit_is_an_unknown_outcome(store: SqliteStore):
+    world = await StoredWorld(store).do(starts())
+    with fault(store, apsw.SQLError("interrupted"), done=True):
+        world.take(signals())
+        with pytest.raises(OutcomeUnknown) as caught:
+            await world.commit()
+    assert type(caught.value) is OutcomeUnknown
+    assert await reloaded(store, world.run) == as_stored(world.run)  # here it was committed after all
+
+
+async def test_an_error_from_commit_leaves_no_transaction_open(store: SqliteStore):
+    world = await StoredWorld(store).do(starts())
+    with fault(store, apsw.SQLError("interrupted")):
+        await unchanged(store, world, OutcomeUnknown)
+    await world.learn(world.run.run_id)
+    await world.do(signals())
+    assert await reloaded(store, world.run) == as_stored(world.run)
+
+
+@pytest.mark.parametrize("error", [apsw.IOError("disk"), apsw.CorruptError("page"), apsw.NotADBError("file")])
+@pytest.mark.parametrize("at", ["BEGIN IMMEDIATE", "COMMIT"])
+async def test_an_io_error_stops_the_store_for_good(store: SqliteStore, error: Exception, at: str):
+    world = await StoredWorld(store).do(starts())
+    with fault(store, error, at=at):
+        await unchanged(store, world, Broken)
+    with pytest.raises(Broken):
+        await store.numbers(1)
+    with pytest.raises(Broken):
+        await world.commit()
+
+
+@pytest.mark.parametrize("error", [apsw.FullError("no room"), apsw.BusyError("somebody writes")])
+@pytest.mark.parametrize("at", ["BEGIN IMMEDIATE", "COMMIT"])
+async def test_no_room_is_a_rejection_and_the_store_goes_on(store: SqliteStore, error: Exception, at: str):
+    world = await StoredWorld(store).do(starts())
+    with fault(store, error, at=at):
+        await unchanged(store, world, Rejected)
+    await world.learn(world.run.run_id)
+    await world.do(signals())
+    assert await reloaded(store, world.run) == as_stored(world.run)
+
+
+async def test_a_failed_checkpoint_stops_the_store_after_the_commit(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+):
+    world = await StoredWorld(store).do(starts())
+    monkeypatch.setattr(sqlite_writer, "CHECKPOINT_PAGES", 0)
+
+    class Failing(Faulty):
+        def wal_checkpoint(self, **_: object) -> None:
+            raise apsw.IOError("disk")
+
+    writer = store._opened()
+    healthy = writer._connection
+    writer._connection = Failing(healthy, "", lambda act: act())  # type: ignore[assignment]
+    await world.do(signals())
+    assert await reloaded(store, world.run) == as_stored(world.run)
+    world.take(signals())
+    with pytest.raises(Broken):
+        await world.commit()
+    writer._connection = healthy
+
+
+async def test_a_lock_of_another_program_is_a_rejection(store: SqliteStore, path: Path):
+    store._opened()._connection.set_busy_timeout(0)
+    world = await StoredWorld(store).do(starts())
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN IMMEDIATE")
+    await unchanged(store, world, Rejected)
+    other.execute("ROLLBACK")
+    other.close()
+
+
+async def test_a_write_that_the_system_refuses_stops_the_store(store: SqliteStore, path: Path):
+    """A real I/O error: the process may not make files longer than this one is."""
+    world = await StoredWorld(store).do(starts())
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size(path.with_name("engine.db-wal")), hard))
+    try:
+        await unchanged(store, world, Broken)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
+    mounted = os.geteuid() == 0 and subprocess.run(command, check=False).returncode == 0  # noqa: S603
+    if not mounted:
+        pytest.skip("a small disk needs mount(8) and root")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)  # noqa: S603, S607
+
+
+async def fill(world: StoredWorld, kept: list[RunId]) -> None:
+    while True:
+        await world.do(starts(f"large-{len(kept)}", input=Payload(b'"' + b"x" * 20_000 + b'"')))
+        kept.append(world.newest[WorkflowId(f"large-{len(kept)}")].run_id)
+
+
+def test_a_full_disk_rejects_loses_nothing_and_recovers(small_disk: Path, runner: asyncio.Runner):
+    stores = Stores(small_disk / "engine.db", in_thread=False)
+    store = runner.run(stores.open())
+    kept: list[RunId] = []
+    with pytest.raises(Rejected) as caught:
+        runner.run(fill(StoredWorld(store), kept))
+    assert type(caught.value) is Rejected
+    assert kept
+    assert len(runner.run(store.load(kept, []))) == len(kept)
+    subprocess.run(["mount", "-o", "remount,size=8m", str(small_disk)], check=True)  # noqa: S603, S607
+    runner.run(StoredWorld(store, "later-").do(starts(ORDER)))
+    assert len(runner.run(store.load(kept, [(MAIN, ORDER)]))) == len(kept) + 1
+    runner.run(stores.close())
+
+
+def test_a_file_that_is_no_database_is_named(path: Path, runner: asyncio.Runner):
+    path.write_bytes(b"not a database at all" * 100)
+    with pytest.raises(Broken, match="NotADB"):
+        runner.run(SqliteStore(path, clock=lambda: NOW).open())
+    path.unlink()
+    store = SqliteStore(path, clock=lambda: NOW)
+    runner.run(store.open())  # the lock was let go
+    runner.run(store.close())
