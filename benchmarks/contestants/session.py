@@ -31,7 +31,9 @@ async def _answer(workload: Extra, engine: Engine, asked: dict[str, Any]) -> dic
     except Exception as error:  # noqa: BLE001  # whatever stops a workload is what the table has to say of it
         traceback.print_exc(file=sys.stderr)
         return {"error": f"{type(error).__name__}: {error}"[:300]}
-    return {"measures": measures, "cpu_seconds": _cpu_seconds() - before}
+    spent = _cpu_seconds() - before
+    count = asked["size"].get("n", 1) * asked["size"].get("k", 1) * asked["size"].get("times", 1)
+    return {"measures": {**measures, "cpu_us": spent / count * 1e6}, "cpu_seconds": spent}
 
 
 def _cpu_seconds() -> float:

@@ -2,6 +2,8 @@
 
 import asyncio
 import math
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -75,9 +77,18 @@ def _judged(scenario: Scenario, chronicle: Chronicle, evidence: Evidence, second
         seconds=seconds,
     )
     report.wrong = {name: list(check(evidence, plans)) for name, check in CHECKS.items()}
+    report.wrong["violations"] = violations(scenario.url)
     report.wrong["refused_restarts"] = ["a process ended by itself"] * chronicle.died
     report.wrong["slow_stops"] = ["a process did not stop when asked"] * chronicle.slow_stops
     return report
+
+
+def violations(url: str) -> list[str]:
+    """What `assay verify` says of the store."""
+    command = [sys.executable, "-m", "assay.cli.main", "verify", "--json", url]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    found = told.stdout.splitlines()
+    return found if found or told.returncode == 0 else [told.stderr.strip()]
 
 
 def percentile(values: Sequence[float], share: int) -> float:

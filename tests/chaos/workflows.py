@@ -8,7 +8,7 @@ import time
 import uuid
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import assay
 from tests.chaos.ledger import Ledger, effects_file
@@ -97,7 +97,7 @@ async def clean_up(ctx: assay.ActivityContext) -> str:
 class InlineStep:
     """A step of a run: fails a few times in each process, then works."""
 
-    failed: Counter[tuple[str, int]] = Counter()
+    failed: ClassVar[Counter[tuple[str, int]]] = Counter()
 
     def __init__(self, run_id: str, place: int, failures: int) -> None:
         self._run_id = run_id

@@ -173,8 +173,9 @@ class Trial:
     def child(self, workflow_id: str, *commands: cmd.AnyCommand) -> Trial:
         """A child comes to an end."""
         run = self.world.newest[workflow_id]  # type: ignore[index]
-        self.world.take(rq.LeaseTask(run.run_id, ASIDE, None))
-        self.world.take(rq.Advance(run.run_id, ASIDE, run.task.epoch, run.last_seq, commands))
+        if not run.closed:  # a cancel of its parent may have been faster
+            self.world.take(rq.LeaseTask(run.run_id, ASIDE, None))
+            self.world.take(rq.Advance(run.run_id, ASIDE, run.task.epoch, run.last_seq, commands))
         for message in tuple(self.world.outbox.values()):
             self.world.take(rq.Deliver(message.run_id, message))
         self.work()
@@ -223,6 +224,9 @@ class Trial:
             self.crash()
             return False
         self.commands.extend(turn.commands)
+        if reply.closed:
+            self.crash()
+            return True
         execution.acknowledge(reply.seen_seq, reply.last_seq)
         self.running.update({step.seq: step for step in turn.steps})
         if turn.paused and not self._held:

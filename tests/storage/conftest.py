@@ -68,13 +68,13 @@ def database(tables: str, runner: asyncio.Runner) -> str:
     return runner.run(emptied())
 
 
-@pytest.fixture(params=["sqlite", "sqlite in a thread", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres"])
 def stores(request: pytest.FixtureRequest, tmp_path: Path, runner: asyncio.Runner) -> Iterator[Stores]:
     """A place for data, on each kind of store; what was opened is closed."""
     if request.param == "postgres":
         made = Stores(request.getfixturevalue("database"))
     else:
-        made = Stores(tmp_path / "engine.db", in_thread=request.param != "sqlite")
+        made = Stores(tmp_path / "engine.db", in_thread=False)
     yield made
     runner.run(made.close())
 

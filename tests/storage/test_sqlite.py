@@ -21,6 +21,7 @@ from assay.storage import sqlite, sqlite_connections, sqlite_writer
 from assay.storage.sqlite import SqliteStore
 from assay.storage.store import Broken, OutcomeUnknown, Rejected, RunFilter
 from tests.core.support import MAIN, NOW, ORDER, signals, starts
+from tests.storage.states import STATES
 from tests.storage.support import StoredWorld, Stores, as_stored, reloaded
 
 
@@ -108,6 +109,17 @@ async def test_an_inline_write_never_gives_up_the_loop(store: SqliteStore):
         reading.send(None)
 
 
+@pytest.mark.parametrize("state", STATES)
+async def test_a_writer_thread_leaves_what_an_inline_write_leaves(path: Path, state: str):
+    store = SqliteStore(path, in_thread=True, clock=lambda: NOW)
+    await store.open()
+    world = await StoredWorld(store).do(*STATES[state])
+    for run in world.runs.values():
+        assert await reloaded(store, run) == as_stored(run)
+    assert await store.numbers(5) == 1
+    await store.close()
+
+
 async def test_a_write_in_a_thread_goes_on_when_its_caller_is_cancelled(path: Path, monkeypatch: pytest.MonkeyPatch):
     store = SqliteStore(path, in_thread=True, clock=lambda: NOW)
     await store.open()
@@ -141,6 +153,7 @@ WRITER = """
 import asyncio, sys
 from assay.storage.sqlite import SqliteStore
 from tests.core.support import starts
+from tests.storage.states import STATES
 from tests.storage.support import StoredWorld
 
 async def main():

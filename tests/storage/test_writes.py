@@ -7,6 +7,7 @@ from assay.core.ids import SECOND, RunId, WorkflowId
 from assay.core.payload import NULL
 from assay.core.run import CANCELLED, COMPLETED, FAILED
 from assay.storage.store import Changes, Conflict, Outcome
+from assay.storage.verify import verify
 from tests.core.support import (
     CHILD,
     MAIN,
@@ -37,8 +38,8 @@ async def test_a_run_comes_back_as_it_was(store: AnyStore, state: str):
     world = await StoredWorld(store).do(*STATES[state])
     for run in world.runs.values():
         assert await reloaded(store, run) == as_stored(run)
-        found = await store.events(run.run_id)
-        assert found == world.histories[run.run_id]
+        assert await store.events(run.run_id) == world.histories[run.run_id]
+    assert [violation async for violation in verify(store, world.now)] == []
 
 
 @pytest.mark.parametrize("state", STATES)

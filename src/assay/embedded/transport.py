@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -23,6 +24,18 @@ LEASE: Final[Time] = 10 * SECOND
 _RECORDS_PER_TURN: Final = 500
 
 
+_OPEN: "weakref.WeakSet[EmbeddedTransport]" = weakref.WeakSet()
+
+
+def _mark_forked() -> None:
+    """In a forked child: what was open belongs to the parent (R28)."""
+    for transport in _OPEN:
+        transport.forked = True
+
+
+os.register_at_fork(after_in_child=_mark_forked)
+
+
 class EmbeddedTransport:
     """See `Transport`; also a `Hosting` one."""
 
@@ -32,6 +45,7 @@ class EmbeddedTransport:
         self.lease: Time | None = LEASE if store.shared else None
         self._engine = Engine(store, clock)
         self._seats: list[Seat] = []
+        self.forked = False
         self._owner: tuple[int, asyncio.AbstractEventLoop] | None = None
 
     async def open(self) -> None:
@@ -44,6 +58,7 @@ class EmbeddedTransport:
             await self._engine.stop()
             raise
         self._owner = os.getpid(), asyncio.get_running_loop()
+        _OPEN.add(self)
 
     async def close(self) -> None:
         """Stop the engine; a second call does nothing, and so does a call in a forked child."""
@@ -72,7 +87,7 @@ class EmbeddedTransport:
 
     def send(self, request: Request) -> asyncio.Future[Any]:
         """See `Transport`; the hot path of a worker, which is on the right loop and in the right process."""
-        if self._owner is None:
+        if self._owner is None or self.forked:
             self._running()
         return self._engine.committer.submit(request)
 

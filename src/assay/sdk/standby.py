@@ -36,6 +36,7 @@ class Standby:
         if not transport.served(namespace, queue):
             await asyncio.sleep(0)  # a worker whose task was created just now sits down first
         if transport.served(namespace, queue) or (namespace, queue) in self._workers:
+            self._failed = None
             return
         if transport.lease is None and workflow_type not in self._client.app.workflows:
             # Nobody else can ever serve a database that only this process may open.
@@ -61,6 +62,9 @@ class Standby:
 
     async def outcome(self, waiting: Coroutine[Any, Any, Outcome]) -> Outcome:
         """What `waiting` returns, unless the worker that should bring it about ends first."""
+        if self._failed is not None:
+            waiting.close()
+            raise self._failed
         if not self._workers:
             return await waiting
         task = asyncio.get_running_loop().create_task(waiting)

@@ -68,12 +68,14 @@ class Troubled(Trial):
             lambda: self.signal("paid", self.chance.randint(0, 9)),
             lambda: self.signal("sent"),
         ]
+        if self.chance.random() < 0.7:
+            moves.pop()
         for seq, activity in self.run.activities.items():
-            moves.append(lambda seq=seq: self.complete(seq, "done"))
+            moves += [lambda seq=seq: self.complete(seq, "done")] * 3
             moves.append(lambda seq=seq: self.fail(seq))
             if activity.cancel_requested:
                 moves.append(lambda seq=seq: self.withdraw(seq))
-        moves += [lambda seq=seq: self.fire(seq) for seq in self.run.timers]
+        moves += [lambda seq=seq: self.fire(seq) for seq in self.run.timers] * 2
         for child in self.run.children:
             moves.append(lambda child=child: self.child(child, cmd.CompleteWorkflow()))
             moves.append(lambda child=child: self.child(child, cmd.FailWorkflow("no")))
@@ -96,17 +98,17 @@ class Troubled(Trial):
             for seq in self.running
             if self.execution.wants_step(seq)
         ]
-        moves += [lambda seq=seq: self.did(seq, "done here") for seq in self.run.activities]
-        return moves * 2
+        moves += [lambda seq=seq: self.did(seq, "done here") for seq in self.run.activities] * 5
+        return moves
 
     def move(self) -> None:
         """One random thing happens."""
         self.troubled = True
-        if self.chance.random() < 0.4:
+        if self.chance.random() < 0.2:
             with self.together():
                 for _ in range(self.chance.randint(1, 4)):
                     self._outside()
-        elif self.chance.random() < 0.5:
+        elif self.chance.random() < 0.4:
             self._outside()
             self.work()
         else:

@@ -28,7 +28,7 @@ from assay.sdk.replay.endings import ContinueAsNewRequested, ending_in
 from assay.sdk.replay.journal import LENIENT, Journal, diverged
 from assay.sdk.replay.loop import WorkflowLoop
 from assay.sdk.replay.mailbox import Mailbox
-from assay.sdk.replay.turn import StepCall, StepOrder, Turn
+from assay.sdk.replay.turn import PausePoint, StepCall, StepOrder, Turn
 
 Main = Callable[["Execution", Payload], Any]
 
@@ -136,9 +136,18 @@ class Execution:
 
     async def durable_point(self) -> None:
         """Return at once, unless this turn is speculative: then when everything before is durable (R2)."""
-        if self.speculative:
-            self._paused_at = self.loop.pause_point()
+        if not self.speculative:
+            return
+        self._paused_at = PausePoint(self.loop)
+        self.loop.pause()
+        try:
             await self._paused_at
+        except asyncio.CancelledError:
+            # on its way to the next await, as on a replay, which does not stop here
+            task = asyncio.current_task()
+            if task is not None:
+                task.cancel()
+                task.uncancel()
 
     def add_step(self, order: StepOrder) -> asyncio.Future[Payload]:
         """Order an inline step; its outcome comes as an input event (R3)."""

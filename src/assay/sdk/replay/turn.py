@@ -1,5 +1,6 @@
 """What comes out of running workflow code for a while."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -7,6 +8,7 @@ import msgspec
 
 from assay.core.commands import AnyCommand
 from assay.core.policies import RetryPolicy
+from assay.sdk.replay.ordering import WorkflowFuture
 
 
 class StepOrder(msgspec.Struct, frozen=True):
@@ -25,6 +27,19 @@ class StepCall(msgspec.Struct, frozen=True):
 
     seq: int
     order: StepOrder
+
+
+class PausePoint(WorkflowFuture):
+    """Where a speculative turn stops. A replay makes none, so it has no number (R5), and no cancel ends it early."""
+
+    __slots__ = ()
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop=loop)
+        self.order = 0
+
+    def cancel(self, msg: Any = None) -> bool:
+        return False
 
 
 class Turn(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 import msgspec
 
-LONGEST = 60
+LONGEST = 120
 
 
 def shown(value: object) -> str:

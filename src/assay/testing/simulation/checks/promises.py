@@ -13,6 +13,7 @@ from assay.engine.idempotency import Rendered
 from assay.testing.simulation.checks.histories import Archive, Life
 from assay.testing.simulation.ledger import Sent
 from assay.testing.simulation.programs import Step, expected, matches
+from assay.testing.simulation.shown import shown
 
 if TYPE_CHECKING:
     from assay.testing.simulation.world import World
@@ -43,7 +44,7 @@ def _finished(world: "World", archive: Archive) -> Iterator[str]:
         if life.end is None:
             last = life.history[-1]
             facts = {name: value for name, value in life.row.items() if name.startswith("task_") or name == "stuck"}
-            yield f"L1 {life.workflow_id} is open at {world.loop.time():.0f} s after {last}; {facts}"
+            yield f"L1 {life.workflow_id} is open at {world.loop.time():.0f} s after {shown(last)}; {facts}"
     if archive.tables.rows["outbox"]:
         yield f"L1 {len(archive.tables.rows['outbox'])} messages were never delivered"
 
@@ -132,7 +133,7 @@ def _told(world: "World", archive: Archive) -> Iterator[str]:
     """I5: whoever waited for an end was told the end that is recorded."""
     for run_id, event in world.ledger.results.items():
         if run_id not in archive.lives or archive.lives[run_id].end != event:
-            yield f"I5 a client was told that {run_id} ended with {event}"
+            yield f"I5 a client was told that {run_id} ended with {shown(event)}"
 
 
 def _results(world: "World", archive: Archive) -> Iterator[str]:
@@ -152,6 +153,6 @@ def _result(world: "World", program: Step, life: Life) -> Iterator[str]:
     if isinstance(end, ev.WorkflowTerminated) and life.workflow_id in world.ledger.terminations:
         return
     if not isinstance(end, ev.WorkflowCompleted):
-        yield f"model: {life.workflow_id} ended with {end}"
+        yield f"model: {life.workflow_id} ended with {shown(end)}"
     elif not matches(expected(program), msgspec.json.decode(end.result)):
-        yield f"model: {life.workflow_id} returned {end.result!r}, not {expected(program)}"
+        yield f"model: {life.workflow_id} returned {shown(end.result)}, not {expected(program)}"

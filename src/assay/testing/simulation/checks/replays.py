@@ -14,6 +14,7 @@ from assay.sdk.replay.runtime import Execution
 from assay.sdk.replay.turn import Turn
 from assay.testing.simulation.checks.histories import Archive, Life
 from assay.testing.simulation.settings import chance_of
+from assay.testing.simulation.shown import shown
 
 if TYPE_CHECKING:
     from assay.testing.simulation.world import World
@@ -88,7 +89,7 @@ def _missing(life: Life, turn: Turn) -> Iterator[str]:
         if echo is None and not _unstarted(life, command):
             yield f"the code does {order(command)}, which was never recorded"
         elif isinstance(echo, ev.ActivityScheduled) and not fresh_value and echo.input != command.input:  # type: ignore[union-attr]
-            yield f"activity {echo.activity_seq} was recorded with {echo.input!r}, now it is {command.input!r}"  # type: ignore[union-attr]
+            yield f"activity {echo.activity_seq} was recorded with {shown(echo.input)}, now it is {shown(command.input)}"  # type: ignore[union-attr]
 
 
 def _unstarted(life: Life, command: cmd.AnyCommand) -> bool:
@@ -101,7 +102,7 @@ def _unstarted(life: Life, command: cmd.AnyCommand) -> bool:
 def _other_end(life: Life, closing: cmd.AnyCommand) -> Iterator[str]:
     match life.end, closing:
         case ev.WorkflowCompleted(result=recorded), cmd.CompleteWorkflow(result=now) if recorded != now:
-            yield f"the run returned {recorded!r}, its replay {now!r}"
+            yield f"the run returned {shown(recorded)}, its replay {shown(now)}"
         case ev.WorkflowCompleted(), cmd.FailWorkflow(error=error):
             yield f"the run completed, its replay fails: {error}"
         case ev.WorkflowContinuedAsNew(), cmd.CompleteWorkflow():

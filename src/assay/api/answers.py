@@ -1,0 +1,86 @@
+"""What goes back to a caller: JSON, nothing at all, or an error from the one table."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from assay.core.errors import AssayError
+from assay.wire.errors import error_body, status_of
+
+Header = tuple[bytes, bytes]
+
+JSON: Final[Header] = (b"content-type", b"application/json")
+ALWAYS: Final[tuple[Header, ...]] = (
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self';"
+        b" connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none';"
+        b" require-trusted-types-for 'script'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+"""On every answer, errors and streams included (5.2, S14); a header that an answer sets itself replaces its namesake."""
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Answer:
+    """A complete answer."""
+
+    __slots__ = ("body", "headers", "status")
+
+    def __init__(self, status: int, body: bytes = b"", headers: Sequence[Header] = ()) -> None:
+        self.status = status
+        self.body = body
+        self.headers = headers
+
+    def head(self) -> list[Header]:
+        """All its headers."""
+        own = list(self.headers)
+        own.append((b"content-length", str(len(self.body)).encode()))
+        return [*own, *always(own)]
+
+    def with_header(self, name: bytes, value: bytes) -> "Answer":
+        """The same with one header more."""
+        return Answer(self.status, self.body, [*self.headers, (name, value)])
+
+
+def always(own: Sequence[Header]) -> Sequence[Header]:
+    """The headers of every answer that this one does not set itself."""
+    if len(own) <= 2:  # its length and perhaps its type, the usual case
+        return ALWAYS
+    named = {name for name, _ in own}
+    return [header for header in ALWAYS if header[0] not in named]
+
+
+def json(content: Any, status: int = 200, headers: Sequence[Header] = ()) -> Answer:
+    """`content` as JSON."""
+    return Answer(status, _encode(content), [JSON, *headers] if headers else (JSON,))
+
+
+def rendered(body: bytes, status: int) -> Answer:
+    """JSON that is bytes already, or nothing."""
+    return Answer(status, body, (JSON,) if body else ())
+
+
+def empty(status: int = 200) -> Answer:
+    """Success with nothing to say."""
+    return Answer(status)
+
+
+def error(problem: AssayError, headers: Sequence[Header] = ()) -> Answer:
+    """What went wrong."""
+    status = status_of(problem)
+    if status in (429, 503):
+        headers = [*headers, (b"retry-after", b"1")]
+    return json(error_body(problem), status, headers)
+
+
+def encoded(content: Any) -> bytes:
+    """`content` as the bytes of a body."""
+    return _encode(content)

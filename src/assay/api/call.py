@@ -1,0 +1,253 @@
+"""A request as routes see it: path parameters, query, headers and a body within its limits (R33, 5.4)."""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, Final, TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from assay.core.errors import Invalid
+from assay.core.payload import DEPTH_LIMIT, NULL, Payload, check_json, check_limits
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Body = TypeVar("Body", bound=msgspec.Struct)
+
+BODY_LIMIT: Final = 4 * 1024 * 1024
+WRAPPING: Final = 8
+"""Levels of JSON that a body may put around a payload."""
+MEMBERS: Final = 200_000
+"""Keys of one object in a body as a whole; each payload in it has its own, lower limit."""
+LONGEST_WAIT: Final = 25.0
+"""Seconds that a request may be held; clients and proxies commonly give up at 30."""
+
+_EMPTY: Final = (b"", b"null", b"{}", b"[]")
+_SWAPPED: Final = {b"[]": msgspec.Raw(b"{}"), b"{}": msgspec.Raw(b"[]")}
+_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decoders: dict[type, Callable[[bytes], Any]] = {}
+
+
+class Call:
+    """One request."""
+
+    __slots__ = ("_body", "_headers", "_query", "_receive", "gone", "method", "parameters", "path", "scope")
+
+    def __init__(self, scope: Scope, receive: Receive, parameters: Mapping[str, str]) -> None:
+        self.scope = scope
+        self.method: str = scope["method"]
+        self.path: bytes = scope["raw_path"]
+        self.parameters = parameters
+        self.gone: asyncio.Task[None] | None = None
+        self._receive = receive
+        self._headers: dict[bytes, bytes] | None = None
+        self._query: list[tuple[str, str]] | None = None
+        self._body: bytes | None = None
+
+    def header(self, name: bytes) -> str | None:
+        """A header by its lower-case name."""
+        if self._headers is None:
+            self._headers = dict(self.scope["headers"])
+        found = self._headers.get(name)
+        return None if found is None else found.decode("latin-1")
+
+    # query
+
+    def all(self, name: str) -> list[str]:
+        """All values of a query parameter."""
+        if self._query is None:
+            self._query = _parse_query(self.scope["query_string"])
+        return [value for key, value in self._query if key == name]
+
+    def text(self, name: str, default: str | None = None) -> str | None:
+        """A query parameter; one that is empty counts as absent."""
+        if not self.scope["query_string"]:
+            return default
+        found = self.all(name)
+        return found[-1] if found and found[-1] else default
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that the call is about (D6)."""
+        return self.text("namespace", "main") or "main"
+
+    def number(self, name: str) -> float | None:
+        """A query parameter that must be a finite number."""
+        text = self.text(name)
+        if text is None:
+            return None
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise Invalid(f"{name} must be a number, not {text!r}", field=name)
+        return value
+
+    def whole(self, name: str) -> int | None:
+        """A query parameter that must be a whole number."""
+        text = self.text(name)
+        if text is None:
+            return None
+        if not text.removeprefix("-").isdecimal() or not text.isascii() or len(text) > 18:
+            raise Invalid(f"{name} must be a whole number, not {text!r}", field=name)
+        return int(text)
+
+    def flag(self, name: str, default: bool) -> bool:
+        """A query parameter that must be true or false."""
+        text = self.text(name)
+        if text is None:
+            return default
+        if text.lower() not in ("true", "false", "1", "0"):
+            raise Invalid(f"{name} must be true or false, not {text!r}", field=name)
+        return text.lower() in ("true", "1")
+
+    def wait(self, asked: float | None = None) -> float | None:
+        """How long the caller is ready to wait, in seconds: `wait_secs` of the query, else `asked`."""
+        seconds = self.number("wait_secs")
+        seconds = asked if seconds is None else seconds
+        if seconds is None:
+            return None
+        if seconds < 0 or not math.isfinite(seconds):
+            raise Invalid("wait_secs must not be negative", field="wait_secs")
+        return min(seconds, LONGEST_WAIT)
+
+    # body
+
+    async def body(self) -> bytes:
+        """The whole body, read once."""
+        if self._body is None:
+            self._body = await self._read()
+        return self._body
+
+    async def _read(self) -> bytes:
+        length = self.header(b"content-length")
+        if length is not None and length.isdecimal() and int(length) > BODY_LIMIT:
+            raise _too_large()
+        message = await self._receive()
+        first: bytes = message.get("body", b"")
+        if not message.get("more_body"):
+            return self._small(first)
+        parts, size = [first], len(first)
+        while message.get("more_body"):
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise Invalid("the request ended before its body did", code="incomplete_body")
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > BODY_LIMIT:
+                raise _too_large()
+        return self._small(b"".join(parts))
+
+    def _small(self, body: bytes) -> bytes:
+        if len(body) > BODY_LIMIT:
+            raise _too_large()
+        return body
+
+    async def read(self, kind: type[Body]) -> Body:
+        """The body as a struct; nothing, null, {} and [] are the same (D4)."""
+        body = (await self.body()).strip()
+        if body in _EMPTY:
+            return _decode(b"{}", kind)
+        self._check_type()
+        check_json(body, limit=BODY_LIMIT, depth=DEPTH_LIMIT + WRAPPING, keys=MEMBERS, name="body")
+        return _decode(body, kind)
+
+    def _check_type(self) -> None:
+        """Another explicit type than JSON is refused; no type is JSON (R33)."""
+        if self.header(b"content-encoding") not in (None, "identity"):
+            raise Invalid("request bodies must not be compressed", code="unsupported_encoding")
+        kind = (self.header(b"content-type") or "").partition(";")[0].strip().lower()
+        if kind and kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+            raise Invalid(f"the body must be application/json, not {kind}", code="unsupported_media_type")
+
+    # presence
+
+    def watch(self) -> "asyncio.Task[None]":
+        """A task that ends when the caller has gone; only after the body was read."""
+        if self.gone is None:
+            self.gone = asyncio.get_running_loop().create_task(self._leaves())
+        return self.gone
+
+    async def _leaves(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+    def done(self) -> None:
+        """Nobody looks at the caller any more."""
+        if self.gone is not None:
+            self.gone.cancel()
+
+
+def _parse_query(raw: bytes) -> list[tuple[str, str]]:
+    try:
+        text = raw.decode("ascii")
+        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=1_000)
+    except ValueError as error:
+        raise Invalid(f"the query string cannot be read: {error}", code="invalid_query") from None
+
+
+def _too_large() -> Invalid:
+    return Invalid(f"the body is larger than {BODY_LIMIT:,} bytes", code="body_too_large")
+
+
+def _decode(body: bytes, kind: type[Body]) -> Body:
+    decode = _decoders.get(kind)
+    if decode is None:
+        decode = _decoders[kind] = msgspec.json.Decoder(kind).decode
+    try:
+        found: Body = decode(body)
+        return found
+    except msgspec.ValidationError as error:
+        again = _unempty(body, kind)
+        if again is None:
+            raise wrong_shape(error) from None
+        try:
+            swapped: Body = decode(again)
+            return swapped
+        except msgspec.ValidationError as second:
+            raise wrong_shape(second) from None
+
+
+def _unempty(body: bytes, kind: type[msgspec.Struct]) -> bytes | None:
+    """The body with its empty arrays as objects and the reverse: some clients know only one empty table."""
+    try:
+        members = _members(body)
+    except msgspec.DecodeError:
+        return None
+    documents = {field.encode_name for field in msgspec.structs.fields(kind) if field.type is msgspec.Raw}
+    empties = {key: _SWAPPED[bytes(value)] for key, value in members.items() if bytes(value) in _SWAPPED}
+    wanted = {key: value for key, value in empties.items() if key not in documents}
+    return msgspec.json.encode({**members, **wanted}) if wanted else None
+
+
+def wrong_shape(error: msgspec.ValidationError) -> Invalid:
+    """What is said of JSON that is not what was asked for."""
+    message, _, path = str(error).partition(" - at `$")
+    field = path.removesuffix("`").lstrip(".") or None
+    if field is None and "missing required field `" in message:
+        field = message.partition("field `")[2].partition("`")[0]
+    return Invalid(f"{message}{f' at {field}' if path else ''}", code="wrong_shape", field=field)
+
+
+def payload(raw: Payload, name: str) -> Payload:
+    """A document of a checked body, within the limits of a payload."""
+    if raw is NULL or raw == NULL:
+        return NULL
+    check_limits(bytes(raw), name=name)
+    return raw
+
+
+def document(raw: Payload, name: str) -> Payload:
+    """A payload that must be an object; an empty table is one, whatever it looks like."""
+    found = payload(raw, name)
+    if found is NULL:
+        return found
+    text = bytes(found).strip()
+    if text == b"[]":
+        return Payload(b"{}")
+    if not text.startswith(b"{"):
+        raise Invalid(f"{name} must be a JSON object", field=name)
+    return found

@@ -1,0 +1,133 @@
+"""Which route a path means. Paths are matched as they came, so that an id may hold a slash, a space or anything else."""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Final
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+
+from assay.api.answers import Answer
+from assay.api.backend import Backend
+from assay.api.call import Call
+from assay.api.stream import EventStream
+from assay.core.errors import AssayError, Invalid, Kind, NotFound
+
+PREFIXES: Final = ("/api/v1", "/api/v1/engine/workflow")
+"""Every route of the API is served under both (D1)."""
+
+Reaction = Callable[[Backend, Call], Awaitable[Answer | EventStream]]
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """A query parameter, for the API's description."""
+
+    name: str
+    about: str
+    kind: Any = str
+    several: bool = False
+
+
+class Route(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation: how it is asked for, what it takes and gives, and who answers it."""
+
+    method: str
+    path: str
+    operation_id: str
+    summary: str
+    tag: str
+    reaction: Reaction
+    answers: dict[int, Any]
+    """By status: the type of the JSON body, or None where there is none."""
+    body: Any = None
+    body_optional: bool = False
+    query: tuple[Parameter, ...] = ()
+    headers: tuple[Parameter, ...] = ()
+    """Headers of its answers that carry meaning."""
+    idempotent: bool = False
+    """Does it take an `Idempotency-Key`?"""
+    prefixed: bool = True
+    media: str = "application/json"
+
+
+class _Node:
+    """The routes below one segment of a path."""
+
+    __slots__ = ("by_method", "literal", "name", "parameter")
+
+    def __init__(self) -> None:
+        self.literal: dict[bytes, _Node] = {}
+        self.parameter: _Node | None = None
+        self.name = ""
+        self.by_method: dict[str, Route] = {}
+
+    def below(self, segment: str) -> "_Node":
+        if not segment.startswith("{"):
+            return self.literal.setdefault(segment.encode(), _Node())
+        if self.parameter is None:
+            self.parameter = _Node()
+            self.parameter.name = segment.strip("{}")
+        return self.parameter
+
+
+class Router:
+    """Finds the route of a request."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._root = _Node()
+        for route in routes:
+            for prefix in PREFIXES if route.prefixed else ("",):
+                node = self._root
+                for segment in (prefix + route.path).split("/")[1:]:
+                    node = node.below(segment)
+                node.by_method[route.method] = route
+
+    def find(self, method: str, path: bytes) -> tuple[Route, dict[str, str]]:
+        """The route and its path parameters, decoded; or what is wrong with the request line."""
+        segments = path.split(b"/")[1:]
+        parameters: list[tuple[str, bytes]] = []
+        node = _walk(self._root, segments, 0, parameters)
+        if node is None:
+            raise NotFound(f"there is nothing at {path.decode('ascii', 'replace')}", code="no_route")
+        route = node.by_method.get("GET" if method == "HEAD" else method)
+        if route is None:
+            raise MethodNotAllowed(method, sorted(node.by_method))
+        return route, {name: _decoded(segment) for name, segment in parameters}
+
+
+class MethodNotAllowed(AssayError):
+    """The path exists, the method does not."""
+
+    code = "method_not_allowed"
+    kind = Kind.INVALID
+
+    def __init__(self, method: str, allowed: Sequence[str]) -> None:
+        super().__init__(f"{method} is not possible here; {', '.join(allowed)} is")
+        self.allowed = allowed
+
+
+def _walk(node: _Node, segments: Sequence[bytes], at: int, found: list[tuple[str, bytes]]) -> _Node | None:
+    """Follow the segments, literally where that leads somewhere: a workflow may be called `poll`."""
+    if at == len(segments):
+        return node if node.by_method else None
+    segment = segments[at]
+    literal = node.literal.get(segment)
+    if literal is not None:
+        end = _walk(literal, segments, at + 1, found)
+        if end is not None:
+            return end
+    parameter = node.parameter
+    if parameter is None or not segment:
+        return None
+    end = _walk(parameter, segments, at + 1, found)
+    if end is not None:
+        found.append((parameter.name, segment))
+    return end
+
+
+def _decoded(segment: bytes) -> str:
+    if b"%" not in segment and segment.isascii():
+        return segment.decode("ascii")
+    try:
+        return unquote_to_bytes(segment).decode("utf-8")
+    except UnicodeDecodeError:
+        raise Invalid("a part of the path is not UTF-8", code="invalid_path") from None

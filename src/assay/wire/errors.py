@@ -1,0 +1,62 @@
+"""Errors as answers: which HTTP status a code or a kind has, and what the body says (D5). The one table of both."""
+
+from typing import Any, Final
+
+from assay.core.errors import AlreadyExists, AssayError, Invalid, Kind, NotFound
+
+BY_CODE: Final[dict[str, int]] = {
+    "cross_origin": 403,
+    "method_not_allowed": 405,
+    "gone": 410,
+    "body_too_large": 413,
+    "payload_too_large": 413,
+    "url_too_long": 414,
+    "unsupported_media_type": 415,
+    "unsupported_encoding": 415,
+    "wrong_host": 421,
+    "wrong_shape": 422,
+    "idempotency_key_reused": 422,
+    "too_many_polls": 429,
+    "too_many_streams": 429,
+    "headers_too_large": 431,
+}
+"""Codes whose status is not that of their kind."""
+
+BY_KIND: Final[dict[Kind, int]] = {
+    Kind.INVALID: 400,
+    Kind.PERMISSION_DENIED: 403,
+    Kind.NOT_FOUND: 404,
+    Kind.ALREADY_EXISTS: 409,
+    Kind.CONFLICT: 409,
+    Kind.CANCELED: 409,
+    Kind.RATE_LIMITED: 429,
+    Kind.UNAVAILABLE: 503,
+    Kind.TIMEOUT: 503,
+    Kind.INTERNAL: 500,
+    Kind.UNKNOWN: 500,
+}
+
+UNSURE: Final = frozenset({"outcome_unknown", "store_broken"})
+"""Codes that leave open whether the request had its effect (I3)."""
+
+_NOT_FOUND: Final = "not found: "
+
+
+def status_of(error: AssayError) -> int:
+    """The HTTP status that tells a caller of `error`."""
+    return BY_CODE.get(error.code) or BY_KIND[error.kind]
+
+
+def error_body(error: AssayError) -> dict[str, Any]:
+    """What the answer says: a sentence, a stable code, a kind, and what else helps."""
+    message = str(error)
+    if isinstance(error, NotFound) and not message.startswith(_NOT_FOUND):
+        message = _NOT_FOUND + message
+    body: dict[str, Any] = {"error": message, "code": error.code, "kind": error.kind.value}
+    if isinstance(error, Invalid) and error.field is not None:
+        body["field"] = error.field
+    if isinstance(error, AlreadyExists):
+        body.update(error.existing)
+    if error.code in UNSURE:
+        body["outcome"] = "unknown"
+    return body
