@@ -3,6 +3,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 UV := $(shell command -v uv 2>/dev/null)
+KILLS ?= 30
+WORKFLOWS ?= 1000
 
 # uv only makes the set-up faster; `make UV=` takes the plain way on a machine that has it.
 ifneq ($(UV),)
@@ -16,7 +18,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench fmt setup lock
+.PHONY: help run test check bench chaos fmt setup lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +36,10 @@ check: setup ## run the static checks: format, lint, types
 
 bench: setup ## run the benchmarks
 	$(BIN)/python -m benchmarks
+
+chaos: setup ## kill processes at random under load and prove that nothing is lost
+	$(BIN)/python -m tests.chaos --store sqlite --kills $(KILLS) --workflows $(WORKFLOWS)
+	$(BIN)/python -m tests.chaos --store postgres --kills $(KILLS) --workflows $(WORKFLOWS)
 
 fmt: setup ## format the sources and apply safe fixes
 	$(BIN)/ruff check --fix-only

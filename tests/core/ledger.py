@@ -3,6 +3,7 @@
 from collections import defaultdict
 from typing import Any
 
+from assay.core import commands as cmd
 from assay.core import events as ev
 from assay.core import requests as rq
 from assay.core.effects import Decision, NoteAttempt
@@ -30,23 +31,33 @@ class Ledger:
         assert epoch > self.epochs[run_id], "I7: an epoch twice"
         self.holders[run_id], self.epochs[run_id] = (worker, epoch), epoch
 
-    def advanced(self, request: rq.Advance, reply: Advanced) -> None:
+    def advanced(self, request: rq.Advance, reply: Advanced, run: Run) -> None:
+        """A turn was heard; `run` is still as it was before."""
         holder = self.holders.get(request.run_id)
         holds = holder == (request.worker, request.epoch)
-        if not holds:
-            assert request.outcomes, "I7: commands of somebody who does not hold the task"
-            if reply.accepted:
-                assert holder is None, "R8: somebody holds the task"
-                assert self.epochs[request.run_id] == request.epoch, "R8: another epoch"
-            if reply.accepted and reply.leased:
-                self.task_granted(request.run_id, request.worker, reply.epoch)
-        elif not reply.accepted or not reply.leased:
+        if reply.accepted:
+            self.turn_accepted(request, reply, run, holds)
+        if reply.accepted and reply.leased and not holds:
+            self.task_granted(request.run_id, request.worker, reply.epoch)
+        elif holds and not reply.leased:
             self.holders[request.run_id] = None
         for outcome, recorded in zip(request.outcomes, reply.recorded, strict=True):
             assert recorded or not reply.accepted, "R8: commands without their results"
             if recorded and isinstance(outcome, rq.ActivityOutcome):
                 self.attempt_reported(request.run_id, outcome.seq, outcome.attempt_id)
             assert holds or not recorded or isinstance(outcome, rq.ActivityOutcome), "R3: a step of a stranger"
+
+    def turn_accepted(self, request: rq.Advance, reply: Advanced, run: Run, holds: bool) -> None:
+        seen = request.seen_seq if request.seen_seq >= 0 else run.task.granted_seq
+        if request.outcomes:
+            assert seen == run.last_seq, "R8: something else has happened"
+        if reply.closed and not any(isinstance(command, cmd.CancelWorkflow) for command in request.commands):
+            assert seen >= run.last_seq, "R7: a close that has not seen everything"
+        if not holds:
+            assert request.outcomes, "I7: commands of somebody who does not hold the task"
+            assert self.holders.get(request.run_id) is None, "R8: somebody holds the task"
+            assert self.epochs[request.run_id] == request.epoch, "R8: another epoch"
+            assert run.task.since is None, "R8: a task is due"
 
     def attempt_begun(self, run_id: RunId, activity: Activity) -> None:
         key = (run_id, activity.seq)
@@ -72,7 +83,7 @@ class Ledger:
             case rq.LeaseTask() if isinstance(decision.reply, Task):
                 self.task_granted(run.run_id, request.worker, decision.reply.epoch)
             case rq.Advance() if isinstance(decision.reply, Advanced):
-                self.advanced(request, decision.reply)
+                self.advanced(request, decision.reply, run)
             case rq.FailTask() | rq.ReleaseTask() | rq.ExtendTask():
                 assert self.holders.get(run.run_id) == (request.worker, request.epoch), "I7: not the holder"
             case rq.LeaseActivity() if isinstance(decision.reply, Activity):

@@ -38,6 +38,8 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
         return SIMPLE[kind]
     if get_origin(kind) in (UnionType, Union):
         return st.one_of([values(member) for member in get_args(kind)])
+    if get_origin(kind) is tuple:
+        return st.lists(values(get_args(kind)[0]), max_size=2).map(tuple)
     if kind is FailureInfo:
         return st.deferred(lambda: FAILURES)
     return st.builds(kind, **{name: values(hint) for name, hint in fields(kind).items()})

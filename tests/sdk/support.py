@@ -329,6 +329,8 @@ def told(key: RunKey, app: App, batches: Iterable[Sequence[Recorded]], workflow_
         turn = execution.activate(batch, 0)
         assert turn.failure is None, turn.failure
         commands.extend(telling(turn.commands))
+        if turn.closes:
+            break
     execution.drop()
     return commands
 

@@ -11,7 +11,7 @@ from assay.core import requests as rq
 from assay.core.effects import Decision
 from assay.core.errors import NotFound, Refused
 from assay.core.moment import Moment
-from assay.core.rules import activities, lifecycle, messages, timers, workflow_tasks
+from assay.core.rules import activities, lifecycle, messages, retry, timers, workflow_tasks
 from assay.core.run import Run
 
 
@@ -56,6 +56,8 @@ RULES: dict[type[rq.Request], Callable[[Run, Any, Moment], Decision]] = {
     rq.RequestCancel: lifecycle.cancel,
     rq.Terminate: lifecycle.terminate,
     rq.RestartAsNew: lifecycle.restart_as_new,
+    rq.RetryFailed: retry.retry,
+    rq.ScheduleDirect: activities.schedule_direct,
     rq.LeaseTask: workflow_tasks.lease,
     rq.Advance: workflow_tasks.advance,
     rq.FailTask: workflow_tasks.fail,

@@ -67,6 +67,12 @@ class SetDeadlines(Effect, frozen=True, gc=False):
     cancel_deadline: Time | None = None
 
 
+class SetNext(Effect, frozen=True, gc=False):
+    """A closed run has a successor after all; the one thing about it that may still change (R20)."""
+
+    run_id: RunId
+
+
 class PutAttributes(Effect, frozen=True, gc=False):
     """Search attributes and memo after a merge."""
 

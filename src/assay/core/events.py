@@ -49,6 +49,22 @@ class ParentLink(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     close_policy: ParentClose = ParentClose.TERMINATE
 
 
+class Adopted(msgspec.Struct, frozen=True, gc=False):
+    """An open child of an earlier run that is this run's now: the run that started it, and the child's id."""
+
+    run_id: RunId
+    workflow_id: str
+
+
+class Reopening(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """Why a run begins with the history of one that failed (R20)."""
+
+    requested_by: str
+    reason: str
+    activity_seq: int
+    adopted: tuple[Adopted, ...] = ()
+
+
 class StartData(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What a run knows from its first moment on, beside its input; never changes (3.2)."""
 
@@ -76,6 +92,7 @@ class StartData(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     summary: str | None = None
     details: str | None = None
     priority: Payload = NULL
+    reopening: Reopening | None = None
 
 
 class WorkflowStarted(InputEvent, frozen=True, gc=False, omit_defaults=True):
@@ -299,6 +316,8 @@ class WorkflowContinuedAsNew(Event, frozen=True, gc=False, omit_defaults=True):
 
     closes: ClassVar[str | None] = "COMPLETED"
     next_run_id: RunId | None = None
+    workflow_id: str | None = None
+    """The successor's id if it is another one: a chain of its own (R38)."""
 
 
 class ActivityOptions(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -77,6 +77,8 @@ def _cancel_requested(run: Run, _: ev.WorkflowCancelRequested) -> None:
 
 
 def _activity_scheduled(run: Run, event: ev.ActivityScheduled) -> None:
+    if run.status == PENDING:  # scheduled from outside, before any worker looked at the run
+        run.status, run.updated_at = RUNNING, run.last_time
     run.activity_mark = max(run.activity_mark, event.activity_seq)
 
 
@@ -160,6 +162,10 @@ def _set_deadlines(run: Run, effect: fx.SetDeadlines) -> None:
     run.cancel_deadline = effect.cancel_deadline
 
 
+def _set_next(run: Run, effect: fx.SetNext) -> None:
+    run.next_run_id = effect.run_id
+
+
 def _put_attributes(run: Run, effect: fx.PutAttributes) -> None:
     run.search, run.memo = effect.search, effect.memo
 
@@ -177,6 +183,7 @@ EFFECTS: dict[type[fx.Effect], Callable[[Run, Any], None]] = {
     fx.PutChild: _put_child,
     fx.DropChild: _drop_child,
     fx.SetDeadlines: _set_deadlines,
+    fx.SetNext: _set_next,
     fx.PutAttributes: _put_attributes,
     fx.PutSnapshot: _nothing,
     fx.Send: _nothing,

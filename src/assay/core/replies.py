@@ -13,6 +13,14 @@ class Started(msgspec.Struct, frozen=True):
     started: bool
 
 
+class Reopened(msgspec.Struct, frozen=True):
+    """A retry's answer: the new run, its activity that is tried again, and how many later ones were given up (R20)."""
+
+    key: RunKey
+    activity_id: int
+    invalidated: int
+
+
 class Advanced(msgspec.Struct, frozen=True):
     """A turn's answer: were its commands accepted, and what the worker must know to go on.
 

@@ -4,13 +4,17 @@ from typing import ClassVar
 
 import msgspec
 
-from assay.core.commands import AnyCommand
+from assay.core.commands import AnyCommand, ScheduleActivity
 from assay.core.effects import Message
-from assay.core.events import Recorded
+from assay.core.events import Event, Recorded
 from assay.core.failure import FailureInfo
 from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.payload import NULL, Payload
 from assay.core.policies import IdConflict, IdReuse, ParentClose, RetryPolicy
+
+
+HELD = -1
+"""Stands for the epoch of whatever lease the worker holds: workers of the original know only their own id (R34)."""
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
@@ -102,6 +106,26 @@ class RestartAsNew(ToWorkflow, frozen=True, gc=False):
     welcome_when_closed: ClassVar[bool] = True
     input: Payload = NULL
     signals: tuple[Recorded, ...] = ()
+    new_workflow_id: WorkflowId | None = None
+    """Another id begins a chain of its own."""
+
+
+class RetryFailed(ToWorkflow, frozen=True, gc=False):
+    """Let a failed run go on from before its last failed activity, as a new run of the id (R20)."""
+
+    welcome_when_closed: ClassVar[bool] = True
+    requested_by: str = ""
+    reason: str = ""
+    history: tuple[Recorded, ...] = ()
+    """The run's history, filled in by the engine."""
+    endings: tuple[tuple[WorkflowId, Event], ...] = ()
+    """The closing events of its children that have ended, filled in by the engine."""
+
+
+class ScheduleDirect(ToWorkflow, frozen=True, gc=False):
+    """Schedule an activity of an open run from outside its code; once per seq."""
+
+    command: ScheduleActivity = ScheduleActivity()
 
 
 class LeaseTask(ToRun, frozen=True, gc=False):

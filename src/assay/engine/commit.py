@@ -18,6 +18,7 @@ from assay.engine.batch import Batch
 from assay.engine.cache import RunCache
 from assay.engine.clock import Clock
 from assay.engine.dispatcher import Dispatcher, Lease
+from assay.engine.doubt import was_written
 from assay.engine.idempotency import IdempotencyKey
 from assay.engine.ids import BlockIds
 from assay.engine.turn import Asked, Tools, Turn
@@ -58,6 +59,7 @@ class Committer:
         self._stopped: AssayError | None = None
         self._listeners: list[Callable[[Committed], None]] = []
         self._enders: list[Callable[[AssayError], None]] = []
+        self._losers: list[Callable[[], None]] = []
         dispatcher.connect(self._lease)
 
     def listen(self, listener: Callable[[Committed], None]) -> None:
@@ -67,6 +69,10 @@ class Committer:
     def on_stop(self, listener: Callable[[AssayError], None]) -> None:
         """Call `listener` when nothing more will be committed."""
         self._enders.append(listener)
+
+    def on_loss(self, listener: Callable[[], None]) -> None:
+        """Call `listener` when a batch was not written: what it was to do is still to be done."""
+        self._losers.append(listener)
 
     def submit(self, request: Request, key: IdempotencyKey | None = None) -> asyncio.Future[object]:
         """Ask for a request to be decided; the answer comes when it is durable, a refusal as an exception.
@@ -138,9 +144,9 @@ class Committer:
         tries = 0
         while asked:
             turn = Turn(self._tools, asked)
-            await turn.prepare()
-            turn.decide()
             try:
+                await turn.prepare()
+                turn.decide()
                 lost = await turn.write()
             except Conflict as conflict:
                 self.cache.drop_all(turn.batch.touched.values())
@@ -150,7 +156,9 @@ class Committer:
                 turn.undo()
                 if len(asked) > 1:
                     return await self._one_by_one(asked)
-            except (Rejected, OutcomeUnknown) as error:
+            except OutcomeUnknown as error:
+                return await self._find_out(turn, error)
+            except Rejected as error:
                 return self._give_up(turn, error)
             else:
                 asked = self._publish(turn, lost)
@@ -159,10 +167,20 @@ class Committer:
         for single in asked:
             await self._flush([single])
 
+    async def _find_out(self, turn: Turn, error: OutcomeUnknown) -> None:
+        """Where no other engine writes this always ends the doubt: a lease without an end must not be lost."""
+        written = None if isinstance(error, Broken) else await was_written(self._tools.store, turn.batch)
+        if written:
+            self._publish(turn, frozenset())
+        else:
+            self._give_up(turn, error if written is None else Rejected(str(error)))
+
     def _give_up(self, turn: Turn, error: AssayError) -> None:
         """The store did not take the batch: nobody may believe that it did, and the cache must not either (I3)."""
         self.cache.drop_all(turn.batch.touched.values())
         turn.fail(error)
+        for listener in self._losers:
+            listener()
         if isinstance(error, Broken):
             self.stop(error)
 

@@ -26,6 +26,8 @@ from assay.storage.store import RunRecord, Store
 log = logging.getLogger("assay.engine")
 Reply = TypeVar("Reply")
 RESULT_POLL_SECONDS = 1.0
+RECOVERY_SECONDS = 0.5
+"""How long to leave a store alone that did not take a write."""
 
 
 class Engine:
@@ -51,6 +53,7 @@ class Engine:
         }
         self.committer.listen(self._committed)
         self.committer.on_stop(self.feed.end)
+        self.committer.on_loss(self._lost)
 
     def _committed(self, committed: Committed) -> None:
         self.feed.publish(committed)
@@ -58,6 +61,15 @@ class Engine:
             self._courier.carry(committed)
         if self._timekeeper.sooner(committed):
             self._loops["timekeeper"].wake()
+
+    def _lost(self) -> None:
+        asyncio.get_running_loop().call_later(RECOVERY_SECONDS, self._recover)
+
+    def _recover(self) -> None:
+        """Look in the store for work and messages that a batch was to hand out and did not."""
+        self._courier.hurry()
+        self._loops["courier"].wake()
+        self._loops["reaper"].wake()
 
     async def start(self) -> None:
         """Open the store, take over what a predecessor left, begin to keep time."""

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from assay.core.errors import AssayError
+from assay.core.errors import NotFound, Refused
 from assay.core.ids import SECOND, Time
 from assay.core.requests import LoseTask, ReleaseActivity, Request
 from assay.engine.clock import Clock
@@ -27,9 +27,9 @@ class Reaper:
     async def run_once(self) -> Time | None:
         """Void what the predecessor's own workers held (once), then line up the work that is ready."""
         if not self._began:
-            self._began = True
             if not self._store.shared:
                 await self._void()
+            self._began = True
         now = self._clock.now()
         tasks = await self._store.ready_tasks(now, PAGE)
         activities = await self._store.ready_activities(now, PAGE)
@@ -42,7 +42,8 @@ class Reaper:
         """They died with the engine that is gone (R9); a lost attempt counts, a lost task is due at once."""
         asked = [self._committer.submit(_lost(lease)) for lease in await self._store.local_leases()]
         for answer in await asyncio.gather(*asked, return_exceptions=True):
-            if isinstance(answer, BaseException) and not isinstance(answer, AssayError):
+            # refused: somebody else was faster; all else leaves a lease that nobody would ever take back
+            if isinstance(answer, BaseException) and not isinstance(answer, Refused | NotFound):
                 raise answer
 
 

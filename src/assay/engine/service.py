@@ -2,9 +2,14 @@
 
 import asyncio
 import contextlib
+import logging
 from typing import Protocol
 
 from assay.core.ids import SECOND, Time
+
+log = logging.getLogger("assay.engine")
+RETRY: Time = SECOND
+"""How long a service rests after it has failed."""
 
 
 class Service(Protocol):
@@ -43,9 +48,17 @@ class Loop:
     async def _run(self) -> None:
         while True:
             self._woken.clear()
-            again = await self._service.run_once()
+            again = await self._survive()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._woken.wait(), self._pause(again))
+
+    async def _survive(self) -> Time | None:
+        """A service that fails tries again: nobody else would do its work."""
+        try:
+            return await self._service.run_once()
+        except Exception:
+            log.exception("%s failed; it goes on in a moment", type(self._service).__name__)
+            return self._now.now() + RETRY
 
     def _pause(self, again: Time | None) -> float | None:
         return None if again is None else max(0.0, (again - self._now.now()) / SECOND)

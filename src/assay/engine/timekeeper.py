@@ -7,7 +7,7 @@ decided by `core`; one that is no longer due does nothing.
 import asyncio
 from collections.abc import Sequence
 
-from assay.core.errors import AssayError
+from assay.core.errors import AssayError, Kind
 from assay.core.ids import SECOND, Namespace, Time
 from assay.core.requests import Elapse, Request
 from assay.core.schedule_requests import ElapseSchedule
@@ -16,6 +16,7 @@ from assay.engine.commit import Committed, Committer
 from assay.storage.store import Deadline, Store
 
 PAGE = 1_000
+RETRY: Time = SECOND // 10
 SHARED_PAUSE: Time = SECOND
 """How long to trust one's own knowledge of the next deadline where other engines set deadlines too."""
 
@@ -41,10 +42,11 @@ class Timekeeper:
         """Fire everything that is due now."""
         while True:
             page = await self._store.due(self._clock.now(), PAGE)
-            if page:
-                await self._fire(page)
+            if page and not await self._fire(page):
+                return self._clock.now() + RETRY
             if len(page) < PAGE:
                 break
+        self._next = None  # whatever is committed while the store is asked must wake us
         self._next = await self._store.next_due()
         return self._next if not self._store.shared else self._soon(self._next)
 
@@ -52,11 +54,14 @@ class Timekeeper:
         latest = self._clock.now() + SHARED_PAUSE
         return latest if due is None else min(due, latest)
 
-    async def _fire(self, page: Sequence[Deadline]) -> None:
+    async def _fire(self, page: Sequence[Deadline]) -> bool:
+        """False if the store did not take all of it: then it is as due as before."""
         asked = [self._committer.submit(_request(due)) for due in page]
-        for answer in await asyncio.gather(*asked, return_exceptions=True):
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        for answer in answers:
             if isinstance(answer, BaseException) and not isinstance(answer, AssayError):
                 raise answer
+        return not any(isinstance(answer, AssayError) and answer.kind is Kind.UNAVAILABLE for answer in answers)
 
 
 def _request(due: Deadline) -> Request:

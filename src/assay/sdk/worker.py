@@ -11,12 +11,17 @@ from assay.core.ids import SECOND, Namespace, RunId, WorkerId
 from assay.sdk.app import App
 from assay.sdk.converter import Converter
 from assay.sdk.execution.activity_tasks import ActivityTasks
+from assay.sdk.execution.reports import Reports
 from assay.sdk.execution.threads import DaemonThreads
 from assay.sdk.execution.workflow_tasks import WorkflowTasks
 from assay.sdk.transport import Transport
 
 DRAIN_SECONDS = 8.0
 """How long a stopping worker waits for what it has begun; with the rest it exits within 10 s (L4)."""
+
+
+FAREWELL_SECONDS = 1.0
+"""How long it waits for the answers to what it gives back."""
 
 
 class Connected(Protocol):
@@ -55,12 +60,14 @@ class Worker:
         self.lease = self._transport.lease
         self.local = self._transport.lease is None
         self._threads = DaemonThreads(max_concurrent_activities + 8)
+        self._reports = Reports(self._transport)
         self._workflow_tasks = WorkflowTasks(
             self._transport,
             self.app,
             client.converter,
             self.worker,
             self._threads,
+            self._reports,
             cache_limit=max_cached_runs,
             freed=self._task_freed,
         )
@@ -70,6 +77,7 @@ class Worker:
             client.converter,
             self._workflow_tasks,
             self._threads,
+            self._reports,
             freed=self._activity_freed,
         )
         self._drain_seconds = drain_seconds
@@ -115,12 +123,20 @@ class Worker:
         loop = asyncio.get_running_loop()
         end = loop.time() + self._drain_seconds
         # many small things end a drain and none of them owns an event
-        while (self._workflow_tasks.busy or self._activity_tasks.busy) and loop.time() < end:  # noqa: ASYNC110
+        while self._busy and loop.time() < end:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
         self._activity_tasks.release()
         self._workflow_tasks.release()
         await asyncio.sleep(0)
+        end = loop.time() + FAREWELL_SECONDS
+        while self._reports.unanswered and loop.time() < end:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+        self._reports.close()
         self._threads.close()
+
+    @property
+    def _busy(self) -> bool:
+        return self._workflow_tasks.busy or self._activity_tasks.busy or self._reports.unanswered > 0
 
     # as a seat
 

@@ -110,7 +110,7 @@ def _row(run: Run, history: Sequence[ev.Recorded]) -> Iterator[Flaw]:
             yield "I2", f"{name} is {found!r}, by its history it is {expected!r}"
     if rebuilt.next_run_id is not None and run.next_run_id != rebuilt.next_run_id:
         yield "I18", f"next_run_id is {run.next_run_id!r}, by its history it is {rebuilt.next_run_id!r}"
-    if not run.closed and run.status != (RUNNING if run.task.epoch else PENDING):
+    if not run.closed and run.status != (RUNNING if run.task.epoch or run.activity_mark >= 0 else PENDING):
         yield "I2", f"the run is {run.status} at epoch {run.task.epoch} of its task"
 
 

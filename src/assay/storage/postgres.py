@@ -150,6 +150,18 @@ class PostgresStore(SqlReads):
             await connection.execute(DIALECT.write(verb, table), *zip(*cells, strict=True))
         return lost
 
+    async def change(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> Sequence[Sequence[Sequence[Any]]]:
+        """Execute statements in one transaction, for what is no decision; the rows of each."""
+        texts = [(DIALECT.query(text), arguments) for text, arguments in statements]
+        task = asyncio.create_task(self._retried(partial(self._change, texts)))
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+        return await asyncio.shield(task)
+
+    async def _change(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> Sequence[Sequence[Sequence[Any]]]:
+        async with self._connection() as connection, connection.transaction():
+            return [await connection.fetch(text, *arguments) for text, arguments in statements]
+
     async def numbers(self, count: int) -> int:
         """See `Store`."""
         (first,) = (await self._fetch(queries.RESERVE_NUMBERS, count))[0]

@@ -137,6 +137,11 @@ class SqliteStore(SqlReads):
         writer = self._opened()
         return writer.numbers(count) if self.inline else await _in(self._writing, writer.numbers, count)
 
+    async def change(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> Sequence[Sequence[Sequence[Any]]]:
+        """Execute statements in one transaction, for what is no decision; the rows of each."""
+        writer = self._opened()
+        return writer.change(statements) if self.inline else await _in(self._writing, writer.change, statements)
+
     def subscribe(self, wake: Callable[[], None]) -> None:
         """See `Store`: nobody else writes to the file."""
 

@@ -6,7 +6,7 @@ Everything here blocks; the store decides in which thread.
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import apsw
 
@@ -72,6 +72,17 @@ class SqliteWriter:
         self._commit()
         return int(first)
 
+    def change(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> list[list[tuple[Any, ...]]]:
+        """Execute statements in one transaction, for what is no decision; the rows of each."""
+        self._begin()
+        try:
+            self._check_generation()
+            found = [self.fetch(text, *arguments) for text, arguments in statements]
+        except BaseException as error:  # noqa: BLE001  # raised again once it is undone
+            self._roll_back(error)
+        self._commit()
+        return found
+
     def write(self, changes: Changes) -> frozenset[RunId]:
         """One transaction; see `Store.write`."""
         lost = frozenset[RunId]()
@@ -126,7 +137,7 @@ class SqliteWriter:
             self._broken = Broken(f"another engine has taken over {self._path}; this one must stop")
             raise self._broken
 
-    def _roll_back(self, error: BaseException) -> None:
+    def _roll_back(self, error: BaseException) -> NoReturn:
         """Undo, and say what happened; SQLite has already undone it after some errors."""
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")

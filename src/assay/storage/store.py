@@ -129,6 +129,8 @@ class ActivityRecord(msgspec.Struct, frozen=True):
     started_at: Time | None
     completed_at: Time | None
     last_heartbeat: Time | None
+    last_failure: FailureInfo | None = None
+    """Of the attempt before, while another is to come."""
 
 
 class Snapshot(msgspec.Struct, frozen=True):

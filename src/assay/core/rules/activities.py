@@ -29,14 +29,35 @@ from assay.core.run import CANCELLED, COMPLETED, FAILED, Activity, Run
 replace = msgspec.structs.replace
 
 DEFAULT_RETRY = RetryPolicy()
+DEFAULT_OPTIONS = ActivityOptions()
+
+HIGHEST_SEQ = 2**53
+"""The highest number of a command; every database and every JSON parser can hold it."""
+
 FINAL_LIMITS = ("schedule_to_close", "schedule_to_start")
 
 
 def schedule(decision: Decision, command: cmd.ScheduleActivity, at: Moment) -> None:
     """Record and queue an activity, once per `seq`."""
-    if command.seq <= decision.activity_mark or command.seq in decision.run.activities:
-        return
-    decision.activity_mark = command.seq
+    if command.seq > decision.activity_mark and command.seq not in decision.run.activities:
+        _schedule(decision, command, at)
+
+
+def schedule_direct(run: Run, request: rq.ScheduleDirect, at: Moment) -> Decision:
+    """Schedule from outside the run's code. That no closed activity has the seq is for the caller to know."""
+    command = request.command
+    decision = Decision(run, at.now)
+    if not 0 <= command.seq <= HIGHEST_SEQ:
+        raise Invalid(f"seq must be from 0 to {HIGHEST_SEQ}", field="seq")
+    if command.seq not in run.activities:
+        _schedule(decision, command, at)
+        check_open(decision, 1)
+    decision.reply = decision.activity(command.seq)
+    return decision
+
+
+def _schedule(decision: Decision, command: cmd.ScheduleActivity, at: Moment) -> None:
+    decision.activity_mark = max(command.seq, decision.activity_mark)
     options = options_of(command)
     number = at.ids.number()
     decision.record(

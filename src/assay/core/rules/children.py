@@ -12,6 +12,7 @@ from assay.core.events import (
     Event,
     ParentLink,
     WorkflowCompleted,
+    WorkflowContinuedAsNew,
     WorkflowFailed,
 )
 from assay.core.failure import FailureInfo
@@ -19,6 +20,7 @@ from assay.core.ids import WorkflowId
 from assay.core.limits import LIMITS
 from assay.core.moment import Moment
 from assay.core.options import child_request
+from assay.core.payload import NULL
 from assay.core.policies import ParentClose
 from assay.core.rules import births
 from assay.core.run import Child, Run
@@ -85,14 +87,16 @@ def tell_parent(decision: Decision, closing: Event) -> None:
         workflow_id=WorkflowId(parent.workflow_id),
         run_id=parent.run_id,
         kind="child_closed",
-        event=_outcome(run, parent, closing),
+        event=outcome(run, parent, closing),
     )
     decision.add(Send(message))
 
 
-def _outcome(run: Run, parent: ParentLink, closing: Event) -> Event:
-    if isinstance(closing, WorkflowCompleted):
-        return ChildWorkflowCompleted(run.workflow_id, closing.result, run.run_id, parent.child_seq)
+def outcome(run: Run, parent: ParentLink, closing: Event) -> Event:
+    """What a parent's history says of a child's end."""
+    if isinstance(closing, WorkflowCompleted | WorkflowContinuedAsNew):
+        result = closing.result if isinstance(closing, WorkflowCompleted) else NULL
+        return ChildWorkflowCompleted(run.workflow_id, result, run.run_id, parent.child_seq)
     failure = closing.failure if isinstance(closing, WorkflowFailed) else None
     reason, text, kind = CLOSINGS[type(closing).__name__]
     error = getattr(closing, "error", None) or getattr(closing, "reason", None) or text

@@ -23,7 +23,7 @@ from assay.core.events import (
     WorkflowTimedOut,
 )
 from assay.core.failure import FailureInfo
-from assay.core.ids import RunId, Time, seconds
+from assay.core.ids import RunId, Time, WorkflowId, seconds
 from assay.core.limits import LIMITS
 from assay.core.moment import Moment
 from assay.core.options import check_id, checked_start
@@ -95,7 +95,7 @@ def cancel_decision(run: Run, reason: str | None, sender: str | None, deadline: 
     until = None if deadline is None else seconds(at.now + deadline)
     decision.record(WorkflowCancelRequested(reason, sender, until))
     children.cancel_children(decision, reason)
-    if run.status == PENDING and run.task.epoch == 0:
+    if run.task.epoch == 0:  # no worker ever looked at it: there is no code to ask
         close(decision, WorkflowCancelled(reason), at)
         return decision
     for activity in run.activities.values():
@@ -169,6 +169,8 @@ def continue_as_new(decision: Decision, command: cmd.ContinueAsNew, at: Moment, 
 
 def restart_as_new(run: Run, request: rq.RestartAsNew, at: Moment) -> Decision:
     """Continue-as-new from outside (R38)."""
+    if request.new_workflow_id not in (None, run.workflow_id):
+        return _restart_elsewhere(run, request, request.new_workflow_id, at)
     if run.closed:
         newest = at.current.get(run.workflow_id, run)
         births.check_free(newest)
@@ -180,6 +182,22 @@ def restart_as_new(run: Run, request: rq.RestartAsNew, at: Moment) -> Decision:
         )
         ended = Decision(run, at.now)
         close(ended, WorkflowContinuedAsNew(born.run.run_id), at)
+        born.others.append(ended)
+    born.reply = Started(born.run.key, PENDING, started=True)
+    return born
+
+
+def _restart_elsewhere(run: Run, request: rq.RestartAsNew, name: WorkflowId, at: Moment) -> Decision:
+    """Begin a chain under another id, like that of `run`; if that is open, it ends here and its parent hears so."""
+    newest = at.current.get(name)
+    births.check_free(newest)
+    start = checked_start(replace(_again(run, request.input), workflow_id=name))
+    born = births.born(start, newest, at)
+    if not run.closed:
+        for recorded in _unseen(run, request):
+            born.record(recorded.event)
+        ended = Decision(run, at.now)
+        close(ended, WorkflowContinuedAsNew(born.run.run_id, name), at)
         born.others.append(ended)
     born.reply = Started(born.run.key, PENDING, started=True)
     return born
@@ -276,7 +294,7 @@ def close(decision: Decision, event: Event, at: Moment) -> None:
         decision.add(CloseActivity(activity, CANCELLED))
     children.parent_closed(decision)
     decision.record(event)
-    if getattr(event, "next_run_id", None) is None:
+    if getattr(event, "next_run_id", None) is None or getattr(event, "workflow_id", None) is not None:
         children.tell_parent(decision, event)
     decision.task = Task(epoch=decision.task.epoch)
 

@@ -18,7 +18,11 @@ from assay.core.ids import RunId, WorkflowId
 from assay.core.limits import LIMITS
 from assay.core.moment import Moment
 from assay.core.rules import lifecycle
-from assay.core.run import Run
+from assay.core.run import FAILED, Run
+
+
+FORWARDED = ">"
+"""In the key of a message: it was sent to a run that had ended, and went on to that run's successor."""
 
 
 def signal(run: Run, request: rq.Signal, at: Moment) -> Decision:
@@ -49,7 +53,8 @@ def deliver(run: Run, request: rq.Deliver, at: Moment) -> Decision:
     message = request.message
     if run.closed:
         decision = Decision(run, at.now)
-        if run.next_run_id is not None and message.kind != "child_closed":
+        # a child's end concerns only a run that was opened again, which goes on with its children (R20)
+        if run.next_run_id is not None and (message.kind != "child_closed" or run.status == FAILED):
             decision.add(Send(_forwarded(message, run.next_run_id)))
     elif message.kind == "cancel":
         decision = lifecycle.cancel_decision(run, message.reason, message.sender, None, at)
@@ -63,20 +68,26 @@ def deliver(run: Run, request: rq.Deliver, at: Moment) -> Decision:
 
 def _forwarded(message: Message, run_id: RunId) -> Message:
     return Message(
-        key=f"{message.key}>{run_id}",
+        key=f"{message.key}{FORWARDED}{run_id}",
         namespace=message.namespace,
         workflow_id=message.workflow_id,
         run_id=run_id,
         kind=message.kind,
         reason=message.reason,
+        event=message.event,
         sender=message.sender,
     )
+
+
+def _meant(run: Run, message: Message) -> bool:
+    """Only a reopened run has the children of the run it follows; others have children of the same names (R20)."""
+    return FORWARDED not in message.key or run.start.reopening is not None
 
 
 def _child_closed(run: Run, message: Message, at: Moment) -> Decision:
     decision = Decision(run, at.now)
     event = message.event
-    if isinstance(event, ChildWorkflowCompleted | ChildWorkflowFailed):
+    if isinstance(event, ChildWorkflowCompleted | ChildWorkflowFailed) and _meant(run, message):
         child = run.children.get(WorkflowId(event.child_workflow_id))
         # the seq tells a late message of an earlier child from that of a later one with the same id (I17)
         if child is not None and child.seq == event.child_seq:

@@ -20,16 +20,13 @@ from assay.core.limits import LIMITS
 from assay.core.moment import Moment
 from assay.core.replies import Advanced
 from assay.core.rules import activities, attributes, children, lifecycle, messages, timers
+from assay.core.rules.activities import HIGHEST_SEQ
 from assay.core.run import Run, Stuck, Task
 
 CLOCK_TOLERANCE: Time = SECOND
 """How far a time proposed by a worker may be from the engine's (R12)."""
 
 LONGEST_BACKOFF: Time = 60 * SECOND
-
-HIGHEST_SEQ = 2**53
-"""The highest number of a command; every database and every JSON parser can hold it."""
-
 
 def lease(run: Run, request: rq.LeaseTask, at: Moment) -> Decision:
     """Give the due task to a worker, under a new epoch."""
@@ -41,7 +38,8 @@ def lease(run: Run, request: rq.LeaseTask, at: Moment) -> Decision:
         since=None,
         epoch=run.task.epoch + 1,
         worker=request.worker,
-        until=None if request.lease is None else at.now + request.lease,
+        # what the run was started with goes before the worker's habit (C28)
+        until=None if request.lease is None else at.now + (run.start.task_timeout or request.lease),
         local=request.local,
         granted_seq=run.last_seq,
     )
@@ -50,7 +48,7 @@ def lease(run: Run, request: rq.LeaseTask, at: Moment) -> Decision:
 
 
 def _holds(run: Run, request: rq.Advance | rq.FailTask | rq.ExtendTask | rq.ReleaseTask) -> bool:
-    return run.task.worker == request.worker and run.task.epoch == request.epoch
+    return run.task.worker == request.worker and request.epoch in (run.task.epoch, rq.HELD)
 
 
 def _held(run: Run, request: rq.FailTask | rq.ExtendTask | rq.ReleaseTask) -> None:

@@ -22,13 +22,13 @@ from assay.core.requests import (
     FailActivity,
     HeartbeatActivity,
     ReleaseActivity,
-    Request,
 )
 from assay.core.run import Activity
 from assay.sdk.activity_context import ActivityContext, ActivityInfo
 from assay.sdk.app import App, Definition
 from assay.sdk.converter import Converter
 from assay.sdk.execution.processes import Processes
+from assay.sdk.execution.reports import Reports, unsure
 from assay.sdk.execution.threads import DaemonThreads
 from assay.sdk.execution.workflow_tasks import WorkflowTasks
 from assay.sdk.failures import judged, to_info
@@ -65,10 +65,12 @@ class ActivityTasks:
         converter: Converter,
         workflow_tasks: WorkflowTasks,
         threads: DaemonThreads,
+        reports: Reports,
         *,
         freed: Callable[[], None],
     ) -> None:
         self._transport = transport
+        self._reports = reports
         self._app = app
         self._converter = converter
         self._workflow_tasks = workflow_tasks
@@ -129,23 +131,20 @@ class ActivityTasks:
         outcome = ActivityOutcome(activity.seq, activity.attempt_id, time, result)
         event = ActivityCompleted(activity.id, activity.seq, activity.name, result)
         if not self._workflow_tasks.offer(run_id, (outcome, event)):
-            self._tell(CompleteActivity(run_id, activity.seq, activity.attempt_id, result))
+            self._reports.tell(CompleteActivity(run_id, activity.seq, activity.attempt_id, result))
 
     def _fail(self, attempt: Attempt, error: Exception) -> None:
         activity = attempt.grant.activity
         log.info("activity %s failed (attempt %d): %s", activity.name, activity.attempt, error)
         info = judged(to_info(error, source="activity"), error, activity.options.retry)
-        self._tell(FailActivity(attempt.grant.key.run_id, activity.seq, activity.attempt_id, info))
+        self._reports.tell(FailActivity(attempt.grant.key.run_id, activity.seq, activity.attempt_id, info))
 
     def _cancelled(self, attempt: Attempt) -> None:
         activity, run_id = attempt.grant.activity, attempt.grant.key.run_id
         if attempt.asked_to_stop:
-            self._tell(CancelledActivity(run_id, activity.seq, activity.attempt_id))
+            self._reports.tell(CancelledActivity(run_id, activity.seq, activity.attempt_id))
         else:
-            self._tell(ReleaseActivity(run_id, activity.seq, activity.attempt_id))
-
-    def _tell(self, request: Request) -> None:
-        self._transport.send(request).add_done_callback(_noted)
+            self._reports.tell(ReleaseActivity(run_id, activity.seq, activity.attempt_id))
 
     def _beat_of(self, attempt_id: int) -> Callable[[Any], bool] | None:
         attempt = self._attempts.get(attempt_id)
@@ -174,6 +173,8 @@ class ActivityTasks:
 
     def _beaten(self, attempt: Attempt, answer: "asyncio.Future[Activity]") -> None:
         error = None if answer.cancelled() else answer.exception()
+        if unsure(error):
+            return  # lost on the way: the next one may arrive, and only an answer says that the attempt is over
         if isinstance(error, AssayError) or (error is None and answer.result().cancel_requested):
             self._stop(attempt)
 
@@ -219,9 +220,3 @@ def _info(grant: ActivityGrant) -> ActivityInfo:
         namespace=key.namespace,
         task_queue=activity.queue,
     )
-
-
-def _noted(answer: "asyncio.Future[object]") -> None:
-    """A refusal means that the report came too late: there is nothing left to do about it here (4.3)."""
-    if not answer.cancelled():
-        answer.exception()

@@ -16,13 +16,15 @@ Outcome = tuple[StepOutcome | ActivityOutcome, InputEvent]
 class LiveRun:
     """One run in this worker. At most one turn of it is unacknowledged (R8); what comes meanwhile waits here."""
 
-    __slots__ = ("epoch", "execution", "in_flight", "key", "leased", "news", "steps", "turn", "waiting")
+    __slots__ = ("epoch", "execution", "hand", "in_flight", "key", "leased", "news", "steps", "turn", "waiting")
 
     def __init__(self, key: RunKey, execution: Execution) -> None:
         self.key = key
         self.execution = execution
         self.epoch = 0
         self.leased = False
+        self.hand = False
+        """Does it occupy one of the worker's hands? A lease that came with a fused turn does not (R8)."""
         self.in_flight = False
         self.news = False
         self.turn: Turn | None = None
@@ -47,6 +49,10 @@ class LiveRuns:
 
     def __contains__(self, run_id: RunId) -> bool:
         return run_id in self._runs
+
+    def has(self, run: LiveRun) -> bool:
+        """Is it this very run that is here, and not another life of it?"""
+        return self._runs.get(run.key.run_id) is run
 
     def __iter__(self) -> Iterator[LiveRun]:
         return iter(tuple(self._runs.values()))

@@ -22,12 +22,13 @@ from assay.core.requests import (
     ExtendTask,
     FailTask,
     ReleaseTask,
-    Request,
+    StepOutcome,
 )
 from assay.sdk.app import App
 from assay.sdk.converter import Converter
 from assay.sdk.execution.live import LiveRun, LiveRuns, Outcome
 from assay.sdk.execution.main import main
+from assay.sdk.execution.reports import FIRST_PAUSE, LONGEST_PAUSE, Reports, unsure
 from assay.sdk.execution.steps import Steps
 from assay.sdk.execution.threads import DaemonThreads
 from assay.sdk.replay.runtime import Execution
@@ -35,6 +36,8 @@ from assay.sdk.replay.turn import Turn
 from assay.sdk.transport import Transport
 
 log = logging.getLogger("assay.worker")
+NEWS_PAUSE = 0.5
+"""Seconds after which to ask again for events that could not be read."""
 
 
 class WorkflowTasks:
@@ -47,6 +50,7 @@ class WorkflowTasks:
         converter: Converter,
         worker: WorkerId,
         threads: DaemonThreads,
+        reports: Reports,
         *,
         cache_limit: int,
         freed: Callable[[], None],
@@ -58,10 +62,10 @@ class WorkflowTasks:
         self._live = LiveRuns(cache_limit)
         self._steps = Steps(transport, converter, threads, self._report)
         self._freed = freed
+        self._reports = reports
         self._lease = transport.lease
         self._local = transport.lease is None
         self._loading: set[asyncio.Task[None]] = set()
-        self.stopping = False
 
     def holds(self, run_id: RunId) -> bool:
         """Is the run's coroutine here?"""
@@ -79,7 +83,7 @@ class WorkflowTasks:
             self._activate(run, grant, grant.tail)
             return
         if run is not None:
-            self._live.drop(run)
+            self._lost(run)
         if grant.tail is not None and grant.seen_seq == 0:
             self._begin(grant, grant.tail)
             return
@@ -92,6 +96,7 @@ class WorkflowTasks:
             history = await self._transport.history(grant.key.run_id)
         except AssayError as error:
             log.warning("cannot read the history of %s: %s", grant.key.workflow_id, error)
+            self._reports.tell(ReleaseTask(grant.key.run_id, self._worker, grant.epoch))
             self._freed()
             return
         self._begin(grant, history)
@@ -109,8 +114,9 @@ class WorkflowTasks:
         self._activate(run, grant, history)
 
     def _activate(self, run: LiveRun, grant: TaskGrant, events: Sequence[Recorded]) -> None:
+        self._unlease(run)
         run.epoch = grant.epoch
-        run.leased = True
+        run.leased = run.hand = True
         turn = run.execution.activate(events, grant.seen_seq)
         if turn.failure is not None:
             self._live.drop(run)
@@ -120,11 +126,8 @@ class WorkflowTasks:
 
     def _fail_task(self, grant: TaskGrant, failure: tuple[str, str]) -> None:
         log.error("workflow %s is stuck (%s): %s", grant.key.workflow_id, *failure)
-        self._tell(FailTask(grant.key.run_id, self._worker, grant.epoch, *failure))
+        self._reports.tell(FailTask(grant.key.run_id, self._worker, grant.epoch, *failure))
         self._freed()
-
-    def _tell(self, request: Request) -> None:
-        self._transport.send(request).add_done_callback(_noted)
 
     def _send(self, run: LiveRun, turn: Turn, seen: int, outcomes: tuple[Outcome, ...] = ()) -> None:
         if turn.failure is not None:
@@ -144,25 +147,35 @@ class WorkflowTasks:
             lease=self._lease,
             local=self._local,
         )
-        self._transport.send(request).add_done_callback(lambda answer: self._answered(run, answer))
+        self._post(run, request)
+
+    def _post(self, run: LiveRun, request: Advance, pause: float = FIRST_PAUSE) -> None:
+        self._transport.send(request).add_done_callback(lambda answer: self._answered(run, request, pause, answer))
 
     def _abandon(self, run: LiveRun, failure: tuple[str, str]) -> None:
         """The code cannot go on; what it was told of and is not yet recorded must be, without it."""
         self._forget(run)
         if run.leased:
             log.error("workflow %s is stuck (%s): %s", run.key.workflow_id, *failure)
-            self._tell(FailTask(run.key.run_id, self._worker, run.epoch, *failure))
-            self._freed()
+            self._reports.tell(FailTask(run.key.run_id, self._worker, run.epoch, *failure))
+            self._unlease(run)
 
-    def _answered(self, run: LiveRun, answer: "asyncio.Future[Advanced]") -> None:
-        run.in_flight = False
+    def _answered(self, run: LiveRun, request: Advance, pause: float, answer: "asyncio.Future[Advanced]") -> None:
         error = answer.exception()
+        if unsure(error) and self._live.has(run):
+            again = min(2 * pause, LONGEST_PAUSE)
+            asyncio.get_running_loop().call_later(pause, self._post, run, request, again)
+            return
+        run.in_flight = False
+        if not self._live.has(run):
+            return  # it was dropped meanwhile, and others know what to do next
         if isinstance(error, Invalid) and run.leased and run.turn is not None and not run.turn.closes:
             self._refuse_turn(run, error)
         elif error is not None:
             if not isinstance(error, AssayError):
                 log.error("a turn of %s could not be sent: %r", run.key.workflow_id, error)
             self._lost(run)
+            self._complete(run, request.outcomes)
         elif not answer.result().accepted:
             self._lost(run)
         else:
@@ -175,14 +188,21 @@ class WorkflowTasks:
 
     def _forget(self, run: LiveRun) -> None:
         self._live.drop(run)
-        for outcome, _ in run.waiting:
-            if isinstance(outcome, ActivityOutcome):
-                self._tell(CompleteActivity(run.key.run_id, outcome.seq, outcome.attempt_id, outcome.result))
+        waiting = [outcome for outcome, _ in run.waiting]
         run.waiting.clear()
+        self._complete(run, waiting)
+
+    def _complete(self, run: LiveRun, outcomes: Sequence[StepOutcome | ActivityOutcome]) -> None:
+        """Report results without the turn that was to go with them; steps are repeated by whoever is next."""
+        for outcome in outcomes:
+            if isinstance(outcome, ActivityOutcome):
+                request = CompleteActivity(run.key.run_id, outcome.seq, outcome.attempt_id, outcome.result)
+                self._reports.tell(request)
 
     def _unlease(self, run: LiveRun) -> None:
-        if run.leased:
-            run.leased = False
+        run.leased = False
+        if run.hand:
+            run.hand = False
             self._freed()
 
     def _refuse_turn(self, run: LiveRun, error: Invalid) -> None:
@@ -242,7 +262,7 @@ class WorkflowTasks:
         return True
 
     def _report(self, run: LiveRun, outcome: Outcome) -> None:
-        if run.key.run_id not in self._live:
+        if not self._live.has(run):
             return
         run.waiting.append(outcome)
         self._continue(run)
@@ -261,8 +281,15 @@ class WorkflowTasks:
             self._continue(run)
 
     async def _read_news(self, run: LiveRun) -> None:
-        events = await self._transport.history(run.key.run_id, run.execution.seen)
-        if events and run.leased and not run.in_flight and run.key.run_id in self._live:
+        try:
+            events = await self._transport.history(run.key.run_id, run.execution.seen)
+        except AssayError as error:
+            log.warning("cannot read the news of %s: %s", run.key.workflow_id, error)
+            asyncio.get_running_loop().call_later(NEWS_PAUSE, self.news, run.key.run_id)
+            return
+        if not self._live.has(run):
+            return
+        if events and run.leased and not run.in_flight:
             turn = run.execution.activate(events, 0)
             self._send(run, turn, run.execution.seen)
         else:
@@ -272,14 +299,15 @@ class WorkflowTasks:
         """Keep the leases of tasks that are held for longer than a moment."""
         for run in self._live:
             if run.leased and self._lease is not None:
-                self._tell(ExtendTask(run.key.run_id, self._worker, run.epoch, self._lease))
+                extension = ExtendTask(run.key.run_id, self._worker, run.epoch, self._lease)
+                self._transport.send(extension).add_done_callback(_noted)
 
     def release(self) -> None:
         """Give back what is still held, so that others need not wait for the lease to end (L4)."""
         for run in self._live:
             if run.leased:
-                self._tell(ReleaseTask(run.key.run_id, self._worker, run.epoch))
-            self._live.drop(run)
+                self._reports.tell(ReleaseTask(run.key.run_id, self._worker, run.epoch))
+            self._forget(run)
         self._steps.stop()
 
 

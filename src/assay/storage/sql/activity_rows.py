@@ -89,7 +89,7 @@ def activity_record(row: Sequence[Any]) -> ActivityRecord:
     """A row of ACTIVITIES followed by the workflow id of its run."""
     id_, run_id, seq, name, queue, namespace, input_, options, scheduled_at, status = row[:10]
     attempt, attempt_id, _not_before, worker, _local, _queued_at, started_at, _lease, heartbeat_at = row[10:19]
-    completed_at, result, error, _reserved, workflow_id = row[22:27]
+    last_failure, completed_at, result, error, _reserved, workflow_id = row[21:27]
     return ActivityRecord(
         run_id=run_id,
         namespace=namespace,
@@ -110,6 +110,7 @@ def activity_record(row: Sequence[Any]) -> ActivityRecord:
         started_at=started_at,
         completed_at=completed_at,
         last_heartbeat=heartbeat_at,
+        last_failure=None if last_failure is None else _failure(last_failure),
     )
 
 

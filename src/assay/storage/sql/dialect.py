@@ -2,7 +2,7 @@
 
 Statements are written once, in `queries` and as the shapes below. They say `$1` for a parameter and ask for fragments
 by name: `$one_of(1)` is membership in a list of texts, `$pairs(1)` a table of pairs, `$claim` a lock that passes over
-rows which somebody else has locked.
+rows which somebody else has locked, `$committed_after(1, 2)` events `e` after a position, in order of commits.
 """
 
 import re
@@ -56,7 +56,7 @@ class Dialect(Protocol):
 
 
 _PARAMETER = re.compile(r"\$(\d+)")
-_FRAGMENT = re.compile(r"\$(one_of|pairs|contains|mentions|claim)(?:\(([^)]*)\))?")
+_FRAGMENT = re.compile(r"\$(one_of|pairs|contains|mentions|claim|committed_after|newest_committed)(?:\(([^)]*)\))?")
 
 
 def _expand(text: str, fragments: Mapping[str, str]) -> str:
@@ -86,6 +86,8 @@ class SqliteDialect:
         "contains": "instr(lower({0}), ?{1}) > 0",
         "mentions": "instr({0}, CAST({1} AS BLOB)) > 0",
         "claim": "",
+        "committed_after": "e.id > ?{1} ORDER BY e.id",
+        "newest_committed": "1 ORDER BY e.id DESC LIMIT 1",
     }
     _types: Mapping[str, str] = {
         "text": "TEXT",
@@ -100,6 +102,7 @@ class SqliteDialect:
             "CREATE TRIGGER events_append_only BEFORE UPDATE ON events BEGIN\n"
             "    SELECT RAISE(ABORT, 'a recorded event never changes');\nEND;"
         ),
+        "commit_order": "",  # one writer: ids are in order of commits already
     }
 
     @cache  # noqa: B019  # a dialect lives as long as the program
@@ -144,6 +147,15 @@ class PostgresDialect:
         "contains": 'strpos(lower({0} COLLATE "C"), ${1}) > 0',
         "mentions": "position({1}::bytea IN {0}) > 0",
         "claim": "FOR UPDATE SKIP LOCKED",
+        # What a transaction older than every one that still runs has written is all there is to read up to it (4.6).
+        "committed_after": (
+            "(e.written_by, e.id) > (${0}, ${1}) AND e.written_by < pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+            " ORDER BY e.written_by, e.id"
+        ),
+        "newest_committed": (
+            "e.written_by < pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+            " ORDER BY e.written_by DESC, e.id DESC LIMIT 1"
+        ),
     }
     _arrays: Mapping[Type, str] = {Type.TEXT: "text[]", Type.INT: "bigint[]", Type.BYTES: "bytea[]"}
     _types: Mapping[str, str] = {
@@ -162,6 +174,7 @@ class PostgresDialect:
             "CREATE TRIGGER events_append_only BEFORE UPDATE ON events\n"
             "    FOR EACH ROW EXECUTE FUNCTION events_append_only();"
         ),
+        "commit_order": "CREATE INDEX events_commit_order ON events (written_by, id);",
     }
 
     @cache  # noqa: B019  # a dialect lives as long as the program

@@ -64,9 +64,9 @@ def open_children(tables: Tables, run_ids: Sequence[str]) -> list[Cells]:
     runs, messages = tables.rows["runs"], tables.rows["outbox"].values()
     still_open = [(row[parent], row) for row in runs.values() if row[parent] in run_ids and row[closed] is None]
     told = [
-        (row[of_run], runs[(row[0].removesuffix("/closed"),)])
+        (row[of_run], runs[child])
         for row in messages
-        if row[of_run] in run_ids and row[kind] == "child_closed"
+        if row[of_run] in run_ids and row[kind] == "child_closed" and (child := (row[0][: -len("/closed")],)) in runs
     ]
     return [(owner, *_child(tables, child)) for owner, child in (*still_open, *told)]
 

@@ -63,7 +63,7 @@ class Client:
 
     async def _call(self, request: Request, key: IdempotencyKey | None = None) -> Any:
         engine = self._chance.choice(self._world.engines)
-        return await self._world.network.call(self, engine, lambda: engine.submit(request, key))
+        return await self._world.network.call(self, engine, lambda: engine.submit(request, key), once=key is None)
 
     async def _start(self, place: int) -> None:
         request = StartWorkflow(

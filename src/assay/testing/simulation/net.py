@@ -57,13 +57,13 @@ class Network:
             return int(self._chance.random() ** 2 * 8 * SECOND)
         return int(100 + self._chance.random() * 2_000)
 
-    def call(self, source: Host, target: Host, operation: Operation) -> "asyncio.Future[Any]":
-        """Have something done at the target and hear how it went, or that nobody knows."""
+    def call(self, source: Host, target: Host, operation: Operation, *, once: bool = False) -> "asyncio.Future[Any]":
+        """Have something done at the target and hear how it went, or that nobody knows; `once` if it has no key."""
         future: asyncio.Future[Any] = self._loop.create_future()
         expire = self._loop.call_later(PATIENCE, _expire, future)
         future.add_done_callback(lambda _: expire.cancel())
         if target.node.alive:
-            self.carry(source, target, self._serve, source, target, operation, future)
+            self.carry(source, target, self._serve, source, target, operation, future, once=once)
         else:
             self._loop.post(source.node, self._latency(), _expire, future)
         return future

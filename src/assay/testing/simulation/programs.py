@@ -93,7 +93,8 @@ def _limited(chance: random.Random, number: int) -> Step:
 
 
 def _final(chance: random.Random, number: int) -> Step:
-    return {**_act(chance, number), "fails": 1, "opts": {"max_attempts": 0, "non_retryable": ["RuntimeError"]}}
+    """An attempt may be lost before it fails: it fails every time."""
+    return {**_act(chance, number), "fails": 1_000, "opts": {"max_attempts": 0, "non_retryable": ["RuntimeError"]}}
 
 
 def _hang(chance: random.Random, number: int) -> Step:

@@ -1,0 +1,194 @@
+"""Namespaces, workers, queues and secrets in either database."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from assay.core.ids import Time
+from assay.storage.registry import NamespaceCounts, NamespaceRow, QueueRow, WorkerRow
+from assay.storage.sql.dialect import Dialect
+from assay.storage.store import Outcome
+
+Statement = tuple[str, tuple[object, ...]]
+Rows = Sequence[Sequence[Any]]
+
+_names = msgspec.json.Decoder(tuple[str, ...]).decode
+
+NAMESPACES = "SELECT name, created_at FROM namespaces ORDER BY name"
+
+CREATE_NAMESPACE = """
+INSERT INTO namespaces (name, created_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING RETURNING name"""
+
+DELETE_NAMESPACE = """
+DELETE FROM namespaces WHERE name = $1
+    AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.namespace = $1 AND r.closed_at IS NULL) RETURNING name"""
+
+COUNT_RUNS = "SELECT status, count(*) FROM runs WHERE namespace = $1 GROUP BY status"
+
+COUNT_WORKERS = "SELECT count(*) FROM workers WHERE namespace = $1 AND last_heartbeat > $2"
+
+_WORKER = """SELECT id, namespace, identity, task_queue, workflows, activities,
+    max_concurrent_workflows, max_concurrent_activities, registered_at, last_heartbeat FROM workers"""
+
+REGISTER = """
+INSERT INTO workers (id, namespace, identity, task_queue, workflows, activities,
+    max_concurrent_workflows, max_concurrent_activities, registered_at, last_heartbeat)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"""
+
+SEEN = "UPDATE workers SET last_heartbeat = $2 WHERE id = $1 AND last_heartbeat < $2"
+
+WORKER = f"{_WORKER} WHERE id = $1"
+
+WORKERS = f"{_WORKER} WHERE namespace = $1 AND last_heartbeat > $2 ORDER BY registered_at, id"
+
+HELD_TASKS = """
+SELECT task_worker, count(*) FROM runs
+WHERE closed_at IS NULL AND task_worker IS NOT NULL AND task_worker $one_of(1) GROUP BY task_worker"""
+
+HELD_ACTIVITIES = """
+SELECT a.worker, count(*) FROM runs r JOIN activities a ON a.run_id = r.run_id
+WHERE r.closed_at IS NULL AND a.completed_at IS NULL AND a.worker IS NOT NULL AND a.worker $one_of(1) GROUP BY a.worker"""
+
+QUEUED_ACTIVITIES = """
+SELECT a.task_queue, sum(CASE WHEN a.worker IS NULL THEN 1 ELSE 0 END),
+    sum(CASE WHEN a.worker IS NULL THEN 0 ELSE 1 END), min(CASE WHEN a.worker IS NULL THEN a.queued_at END)
+FROM runs r JOIN activities a ON a.run_id = r.run_id
+WHERE r.namespace = $1 AND r.closed_at IS NULL AND a.completed_at IS NULL GROUP BY a.task_queue"""
+"""Through the open runs: an index of open activities would be paid for by every step of every run."""
+
+QUEUED_TASKS = """
+SELECT task_queue, count(*), min(task_since) FROM runs
+WHERE namespace = $1 AND closed_at IS NULL AND task_since IS NOT NULL AND task_worker IS NULL GROUP BY task_queue"""
+
+QUEUE_WORKERS = """
+SELECT task_queue, count(*) FROM workers WHERE namespace = $1 AND last_heartbeat > $2 GROUP BY task_queue"""
+
+SECRET = "SELECT value FROM secrets WHERE name = $1"  # noqa: S105  # a statement, not a secret
+
+KEEP_SECRET = "INSERT INTO secrets (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING"  # noqa: S105
+
+_OUTCOME = "INSERT INTO outcomes (namespace, key, fingerprint, status, body, created_at)"
+
+KEEP_OUTCOME = f"{_OUTCOME} VALUES ($1, $2, $3, $4, $5, $6)"
+
+KEEP_OUTCOME_OF_DELETE = f"""{_OUTCOME}
+SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (SELECT 1 FROM namespaces WHERE name = $7)"""
+
+
+class Database(Protocol):
+    """What the registry needs of a store."""
+
+    dialect: Dialect
+
+    async def ask(self, text: str, *arguments: object) -> Rows:
+        """The rows of a question."""
+        ...
+
+    async def change(self, statements: Sequence[Statement]) -> Sequence[Rows]:
+        """Execute statements in one transaction; the rows of each."""
+        ...
+
+
+class SqlRegistry:
+    """See `Registry`."""
+
+    def __init__(self, store: Database) -> None:
+        self._store = store
+
+    async def namespaces(self) -> Sequence[NamespaceRow]:
+        """See `Registry`."""
+        return [NamespaceRow(*row) for row in await self._store.ask(NAMESPACES)]
+
+    async def create_namespace(self, row: NamespaceRow, outcome: Outcome | None = None) -> bool:
+        """See `Registry`."""
+        create: Statement = (CREATE_NAMESPACE, (row.name, row.created_at))
+        created, *_ = await self._store.change([create, *_kept(outcome)])
+        return bool(created)
+
+    async def delete_namespace(self, name: str, outcome: Outcome | None = None) -> bool:
+        """See `Registry`."""
+        kept = [(KEEP_OUTCOME_OF_DELETE, (*_cells(outcome), name))] if outcome is not None else []
+        deleted, *_ = await self._store.change([(DELETE_NAMESPACE, (name,)), *kept])
+        return bool(deleted)
+
+    async def counts(self, namespace: str, seen_after: Time) -> NamespaceCounts:
+        """See `Registry`."""
+        runs = await self._store.ask(COUNT_RUNS, namespace)
+        workers = await self._store.ask(COUNT_WORKERS, namespace, seen_after)
+        return NamespaceCounts({status: int(count) for status, count in runs}, int(workers[0][0]))
+
+    async def register(self, row: WorkerRow, outcome: Outcome | None = None) -> None:
+        """See `Registry`."""
+        cells = (
+            row.id,
+            row.namespace,
+            row.identity,
+            row.task_queue,
+            _listed(row.workflows),
+            _listed(row.activities),
+            row.max_concurrent_workflows,
+            row.max_concurrent_activities,
+            row.registered_at,
+            row.last_heartbeat,
+        )
+        await self._store.change([(REGISTER, cells), *_kept(outcome)])
+
+    async def seen(self, workers: Sequence[tuple[str, Time]]) -> None:
+        """See `Registry`; in order of ids, so that two engines cannot wait for each other."""
+        await self._store.change([(SEEN, (worker, time)) for worker, time in sorted(workers)])
+
+    async def worker(self, worker_id: str) -> WorkerRow | None:
+        """See `Registry`."""
+        found = await self._store.ask(WORKER, worker_id)
+        return _worker(found[0]) if found else None
+
+    async def workers(self, namespace: str, seen_after: Time) -> Sequence[WorkerRow]:
+        """See `Registry`."""
+        return [_worker(row) for row in await self._store.ask(WORKERS, namespace, seen_after)]
+
+    async def holdings(self, workers: Sequence[str]) -> dict[str, int]:
+        """See `Registry`."""
+        held = dict.fromkeys(workers, 0)
+        wanted = self._store.dialect.texts(workers)
+        for question in (HELD_TASKS, HELD_ACTIVITIES):
+            for worker, count in await self._store.ask(question, wanted):
+                held[worker] += int(count)
+        return held
+
+    async def queues(self, namespace: str, seen_after: Time) -> Sequence[QueueRow]:
+        """See `Registry`."""
+        found: dict[str, dict[str, Any]] = {}
+        for queue, pending, running, oldest in await self._store.ask(QUEUED_ACTIVITIES, namespace):
+            waiting = {"pending_activities": int(pending), "oldest_pending_at": oldest}
+            found[queue] = {**waiting, "running_activities": int(running)}
+        for queue, tasks, oldest in await self._store.ask(QUEUED_TASKS, namespace):
+            row = found.setdefault(queue, {})
+            row["pending_workflow_tasks"] = int(tasks)
+            row["oldest_pending_at"] = min(filter(None, (row.get("oldest_pending_at"), oldest)), default=None)
+        for queue, workers in await self._store.ask(QUEUE_WORKERS, namespace, seen_after):
+            found.setdefault(queue, {})["workers"] = int(workers)
+        return [QueueRow(queue, **row) for queue, row in sorted(found.items())]
+
+    async def secret(self, name: str, fresh: bytes) -> bytes:
+        """See `Registry`."""
+        _, found = await self._store.change([(KEEP_SECRET, (name, fresh)), (SECRET, (name,))])
+        return bytes(found[0][0])
+
+
+def _cells(outcome: Outcome) -> tuple[object, ...]:
+    return (outcome.namespace, outcome.key, outcome.fingerprint, outcome.status, outcome.body, outcome.created_at)
+
+
+def _kept(outcome: Outcome | None) -> list[Statement]:
+    return [] if outcome is None else [(KEEP_OUTCOME, _cells(outcome))]
+
+
+def _listed(names: tuple[str, ...] | None) -> bytes | None:
+    return None if names is None else msgspec.json.encode(names)
+
+
+def _worker(row: Sequence[Any]) -> WorkerRow:
+    id_, namespace, identity, task_queue, workflows, activities, *rest = row
+    lists = (None if cell is None else _names(cell) for cell in (workflows, activities))
+    return WorkerRow(id_, namespace, identity, task_queue, *lists, *rest)
