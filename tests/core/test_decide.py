@@ -33,7 +33,7 @@ def test_every_request_has_its_rule():
 
 
 def test_only_what_is_safe_on_a_closed_run_is_welcome_there():
-    assert {kind for kind in KINDS if kind.welcome_when_closed} == {rq.RestartAsNew, rq.Elapse, rq.Deliver}
+    assert {kind for kind in KINDS if kind.welcome_when_closed} == {rq.RestartAsNew, rq.RetryFailed, rq.Elapse, rq.Deliver}
 
 
 TO_RUN = [
@@ -51,7 +51,12 @@ TO_RUN = [
     rq.ExtendActivity("run-1", 1, 101, SECOND),
     rq.ReleaseActivity("run-1", 1, 101),
 ]
-TO_WORKFLOW = [rq.Signal(MAIN, ORDER), rq.RequestCancel(MAIN, ORDER), rq.Terminate(MAIN, ORDER)]
+TO_WORKFLOW = [
+    rq.Signal(MAIN, ORDER),
+    rq.RequestCancel(MAIN, ORDER),
+    rq.Terminate(MAIN, ORDER),
+    rq.ScheduleDirect(MAIN, ORDER),
+]
 
 
 def name_of(request):

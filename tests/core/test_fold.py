@@ -6,6 +6,7 @@ from assay.core.effects import Effect
 from assay.core.events import KINDS, Recorded
 from assay.core.fold import CLOSE_REASONS, EFFECTS, EVENTS, TAIL_LIMIT, apply
 from assay.core.ids import SECOND
+from assay.core.payload import Payload
 from assay.core.run import PENDING, Run
 from tests.core.support import (
     NOW,
@@ -72,7 +73,7 @@ def test_marks_remember_the_highest_seq_of_each_kind():
     happened = [
         ev.ActivityScheduled(1, 4, "a", "q"),
         ev.TimerScheduled(1, 5, 0.0, 0.0),
-        ev.SideEffectRecorded(6, "x"),
+        ev.SideEffectRecorded(6, "x", Payload(b"1")),
         ev.StepCompleted(1, "s"),
         ev.StepFailed(3, "s", "no"),
     ]

@@ -90,7 +90,7 @@ def test_a_lone_type_of_error_is_a_list_of_one():
         {"non_retryable": [7]},
         {"non_retryable": {"a": 1}},
     ],
-    ids=str,
+    ids=lambda fields: str(fields)[:40],
 )
 def test_a_retry_policy_that_makes_no_sense(fields):
     with refused("invalid"):
@@ -123,7 +123,7 @@ def test_intervals_are_durations(fields):
         {"execution_timeout": -1},
         {"start_delay": -1},
     ],
-    ids=str,
+    ids=",".join,
 )
 def test_a_start_that_makes_no_sense_is_refused(options):
     with refused("invalid"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -60,14 +60,22 @@ def execution_of(key: RunKey, app: App, workflow_type: str = "Order") -> Executi
 
 
 def telling(commands: Iterable[cmd.AnyCommand]) -> list[cmd.AnyCommand]:
-    """Commands that must be the same however events were batched; snapshots are taken once per turn, so not they."""
-    return [command for command in commands if not isinstance(command, cmd.RecordSnapshot)]
+    """Commands as far as they must be the same however events were batched; snapshots are taken once per turn."""
+    return [
+        msgspec.structs.replace(command, unaware=False) if isinstance(command, cmd.StartChildWorkflow) else command
+        for command in commands
+        if not isinstance(command, cmd.RecordSnapshot)
+    ]
 
 
 class Trial:
     """A run of one workflow, served turn by turn. Every call that changes the run is followed by its turn."""
 
+    begun: ClassVar[list[Trial]] = []
+    """All of the current test, which leaves them at its end: the garbage collector must not do it later."""
+
     def __init__(self, workflow: Callable[..., Any] | App, input: Any = None, **options: Any) -> None:
+        self.begun.append(self)
         self.app = workflow if isinstance(workflow, App) else app_of(workflow)
         self.world = World()
         self.turns: list[Turn] = []

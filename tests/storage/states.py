@@ -1,12 +1,16 @@
 """Every state in which a run can be, as the steps that lead to it."""
 
 from assay.core import commands as cmd
+from assay.core import requests as rq
 from assay.core.ids import SECOND
 from assay.core.payload import Payload
 from tests.core.support import (
     CHILD,
+    MAIN,
     ONE,
+    ORDER,
     Step,
+    World,
     asks_to_cancel,
     beats,
     bore,
@@ -29,6 +33,25 @@ from tests.core.support import (
 DOCUMENT = Payload('{"n":12345678901234567890,"text":"ünïcode \\u2028 🙂","list":[1.0,1,null]}'.encode())
 
 WAIT = cmd.WaitForSignal("paid")
+DONE = cmd.CompleteWorkflow(ONE)
+
+FAILED_WITH_A_CHILD: list[Step] = [
+    starts(),
+    turned(
+        cmd.ScheduleActivity(1, "charge", max_attempts=1),
+        cmd.StartChildWorkflow("Child", CHILD, parent_close_policy="abandon"),
+    ),
+    leases(1),
+    fails(1),
+    turned(cmd.FailWorkflow("no luck")),
+]
+
+
+def reopened(world: World) -> rq.Request:
+    """The failed run goes on from before its failed activity (R20)."""
+    history = tuple(world.histories[world.run.run_id])
+    return rq.RetryFailed(MAIN, ORDER, None, "ada", "try again", history=history)
+
 
 STATES: dict[str, list[Step]] = {
     "started": [starts(input=DOCUMENT)],
@@ -71,6 +94,15 @@ STATES: dict[str, list[Step]] = {
     "with a child that was told to cancel": [starts(), bore(), asks_to_cancel(), delivers("cancel", CHILD)],
     "with a child whose end is under way": [starts(), bore(), turned(cmd.CompleteWorkflow(ONE), of=CHILD)],
     "with a child that is done": [starts(), bore(), turned(cmd.CompleteWorkflow(ONE), of=CHILD), delivered()],
+    "reopened with an adopted child": [*FAILED_WITH_A_CHILD, reopened],
+    "reopened with a child whose end is under way": [*FAILED_WITH_A_CHILD, reopened, turned(DONE, of=CHILD)],
+    "reopened with a child whose end was passed on": [
+        *FAILED_WITH_A_CHILD,
+        reopened,
+        turned(DONE, of=CHILD),
+        delivers("child_closed", ORDER),
+    ],
+    "reopened with a child that is done": [*FAILED_WITH_A_CHILD, reopened, turned(DONE, of=CHILD), delivered()],
     "completed": [starts(), turned(cmd.CompleteWorkflow(DOCUMENT))],
     "failed": [starts(), turned(cmd.FailWorkflow("no luck"))],
     "terminated": [starts(), scheduled(1), terminates(reason="enough", by="ada")],

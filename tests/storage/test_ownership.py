@@ -103,11 +103,11 @@ async def test_an_engine_whose_lock_file_was_removed_cannot_write_any_more(path:
     world = await StoredWorld(old).do(starts())
     path.with_name("engine.db.lock").unlink()
     await new.open()
+    with pytest.raises(Broken, match="another engine has taken over"):
+        await old.numbers(1)
     world.take(signals())
     with pytest.raises(Broken, match="another engine has taken over"):
         await world.commit()
-    with pytest.raises(Broken):
-        await old.numbers(1)
     assert len(await new.events(world.run.run_id)) == 1
     await StoredWorld(new, "new-").do(starts("other"))
     await old.close()
@@ -131,6 +131,22 @@ async def test_files_are_for_their_owner_alone(path: Path):
 async def test_a_folder_that_is_missing_is_named(tmp_path: Path):
     with pytest.raises(Invalid, match="nowhere does not exist"):
         await SqliteStore(tmp_path / "nowhere" / "engine.db", clock=lambda: NOW).open()
+
+
+async def test_two_names_of_a_file_are_one_file(path: Path):
+    store = SqliteStore(path, clock=lambda: NOW)
+    await store.open()
+    os.symlink(path, path.with_name("link.db"))
+    with pytest.raises(Unavailable) as caught:
+        await SqliteStore(path.with_name("link.db"), clock=lambda: NOW).open()
+    assert caught.value.code == "store_in_use"
+    await store.close()
+
+
+async def test_a_file_that_cannot_be_opened_is_named(path: Path):
+    os.mkdir(path.with_name("engine.db.lock"))
+    with pytest.raises(Unavailable, match=r"engine\.db cannot be opened"):
+        await SqliteStore(path, clock=lambda: NOW).open()
 
 
 @pytest.mark.parametrize("in_thread", [False, True])

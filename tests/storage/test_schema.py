@@ -15,6 +15,9 @@ from assay.testing.postgres import create_database
 from tests.core.support import NOW, starts
 from tests.storage.support import AnyStore, StoredWorld, Stores, as_stored, reloaded
 
+LATEST = len(schema.known())
+EVERY = list(range(1, LATEST + 1))
+
 HEADER = "-- min_reader: {0}\n-- min_writer: {0}\n"
 
 
@@ -35,8 +38,10 @@ def know(monkeypatch: pytest.MonkeyPatch, *more: schema.Migration) -> None:
     monkeypatch.setattr(schema, "known", lambda: steps)
 
 
-def next_step(script: str = "CREATE TABLE added (id $int NOT NULL PRIMARY KEY) $table;", oldest: int = 2):
-    return schema.migration(len(schema.known()) + 1, HEADER.format(oldest) + script)
+def next_step(
+    script: str = "CREATE TABLE added (id $int NOT NULL PRIMARY KEY) $table;", oldest: int = LATEST + 1
+) -> schema.Migration:
+    return schema.migration(LATEST + 1, HEADER.format(oldest) + script)
 
 
 async def versions(store: AnyStore) -> list[int]:
@@ -47,7 +52,7 @@ async def test_a_fresh_place_gets_all_steps_and_keeps_its_data(empty: Stores):
     world = await StoredWorld(await empty.open()).do(starts())
     await empty.close()
     store = await empty.open()
-    assert await versions(store) == [step.version for step in schema.known()]
+    assert await versions(store) == EVERY
     assert await reloaded(store, world.run) == as_stored(world.run)
 
 
@@ -67,14 +72,14 @@ async def test_a_newer_schema_is_refused_in_words(empty: Stores, monkeypatch: py
         know(newer, next_step())
         await empty.open()
         await empty.close()
-    with pytest.raises(Unavailable, match=r"schema 2, .* this one knows 1: use a newer") as caught:
+    with pytest.raises(Unavailable, match=rf"schema {LATEST + 1}, .* this one knows {LATEST}: use a newer") as caught:
         await empty.open()
     assert caught.value.code == "schema_too_new"
 
 
 async def test_a_newer_schema_that_allows_older_programs_is_used(empty: Stores, monkeypatch: pytest.MonkeyPatch):
     with monkeypatch.context() as newer:
-        know(newer, next_step(oldest=1))
+        know(newer, next_step(oldest=LATEST))
         await empty.open()
         await empty.close()
     world = await StoredWorld(await empty.open()).do(starts())
@@ -100,7 +105,7 @@ async def test_a_step_that_fails_leaves_nothing(empty: Stores, monkeypatch: pyte
         with pytest.raises(AssayError):
             await empty.open()
     store = await empty.open()
-    assert await versions(store) == [1]
+    assert await versions(store) == EVERY
     with pytest.raises(AssayError):
         await store.ask("SELECT count(*) FROM added")
     assert await reloaded(store, world.run) == as_stored(world.run)
@@ -112,13 +117,13 @@ async def test_an_engine_told_not_to_migrate_refuses_and_changes_nothing(empty: 
     assert caught.value.code == "schema_too_old"
     await empty.open()
     await empty.close()
-    assert await versions(await empty.open(migrate=False)) == [1]
+    assert await versions(await empty.open(migrate=False)) == EVERY
 
 
 async def test_five_engines_start_at_once(runner: asyncio.Runner, postgres_server: str):
     stores = Stores(await create_database(postgres_server))
     opened = await asyncio.gather(*(stores.open() for _ in range(5)))
-    assert [await versions(store) for store in opened] == [[1]] * 5
+    assert [await versions(store) for store in opened] == [EVERY] * 5
     blocks = await asyncio.gather(*(store.numbers(100) for store in opened for _ in range(4)))
     assert len(set(blocks)) == 20
     await stores.close()
@@ -131,7 +136,7 @@ async def test_a_file_is_copied_before_it_is_migrated(tmp_path: Path, monkeypatc
     know(monkeypatch, next_step())
     await stores.open()
     await stores.close()
-    copy = tmp_path / "engine.db.bak-1"
+    copy = tmp_path / f"engine.db.bak-{LATEST}"
     assert copy.stat().st_mode & 0o777 == 0o600
     connection = sqlite3.connect(copy)
     assert connection.execute("SELECT run_id FROM runs").fetchall() == [(world.run.run_id,)]
@@ -152,5 +157,5 @@ async def test_a_database_of_another_program_is_left_alone(tmp_path: Path):
 
 def test_known_steps_are_numbered_without_a_gap():
     steps = schema.known()
-    assert [step.version for step in steps] == list(range(1, len(steps) + 1))
+    assert [step.version for step in steps] == EVERY
     assert all(1 <= step.min_reader <= step.min_writer <= step.version for step in steps)

@@ -120,7 +120,7 @@ async def test_a_writer_thread_leaves_what_an_inline_write_leaves(path: Path, st
     await store.close()
 
 
-async def test_a_write_in_a_thread_goes_on_when_its_caller_is_cancelled(path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_writes_in_a_thread_go_on_when_their_callers_are_cancelled(path: Path, monkeypatch: pytest.MonkeyPatch):
     store = SqliteStore(path, in_thread=True, clock=lambda: NOW)
     await store.open()
     writer = store._opened()
@@ -132,17 +132,20 @@ async def test_a_write_in_a_thread_goes_on_when_its_caller_is_cancelled(path: Pa
         return write(changes)
 
     monkeypatch.setattr(writer, "write", slow)
-    world = StoredWorld(store)
-    world.take(starts())
-    task = asyncio.create_task(world.commit())
+    running, queued = StoredWorld(store), StoredWorld(store, "queued-")
+    running.take(starts())
+    queued.take(starts("other"))
+    tasks = [asyncio.create_task(world.commit()) for world in (running, queued)]
     await asyncio.to_thread(begun.wait)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    for task in tasks:
+        task.cancel()
+    assert [type(error) for error in await asyncio.gather(*tasks, return_exceptions=True)] == [
+        asyncio.CancelledError
+    ] * 2
     go_on.set()
     await store.close()
     await store.open()
-    assert await reloaded(store, world.run) == as_stored(world.run)
+    assert len(await store.load([running.run.run_id, RunId("queued-run-1")], [])) == 2
     await store.close()
 
 

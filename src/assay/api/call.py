@@ -33,13 +33,14 @@ _decoders: dict[type, Callable[[bytes], Any]] = {}
 class Call:
     """One request."""
 
-    __slots__ = ("_body", "_headers", "_query", "_receive", "gone", "method", "parameters", "path", "scope")
+    __slots__ = ("_body", "_headers", "_query", "_receive", "gone", "method", "operation", "parameters", "path", "scope")
 
-    def __init__(self, scope: Scope, receive: Receive, parameters: Mapping[str, str]) -> None:
+    def __init__(self, scope: Scope, receive: Receive, parameters: Mapping[str, str], operation: str = "") -> None:
         self.scope = scope
         self.method: str = scope["method"]
         self.path: bytes = scope["raw_path"]
         self.parameters = parameters
+        self.operation = operation
         self.gone: asyncio.Task[None] | None = None
         self._receive = receive
         self._headers: dict[bytes, bytes] | None = None

@@ -70,6 +70,7 @@ class RecordSideEffect(Command, frozen=True, gc=False, omit_defaults=True, tag="
     seq: int = 0
     name: str = ""
     value: Payload = NULL
+    failure: FailureInfo | None = None
     resume: bool = True
 
 
@@ -121,6 +122,8 @@ class StartChildWorkflow(Command, frozen=True, gc=False, omit_defaults=True, tag
     summary: str | None = None
     details: str | None = None
     priority: Payload = NULL
+    unaware: bool = False
+    """Ordered by code that had not heard of the cancel which the same turn has seen: the child must hear of it (I16)."""
 
 
 class ContinueAsNew(Command, frozen=True, gc=False, omit_defaults=True, tag="ContinueAsNew"):

@@ -197,12 +197,13 @@ class WorkflowAwaitingSignal(Event, frozen=True, gc=False, omit_defaults=True):
     timer_seq: int | None = None
 
 
-class SideEffectRecorded(Event, frozen=True, gc=False, omit_defaults=False):
-    """The value that code got once and gets again on every replay, null included."""
+class SideEffectRecorded(Event, frozen=True, gc=False, omit_defaults=True):
+    """The value that code got once and gets again on every replay, null included, or the failure it met."""
 
     side_effect_seq: int
     name: str
-    value: Payload = NULL
+    value: Payload
+    failure: FailureInfo | None = None
 
 
 class VersionRecorded(Event, frozen=True, gc=False):

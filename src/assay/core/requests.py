@@ -12,7 +12,6 @@ from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.payload import NULL, Payload
 from assay.core.policies import IdConflict, IdReuse, ParentClose, RetryPolicy
 
-
 HELD = -1
 """Stands for the epoch of whatever lease the worker holds: workers of the original know only their own id (R34)."""
 

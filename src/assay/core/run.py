@@ -90,10 +90,18 @@ class Activity(msgspec.Struct, frozen=True, gc=False):
 
     def deadline(self) -> Time | None:
         """The first moment at which one of its clocks (R10), its lease or its back-off runs out."""
-        limits = [limit for limit, _ in self.limits()]
-        if self.worker is None and self.not_before is not None:
-            limits.append(self.not_before)
-        return min(limits) if limits else None
+        options = self.options
+        due = None if options.schedule_to_close is None else self.scheduled_at + options.schedule_to_close
+        if self.worker is None:
+            start = options.schedule_to_start
+            if self.not_before is not None or start is None:
+                return _sooner(due, self.not_before)
+            return _sooner(due, self.queued_at + start)
+        started = self.started_at or 0
+        due = _sooner(_sooner(due, started + options.start_to_close), self.lease_until)
+        if options.heartbeat is not None:
+            due = _sooner(due, max(self.heartbeat_at or 0, started) + options.heartbeat)
+        return due
 
     def limits(self) -> list[tuple[Time, str]]:
         """Its running clocks: when each is over, and what that is called."""
@@ -112,6 +120,12 @@ class Activity(msgspec.Struct, frozen=True, gc=False):
         if self.lease_until is not None:
             clocks.append((self.lease_until, "lease"))
         return clocks
+
+
+def _sooner(one: Time | None, other: Time | None) -> Time | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return min(one, other)
 
 
 class Child(msgspec.Struct, frozen=True, gc=False):

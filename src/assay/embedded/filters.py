@@ -1,86 +1,15 @@
-"""What callers say about a list, as the store understands it (R31); values are typed: 5 is not "5"."""
+"""What callers say about a list, as the store understands it (R31)."""
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any
 
-from assay.core.errors import Invalid
-from assay.core.ids import SECOND, Time
-from assay.core.rules.attributes import KEY
-from assay.core.run import CLOSED_STATUSES, OPEN_STATUSES
+from assay.engine import filters as engine_filters
 from assay.storage.store import RunFilter
 from assay.wire.records import parse_cursor
 
-# WAITING is one of the wire's seven; no run of ours has it.
-STATUSES: Final = (*OPEN_STATUSES, "WAITING", *CLOSED_STATUSES)
-LIMIT: Final = 50
-LARGEST_LIMIT: Final = 10_000
-_LATEST: Final = 2**62
-
 
 def run_filter(namespace: str, filters: Mapping[str, Any]) -> RunFilter:
-    """The filter that `filters` describe; what they do not name is not asked, what is unknown is ignored (R33)."""
-    given = {name: value for name, value in filters.items() if value is not None}
-    return RunFilter(
-        namespace=namespace,
-        status=_status(given.get("status")),
-        workflow_type=_text(given, "type"),
-        task_queue=_text(given, "queue"),
-        workflow_id=_text(given, "workflow_id"),
-        parent_id=_text(given, "parent_id"),
-        created_after=_time(given, "created_after"),
-        created_before=_time(given, "created_before"),
-        search=tuple(_search(given.get("search_attrs", {}))),
-        text=_text(given, "text"),
-        cursor=None if "cursor" not in given else parse_cursor(str(given["cursor"])),
-        offset=_count(given, "offset", 0, range(_LATEST)),
-        limit=_count(given, "limit", LIMIT, range(1, LARGEST_LIMIT + 1)),
-    )
-
-
-def _status(value: object) -> str | None:
-    if value is None:
-        return None
-    status = str(value).upper()
-    if status not in STATUSES:
-        raise Invalid(f"status is '{value}'; it can be {', '.join(STATUSES)}", field="status")
-    return status
-
-
-def _text(given: Mapping[str, Any], name: str) -> str | None:
-    value = given.get(name)
-    if value is not None and not isinstance(value, str):
-        raise Invalid(f"{name} must be a text, not {type(value).__name__}", field=name)
-    return value
-
-
-def _time(given: Mapping[str, Any], name: str) -> Time | None:
-    value = given.get(name)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise Invalid(f"{name} must be a time in seconds since the epoch", field=name)
-    return max(-_LATEST, min(round(value * SECOND), _LATEST))
-
-
-def _count(given: Mapping[str, Any], name: str, default: int, allowed: range) -> int:
-    value = given.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int) or value not in allowed:
-        raise Invalid(f"{name} must be a whole number from {allowed[0]} to {allowed[-1]:,}", field=name)
-    return value
-
-
-def _search(attributes: object) -> Iterator[tuple[str, object]]:
-    if not isinstance(attributes, Mapping):
-        raise Invalid("search_attrs must be an object", field="search_attrs")
-    for key, value in attributes.items():
-        path = f"search_attrs.{key}"
-        if not isinstance(key, str) or not KEY.match(key):
-            raise Invalid(f"search attribute '{key}': a key is a letter followed by letters, digits or _", field=path)
-        if any(isinstance(part, float) and not math.isfinite(part) for part in _elements(value)):
-            raise Invalid(f"{path} must be a finite number", field=path)
-        yield key, value
-
-
-def _elements(value: object) -> Sequence[object]:
-    return value if isinstance(value, list | tuple) else (value,)
+    """The filter that `filters` describe, with a cursor that a list has given."""
+    cursor = filters.get("cursor")
+    seen = None if cursor is None else parse_cursor(str(cursor))
+    return engine_filters.run_filter(namespace, {**filters, "cursor": seen})

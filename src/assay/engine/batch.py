@@ -12,9 +12,26 @@ from assay.core.events import Recorded
 from assay.core.fold import fold
 from assay.core.ids import Namespace, RunId, Time, WorkflowId
 from assay.core.payload import NULL
-from assay.core.run import CANCELLED, PENDING, RUNNING, Activity, Run
+from assay.core.run import CANCELLED, PENDING, RUNNING, Activity, Run, Task
 from assay.core.schedule import Schedule
 from assay.storage.store import ActivityChange, AttemptEnd, Changes, ScheduleChange, Snapshot, StoredEvent
+
+
+class Tally:
+    """What a batch says about how the engine is doing; for those who measure, and for nothing else."""
+
+    __slots__ = ("activity_waits", "claimed", "expired", "requests", "seconds", "task_waits")
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.seconds = 0.0
+        self.claimed: list[Run] = []
+        """Runs that a worker took up for the first time."""
+        self.task_waits: list[Time] = []
+        """How long each task that was given out had been due."""
+        self.activity_waits: list[Time] = []
+        self.expired = 0
+        """Leases of workflow tasks that ran out."""
 
 
 class Batch:
@@ -27,6 +44,7 @@ class Batch:
         self.published: list[tuple[Run, Recorded]] = []
         self.waiting: list[tuple[Run, Activity]] = []
         self.unwanted: list[Activity] = []
+        self.tally = Tally()
         self._born: set[RunId] = set()
 
     def take(self, decision: Decision) -> bool:
@@ -61,12 +79,23 @@ class Batch:
             if run.search != NULL:
                 self.changes.attributed.append(run)
         self.touched[run.run_id] = run
+        task, status = run.task, run.status
         fold(run, decision)
+        if run.task is not task:
+            self._count_task(run, task, status, decision.now)
         self._gather_events(run, decision.events)
         for effect in decision.effects:
             gather = GATHER.get(type(effect))
             if gather is not None:
                 gather(self, run, effect, decision.now)
+
+    def _count_task(self, run: Run, before: Task, status: str, now: Time) -> None:
+        if run.task.epoch > before.epoch and run.task.worker is not None:
+            self.tally.task_waits.append(now - (before.since or now))
+            if status == PENDING:
+                self.tally.claimed.append(run)
+        elif before.worker is not None and run.task.worker is None and before.until is not None and before.until <= now:
+            self.tally.expired += 1
 
     def _gather_events(self, run: Run, events: list[Recorded]) -> None:
         for recorded in events:
@@ -80,28 +109,33 @@ class Batch:
     def seal(self) -> Time | None:
         """Finish the changes: versions, deadlines of runs. Returns the earliest deadline that was set."""
         changes = self.changes
+        self._forget_deadlines()
         for run in self.touched.values():
             run.version += 1
             if run.run_id not in self._born:
                 changes.runs.append(run)
             if run.closed_at is not None:
-                self._forget_deadlines(run)
                 continue
             due = run.deadline()
             if due != run.armed:
                 changes.deadlines[run.run_id, "run", 0] = run.armed = due
         return min((due for due in changes.deadlines.values() if due is not None), default=None)
 
-    def _forget_deadlines(self, run: Run) -> None:
-        self.changes.closed.append(run.run_id)
-        for key in [key for key in self.changes.deadlines if key[0] == run.run_id]:
-            del self.changes.deadlines[key]
+    def _forget_deadlines(self) -> None:
+        """A closed run has none; one that never had any need not be looked for."""
+        changes = self.changes
+        closed = {run.run_id for run in self.touched.values() if run.closed_at is not None}
+        if closed:
+            changes.closed.extend(closed)
+            changes.deadlines = {key: due for key, due in changes.deadlines.items() if key[0] not in closed}
 
     def _put_activity(self, run: Run, effect: fx.PutActivity, now: Time) -> None:
         activity = effect.activity
         status = RUNNING if activity.running else PENDING
         self.changes.activities[activity.id] = ActivityChange(run, activity, status, now)
         self.changes.deadlines[run.run_id, "activity", activity.seq] = activity.deadline()
+        if activity.running and activity.started_at == now and activity.heartbeat_at is None:
+            self.tally.activity_waits.append(now - activity.queued_at)
         if activity.ready:
             self.waiting.append((run, activity))
         elif activity.cancel_requested:

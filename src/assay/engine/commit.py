@@ -37,12 +37,15 @@ CONFLICTS = 3
 class Committed:
     """What others may know once a batch is durable."""
 
-    __slots__ = ("events", "messages", "next_due")
+    __slots__ = ("attempts", "claimed", "events", "messages", "next_due", "tally")
 
     def __init__(self, batch: Batch, lost: frozenset[RunId], next_due: Time | None) -> None:
         self.events = [one for one in batch.published if one[0].run_id not in lost] if lost else batch.published
         self.messages: list[Message] = [message for run, message, _ in batch.changes.messages if run not in lost]
         self.next_due = next_due
+        self.tally = batch.tally
+        self.claimed = [run for run in batch.tally.claimed if run.run_id not in lost]
+        self.attempts = [end.outcome for end in batch.changes.attempts]
 
 
 class Committer:

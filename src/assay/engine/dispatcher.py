@@ -48,6 +48,12 @@ class _Line:
     def has(self, kind: str) -> bool:
         return bool(self._types.get(kind))
 
+    def any(self, kinds: frozenset[str] | None) -> bool:
+        return any(line and (kinds is None or kind in kinds) for kind, line in self._types.items())
+
+    def oldest(self) -> Time | None:
+        return min((line[0][0] for line in self._types.values() if line), default=None)
+
 
 class _Room:
     """One queue of one namespace: its seats and its two lines."""
@@ -57,6 +63,9 @@ class _Room:
         self.tasks = _Line()
         self.activities = _Line()
 
+    def oldest(self) -> Time | None:
+        return min((since for line in (self.tasks, self.activities) if (since := line.oldest()) is not None), default=None)
+
 
 class Dispatcher:
     """Matches ready work with workers; keeps no truth of its own."""
@@ -65,6 +74,11 @@ class Dispatcher:
         self._rooms: dict[tuple[Namespace, str], _Room] = {}
         self._seats: dict[WorkerId, Seat] = {}
         self._submit: Callable[[Lease, Seat], None] | None = None
+        self._idle: list[Callable[[Namespace, str, str], None]] = []
+
+    def on_idle_activity(self, listener: Callable[[Namespace, str, str], None]) -> None:
+        """Call `listener` with namespace, queue and name when an activity has to wait because nobody takes it."""
+        self._idle.append(listener)
 
     def connect(self, submit: Callable[[Lease, Seat], None]) -> None:
         """Say where leases of queued work are to be decided."""
@@ -82,6 +96,8 @@ class Dispatcher:
         room = self._room(seat.namespace, seat.queue)
         if seat in room.seats:
             room.seats.remove(seat)
+        if not (room.seats or room.tasks or room.activities):
+            del self._rooms[seat.namespace, seat.queue]  # queues that somebody once asked for must not pile up
 
     def seat(self, worker: WorkerId) -> Seat | None:
         """The worker's seat, if it is there."""
@@ -114,6 +130,8 @@ class Dispatcher:
                 seat.free_activities -= 1
                 return LeaseActivity(run.run_id, activity.seq, seat.worker, seat.lease, seat.local), seat
         room.activities.add(activity.name, activity.queued_at, run.run_id, activity.seq)
+        for listener in self._idle:
+            listener(run.namespace, activity.queue, activity.name)
         return None
 
     def _pick(self, room: _Room, run_id: RunId, kind: str, *, tasks: bool) -> Seat | None:
@@ -175,9 +193,24 @@ class Dispatcher:
             seat.free_activities += 1
         self.pump(seat)
 
+    @property
+    def backlog(self) -> bool:
+        """Does any work wait here for a hand?"""
+        return any(len(room.tasks) or len(room.activities) for room in self._rooms.values())
+
     def depth(self) -> dict[tuple[Namespace, str], tuple[int, int]]:
         """How many workflow tasks and activities wait, by queue."""
         return {key: (len(room.tasks), len(room.activities)) for key, room in self._rooms.items()}
+
+    def oldest(self) -> dict[tuple[Namespace, str], Time]:
+        """Since when the oldest work of each queue waits."""
+        found = {key: room.oldest() for key, room in self._rooms.items()}
+        return {key: since for key, since in found.items() if since is not None}
+
+    def waits(self, namespace: Namespace, queue: str, names: frozenset[str] | None) -> bool:
+        """Does an activity of these names wait on a queue?"""
+        room = self._rooms.get((namespace, queue))
+        return room is not None and room.activities.any(names)
 
 
 def task_grant(run: Run) -> TaskGrant:

@@ -136,7 +136,8 @@ class Engine:
             following = cast(RunId | None, getattr(event, "next_run_id", None))
             if following is None or not follow:
                 return key, event
-            key = RunKey(key.namespace, key.workflow_id, following)
+            elsewhere = cast(WorkflowId | None, getattr(event, "workflow_id", None))
+            key = RunKey(key.namespace, elsewhere or key.workflow_id, following)
 
     async def _closing(self, key: RunKey) -> Event:
         while True:

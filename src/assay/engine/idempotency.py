@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from assay.core.errors import AssayError, Invalid
-from assay.core.ids import Time
+from assay.core.ids import RunId, Time
 from assay.storage.store import Outcome, Store
 
 
@@ -36,6 +36,7 @@ class Memory:
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], Outcome] = {}
+        self._undecided: dict[tuple[str, str], RunId] = {}
 
     async def recall(self, store: Store, keys: Sequence[IdempotencyKey]) -> None:
         """Read what the store knows of these keys."""
@@ -43,9 +44,15 @@ class Memory:
             for outcome in await store.outcomes([(key.namespace, key.key) for key in keys]):
                 self.keep(outcome)
 
-    def keep(self, outcome: Outcome) -> None:
-        """Remember an answer."""
+    def keep(self, outcome: Outcome, run_id: RunId | None = None) -> None:
+        """Remember an answer; one that this batch gives stands and falls with its run."""
         self._known[outcome.namespace, outcome.key] = outcome
+        if run_id is not None:
+            self._undecided[outcome.namespace, outcome.key] = run_id
+
+    def rests_on(self, key: IdempotencyKey) -> RunId | None:
+        """The run that must be written by this batch for the key's answer to hold; None if it holds already."""
+        return self._undecided.get((key.namespace, key.key))
 
     def answer(self, key: IdempotencyKey) -> Rendered | AssayError | None:
         """The answer the key was given before, if any; a key that was used for something else is refused."""

@@ -12,6 +12,9 @@ from assay.storage.store import HeldLease, Store
 
 PAGE = 10_000
 SHARED_PAUSE: Time = SECOND
+STEP_ASIDE: Time = 5 * SECOND
+"""How long an engine whose workers cannot take what it found leaves it to engines with free hands: looking at work
+reserves it for a moment, and whoever looks again each time that moment is over would keep it from all others."""
 
 
 class Reaper:
@@ -34,9 +37,9 @@ class Reaper:
         tasks = await self._store.ready_tasks(now, PAGE)
         activities = await self._store.ready_activities(now, PAGE)
         self._dispatcher.load(tasks, activities)
-        if len(tasks) == PAGE or len(activities) == PAGE:
-            return now + SECOND
-        return now + SHARED_PAUSE if self._store.shared else None
+        if self._store.shared:
+            return now + (STEP_ASIDE if self._dispatcher.backlog else SHARED_PAUSE)
+        return now + SECOND if len(tasks) == PAGE or len(activities) == PAGE else None
 
     async def _void(self) -> None:
         """They died with the engine that is gone (R9); a lost attempt counts, a lost task is due at once."""

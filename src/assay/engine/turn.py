@@ -1,6 +1,7 @@
 """One attempt at one batch: load, decide, lease, write, answer."""
 
 import asyncio
+from time import perf_counter
 
 from assay.core.commands import ContinueAsNew, StartChildWorkflow
 from assay.core.decide import decide
@@ -16,10 +17,12 @@ from assay.core.requests import (
     LeaseTask,
     Request,
     RestartAsNew,
+    RetryFailed,
     StartWorkflow,
     ToRun,
     ToWorkflow,
 )
+from assay.core.rules.retry import open_children
 from assay.core.run import Activity, Run
 from assay.core.schedule_requests import ScheduleRequest
 from assay.engine.batch import Batch
@@ -28,6 +31,7 @@ from assay.engine.clock import Clock
 from assay.engine.dispatcher import Dispatcher, Lease, task_grant
 from assay.engine.idempotency import IdempotencyKey, Memory, Rendered
 from assay.engine.ids import BlockIds
+from assay.engine.reopening import with_history
 from assay.engine.schedules import Schedules, gather
 from assay.engine.unread import continues, with_unread
 from assay.storage.store import Store
@@ -94,6 +98,7 @@ class Turn:
         self._grants: list[Grant] = []
         self._told: list[tuple[Seat, RunId]] = []
         self._unsure: list[Asked] = []
+        self._doubtful: list[Run] = []
         self._memory = Memory()
         self._schedules = Schedules()
         self.batch = Batch()
@@ -114,7 +119,7 @@ class Turn:
                 commands += len(request.commands)
                 if any(isinstance(command, SPECIAL) for command in request.commands):
                     busy.append(asked)
-            elif isinstance(request, RestartAsNew):
+            elif isinstance(request, RestartAsNew | RetryFailed):
                 busy.append(asked)
         scheduled = [asked.request for asked in self._asked if isinstance(asked.request, ScheduleRequest)]
         if scheduled:
@@ -150,14 +155,22 @@ class Turn:
             self._newest[run.namespace, run.workflow_id] = run
 
     async def _prepare_others(self, busy: list[Asked]) -> None:
-        """The runs that commands name as children, and the signals that go along when a run continues as new."""
+        """The runs that requests name beside their own, and what goes along when a run continues in another."""
         found = [(asked, self._find(asked.request)) for asked in busy]
         known = [(asked, run) for asked, run in found if run is not None]
-        named = {key for asked, run in known for key in _children(asked.request, run)}
+        named = {key for asked, run in known for key in _named(asked.request, run)}
         await self._load(set(), {key for key in named if self._tools.cache.newest(key) is None})
         for asked, run in known:
             if continues(asked.request):
                 asked.request = await with_unread(asked.request, run, self._tools.store)
+            elif isinstance(asked.request, RetryFailed):
+                await self._prepare_retry(asked, asked.request, run)
+
+    async def _prepare_retry(self, asked: Asked, request: RetryFailed, run: Run) -> None:
+        asked.request, children = await with_history(request, run, self._tools.store)
+        for child in children:
+            self._keep(child)
+        await self._tools.ids.ensure(self._tools.store, run.last_seq + 4 * len(self._asked))
 
     def _find(self, request: Request) -> Run | None:
         if isinstance(request, ToRun | ToWorkflow) and request.run_id is not None:
@@ -183,7 +196,7 @@ class Turn:
     def _decide_one(self, asked: Asked, at: Moment) -> None:
         request = asked.request
         if asked.key is not None and (known := self._memory.answer(asked.key)) is not None:
-            self._answers.append((asked, known, None))
+            self._answers.append((asked, known, self._memory.rests_on(asked.key)))
             return
         if isinstance(request, ScheduleRequest):
             self._decide_schedule(asked, request, at)
@@ -219,7 +232,7 @@ class Turn:
         if asked.key is None:
             return reply
         outcome = asked.key.outcome(reply, at.now)
-        self._memory.keep(outcome)
+        self._memory.keep(outcome, run_id)
         self.batch.changes.outcomes.append((run_id, outcome))
         return Rendered(outcome.status, outcome.body)
 
@@ -231,13 +244,13 @@ class Turn:
         if not self._tools.store.shared or asked.again or run is None or run.run_id in self._runs:
             return False
         self._unsure.append(asked)
-        self._tools.cache.drop(run)
+        self._doubtful.append(run)
         return True
 
     def _moment(self, request: Request, run: Run | None, at: Moment) -> Moment:
-        if run is None or not isinstance(request, Advance) or not request.commands:
+        if run is None or not isinstance(request, NAMING) or (isinstance(request, Advance) and not request.commands):
             return at
-        named = {key[1]: self._current(key) for key in _children(request, run)}
+        named = {key[1]: self._current(key) for key in _named(request, run)}
         return Moment(at.now, at.ids, {child: one for child, one in named.items() if one is not None}) if named else at
 
     def _lease_ready(self, at: Moment) -> None:
@@ -279,7 +292,11 @@ class Turn:
         changes = self.batch.changes
         if not (self.batch.touched or changes.acknowledged or changes.outcomes or changes.schedules):
             return frozenset()
-        return await self._tools.store.write(changes)
+        began = perf_counter()
+        lost = await self._tools.store.write(changes)
+        self.batch.tally.seconds = perf_counter() - began
+        self.batch.tally.requests = len(self._asked)
+        return lost
 
     def answer(self, lost: frozenset[RunId]) -> list[Asked]:
         """Tell callers their outcome and workers their tasks; those who must be decided again come back."""
@@ -294,6 +311,8 @@ class Turn:
                 asked.answer(reply)
         for asked in again:
             asked.again = True
+        # not before: other requests of this batch may be about the same run, and would not find it
+        self._tools.cache.drop_all(self._doubtful)
         self._hand_out(lost)
         return again
 
@@ -329,6 +348,9 @@ class Turn:
             self._tools.dispatcher.refused(asked.request, asked.seat)
 
 
+NAMING = (Advance, RestartAsNew, RetryFailed)
+"""Requests whose decision depends on the newest runs of workflow ids they name."""
+
 SPECIAL = (StartChildWorkflow, ContinueAsNew)
 """Commands that need more than their run to be decided."""
 
@@ -341,12 +363,14 @@ def _free(seat: Seat, grant: TaskGrant | ActivityGrant) -> None:
         seat.free_activities += 1
 
 
-def _children(request: Request, run: Run) -> list[Id]:
-    """The workflow ids that a request's commands want to start as children."""
-    if not isinstance(request, Advance):
-        return []
-    return [
-        (run.namespace, WorkflowId(command.workflow_id))
-        for command in request.commands
-        if isinstance(command, StartChildWorkflow)
-    ]
+def _named(request: Request, run: Run) -> list[Id]:
+    """The workflow ids whose newest runs a decision needs: of children to start, of the chain, of one to begin."""
+    names: list[str] = []
+    match request:
+        case Advance():
+            names = [command.workflow_id for command in request.commands if isinstance(command, StartChildWorkflow)]
+        case RestartAsNew():
+            names = [run.workflow_id, request.new_workflow_id or run.workflow_id]
+        case RetryFailed():
+            names = [run.workflow_id, *open_children(request.history)]
+    return [(run.namespace, WorkflowId(name)) for name in names]

@@ -8,6 +8,7 @@ import contextlib
 import datetime
 import random
 import uuid
+import weakref
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar, overload
 
@@ -17,20 +18,39 @@ from assay.core import commands as cmd
 from assay.core.duration import parse_duration
 from assay.core.errors import Invalid
 from assay.core.events import SideEffectRecorded
+from assay.core.failure import FailureInfo
 from assay.core.ids import SECOND
 from assay.core.options import check_id
 from assay.core.payload import NULL, Payload
 from assay.sdk.activity_options import ActivityCall, step_retry
 from assay.sdk.annotations import result_annotation
+from assay.sdk.failures import to_exception, to_info
 from assay.sdk.logger import WorkflowLogger
 from assay.sdk.replay import guard
 from assay.sdk.replay.endings import CancelRequested, ContinueAsNewRequested, RetryLater
 from assay.sdk.replay.journal import child_name
+from assay.sdk.replay.ordering import WorkflowFuture
 from assay.sdk.replay.runtime import Execution
 from assay.sdk.replay.turn import StepOrder
 
 Result = TypeVar("Result")
 Duration = float | str | datetime.timedelta
+
+
+class ActivityFuture(WorkflowFuture):
+    """The result of an activity to come; cancelling it gives the activity up."""
+
+    __slots__ = ("run", "seq")
+    run: "weakref.ref[Execution]"
+    seq: int
+
+    def cancel(self, msg: Any = None) -> bool:
+        """Cancel, and tell the engine."""
+        cancelled = super().cancel(msg)
+        run = self.run()
+        if cancelled and run is not None and not run.loop.leaving:
+            run.order("cancel of activity", self.seq, "", cmd.RequestCancelActivity(self.seq))
+        return cancelled
 
 
 class WorkflowInfo(msgspec.Struct, frozen=True):
@@ -56,6 +76,7 @@ class Context:
 
     def __init__(self, execution: Execution) -> None:
         self._run = execution
+        self._reference = weakref.ref(execution)  # a run that leaves is freed at once, whoever holds its futures
         self._random: random.Random | None = None
         self._began = execution.time
         self.logger = WorkflowLogger(execution)
@@ -128,22 +149,27 @@ class Context:
         self._check_alive()
         name = self._run.app.name_of(activity)
         future = self._schedule(name, input, options)
-        return self._decode(await self._wait(future), self._activity_annotation(activity, name), name)
+        try:
+            raw = await future
+        except asyncio.CancelledError as error:
+            raise self._cancelled(error) from None
+        return self._decode(raw, self._activity_annotation(activity, name), name)
 
     def _schedule(self, name: str, input: Any, options: Mapping[str, Any]) -> "asyncio.Future[Payload]":
         run = self._run
-        call = ActivityCall.of(options, self._own_queue())
-        payload = self._encode(input, f"input of activity '{name}'")
-        seq = run.count("activity")
-        future: asyncio.Future[Payload] = run.loop.create_future()
+        payload = self._encode(input, name)
+        if options or run.shields:
+            call = ActivityCall.of(options, self._own_queue())
+            seq = run.count("activity")
+            command = call.command(seq, name, payload, survives=run.shields > 0)
+        else:
+            seq = run.count("activity")
+            command = cmd.ScheduleActivity(seq, name, self._own_queue(), payload)
+        future = run.loop.create_future(ActivityFuture)
+        future.run, future.seq = self._reference, seq
         run.activities[seq] = future
-        run.order("activity", seq, name, call.command(seq, name, payload, survives=run.shields > 0))
-        future.add_done_callback(lambda done: self._activity_done(seq, done))
+        run.order("activity", seq, name, command)
         return future
-
-    def _activity_done(self, seq: int, future: "asyncio.Future[Payload]") -> None:
-        if future.cancelled() and not self._run.loop.leaving:
-            self._run.order("cancel of activity", seq, "", cmd.RequestCancelActivity(seq))
 
     async def execute_parallel(self, activities: Sequence[Any]) -> list[Any]:
         """Run several activities at once; results in the order of the items, an error if any of them fails, and either
@@ -184,7 +210,9 @@ class Context:
         while True:
             future = self._run.add_step(StepOrder(name, function, args, retry, limit, attempt))
             try:
-                raw = await self._wait(future)
+                raw = await future
+            except asyncio.CancelledError as error:
+                raise self._cancelled(error) from None
             except RetryLater as later:
                 attempt = later.attempt + 1
                 await self._wait(asyncio.sleep(later.delay))
@@ -283,16 +311,26 @@ class Context:
         seq = run.count("side effect")
         echo = run.recorded_side_effect(seq, name)
         if isinstance(echo, SideEffectRecorded):
-            return self._decode(echo.value, result_annotation(function), f"value of side effect '{name}'")
-        await run.durable_point()
-        with guard.outside():
-            value = function()
-        if asyncio.iscoroutine(value):
-            value.close()
-            raise Invalid(f"side effect '{name}' is async; a side effect runs in place: use ctx.run for I/O that waits")
-        raw = self._encode(value, f"value of side effect '{name}'")
-        run.order("side effect", seq, name, cmd.RecordSideEffect(seq, name, raw, resume=False))
+            raw, failure = echo.value, echo.failure
+        else:
+            await run.durable_point()
+            raw, failure = self._evaluate(name, function)
+            run.order("side effect", seq, name, cmd.RecordSideEffect(seq, name, raw, failure, resume=False))
+        if failure is not None:
+            raise to_exception(failure)
         return self._decode(raw, result_annotation(function), f"value of side effect '{name}'")
+
+    def _evaluate(self, name: str, function: Callable[[], Any]) -> tuple[Payload, FailureInfo | None]:
+        """The value of a side effect, or its failure: either is what code gets on every replay."""
+        try:
+            with guard.outside():
+                value = function()
+            if asyncio.iscoroutine(value):
+                value.close()
+                raise Invalid(f"side effect '{name}' is async, and runs in place: use ctx.run for what has to wait")
+            return self._encode(value, f"value of side effect '{name}'"), None
+        except Exception as error:  # noqa: BLE001  # recorded, and raised by the caller
+            return NULL, to_info(error, source="side effect")
 
     def register_query(self, name: str, function: Callable[[], Any]) -> None:
         """Let callers read live state by `get_state`; evaluated after every turn of this run."""
@@ -351,11 +389,15 @@ class Context:
         try:
             return await awaitable
         except asyncio.CancelledError as error:
-            run = self._run
-            if not run.cancelling or isinstance(error, CancelRequested):
-                raise  # its own doing: a time-out, say, which asyncio knows by the exact type
-            run.cancelling = asyncio.current_task() is not run.main
-            raise CancelRequested(run.cancel_reason) from None
+            raise self._cancelled(error) from None
+
+    def _cancelled(self, error: asyncio.CancelledError) -> asyncio.CancelledError:
+        """A cancel as code is told of it: with the reason, if it comes from a request to the run."""
+        run = self._run
+        if not run.cancelling or isinstance(error, CancelRequested):
+            return error  # its own doing: a time-out, say, which asyncio knows by the exact type
+        run.cancelling = asyncio.current_task() is not run.main
+        return CancelRequested(run.cancel_reason)
 
     def _encode(self, value: Any, name: str) -> Payload:
         if value is None:

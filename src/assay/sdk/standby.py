@@ -72,10 +72,11 @@ class Standby:
         try:
             return await task
         except asyncio.CancelledError:
-            if self._failed is None or not task.cancelled() or _asked_to_stop():
+            failed: BaseException | None = self._failed
+            if failed is None or not task.cancelled() or _asked_to_stop():
                 task.cancel()
                 raise
-            raise self._failed from None
+            raise failed from None
         finally:
             self._waiting.discard(task)
 

@@ -7,7 +7,7 @@ wrong is thrown away, never given back with a transaction that may still be open
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, ClassVar, TypeVar
@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeVar
 import asyncpg
 
 from assay.core.ids import SECOND, RunId, Time
+from assay.storage.ownership import tell_of_forks
 from assay.storage.postgres_connections import DRIVER_ERRORS, OPTIONS, connect, passing, refuse_unsafe, translated
 from assay.storage.postgres_hints import Hints
 from assay.storage.postgres_schema import migrate
@@ -68,6 +69,7 @@ class PostgresStore(SqlReads):
         self._writes: set[asyncio.Task[Any]] = set()
         self._offset: Time = 0
         self._learned_at: float | None = None
+        self._abandoned: list[object] = []
 
     async def open(self) -> None:
         """See `Store`."""
@@ -81,6 +83,12 @@ class PostgresStore(SqlReads):
             self._dsn, min_size=0, max_size=self._pool_size, reset=_as_it_is, **OPTIONS
         )
         self._hints.open()
+        tell_of_forks(self)
+
+    def forked(self) -> None:
+        """In a forked child: forget the connections, whose sockets are the parent's to speak on (R28)."""
+        self._abandoned = [self._pool, self._hints, self._writes]
+        self._pool, self._hints, self._writes = None, Hints(self._dsn), set()
 
     async def close(self) -> None:
         """See `Store`."""
@@ -105,7 +113,19 @@ class PostgresStore(SqlReads):
 
     async def write(self, changes: Changes) -> frozenset[RunId]:
         """See `Store`."""
-        task = asyncio.create_task(self._write(changes))
+        return await self._to_the_end(self._write(changes))
+
+    async def change(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> Sequence[Sequence[Sequence[Any]]]:
+        """Execute statements in one transaction, for what is no decision; the rows of each."""
+
+        async def act(connection: Any) -> Sequence[Sequence[Sequence[Any]]]:
+            return [await connection.fetch(DIALECT.query(text), *arguments) for text, arguments in statements]
+
+        return await self._to_the_end(self._retried(partial(self._transaction, act)))
+
+    async def _to_the_end(self, writing: Coroutine[Any, Any, R]) -> R:
+        """Finish what was begun when the caller is cancelled: a commit cannot be called back."""
+        task = asyncio.create_task(writing)
         self._writes.add(task)
         task.add_done_callback(self._writes.discard)
         return await asyncio.shield(task)
@@ -114,7 +134,7 @@ class PostgresStore(SqlReads):
         lost = frozenset[RunId]()
         while True:
             try:
-                lost |= await self._retried(partial(self._transaction, changes))
+                lost |= await self._retried(partial(self._transaction, partial(self._apply, changes)))
             except _Undo as undo:
                 lost |= undo.lost
                 changes = without(changes, undo.lost)
@@ -122,12 +142,12 @@ class PostgresStore(SqlReads):
             self._hints.give()
             return lost
 
-    async def _transaction(self, changes: Changes) -> frozenset[RunId]:
+    async def _transaction(self, act: Callable[[Any], Awaitable[R]]) -> R:
         committing = False
         try:
             async with self._connection() as connection:
                 await connection.execute("BEGIN")
-                lost = await self._apply(changes, connection)
+                result = await act(connection)
                 committing = True
                 if await connection.execute("COMMIT") != "COMMIT":
                     raise Rejected("Postgres rolled the transaction back")
@@ -135,7 +155,7 @@ class PostgresStore(SqlReads):
             if committing:
                 raise translated(error, committing=True) from error
             raise
-        return lost
+        return result
 
     async def _apply(self, changes: Changes, connection: Any) -> frozenset[RunId]:
         """Compare and set the runs first; of the losers nothing else is written (R45)."""
@@ -149,18 +169,6 @@ class PostgresStore(SqlReads):
         for verb, table, cells in steps(without(changes, lost) if lost else changes):
             await connection.execute(DIALECT.write(verb, table), *zip(*cells, strict=True))
         return lost
-
-    async def change(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> Sequence[Sequence[Sequence[Any]]]:
-        """Execute statements in one transaction, for what is no decision; the rows of each."""
-        texts = [(DIALECT.query(text), arguments) for text, arguments in statements]
-        task = asyncio.create_task(self._retried(partial(self._change, texts)))
-        self._writes.add(task)
-        task.add_done_callback(self._writes.discard)
-        return await asyncio.shield(task)
-
-    async def _change(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> Sequence[Sequence[Sequence[Any]]]:
-        async with self._connection() as connection, connection.transaction():
-            return [await connection.fetch(text, *arguments) for text, arguments in statements]
 
     async def numbers(self, count: int) -> int:
         """See `Store`."""

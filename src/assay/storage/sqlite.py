@@ -53,7 +53,7 @@ class SqliteStore(SqlReads):
     def __init__(
         self, path: str | Path, *, in_thread: bool | None = None, clock: Callable[[], Time], migrate: bool = True
     ) -> None:
-        self.path = Path(path).absolute()
+        self.path = Path(path).resolve()  # two names of one file must share one lock
         self.inline = not in_thread
         self._in_thread = in_thread
         self._clock = clock
@@ -74,10 +74,13 @@ class SqliteStore(SqlReads):
         if not folder.is_dir():
             raise Invalid(f"the folder {folder} does not exist", field="path")
         refuse_network(folder)
-        self._lock.take(self._clock())
-        tell_of_forks(self)
         try:
+            self._lock.take(self._clock())
+            tell_of_forks(self)
             self._open(folder)
+        except OSError as error:
+            await self.close()
+            raise Unavailable(f"{self.path} cannot be opened: {error}", code="store_unreachable") from error
         except BaseException:
             await self.close()
             raise

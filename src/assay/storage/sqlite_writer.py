@@ -56,20 +56,20 @@ class SqliteWriter:
 
     def take_over(self) -> None:
         """Raise the generation, so that an engine that lost its lock file cannot write any more (I9)."""
-        self._begin()
-        (self._generation,) = self.fetch(queries.TAKE_GENERATION)[0]
-        self._commit()
+        (self._generation,) = self.fetch(queries.GENERATION)[0]
+        ((self._generation,),) = self.change([(queries.TAKE_GENERATION, ())])[0]
 
     def fetch(self, text: str, *arguments: Any) -> list[tuple[Any, ...]]:
         """All rows of a statement."""
-        return connections.rows(self._connection, DIALECT.query(text), arguments)
+        try:
+            return connections.rows(self._connection, DIALECT.query(text), arguments)
+        except Broken as broken:
+            self._broken = broken
+            raise
 
     def numbers(self, count: int) -> int:
         """Reserve numbers, durably."""
-        self._begin()
-        self._check_generation()
-        (first,) = self.fetch(queries.RESERVE_NUMBERS, count)[0]
-        self._commit()
+        ((first,),) = self.change([(queries.RESERVE_NUMBERS, (count,))])[0]
         return int(first)
 
     def change(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> list[list[tuple[Any, ...]]]:

@@ -18,7 +18,7 @@ from assay.core.effects import Message
 from assay.core.errors import AssayError, Kind
 from assay.core.events import Recorded
 from assay.core.failure import FailureInfo
-from assay.core.ids import Namespace, RunId, Time, WorkflowId
+from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.payload import NULL, Payload
 from assay.core.run import Activity, Run
 from assay.core.schedule import Fire, Schedule
@@ -81,11 +81,12 @@ class ReadyActivity(msgspec.Struct, frozen=True, gc=False):
 
 
 class HeldLease(msgspec.Struct, frozen=True, gc=False):
-    """A lease of a worker inside an engine process; `seq` is 0 for the workflow task, `fence` its epoch or attempt."""
+    """A lease in the hands of a worker; `seq` is 0 for the workflow task, `fence` its epoch or attempt."""
 
     run_id: RunId
     seq: int
     fence: int
+    worker: WorkerId = WorkerId("")
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
@@ -296,6 +297,10 @@ class Store(Protocol):
 
     async def local_leases(self) -> Sequence[HeldLease]:
         """Leases of workers that lived inside an engine process of this store (R9)."""
+        ...
+
+    async def leases(self, worker: WorkerId | None = None) -> Sequence[HeldLease]:
+        """Leases of one worker over the network, or of all of them (R9, R11)."""
         ...
 
     async def messages(self, before: Time, limit: int) -> Sequence[Message]:

@@ -53,9 +53,17 @@ async def verify(store: SqlReads, now: Time, *, patience: Time = PATIENCE) -> As
     for invariant, sentence, question in checks.OVERDUE:
         for row in await store.ask(question, now, patience):
             yield Violation(invariant, row[0], sentence.format(*row))
+    for run_id in await _stuck(store):
+        yield Violation("L1", run_id, "the run is open, but nothing is left that could go on")
     async for runs in _groups(store):
         async for violation in _confirmed(store, runs):
             yield violation
+
+
+async def _stuck(store: SqlReads) -> list[str]:
+    """Open runs without a task, an activity, a timer, a child, a message or a signal to wait for (L1)."""
+    suspects = [RunId(run_id) for (run_id,) in await store.ask(checks.STUCK)]
+    return [run.run_id for run in await store.load(suspects, ()) if not run.children]
 
 
 async def _groups(store: SqlReads) -> AsyncIterator[list[Run]]:

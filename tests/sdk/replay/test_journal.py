@@ -20,16 +20,28 @@ from tests.sdk.support import Trial, execution_of, payload
 Code = Callable[[Context], Awaitable[Any]]
 
 
-async def original(ctx: Context) -> None:
-    """A bit of everything that is held against history."""
-    await ctx.execute_activity("charge")
-    await ctx.side_effect("number", lambda: 7)
-    await ctx.run("fetch", lambda: 1)
-    await ctx.sleep(5)
-    await ctx.start_child_workflow("Child", workflow_id="child-1")
-    ctx.upsert_search_attributes({"stage": "end"})
-    await ctx.wait_for_signal("paid")
-    await ctx.execute_activity("ship")
+LINES = CHARGE, NUMBER, FETCH, SLEEP, CHILD, UPSERT, PAID, SHIP = (
+    "await ctx.execute_activity('charge')",
+    "await ctx.side_effect('number', lambda: 7)",
+    "await ctx.run('fetch', lambda: 1)",
+    "await ctx.sleep(5)",
+    "await ctx.start_child_workflow('Child', workflow_id='child-1')",
+    "ctx.upsert_search_attributes({'stage': 'end'})",
+    "await ctx.wait_for_signal('paid')",
+    "await ctx.execute_activity('ship')",
+)
+
+
+def code(line: str = "", new: str = "") -> Code:
+    """A bit of everything that is held against history, with one line replaced."""
+    body = [part for known in LINES for part in ((new or "pass") if known == line else known).split("; ")]
+    namespace: dict[str, Any] = {}
+    exec("\n    ".join(["async def workflow(ctx):", *body]), namespace)  # noqa: S102  # the tests' own text
+    found: Code = namespace["workflow"]
+    return found
+
+
+original = code()
 
 
 def recorded_original() -> Trial:
@@ -38,50 +50,14 @@ def recorded_original() -> Trial:
     return trial.child("child-1", cmd.CompleteWorkflow()).signal("paid")
 
 
-def changed(line: str, new: str) -> Code:
-    """The original code with one line replaced."""
-    lines = [
-        "await ctx.execute_activity('charge')",
-        "await ctx.side_effect('number', lambda: 7)",
-        "await ctx.run('fetch', lambda: 1)",
-        "await ctx.sleep(5)",
-        "await ctx.start_child_workflow('Child', workflow_id='child-1')",
-        "ctx.upsert_search_attributes({'stage': 'end'})",
-        "await ctx.wait_for_signal('paid')",
-        "await ctx.execute_activity('ship')",
-    ]
-    assert line in lines
-    text = "async def workflow(ctx):\n" + "".join(
-        f"    {part}\n" for known in lines for part in ((new or "pass") if known == line else known).split("; ")
-    )
-    namespace: dict[str, Any] = {}
-    exec(text, namespace)  # noqa: S102  # the tests' own text
-    code: Code = namespace["workflow"]
-    return code
-
-
-CHARGE, NUMBER, FETCH, SLEEP = (
-    "await ctx.execute_activity('charge')",
-    "await ctx.side_effect('number', lambda: 7)",
-    "await ctx.run('fetch', lambda: 1)",
-    "await ctx.sleep(5)",
-)
-CHILD, UPSERT, PAID, SHIP = (
-    "await ctx.start_child_workflow('Child', workflow_id='child-1')",
-    "ctx.upsert_search_attributes({'stage': 'end'})",
-    "await ctx.wait_for_signal('paid')",
-    "await ctx.execute_activity('ship')",
-)
-
-
 def test_the_same_code_follows_its_history():
     trial = recorded_original()
-    trial.deploy(changed(SHIP, SHIP)).signal("ignored").complete(2)
+    trial.deploy(code(SHIP, SHIP)).signal("ignored").complete(2)
     assert trial.result is None
 
 
 @pytest.mark.parametrize(
-    ("line", "new", "step", "history", "code"),
+    ("line", "new", "step", "history", "found"),
     [
         # renamed
         (CHARGE, "await ctx.execute_activity('bill')", "activity 1", "activity 1 'charge'", "activity 1 'bill'"),
@@ -113,15 +89,15 @@ def test_the_same_code_follows_its_history():
         (SHIP, f"{SLEEP}; {SHIP}", "timer 2", "activity 2 'ship'", "timer 2"),
     ],
 )
-def test_every_difference_is_named(line: str, new: str, step: str, history: str, code: str):
+def test_every_difference_is_named(line: str, new: str, step: str, history: str, found: str):
     trial = recorded_original()
     seen = trial.run.last_seq
-    trial.deploy(changed(line, new)).signal("look")
+    trial.deploy(code(line, new)).signal("look")
     reason, message = trial.stuck
     assert reason == "non_determinism"
     assert f"at {step}:" in message
     assert history in message.partition("the history says")[2].partition("the code did")[0], message
-    assert code in message.partition("the code did")[2], message
+    assert found in message.partition("the code did")[2], message
     assert trial.run.last_seq == seen + 1, "nothing but the signal was recorded"
 
 
@@ -161,8 +137,7 @@ def test_code_that_adds_to_the_end_of_what_is_recorded_is_found_out():
         await ctx.execute_activity("ship")
 
     trial = Trial(first).complete(1).deploy(other).signal("look")
-    assert "the history says activity 2 'ship', the code did timer 1" not in trial.stuck[1]
-    assert "timer 1" in trial.stuck[1]
+    assert "the history says activity 2 'ship', the code did timer 1" in trial.stuck[1]
 
 
 def test_code_that_catches_everything_is_found_out_all_the_same():
@@ -206,7 +181,7 @@ def test_a_background_task_that_differs_is_found_out():
 
 def test_a_run_that_is_stuck_goes_on_with_code_that_follows_its_history():
     trial = recorded_original()
-    trial.deploy(changed(CHARGE, "")).signal("look")
+    trial.deploy(code(CHARGE, "")).signal("look")
     assert trial.stuck[0] == "non_determinism"
     trial.deploy(original).complete(2)
     assert trial.run.task.stuck is None
@@ -215,7 +190,7 @@ def test_a_run_that_is_stuck_goes_on_with_code_that_follows_its_history():
 
 def test_code_may_change_after_what_is_recorded():
     trial = recorded_original()
-    trial.deploy(changed(SHIP, f"{SHIP}; await ctx.execute_activity('bill')")).complete(2).complete(3)
+    trial.deploy(code(SHIP, f"{SHIP}; await ctx.execute_activity('bill')")).complete(2).complete(3)
     assert [event.name for event in trial.events if isinstance(event, ev.ActivityScheduled)] == [
         "charge",
         "ship",

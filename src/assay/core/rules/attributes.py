@@ -76,7 +76,7 @@ def record_side_effect(decision: Decision, command: cmd.RecordSideEffect, _: Mom
     """Keep a value, once per `seq`; workers of the original are given a task at once to go on with it (R2)."""
     if command.seq > decision.effect_mark:
         decision.effect_mark = command.seq
-        decision.record(SideEffectRecorded(command.seq, command.name, command.value))
+        decision.record(SideEffectRecorded(command.seq, command.name, command.value, command.failure))
     if command.resume:
         decision.wake()
 

@@ -43,8 +43,9 @@ def start(decision: Decision, command: cmd.StartChildWorkflow, at: Moment, seen_
     decision.others.append(born)
     decision.record(ChildWorkflowStarted(child.workflow_id, command.workflow_type, child.run_id, command.seq))
     decision.add(PutChild(child))
-    if run.cancel_seq > seen_seq and policy is not ParentClose.ABANDON:
-        # the turn that ordered this child had not heard of the cancel: the child must (I16)
+    unaware = run.cancel_seq > seen_seq or (command.unaware and run.cancel_seq > 0)
+    if unaware and policy is not ParentClose.ABANDON:
+        # the code that ordered this child had not heard of the cancel: the child must (I16)
         _cancel(decision, child, "parent cancelled")
 
 

@@ -20,7 +20,6 @@ from assay.core.moment import Moment
 from assay.core.rules import lifecycle
 from assay.core.run import FAILED, Run
 
-
 FORWARDED = ">"
 """In the key of a message: it was sent to a run that had ended, and went on to that run's successor."""
 

@@ -40,13 +40,14 @@ log = logging.getLogger("assay.worker")
 class Attempt:
     """One attempt that runs in this worker."""
 
-    __slots__ = ("asked_to_stop", "beat_at", "details", "grant", "loop", "task")
+    __slots__ = ("asked_to_stop", "beat_at", "details", "given_back", "grant", "loop", "task")
 
     def __init__(self, grant: ActivityGrant, loop: asyncio.AbstractEventLoop) -> None:
         self.grant = grant
         self.loop = loop
         self.task: asyncio.Task[None] | None = None
         self.asked_to_stop = False
+        self.given_back = False
         self.beat_at: Time = 0
         self.details: Payload = NULL
 
@@ -99,9 +100,9 @@ class ActivityTasks:
             if definition is None:
                 raise Failure(f"No handler registered for activity: {activity.name}", kind=Kind.NOT_FOUND)
             value = await self._call(definition, attempt)
-            raw = self._converter.encode(value, name=f"result of activity '{activity.name}'")
-        except asyncio.CancelledError:
-            self._cancelled(attempt)
+            raw = self._converter.encode(value, name=activity.name)
+        except asyncio.CancelledError as error:
+            self._cancelled(attempt, error)
         except Exception as error:  # noqa: BLE001  # whatever an activity raises is its failure
             self._fail(attempt, error)
         else:
@@ -115,15 +116,19 @@ class ActivityTasks:
         value = None
         if signature.takes_input:
             value = self._converter.decode(activity.input, signature.input_annotation, name="input")
-        details = self._converter.decode(activity.details)
-        info = _info(attempt.grant)
         if not signature.is_async and definition.runs_in == "process":
-            return await self._processes.call(definition, info, details, value, activity.attempt_id)
-        context = ActivityContext(info, details, lambda details: self._beat(attempt, details))
+            details = self._converter.decode(activity.details)
+            return await self._processes.call(definition, _info(attempt.grant), details, value, activity.attempt_id)
+        context = self._context(attempt) if signature.takes_context else None
         args, named = signature.arguments(context, value)
         if signature.is_async:
             return await definition.function(*args, **named)
         return await self._threads.submit(lambda: definition.function(*args, **named))
+
+    def _context(self, attempt: Attempt) -> ActivityContext:
+        activity = attempt.grant.activity
+        details = None if activity.details is NULL else self._converter.decode(activity.details)
+        return ActivityContext(_info(attempt.grant), details, lambda details: self._beat(attempt, details))
 
     def _complete(self, attempt: Attempt, result: Payload) -> None:
         activity, run_id = attempt.grant.activity, attempt.grant.key.run_id
@@ -133,18 +138,20 @@ class ActivityTasks:
         if not self._workflow_tasks.offer(run_id, (outcome, event)):
             self._reports.tell(CompleteActivity(run_id, activity.seq, activity.attempt_id, result))
 
-    def _fail(self, attempt: Attempt, error: Exception) -> None:
+    def _fail(self, attempt: Attempt, error: BaseException) -> None:
         activity = attempt.grant.activity
         log.info("activity %s failed (attempt %d): %s", activity.name, activity.attempt, error)
         info = judged(to_info(error, source="activity"), error, activity.options.retry)
         self._reports.tell(FailActivity(attempt.grant.key.run_id, activity.seq, activity.attempt_id, info))
 
-    def _cancelled(self, attempt: Attempt) -> None:
+    def _cancelled(self, attempt: Attempt, error: asyncio.CancelledError) -> None:
         activity, run_id = attempt.grant.activity, attempt.grant.key.run_id
         if attempt.asked_to_stop:
             self._reports.tell(CancelledActivity(run_id, activity.seq, activity.attempt_id))
-        else:
+        elif attempt.given_back:
             self._reports.tell(ReleaseActivity(run_id, activity.seq, activity.attempt_id))
+        else:
+            self._fail(attempt, error)  # its own doing: not counted, it would be tried again for ever
 
     def _beat_of(self, attempt_id: int) -> Callable[[Any], bool] | None:
         attempt = self._attempts.get(attempt_id)
@@ -204,6 +211,7 @@ class ActivityTasks:
         """Give back what still runs; it begins again elsewhere, and the attempt here is not counted (L4)."""
         for attempt in tuple(self._attempts.values()):
             if attempt.task is not None:
+                attempt.given_back = True
                 attempt.task.cancel()
         self._processes.close()
 

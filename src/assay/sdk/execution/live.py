@@ -1,5 +1,6 @@
 """A run that this worker holds: its coroutine, its lease, and what waits to be sent."""
 
+import itertools
 from collections import OrderedDict, deque
 from collections.abc import Iterator
 
@@ -69,7 +70,8 @@ class LiveRuns:
         self._runs[run.key.run_id] = run
         surplus = len(self._runs) - self._limit
         if surplus > 0:
-            for old in [old for old in self._runs.values() if old.idle and old is not run][:surplus]:
+            idle = (old for old in self._runs.values() if old.idle and old is not run)
+            for old in tuple(itertools.islice(idle, surplus)):
                 self.drop(old)
 
     def drop(self, run: LiveRun) -> None:

@@ -20,7 +20,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
 from contextvars import Context, copy_context
-from typing import Any, Final, NoReturn, Protocol, TypeVar, TypeVarTuple
+from typing import Any, Final, NoReturn, Protocol, TypeVar, TypeVarTuple, overload
 
 from assay.sdk.replay import guard, leaving, ordering
 
@@ -35,6 +35,7 @@ _ADVICE: Final = "wait for something in every loop, and compute in an activity o
 _SWAP_TASK: Final[Any] = vars(asyncio.tasks)["_swap_current_task"] if sys.version_info >= (3, 14) else None
 
 Args = TypeVarTuple("Args")
+Kind = TypeVar("Kind", bound=ordering.WorkflowFuture)
 Outcome = TypeVar("Outcome")
 
 
@@ -132,18 +133,10 @@ class WorkflowLoop(guard.NoIOLoop):
         """Ends the turn after the current callback; what is ready stays ready for the next turn (R2)."""
         self._paused = True
 
-    def pause_point(self) -> asyncio.Future[None]:
-        """Pauses; await what it returns. It has no number: a replay does not pause, and would not make it (R5)."""
-        self._paused = True
-        future = self._make_future()
-        future.order = 0
-        return future
-
     def resume_first(self, waiter: asyncio.Future[None]) -> None:
         """Completes a future whose waiters go on before everything that is ready: as if it had never paused."""
         ready_before = len(self._ready)
-        if not waiter.done():
-            waiter.set_result(None)
+        waiter.set_result(None)
         self._ready.rotate(len(self._ready) - ready_before)
 
     def fire_timer(self, seq: int) -> bool:
@@ -255,15 +248,16 @@ class WorkflowLoop(guard.NoIOLoop):
     def _current_context(self) -> Context:
         return copy_context() if self._running else self.context.copy()
 
-    def create_future(self) -> asyncio.Future[Any]:
-        future = self._make_future()
-        self._futures_made = future.order = self._futures_made + 1
-        return future
+    @overload
+    def create_future(self) -> asyncio.Future[Any]: ...
+    @overload
+    def create_future(self, kind: type[Kind]) -> Kind: ...
 
-    def _make_future(self) -> ordering.WorkflowFuture:
+    def create_future(self, kind: type[ordering.WorkflowFuture] = ordering.WorkflowFuture) -> asyncio.Future[Any]:
         self._making = True
-        future = ordering.WorkflowFuture(loop=self)
+        future = kind(loop=self)
         self._making = False
+        self._futures_made = future.order = self._futures_made + 1
         return future
 
     def create_task(

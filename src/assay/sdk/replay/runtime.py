@@ -273,6 +273,11 @@ class Execution:
         """Raise a cancel request at the main coroutine's current await, unless it is shielded (R18)."""
         self.cancel_requested = True
         self.cancel_reason = reason
+        # of children ordered before, in this very turn, the engine cannot know that they came before the cancel (I16)
+        self._commands = [
+            msgspec.structs.replace(command, unaware=True) if isinstance(command, cmd.StartChildWorkflow) else command
+            for command in self._commands
+        ]
         if not self.shields:
             self.interrupt()
 

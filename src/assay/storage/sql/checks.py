@@ -67,18 +67,17 @@ WHERE c.closed_at IS NOT NULL AND c.next_run_id IS NULL AND p.closed_at IS NULL
 WHERE (r.close_reason = 'continued_as_new' AND r.next_run_id IS NULL)
     OR (r.next_run_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM runs n WHERE n.run_id = r.next_run_id))""",
     ),
-    (
-        "L1",
-        "the run is open, but nothing that could go on is left: no task, activity, timer, child, message or signal",
-        """SELECT r.run_id FROM runs r
+)
+"""What is broken, a sentence about a row, and the question for the rows that break it; the first cell is the run."""
+
+STUCK = """
+SELECT r.run_id FROM runs r
 WHERE r.closed_at IS NULL AND r.task_since IS NULL AND r.task_worker IS NULL AND r.awaiting IS NULL
     AND NOT EXISTS (SELECT 1 FROM activities a WHERE a.run_id = r.run_id AND a.completed_at IS NULL)
     AND NOT EXISTS (SELECT 1 FROM deadlines d WHERE d.run_id = r.run_id AND d.kind = 'timer')
     AND NOT EXISTS (SELECT 1 FROM runs c WHERE c.parent_run_id = r.run_id AND c.closed_at IS NULL)
-    AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.run_id = r.run_id)""",
-    ),
-)
-"""What is broken, a sentence about a row, and the question for the rows that break it; the first cell is the run."""
+    AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.run_id = r.run_id)"""
+"""Runs with nothing of their own that could go on; a reopened one may still wait for an adopted child (L1, R20)."""
 
 OVERDUE: tuple[tuple[str, str, str], ...] = (
     (

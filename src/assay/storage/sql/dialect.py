@@ -56,7 +56,7 @@ class Dialect(Protocol):
 
 
 _PARAMETER = re.compile(r"\$(\d+)")
-_FRAGMENT = re.compile(r"\$(one_of|pairs|contains|mentions|claim|committed_after|newest_committed)(?:\(([^)]*)\))?")
+_FRAGMENT = re.compile(r"\$([a-z_]+)(?:\(([^)]*)\))?")
 
 
 def _expand(text: str, fragments: Mapping[str, str]) -> str:
@@ -85,6 +85,7 @@ class SqliteDialect:
         "pairs": "(SELECT value ->> 0 AS first, value ->> 1 AS second FROM json_each(?{0})) AS wanted",
         "contains": "instr(lower({0}), ?{1}) > 0",
         "mentions": "instr({0}, CAST({1} AS BLOB)) > 0",
+        "before": "substr({0}, 1, instr({0}, {1}) - 1)",
         "claim": "",
         "committed_after": "e.id > ?{1} ORDER BY e.id",
         "newest_committed": "1 ORDER BY e.id DESC LIMIT 1",
@@ -146,11 +147,12 @@ class PostgresDialect:
         "pairs": "unnest(${0}::text[], ${1}::text[]) AS wanted(first, second)",
         "contains": 'strpos(lower({0} COLLATE "C"), ${1}) > 0',
         "mentions": "position({1}::bytea IN {0}) > 0",
+        "before": "split_part({0}, {1}, 1)",
         "claim": "FOR UPDATE SKIP LOCKED",
         # What a transaction older than every one that still runs has written is all there is to read up to it (4.6).
         "committed_after": (
-            "(e.written_by, e.id) > (${0}, ${1}) AND e.written_by < pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
-            " ORDER BY e.written_by, e.id"
+            "(e.written_by, e.id) > (${0}, ${1})"
+            " AND e.written_by < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY e.written_by, e.id"
         ),
         "newest_committed": (
             "e.written_by < pg_snapshot_xmin(pg_current_snapshot())::text::bigint"

@@ -7,7 +7,9 @@ from assay.storage.sql.reads import SqlReads
 
 # ruff: noqa: S608  # what is put together here are constants of this file; values are parameters
 
-_FROM_OUTSIDE = "'WorkflowStarted', 'SignalReceived', 'WorkflowCancelRequested', 'WorkflowTerminated', 'WorkflowTimedOut'"
+_FROM_OUTSIDE = (
+    "'WorkflowStarted', 'SignalReceived', 'WorkflowCancelRequested', 'WorkflowTerminated', 'WorkflowTimedOut'"
+)
 """Kinds of events that can be in the history of a run that no worker has looked at."""
 
 _BEGINS_WORK = f"""CASE WHEN r.task_epoch > 0 AND e.kind NOT IN ({_FROM_OUTSIDE}) AND NOT EXISTS (

@@ -47,10 +47,11 @@ WHERE c.parent_run_id $one_of(1) AND c.closed_at IS NULL
 UNION ALL
 SELECT told.run_id, {_CHILD_COLUMNS}
 FROM outbox told
-JOIN runs c ON c.run_id = substr(told.key, 1, length(told.key) - length('/closed'))
+JOIN runs c ON c.run_id = $before(told.key, '/')
 JOIN events opening ON opening.run_id = c.run_id AND opening.seq = 1
 WHERE told.run_id $one_of(1) AND told.kind = 'child_closed'"""
-"""A child is its parent's until the parent has taken the message of its end, not until that end."""
+"""A child is its parent's until the parent has taken the message of its end, not until that end. The key of such a
+message begins with the child's run id, also when it was passed on to a reopened run (R20)."""
 
 EVENTS_AFTER = """
 SELECT seq, time, kind, payload, data FROM events WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT $3"""
@@ -104,6 +105,17 @@ FROM runs r
 CROSS JOIN activities a
 WHERE a.run_id = r.run_id AND r.closed_at IS NULL AND a.completed_at IS NULL AND a.local = 1 AND a.worker IS NOT NULL"""
 """A cross join, because SQLite then takes the tables in this order: there are few open runs and many activities."""
+
+LEASED_TASKS = """
+SELECT run_id, 0, task_epoch, task_worker FROM runs
+WHERE closed_at IS NULL AND task_local = 0 AND task_worker IS NOT NULL AND $1 IN ('', task_worker)"""
+
+LEASED_ACTIVITIES = """
+SELECT a.run_id, a.seq, a.attempt_id, a.worker
+FROM runs r
+CROSS JOIN activities a
+WHERE a.run_id = r.run_id AND r.closed_at IS NULL AND a.completed_at IS NULL AND a.local = 0
+    AND a.worker IS NOT NULL AND $1 IN ('', a.worker)"""
 
 MESSAGES = f"SELECT {columns(OUTBOX, 'o')} FROM outbox o WHERE o.created_at < $1 ORDER BY o.created_at LIMIT $2"
 

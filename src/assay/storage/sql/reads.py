@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from assay.core.effects import Message
 from assay.core.events import Recorded
-from assay.core.ids import Namespace, RunId, Time, WorkflowId
+from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.payload import Payload
 from assay.core.run import Run
 from assay.storage.sql import activity_rows, queries, rows
@@ -71,10 +71,24 @@ class SqlReads(ABC):
         for parent, *row in await self._fetch(queries.OPEN_CHILDREN, wanted):
             child = rows.child_of(row)
             runs[parent].children[child.workflow_id] = child
+        await self._adopt([run for run in runs.values() if run.start.reopening is not None])
         repeated = [run.run_id for run in runs.values() if run.start.retry_policy or run.start.cron_schedule]
         if repeated:
             for run_id, payload in await self._fetch(queries.INPUTS, self.dialect.texts(repeated)):
                 runs[run_id].input = Payload(payload)
+
+    async def _adopt(self, runs: Sequence[Run]) -> None:
+        """Children that an earlier run started and that go on as children of a reopened one (R20)."""
+        for run in runs:
+            adopted = run.start.reopening.adopted if run.start.reopening is not None else ()
+            names = {(one.run_id, one.workflow_id) for one in adopted}
+            if not names:
+                continue
+            parents = self.dialect.texts(tuple({run_id for run_id, _ in names}))
+            for parent, *row in await self._fetch(queries.OPEN_CHILDREN, parents):
+                child = rows.child_of(row)
+                if (parent, child.workflow_id) in names:
+                    run.children[child.workflow_id] = child
 
     async def outcomes(self, keys: Sequence[tuple[str, str]]) -> Sequence[Outcome]:
         """See `Store`."""
@@ -120,6 +134,12 @@ class SqlReads(ABC):
         """See `Store`."""
         tasks = await self.ask(queries.LOCAL_TASKS)
         activities = await self.ask(queries.LOCAL_ACTIVITIES)
+        return [HeldLease(*row) for row in (*tasks, *activities)]
+
+    async def leases(self, worker: WorkerId | None = None) -> Sequence[HeldLease]:
+        """See `Store`."""
+        tasks = await self.ask(queries.LEASED_TASKS, worker or "")
+        activities = await self.ask(queries.LEASED_ACTIVITIES, worker or "")
         return [HeldLease(*row) for row in (*tasks, *activities)]
 
     async def messages(self, before: Time, limit: int) -> Sequence[Message]:

@@ -59,14 +59,17 @@ def _starts(world: "World", archive: Archive) -> Iterator[str]:
 def _signals(world: "World", archive: Archive) -> Iterator[str]:
     """I14: an acknowledged signal is there exactly once, a refused one is not there at all, and order is kept."""
     found: dict[str, Counter[RunId]] = {}
+    acked = {sent.nonce for sent in world.ledger.signals if sent.acked}
     for life in archive.lives.values():
         latest: dict[str, int] = {}
         for recorded in life.of(ev.SignalReceived):
             name, nonce = _nonce(recorded.event)
             found.setdefault(nonce, Counter())[life.run_id] += 1
             number = int(nonce.rpartition("/")[2])
-            if name != "noise" and number < latest.get(name, 0):
-                yield f"I14 signal {nonce} overtook another one in {life.workflow_id}"
+            if name == "noise" or nonce not in acked:
+                continue
+            if number < latest.get(name, 0):
+                yield f"I14 signal {nonce} was overtaken in {life.workflow_id}"
             latest[name] = number
     for sent in world.ledger.signals:
         yield from _signal(sent, found.get(sent.nonce, Counter()))

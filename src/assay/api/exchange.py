@@ -1,0 +1,195 @@
+"""The batched exchange with workers of our SDK, over its two carriers: POST and WebSocket (design section 6, R37)."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final
+
+import msgspec
+
+from assay.api.reports import problem_of
+from assay.api.sessions import Session
+from assay.api.tokens import Tokens
+from assay.core.errors import AssayError, Invalid, NotFound, Unavailable
+from assay.core.payload import DEPTH_LIMIT, check_json
+from assay.engine.engine import Engine
+from assay.wire import exchange as wire
+
+log = logging.getLogger("assay.exchange")
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Greeted = Callable[[str, str, wire.Hello], None]
+Heard = Callable[[str], None]
+
+WRAPPING: Final = 8
+MEMBERS: Final = 200_000
+FORGET: Final = 60.0
+"""Seconds without a word after which a worker's session is forgotten; what it repeats then is decided anew."""
+SWEEP: Final = 1.0
+GOING_AWAY: Final = 1012
+WRONG_DATA: Final = 1007
+
+
+class Exchange:
+    """All workers of our SDK that this engine serves."""
+
+    def __init__(self, engine: Engine, tokens: Tokens, *, greeted: Greeted | None = None) -> None:
+        self._engine = engine
+        self._tokens = tokens
+        self._greeted = greeted
+        self._sessions: dict[tuple[str, str], Session] = {}
+        self._writers: dict[Session, asyncio.Task[None]] = {}
+        self._sweeper: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
+
+    def start(self) -> None:
+        """Begin to look after silent workers."""
+        self._sweeper = asyncio.get_running_loop().create_task(self._sweep())
+
+    async def close(self) -> None:
+        """Let go of all workers: those who wait get an empty answer, and give their work to the next engine's care."""
+        self._closing.set()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._sweeper
+        for session in self._sessions.values():
+            session.leave()
+            session.orders.ready.set()
+
+    def present(self) -> frozenset[str]:
+        """The workers that are connected now."""
+        return frozenset(session.worker for session in self._sessions.values() if session.greeted)
+
+    async def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(SWEEP)
+            for key, session in tuple(self._sessions.items()):
+                silent = loop.time() - session.heard
+                if silent > wire.SILENCE:
+                    session.leave()
+                if silent > FORGET and session not in self._writers:
+                    del self._sessions[key]
+
+    def _session(self, namespace: str, worker: str, message: wire.WorkerMessage) -> Session:
+        key = namespace, worker
+        session = self._sessions.get(key)
+        if session is None:
+            if message.hello is None:
+                raise NotFound(f"worker {worker} has not introduced itself here", code="unknown_worker")
+            session = self._sessions[key] = Session(self._engine, self._tokens, namespace, worker)
+        return session
+
+    async def _hear(self, namespace: str, worker: str, message: wire.WorkerMessage) -> Session:
+        if self._closing.is_set():
+            raise Unavailable("the engine is stopping", code="engine_stopped")
+        session = self._session(namespace, worker, message)
+        if message.hello is not None:
+            if message.hello.namespace != namespace:
+                raise Invalid("the namespace of the hello is not that of the address", field="hello.namespace")
+            if self._greeted is not None:
+                self._greeted(namespace, worker, message.hello)
+            await session.greet(message.hello)
+        session.hear(message)
+        return session
+
+    # POST
+
+    async def post(self, namespace: str, worker: str, body: bytes) -> bytes:
+        """One message for one message; held while there is nothing to say, but not longer than the worker said."""
+        message = read(body)
+        session = await self._hear(namespace, worker, message)
+        end = asyncio.get_running_loop().time() + min(max(message.wait_secs, 0.0), wire.LONGEST_WAIT)
+        orders = session.orders
+        while not self._closing.is_set():
+            if orders.ready.is_set() or (message.reports and not session.unanswered(message.reports)):
+                break
+            left = end - asyncio.get_running_loop().time()
+            if left <= 0 and not message.reports:
+                break
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(orders.ready.wait(), left if not message.reports else None)
+        session.heard = asyncio.get_running_loop().time()
+        answer = orders.collect()
+        orders.done()
+        return answer
+
+    # WebSocket
+
+    async def websocket(self, namespace: str, worker: str, receive: Receive, send: Send) -> None:
+        """A connection of a worker, from its acceptance to its end."""
+        if (await receive())["type"] != "websocket.connect":
+            return
+        await send({"type": "websocket.accept"})
+        session: Session | None = None
+        writer: asyncio.Task[None] | None = None
+        try:
+            while (body := await _next(receive)) is not None:
+                message = read(body)
+                session = await self._hear(namespace, worker, message)
+                if writer is None:
+                    writer = self._attach(session, send)
+                elif not message.reports:
+                    session.orders.ready.set()  # a sign of life gets one back, and the time
+        except AssayError as error:
+            await _refuse(send, error)
+        finally:
+            if session is not None and writer is not None:
+                self._detach(session, writer)
+
+    def _attach(self, session: Session, send: Send) -> "asyncio.Task[None]":
+        """Make this connection the one that the worker is told on."""
+        former = self._writers.get(session)
+        if former is not None:
+            former.cancel()
+        writer = self._writers[session] = asyncio.get_running_loop().create_task(self._write(session, send))
+        return writer
+
+    def _detach(self, session: Session, writer: "asyncio.Task[None]") -> None:
+        writer.cancel()
+        if self._writers.get(session) is writer:  # else the worker has come back on another connection
+            del self._writers[session]
+            session.leave()
+
+    async def _write(self, session: Session, send: Send) -> None:
+        orders = session.orders
+        orders.ready.set()
+        while True:
+            await orders.ready.wait()
+            if self._closing.is_set():
+                await send({"type": "websocket.close", "code": GOING_AWAY})
+                return
+            await send({"type": "websocket.send", "bytes": orders.collect()})
+            orders.done()
+
+
+def read(body: bytes) -> wire.WorkerMessage:
+    """A message, checked as a whole: afterwards every document in it is known to be JSON."""
+    check_json(body, limit=wire.MESSAGE_LIMIT, depth=DEPTH_LIMIT + WRAPPING, keys=MEMBERS, name="message")
+    try:
+        return wire.decode_from_worker(body)
+    except msgspec.ValidationError as error:
+        raise Invalid(f"the message is not one of a worker: {error}", code="wrong_shape") from None
+
+
+async def _next(receive: Receive) -> bytes | None:
+    message = await receive()
+    if message["type"] != "websocket.receive":
+        return None
+    body = message.get("bytes")
+    if body is None:
+        body = message["text"].encode()
+    found: bytes = body
+    return found
+
+
+async def _refuse(send: Send, error: AssayError) -> None:
+    """Say why before hanging up; a worker that has gone already need not know."""
+    message = wire.EngineMessage(time=0, problem=problem_of(error))
+    code = GOING_AWAY if isinstance(error, Unavailable) else WRONG_DATA
+    with contextlib.suppress(Exception):
+        await send({"type": "websocket.send", "bytes": wire.encode(message)})
+        await send({"type": "websocket.close", "code": code})

@@ -1,0 +1,65 @@
+"""Changes asked for over HTTP: decided once per `Idempotency-Key`, answered alike each time (4.4)."""
+
+import hashlib
+from collections.abc import Callable
+from typing import Final, cast
+
+from assay.api import answers
+from assay.api.answers import Answer
+from assay.api.backend import Backend
+from assay.api.call import Call
+from assay.core.errors import AssayError, Invalid
+from assay.core.requests import Request
+from assay.engine.idempotency import IdempotencyKey, Rendered
+from assay.wire.errors import error_body, status_of
+
+LONGEST_KEY: Final = 255
+
+Render = Callable[[object], tuple[int, bytes]]
+
+
+def nothing(_: object) -> tuple[int, bytes]:
+    """Success with nothing to say."""
+    return 200, b""
+
+
+async def change(backend: Backend, call: Call, namespace: str, request: Request, render: Render = nothing) -> Answer:
+    """Have a request decided, and answer when that is durable."""
+    key = await key_of(call, namespace, render)
+    if key is None:
+        return _answer(Rendered(*render(await backend.engine.committer.submit(request))))
+    return _answer(cast(Rendered, await backend.engine.committer.submit(request, key)))
+
+
+def _answer(rendered: Rendered) -> Answer:
+    answer = answers.rendered(rendered.body, rendered.status)
+    return answer.with_header(b"idempotent-replay", b"true") if rendered.replayed else answer
+
+
+def answer_of(rendered: Rendered) -> Answer:
+    """The answer of a change that was made elsewhere."""
+    return _answer(rendered)
+
+
+async def key_of(call: Call, namespace: str, render: Render) -> IdempotencyKey | None:
+    """The caller's key, bound to all that the request says."""
+    text = call.header(b"idempotency-key")
+    if text is None:
+        return None
+    if not 0 < len(text) <= LONGEST_KEY or not text.isprintable():
+        raise Invalid(f"an idempotency key has 1 to {LONGEST_KEY} printable characters", field="Idempotency-Key")
+    told = [call.operation, *(f"{name}={value}" for name, value in sorted(call.parameters.items()))]
+    told += [call.namespace, call.text("run_id") or ""]
+    said = hashlib.sha256("\n".join(told).encode() + b"\n" + await call.body())
+    return IdempotencyKey(namespace, text, said.digest(), _refusing(render))
+
+
+def _refusing(render: Render) -> Render:
+    """Renders refusals, too: they are outcomes like any other."""
+
+    def answered(reply: object) -> tuple[int, bytes]:
+        if isinstance(reply, AssayError):
+            return status_of(reply), answers.encoded(error_body(reply))
+        return render(reply)
+
+    return answered

@@ -1,0 +1,167 @@
+"""What waits to be told to a worker: answers, tasks, activities, news; made into a message when one can be sent."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from assay.api.tokens import Lease, Tokens
+from assay.core.events import Recorded
+from assay.core.grants import ActivityGrant, TaskGrant
+from assay.core.ids import RunId
+from assay.engine.engine import Engine
+from assay.wire import exchange as wire
+
+ROOM: Final = wire.MESSAGE_LIMIT // 4
+"""Bytes of documents put into one message before the next is begun; a single one may be larger, within its own limit."""
+REMEMBERED: Final = 10_000
+"""Tokens kept at hand, so that a report about one needs no cryptography."""
+
+Grant = TaskGrant | ActivityGrant
+
+
+class Orders:
+    """The outgoing side of a session."""
+
+    def __init__(self, engine: Engine, tokens: Tokens, namespace: str, worker: str) -> None:
+        self.ready = asyncio.Event()
+        self._clock = engine.clock
+        self._tokens = tokens
+        self._namespace = namespace
+        self._worker = worker
+        self._leases: dict[str, Lease] = {}
+        self._message = wire.EngineMessage(time=0)
+        self._unsent: list[Grant] = []
+        self._sending: list[Grant] = []
+        self._size = 0
+        self._later: list[Grant | wire.Answer] = []
+
+    # tokens
+
+    def token(self, run_id: RunId, seq: int, fence: int, *, activity: bool = False) -> str:
+        """A token for a lease of this worker."""
+        lease = Lease(self._namespace, run_id, seq, fence, self._worker, self._clock.now(), activity)
+        token = self._tokens.issue(lease)
+        if len(self._leases) >= REMEMBERED:
+            self._leases.clear()
+        self._leases[token] = lease
+        return token
+
+    def lease_of(self, token: str) -> Lease:
+        """The lease of a token of this database, whoever's it is."""
+        return self._leases.get(token) or self._tokens.read(token)
+
+    # filling
+
+    def answer(self, answer: wire.Answer) -> None:
+        """Tell the answer to a report."""
+        if self._full:
+            self._later.append(answer)
+        else:
+            self._message.answers.append(answer)
+            if answer.events is not None:
+                self._size += wire.size_of(answer.events)
+        self.ready.set()
+
+    def task(self, grant: TaskGrant, whole: Sequence[Recorded] | None = None) -> None:
+        """Tell of a workflow task, with its `whole` history or else with what is new in it."""
+        key, start = grant.key, grant.start
+        after = 0 if whole is not None else grant.seen_seq
+        events = grant.tail if whole is None else whole
+        sent = None if events is None else wire.sent(events)
+        size = 0 if sent is None else wire.size_of(sent)
+        self._message.tasks.append(
+            wire.Task(
+                self.token(key.run_id, 0, grant.epoch),
+                key.workflow_id,
+                key.run_id,
+                start.workflow_type,
+                start.task_queue,
+                grant.epoch,
+                grant.seen_seq,
+                grant.last_seq,
+                grant.history_bytes,
+                sent if size <= wire.HISTORY_LIMIT else None,
+                after,
+            )
+        )
+        self._size += size
+        self._unsent.append(grant)
+        self.ready.set()
+
+    def activity(self, grant: ActivityGrant) -> None:
+        """Tell of an attempt."""
+        self._unsent.append(grant)
+        self.ready.set()
+        if self._full:
+            self._later.append(grant)
+        else:
+            self._add_activity(grant)
+
+    def _add_activity(self, grant: ActivityGrant) -> None:
+        key, activity = grant.key, grant.activity
+        self._size += memoryview(activity.input).nbytes
+        self._message.activities.append(
+            wire.Activity(
+                self.token(key.run_id, activity.seq, activity.attempt_id, activity=True),
+                key.workflow_id,
+                key.run_id,
+                grant.start.workflow_type,
+                activity.seq,
+                activity.id,
+                activity.attempt_id,
+                activity.attempt,
+                activity.name,
+                activity.queue,
+                activity.input,
+                activity.options,
+                activity.details,
+            )
+        )
+
+    @property
+    def _full(self) -> bool:
+        return self._size >= ROOM
+
+    def news(self, run_id: RunId) -> None:
+        """Tell that a run has new events."""
+        self._message.news.append(run_id)
+        self.ready.set()
+
+    def cancel(self, attempt_id: int) -> None:
+        """Tell that an attempt is no longer wanted."""
+        self._message.cancelled.append(attempt_id)
+        self.ready.set()
+
+    # emptying
+
+    def collect(self) -> bytes:
+        """All that waits, as one message; `done` says that it was written."""
+        message, self._message = self._message, wire.EngineMessage(time=0)
+        self._size = 0
+        self.ready.clear()
+        message.time = self._clock.now()
+        self._sending, self._unsent = self._unsent, []
+        if self._later:
+            self._refill()
+        return wire.encode(message)
+
+    def _refill(self) -> None:
+        later, self._later = self._later, []
+        for item in later:
+            if isinstance(item, wire.Answer):
+                self.answer(item)
+            else:
+                self._sending.remove(item)
+                self.activity(item)
+
+    def done(self) -> None:
+        """What was collected has been written."""
+        self._sending = []
+
+    def unsent(self) -> Iterator[Grant]:
+        """Take back all grants of which no byte was written; what else waits is for the next connection."""
+        grants = [*self._sending, *self._unsent]
+        self._sending, self._unsent = [], []
+        self._message.tasks, self._message.activities = [], []
+        self._later = [item for item in self._later if isinstance(item, wire.Answer)]
+        yield from grants

@@ -1,0 +1,139 @@
+"""Activities, workers, namespaces and queues as callers see them; runs and events are in `wire.records`."""
+
+import json
+from typing import Any
+
+import msgspec
+
+from assay.core.events import ActivityOptions
+from assay.core.grants import ActivityGrant
+from assay.core.ids import Time, seconds
+from assay.core.payload import NULL, Payload
+from assay.core.run import COMPLETED, FAILED, RUNNING
+from assay.engine.reads import ActivityRecord
+from assay.engine.roster import NamespaceCounts, QueueRow, WorkerRow
+
+_options = msgspec.json.Decoder(ActivityOptions).decode
+
+
+def activity_record(found: ActivityRecord) -> dict[str, Any]:
+    """An activity, open or closed; its id is the activity's own (R35)."""
+    counted = found.attempt if found.status in (RUNNING, COMPLETED, FAILED) else found.attempt + 1
+    return {
+        "id": found.id,
+        "workflow_id": found.workflow_id,
+        "seq": found.seq,
+        "name": found.name,
+        "task_queue": found.task_queue,
+        "input": found.input,
+        "status": found.status,
+        "result": found.result,
+        "error": found.error,
+        "attempt": max(counted, 1),
+        **_options_record(_options(found.options)),
+        "claimed_by": found.claimed_by,
+        "scheduled_at": seconds(found.scheduled_at),
+        "started_at": _seconds(found.started_at),
+        "completed_at": _seconds(found.completed_at),
+        "last_heartbeat": _seconds(found.last_heartbeat),
+        "namespace": found.namespace,
+        "run_id": found.run_id,
+        "attempt_id": found.attempt_id if found.attempt else None,
+    }
+
+
+def _options_record(options: ActivityOptions) -> dict[str, Any]:
+    return {
+        "max_attempts": options.retry.max_attempts,
+        "initial_interval_secs": seconds(options.retry.initial_interval),
+        "backoff_coefficient": options.retry.backoff,
+        "start_to_close_secs": seconds(options.start_to_close),
+        "heartbeat_timeout_secs": _seconds(options.heartbeat),
+    }
+
+
+def task_record(grant: ActivityGrant, token: str) -> dict[str, Any]:
+    """An attempt for a worker: its id is the attempt's (R35), its input JSON text (D3)."""
+    activity = grant.activity
+    return {
+        "id": activity.attempt_id,
+        "workflow_id": grant.key.workflow_id,
+        "seq": activity.seq,
+        "name": activity.name,
+        "task_queue": activity.queue,
+        "input": json_text(activity.input),
+        "status": RUNNING,
+        "result": None,
+        "error": None,
+        "attempt": activity.attempt,
+        **_options_record(activity.options),
+        "claimed_by": activity.worker,
+        "scheduled_at": seconds(activity.scheduled_at),
+        "started_at": _seconds(activity.started_at),
+        "completed_at": None,
+        "last_heartbeat": None,
+        "namespace": grant.key.namespace,
+        "run_id": grant.key.run_id,
+        "activity_id": activity.id,
+        "workflow_type": grant.start.workflow_type,
+        "heartbeat_details": activity.details,
+        "context": activity.options.context if activity.options.context != NULL else grant.start.context,
+        "task_token": token,
+    }
+
+
+def json_text(document: Payload) -> str | None:
+    """A document as the original writes it: compact, keys sorted, nothing escaped that need not be (wire 1.0)."""
+    if document is NULL or document == NULL:
+        return None
+    value = msgspec.json.decode(document)
+    return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+
+
+def worker_record(row: WorkerRow, active: int) -> dict[str, Any]:
+    """A worker's registration, and how many tasks it holds."""
+    return {
+        "id": row.id,
+        "namespace": row.namespace,
+        "identity": row.identity,
+        "task_queue": row.task_queue,
+        "workflows": row.workflows,
+        "activities": row.activities,
+        "max_concurrent_workflows": row.max_concurrent_workflows,
+        "max_concurrent_activities": row.max_concurrent_activities,
+        "active_tasks": active,
+        "last_heartbeat": seconds(row.last_heartbeat),
+        "registered_at": seconds(row.registered_at),
+    }
+
+
+def namespace_stats(name: str, counts: NamespaceCounts, schedules: int) -> dict[str, Any]:
+    """What a namespace holds; statuses that have no field of their own count in the total."""
+    return {
+        "namespace": name,
+        "total_workflows": sum(counts.by_status.values()),
+        "running": counts.by_status.get("RUNNING", 0),
+        "pending": counts.by_status.get("PENDING", 0),
+        "completed": counts.by_status.get("COMPLETED", 0),
+        "failed": counts.by_status.get("FAILED", 0),
+        "cancelled": counts.by_status.get("CANCELLED", 0),
+        "timed_out": counts.by_status.get("TIMED_OUT", 0),
+        "schedules": schedules,
+        "workers": counts.workers,
+    }
+
+
+def queue_record(row: QueueRow) -> dict[str, Any]:
+    """What waits and what is being done on a queue."""
+    return {
+        "queue": row.queue,
+        "pending_activities": row.pending_activities,
+        "running_activities": row.running_activities,
+        "workers": row.workers,
+        "pending_workflow_tasks": row.pending_workflow_tasks,
+        "oldest_pending_at": _seconds(row.oldest_pending_at),
+    }
+
+
+def _seconds(time: Time | None) -> float | None:
+    return None if time is None else seconds(time)

@@ -1,0 +1,308 @@
+"""One worker as the engine knows it: a seat for the dispatcher, a memory of answers, and what waits to be told.
+
+A session outlives its connections. What a worker repeats after a cut gets its first answer again; what was leased to
+it and never sent goes back uncounted; what was sent and it does not name is sent again (R11).
+"""
+
+import asyncio
+import contextlib
+import functools
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from assay.api.orders import Orders
+from assay.api.reports import LEASE, answer_of, problem_of, request_of
+from assay.api.tokens import Lease, Tokens, unknown
+from assay.core.errors import AssayError, Unavailable
+from assay.core.grants import ActivityGrant, TaskGrant
+from assay.core.ids import Namespace, RunId, Time, WorkerId
+from assay.core.replies import Advanced
+from assay.core.requests import Elapse, ReleaseActivity, ReleaseTask, Request
+from assay.core.run import Run
+from assay.engine.dispatcher import task_grant
+from assay.engine.engine import Engine
+from assay.wire import exchange as wire
+
+log = logging.getLogger("assay.exchange")
+PAGE: Final = 500
+"""Events read at a time for a page of a history."""
+
+
+class Session:
+    """See `Seat` for what the dispatcher wants of it."""
+
+    local = False
+    lease: Time | None = LEASE
+
+    def __init__(self, engine: Engine, tokens: Tokens, namespace: str, worker: str) -> None:
+        self.worker = WorkerId(worker)
+        self.namespace = Namespace(namespace)
+        self.queue = ""
+        self.workflows: frozenset[str] | None = None
+        self.activities: frozenset[str] | None = None
+        self.free_tasks = 0
+        self.free_activities = 0
+        self.greeted = False
+        self.heard = asyncio.get_running_loop().time()
+        self.orders = Orders(engine, tokens, namespace, worker)
+        self._engine = engine
+        self._seated = False
+        self._leaving = False
+        self._runs: set[str] = set()
+        self._freed = (0, 0)
+        self._answers: dict[int, wire.Answer] = {}
+        self._pending: set[int] = set()
+        self._forgotten = 0
+        self._releasing: set[asyncio.Future[object]] = set()
+        self._reading: set[asyncio.Task[None]] = set()
+
+    # as a seat
+
+    def holds(self, run_id: RunId) -> bool:
+        """See `Seat`."""
+        return run_id in self._runs
+
+    def take(self, grant: TaskGrant | ActivityGrant) -> None:
+        """See `Seat`; a worker that has gone meanwhile never had it."""
+        if not self._seated:
+            self._release(grant)
+        elif isinstance(grant, ActivityGrant):
+            self.orders.activity(grant)
+        elif grant.tail is not None and (grant.seen_seq == 0 or grant.key.run_id in self._runs):
+            self._runs.add(grant.key.run_id)
+            self.orders.task(grant)
+        else:
+            self._runs.add(grant.key.run_id)
+            self._read(self._give_whole(grant))
+
+    def news(self, run_id: RunId) -> None:
+        """See `Seat`."""
+        self.orders.news(run_id)
+
+    def cancel(self, attempt_id: int) -> None:
+        """See `Seat`."""
+        self.orders.cancel(attempt_id)
+
+    # coming and going
+
+    async def greet(self, hello: wire.Hello) -> None:
+        """The worker is there, for the first time or again."""
+        self.leave()
+        self.queue = hello.queue
+        self.workflows = None if hello.workflows is None else frozenset(hello.workflows)
+        self.activities = None if hello.activities is None else frozenset(hello.activities)
+        self._runs = set(hello.runs)
+        self._freed = (0, 0)
+        self.free_tasks, self.free_activities = hello.free_tasks, hello.free_activities
+        if hello.again:
+            await self._settle()
+            await self._repeat(hello.held)
+        self.greeted = True
+        self._leaving = False
+        self.sit()
+
+    def sit(self) -> None:
+        """Take work."""
+        if not self._seated and not self._leaving:
+            self._seated = True
+            self._engine.sit(self)
+
+    def leave(self) -> None:
+        """Take no more work, and give back what was never sent, uncounted (R11)."""
+        if self._seated:
+            self._seated = False
+            self._engine.rise(self)
+        for grant in self.orders.unsent():
+            self._release(grant)
+
+    def _release(self, grant: TaskGrant | ActivityGrant) -> None:
+        run_id, request = grant.key.run_id, None
+        if isinstance(grant, TaskGrant):
+            self.free_tasks += 1
+            request = ReleaseTask(run_id, self.worker, grant.epoch)
+        else:
+            self.free_activities += 1
+            request = ReleaseActivity(run_id, grant.activity.seq, grant.activity.attempt_id)
+        released = self._engine.committer.submit(request)
+        self._releasing.add(released)
+        released.add_done_callback(self._released)
+
+    def _released(self, done: "asyncio.Future[object]") -> None:
+        self._releasing.discard(done)
+        if not done.cancelled() and isinstance(error := done.exception(), Unavailable):
+            log.warning("a lease of %s could not be given back: %s", self.worker, error)
+
+    async def _settle(self) -> None:
+        """Until all that was leased to the vanished connection is either given back or in the store for certain."""
+        nothing = self._engine.committer.submit(Elapse(RunId("")))  # decided after everything that was asked before it
+        await asyncio.gather(nothing, *self._releasing, return_exceptions=True)
+
+    async def _repeat(self, held: Iterable[str]) -> None:
+        """Send again what is leased to the worker and it does not name; tell it what it names in vain."""
+        named = set()
+        for token in held:
+            with contextlib.suppress(AssayError):
+                lease = self._lease_of(token)
+                named.add((lease.run_id, lease.seq, lease.fence))
+        leased = {(lease.run_id, lease.seq, lease.fence) for lease in await self._engine.store.leases(self.worker)}
+        lost = leased - named
+        for run in await self._runs_of({run_id for run_id, _, _ in lost}):
+            for run_id, seq, fence in lost:
+                if run_id == run.run_id:
+                    self._give_again(run, seq, fence)
+        for _, seq, attempt_id in named - leased:
+            if seq:
+                self.orders.cancel(attempt_id)
+
+    async def _runs_of(self, run_ids: set[RunId]) -> list[Run]:
+        cached = {run_id: self._engine.committer.cache.get(run_id) for run_id in run_ids}
+        absent = [run_id for run_id, run in cached.items() if run is None]
+        read = await self._engine.store.load(absent, ()) if absent else ()
+        found = [*(run for run in cached.values() if run is not None), *read]
+        return [run for run in found if run.namespace == self.namespace]
+
+    def _give_again(self, run: Run, seq: int, fence: int) -> None:
+        if seq:
+            activity = run.activities.get(seq)
+            if activity is not None and activity.attempt_id == fence and activity.worker == self.worker:
+                self.free_activities -= 1
+                self.orders.activity(ActivityGrant(run.key, run.start, activity))
+        elif run.task.worker == self.worker and run.task.epoch == fence:
+            self.free_tasks -= 1
+            self._runs.discard(run.run_id)
+            self._read(self._give_whole(task_grant(run)))
+
+    # hearing
+
+    def hear(self, message: wire.WorkerMessage) -> None:
+        """Take in what the worker says."""
+        self.heard = asyncio.get_running_loop().time()
+        if message.leaving:
+            self._leaving = True
+            self.leave()
+        elif not self._seated:
+            self.sit()
+        self._runs.difference_update(message.dropped)
+        self._forget(message.answered)
+        for report in message.reports:
+            self._take_report(report)
+        if message.freed != self._freed:
+            self._free(message.freed)
+
+    def _free(self, freed: tuple[int, int]) -> None:
+        before, self._freed = self._freed, freed
+        self.free_tasks += freed[0] - before[0]
+        self.free_activities += freed[1] - before[1]
+        if self._seated:
+            self._engine.dispatcher.pump(self)
+
+    def _forget(self, answered: int) -> None:
+        for number in range(self._forgotten, min(answered, self._forgotten + 100_000)):
+            self._answers.pop(number, None)
+        self._forgotten = max(self._forgotten, answered)
+
+    def unanswered(self, reports: Iterable[wire.Report]) -> bool:
+        """Is any of these still being decided?"""
+        return any(report.n in self._pending for report in reports)
+
+    def _take_report(self, report: wire.Report) -> None:
+        if report.n < self._forgotten or report.n in self._pending:
+            return
+        known = self._answers.get(report.n)
+        if known is not None:
+            self.orders.answer(known)
+            return
+        self._pending.add(report.n)
+        try:
+            lease = self._lease_of(report.token)
+            if isinstance(report, wire.ReadHistory):
+                self._read(self._answer_history(report, lease))
+                return
+            request = request_of(report, lease, self._lease_of)
+        except AssayError as error:
+            self._answer(wire.Answer(report.n, problem_of(error)))
+            return
+        decided = self._engine.committer.submit(request)
+        decided.add_done_callback(functools.partial(self._decided, report.n, lease, request))
+
+    def _lease_of(self, token: str) -> Lease:
+        """The lease of a token, which must be this worker's own and of this namespace (4.1)."""
+        lease = self.orders.lease_of(token)
+        if lease.namespace != self.namespace or lease.worker != self.worker:
+            raise unknown()
+        return lease
+
+    def _decided(self, n: int, lease: Lease, request: Request, done: "asyncio.Future[object]") -> None:
+        if done.cancelled():
+            self._pending.discard(n)
+            return
+        error = done.exception()
+        if error is not None:
+            self._answer(wire.Answer(n, problem_of(error)))
+            if lease.seq == 0 and isinstance(error, AssayError) and error.code == "stale_task":
+                self._refused(lease)
+            return
+        reply = done.result()
+        if isinstance(reply, Advanced):
+            self._answer(self._advanced(n, lease, reply))
+        else:
+            self._answer(answer_of(n, reply))
+
+    def _advanced(self, n: int, lease: Lease, reply: Advanced) -> wire.Answer:
+        if reply.closed or not reply.accepted:
+            self._runs.discard(lease.run_id)
+        if reply.leased and reply.epoch != lease.fence:
+            return wire.Answer(n, advanced=reply, token=self.orders.token(RunId(lease.run_id), 0, reply.epoch))
+        return wire.Answer(n, advanced=reply)
+
+    def _refused(self, lease: Lease) -> None:
+        """The worker drops the run now. If it repeated a turn whose answer was lost, it may still hold the task."""
+        self._runs.discard(lease.run_id)
+        run = self._engine.committer.cache.get(RunId(lease.run_id))
+        if run is not None and run.task.worker == self.worker and self._seated:
+            self.free_tasks -= 1
+            self._read(self._give_whole(task_grant(run)))
+
+    def _answer(self, answer: wire.Answer) -> None:
+        self._pending.discard(answer.n)
+        if answer.problem is None or answer.problem.kind != "UNAVAILABLE":
+            self._answers[answer.n] = answer  # one that leaves the outcome open is no answer to keep
+        self.orders.answer(answer)
+
+    # reading
+
+    def _read(self, reading: "asyncio.Future[None] | object") -> None:
+        task = asyncio.get_running_loop().create_task(reading)  # type: ignore[arg-type]
+        self._reading.add(task)
+        task.add_done_callback(self._reading.discard)
+
+    async def _give_whole(self, grant: TaskGrant) -> None:
+        """Give a task together with its history, unless that is long: then the worker asks for it page by page."""
+        events = None
+        if grant.history_bytes <= wire.HISTORY_LIMIT and grant.last_seq <= PAGE:
+            with contextlib.suppress(AssayError):
+                events = await self._engine.store.events(grant.key.run_id, 0, PAGE + 1)
+        if self._seated:
+            self.orders.task(grant, events)
+        else:
+            self._release(grant)
+
+    async def _answer_history(self, report: wire.ReadHistory, lease: Lease) -> None:
+        try:
+            answer = await self._history(report.n, RunId(lease.run_id), report.after)
+        except AssayError as error:
+            answer = wire.Answer(report.n, problem_of(error))
+        self._pending.discard(report.n)
+        self.orders.answer(answer)
+
+    async def _history(self, n: int, run_id: RunId, after: int) -> wire.Answer:
+        found: list[wire.SentEvent] = []
+        size, more = 0, True
+        while more and size < wire.HISTORY_LIMIT:
+            page = wire.sent(await self._engine.store.events(run_id, after, PAGE))
+            found.extend(page)
+            size += wire.size_of(page)
+            more = len(page) == PAGE
+            after = page[-1].seq if page else after
+        return wire.Answer(n, events=tuple(found), more=more)

@@ -1,0 +1,68 @@
+"""Counts and times of what the engine does, for Prometheus; the set of labels is closed (S40)."""
+
+from bisect import bisect_left
+from collections import Counter
+from typing import Final
+
+from assay.core.events import WorkflowStarted
+from assay.core.ids import SECOND
+from assay.engine.commit import Committed
+
+LATENCIES: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
+SIZES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+
+
+class Histogram:
+    """How often values fell below each of its bounds."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, value: float) -> None:
+        """Count a value."""
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+
+class Telemetry:
+    """Listens to commits and to answers."""
+
+    def __init__(self) -> None:
+        self.starts = 0
+        self.closes: Counter[str] = Counter()
+        self.events = 0
+        self.expired = 0
+        self.attempts: Counter[str] = Counter()
+        self.answers: Counter[tuple[str, int]] = Counter()
+        self.batch_size = Histogram(SIZES)
+        self.commit_seconds = Histogram(LATENCIES)
+        self.task_wait = Histogram(LATENCIES)
+        self.activity_wait = Histogram(LATENCIES)
+
+    def committed(self, committed: Committed) -> None:
+        """A batch is durable."""
+        tally = committed.tally
+        self.batch_size.observe(tally.requests)
+        self.commit_seconds.observe(tally.seconds)
+        self.expired += tally.expired
+        self.events += len(committed.events)
+        for _, recorded in committed.events:
+            event = recorded.event
+            if event.closes is not None:
+                self.closes[event.closes] += 1
+            elif isinstance(event, WorkflowStarted):
+                self.starts += 1
+        for wait in tally.task_waits:
+            self.task_wait.observe(wait / SECOND)
+        for wait in tally.activity_waits:
+            self.activity_wait.observe(wait / SECOND)
+        if committed.attempts:
+            self.attempts.update(committed.attempts)
+
+    def answered(self, operation: str, status: int) -> None:
+        """A request was answered."""
+        self.answers[operation, status] += 1

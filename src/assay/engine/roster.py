@@ -1,0 +1,189 @@
+"""Who uses the engine: namespaces, and workers with their registrations and signs of life.
+
+Signs of life are kept in memory and written now and then: a heartbeat costs no disk. Silence hides a worker from lists
+and takes nothing else from it; whatever it sends next brings it back (R36).
+"""
+
+import re
+import secrets
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from assay.core.errors import AlreadyExists, Invalid, NotFound, Refused
+from assay.core.ids import SECOND, Namespace, Time, WorkerId
+from assay.core.options import check_id
+from assay.engine.clock import Clock
+from assay.engine.idempotency import IdempotencyKey, Rendered
+from assay.storage.registry import NamespaceCounts, NamespaceRow, QueueRow, Registry, WorkerRow
+from assay.storage.store import Outcome, Store
+
+MAIN: Final = "main"
+SILENCE: Final[Time] = 90 * SECOND
+"""After so long a worker is no longer listed."""
+PAUSE: Final[Time] = 15 * SECOND
+"""How often signs of life are written."""
+KNOWN: Final = 10_000
+"""Registrations kept in memory."""
+
+_NAMESPACE: Final = re.compile(r"[a-z0-9-]{1,63}\Z", re.ASCII)
+
+
+class Registration(msgspec.Struct, frozen=True):
+    """What the dispatcher must know of a worker; None stands for all types."""
+
+    worker: WorkerId
+    namespace: Namespace
+    workflows: frozenset[str] | None = None
+    activities: frozenset[str] | None = None
+
+
+class Roster:
+    """Namespaces and workers; a service that writes signs of life."""
+
+    def __init__(self, registry: Registry, store: Store, clock: Clock) -> None:
+        self._registry = registry
+        self._store = store
+        self._clock = clock
+        self._namespaces: set[str] = set()
+        self._known: OrderedDict[str, Registration] = OrderedDict()
+        self._heard: dict[str, Time] = {}
+        self._unwritten: set[str] = set()
+
+    # namespaces
+
+    async def ensure(self, namespace: str) -> None:
+        """Create a namespace that is used for the first time (R39)."""
+        if namespace in self._namespaces:
+            return
+        await self._registry.create_namespace(NamespaceRow(check_namespace(namespace), self._clock.now()))
+        self._namespaces.add(namespace)
+
+    async def create(self, name: str, key: IdempotencyKey | None) -> Rendered | None:
+        """Create a namespace by name; with a key the rendered answer, as the first time."""
+        check_namespace(name)
+        if (known := await self._recalled(key)) is not None:
+            return known
+        row = NamespaceRow(name, self._clock.now())
+        if any(row.name == name for row in await self._registry.namespaces()):
+            raise AlreadyExists(f"namespace '{name}' exists already", existing={"namespace": name})
+        created = await self._registry.create_namespace(row, self._outcome(key, None))
+        if not created and key is None:
+            raise AlreadyExists(f"namespace '{name}' exists already", existing={"namespace": name})
+        self._namespaces.add(name)
+        return _rendered(key, None)
+
+    async def delete(self, name: str, key: IdempotencyKey | None) -> Rendered | None:
+        """Forget a namespace that nobody uses any more."""
+        if name == MAIN:
+            raise NotFound("cannot delete the 'main' namespace", code="main_namespace")
+        if (known := await self._recalled(key)) is not None:
+            return known
+        if not any(row.name == name for row in await self._registry.namespaces()):
+            raise NotFound(f"namespace {name}")
+        if await self._schedules(name):
+            raise Refused(f"namespace '{name}' has schedules", code="namespace_in_use")
+        self._namespaces.discard(name)
+        if not await self._registry.delete_namespace(name, self._outcome(key, None)):
+            raise Refused(f"namespace '{name}' has open runs", code="namespace_in_use")
+        return _rendered(key, None)
+
+    async def namespaces(self) -> Sequence[NamespaceRow]:
+        """All namespaces, by name."""
+        return await self._registry.namespaces()
+
+    async def counts(self, namespace: str) -> tuple[NamespaceCounts, int]:
+        """What a namespace holds, and how many schedules."""
+        counted = await self._registry.counts(namespace, self._clock.now() - SILENCE)
+        return counted, await self._schedules(namespace)
+
+    async def _schedules(self, namespace: str) -> int:
+        if not hasattr(self._store, "list_schedules"):
+            return 0
+        return len(await self._store.list_schedules(namespace))
+
+    async def queues(self, namespace: str) -> Sequence[QueueRow]:
+        """The queues of a namespace."""
+        return await self._registry.queues(namespace, self._clock.now() - SILENCE)
+
+    # workers
+
+    async def register(self, row: WorkerRow, key: IdempotencyKey | None = None) -> Rendered | WorkerRow:
+        """Give a worker its id; every call makes a new worker, unless its key was used before."""
+        if (known := await self._recalled(key)) is not None:
+            return known
+        check_id(row.task_queue, "queue")
+        await self.ensure(row.namespace)
+        now = self._clock.now()
+        fresh = msgspec.structs.replace(
+            row, id=f"w-{secrets.token_hex(8)}", registered_at=now, last_heartbeat=now
+        )
+        await self._registry.register(fresh, self._outcome(key, fresh))
+        self._remember(fresh)
+        return _rendered(key, fresh) or fresh
+
+    async def worker(self, worker_id: str) -> Registration:
+        """A worker by its id, which is a sign of life; one that never registered serves all of `main` (R36)."""
+        known = self._known.get(worker_id)
+        if known is None:
+            row = await self._registry.worker(worker_id)
+            if row is None:
+                return Registration(WorkerId(worker_id), Namespace(MAIN))
+            known = self._remember(row)
+        self._heard[worker_id] = self._clock.now()
+        self._unwritten.add(worker_id)
+        return known
+
+    def _remember(self, row: WorkerRow) -> Registration:
+        registration = Registration(
+            WorkerId(row.id),
+            Namespace(row.namespace),
+            None if row.workflows is None else frozenset(row.workflows),
+            None if row.activities is None else frozenset(row.activities),
+        )
+        self._known[row.id] = registration
+        if len(self._known) > KNOWN:
+            forgotten, _ = self._known.popitem(last=False)
+            self._heard.pop(forgotten, None)
+        return registration
+
+    async def workers(self, namespace: str) -> Sequence[tuple[WorkerRow, int]]:
+        """The workers that were heard of lately, each with the number of tasks it holds."""
+        await self.run_once()
+        rows = await self._registry.workers(namespace, self._clock.now() - SILENCE)
+        held = await self._registry.holdings([row.id for row in rows]) if rows else {}
+        return [(row, held[row.id]) for row in rows]
+
+    async def run_once(self) -> Time | None:
+        """Write the signs of life that came since the last time."""
+        if self._unwritten:
+            unwritten, self._unwritten = self._unwritten, set()
+            await self._registry.seen([(worker, self._heard[worker]) for worker in unwritten if worker in self._heard])
+        return self._clock.now() + PAUSE
+
+    # keys
+
+    async def _recalled(self, key: IdempotencyKey | None) -> Rendered | None:
+        if key is None:
+            return None
+        for outcome in await self._store.outcomes([(key.namespace, key.key)]):
+            if outcome.fingerprint != key.fingerprint:
+                raise Invalid("this idempotency key was used for another request", code="idempotency_key_reused")
+            return Rendered(outcome.status, outcome.body, replayed=True)
+        return None
+
+    def _outcome(self, key: IdempotencyKey | None, reply: object) -> Outcome | None:
+        return None if key is None else key.outcome(reply, self._clock.now())
+
+
+def _rendered(key: IdempotencyKey | None, reply: object) -> Rendered | None:
+    return None if key is None else Rendered(*key.render(reply))
+
+
+def check_namespace(name: str) -> str:
+    """A name within the limits of 5.4, or `Invalid`."""
+    if not _NAMESPACE.match(name):
+        raise Invalid("a namespace is 1 to 63 lower-case letters, digits or dashes", field="namespace")
+    return name

@@ -1,0 +1,260 @@
+import pytest
+
+from assay.core import commands as cmd
+from assay.core import requests as rq
+from assay.core.effects import CloseActivity, Decision
+from assay.core.events import (
+    ActivityCompleted,
+    ActivityFailed,
+    ActivityScheduled,
+    ChildWorkflowCompleted,
+    ChildWorkflowFailed,
+    ChildWorkflowStarted,
+    Event,
+    WorkflowFailed,
+    WorkflowStarted,
+)
+from assay.core.ids import SECOND
+from tests.core.support import (
+    CHILD,
+    MAIN,
+    ONE,
+    ORDER,
+    Step,
+    World,
+    claims,
+    completed,
+    delivered,
+    effects,
+    events,
+    failed,
+    given,
+    later,
+    leased,
+    refused,
+    scheduled,
+    signalled,
+    started,
+    terminated,
+    turned,
+)
+
+FAIL = cmd.FailWorkflow("no luck")
+BEAR = cmd.StartChildWorkflow("Child", CHILD)
+
+
+def retries(**fields: object) -> Step:
+    """As the engine asks: with the history, and with how each child ended."""
+
+    def make(world: World) -> rq.Request:
+        history = tuple(world.histories[world.run.run_id])
+        closed = [run for name, run in world.newest.items() if name != ORDER and run.closed]
+        endings = tuple((run.workflow_id, world.histories[run.run_id][-1].event) for run in closed)
+        return rq.RetryFailed(MAIN, ORDER, None, "ada", "try again", **{"history": history, "endings": endings, **fields})
+
+    return make
+
+
+def once(*steps: Step, also: tuple[cmd.Command, ...] = ()) -> World:
+    """A run whose activity 1 is done, whose activity 2 failed for good, and that failed with it."""
+    return given(
+        started(),
+        scheduled(1, "reserve"),
+        leased(1),
+        completed(1),
+        turned(cmd.ScheduleActivity(2, "charge", max_attempts=1), *also),
+        *steps,
+        leased(2),
+        failed(2),
+        turned(FAIL),
+    )
+
+
+def kinds(found: list[Event]) -> list[type[Event]]:
+    return [type(event) for event in found]
+
+
+def copied(world: World) -> Decision:
+    return world.when(retries())
+
+
+def test_the_history_is_copied_up_to_the_last_failure():
+    world = once()
+    old = world.histories["run-1"]
+    decision = copied(world)
+    assert kinds(events(decision)) == [WorkflowStarted, ActivityScheduled, ActivityCompleted, ActivityScheduled]
+    assert [recorded.time for recorded in decision.events] == [recorded.time for recorded in old[:4]]
+    assert decision.run.run_id != "run-1"
+    assert decision.run.workflow_id == ORDER
+
+
+def test_the_failed_activity_waits_again_as_if_never_tried():
+    world = once()
+    world.take(retries())
+    activity = world.activity(2)
+    assert (activity.attempt, activity.running, activity.ready, activity.name) == (0, False, True, "charge")
+    assert activity.id not in {event.activity_id for event in world_events(world, "run-1", ActivityScheduled)}
+
+
+def world_events(world: World, run_id: str, kind: type[Event]) -> list[Event]:
+    return [recorded.event for recorded in world.histories[run_id] if isinstance(recorded.event, kind)]
+
+
+def test_the_failed_run_stays_but_for_its_successor():
+    world = once()
+    world.take(retries())
+    old = world.runs["run-1"]
+    assert (old.status, old.next_run_id, old.last_seq) == ("FAILED", world.run.run_id, 6)
+    assert world.run.start.previous_run_id == "run-1"
+    assert world.run.start.reopening.requested_by == "ada"
+    assert world.run.start.reopening.reason == "try again"
+
+
+def test_a_reopened_run_is_running_and_its_code_looks_at_once():
+    world = once()
+    world.take(retries())
+    assert (world.run.status, world.run.task.ready, world.run.seen_seq) == ("RUNNING", True, 0)
+
+
+def test_a_reopened_run_goes_on_to_its_end():
+    world = once()
+    world.take(retries())
+    for step in (turned(), leased(2), completed(2), turned(cmd.CompleteWorkflow(ONE))):
+        world.take(step)
+    assert world.run.status == "COMPLETED"
+    assert world.runs["run-1"].status == "FAILED"
+
+
+def test_what_was_done_has_its_row_in_the_new_run_too():
+    (done,) = effects(copied(once()), CloseActivity)
+    assert (done.activity.seq, done.status, done.result) == (1, "COMPLETED", ONE)
+
+
+def test_open_timers_are_armed_for_their_time():
+    world = once(also=(cmd.ScheduleTimer(1, 3600), cmd.ScheduleTimer(2, 1)))
+    due = world.histories["run-1"][4].event.fire_at
+    world.take(later(10 * SECOND))
+    world.take(retries())
+    assert set(world.run.timers) == {1, 2}
+    assert world.run.timers[1] == round(due * SECOND)
+
+
+def test_signals_and_attributes_of_the_prefix_are_there():
+    world = once(signalled("paid", ONE), turned(cmd.UpsertAttributes(search=cmd.Payload(b'{"stage":"pay"}'))))
+    world.take(retries())
+    assert world.run.signals == 1
+    assert bytes(world.run.search) == b'{"stage":"pay"}'
+
+
+def test_the_reply_names_the_activity_and_counts_what_was_given_up():
+    world = given(
+        started(),
+        scheduled(1, "charge", max_attempts=1),
+        leased(1),
+        failed(1),
+        scheduled(2, "apologize"),
+        leased(2),
+        completed(2),
+        turned(FAIL),
+    )
+    decision = world.take(retries())
+    assert (decision.reply.activity_id, decision.reply.invalidated) == (world.activity(1).id, 1)
+    assert set(world.run.activities) == {1}
+
+
+def test_a_child_that_has_ended_since_is_recorded_with_its_outcome():
+    world = once(turned(of=CHILD), also=(BEAR,))
+    world.take(delivered())
+    assert world.newest[CHILD].status == "FAILED"
+    world.take(retries())
+    (told,) = [event for event in world.history() if isinstance(event, ChildWorkflowFailed)]
+    assert (told.child_workflow_id, told.close_reason) == (CHILD, "terminated")
+    assert world.run.children == {}
+
+
+def test_a_child_that_goes_on_is_the_new_runs_child():
+    world = once(also=(cmd.StartChildWorkflow("Child", CHILD, parent_close_policy="abandon"),))
+    world.take(retries())
+    assert set(world.run.children) == {CHILD}
+    assert world.run.start.reopening.adopted[0].workflow_id == CHILD
+    for step in (turned(cmd.CompleteWorkflow(ONE), of=CHILD), delivered()):
+        world.take(step)
+    assert kinds(world.history())[-1] is ChildWorkflowCompleted
+    assert world.run.children == {}
+    assert world.run.task.ready
+
+
+def test_an_adopted_child_outlives_a_second_retry():
+    world = once(also=(cmd.StartChildWorkflow("Child", CHILD, parent_close_policy="abandon"),))
+    world.take(retries())
+    for step in (turned(), leased(2), failed(2), turned(FAIL), retries()):
+        world.take(step)
+    assert set(world.run.children) == {CHILD}
+    for step in (turned(cmd.CompleteWorkflow(ONE), of=CHILD), delivered()):
+        world.take(step)
+    assert kinds(world.history())[-1] is ChildWorkflowCompleted
+
+
+def test_a_child_whose_id_belongs_to_somebody_else_now_has_failed():
+    world = once(also=(BEAR,))
+    for step in (delivered(), started(CHILD)):
+        world.take(step)
+    decision = copied(world)
+    assert kinds(events(decision))[-1] is ChildWorkflowFailed
+    assert kinds(events(decision)).count(ChildWorkflowStarted) == 1
+
+
+@pytest.mark.parametrize(
+    ("steps", "code"),
+    [
+        ([started()], "not_failed"),
+        ([started(), turned(cmd.CompleteWorkflow())], "not_failed"),
+        ([started(), turned(FAIL)], "no_failed_activity"),
+        ([started(), terminated()], "no_failed_activity"),
+    ],
+)
+def test_what_cannot_be_retried_is_refused(steps, code):
+    with refused(code):
+        given(*steps).when(retries())
+
+
+def test_a_child_is_not_retried():
+    world = once(also=(BEAR,))
+    world.take(claims(of=CHILD))
+    child = world.newest[CHILD]
+    child.status, child.closed_at = "FAILED", world.now
+    with refused("is_child"):
+        world.when(rq.RetryFailed(MAIN, CHILD, None, "ada", "again"))
+
+
+def test_of_two_retries_one_is_refused():
+    world = once()
+    first = retries()(world)
+    world.take(first)
+    with refused("already_continued"):
+        world.when(rq.RetryFailed(MAIN, ORDER, "run-1", "ada", "again", first.history))
+
+
+def test_an_id_that_was_started_again_is_not_retried():
+    world = once()
+    request = retries()(world)
+    world.take(started())
+    with refused("already_continued"):
+        world.when(rq.RetryFailed(MAIN, ORDER, "run-1", "ada", "again", request.history))
+
+
+def test_of_several_failures_the_last_one_counts():
+    world = given(
+        started(),
+        scheduled(1, "first", max_attempts=1),
+        leased(1),
+        failed(1),
+        scheduled(2, "second", max_attempts=1),
+        leased(2),
+        failed(2),
+        turned(FAIL),
+    )
+    decision = copied(world)
+    assert kinds(events(decision))[-1] is ActivityScheduled
+    assert kinds(events(decision)).count(ActivityFailed) == 1
+    assert WorkflowFailed not in kinds(events(decision))
