@@ -192,7 +192,7 @@ def check_children(world: World, parent: Run) -> None:
             continue
         child = world.runs[event.run_id]
         assert child.start.parent is not None
-        assert child.start.parent.run_id == parent.run_id, "a child knows its parent"
+        assert child.start.parent.run_id in _family(parent), "a child knows its parent"
         if child.start.parent.close_policy is ParentClose.ABANDON or event.child_workflow_id in ended:
             continue
         asked = ("cancel", child.run_id) in told
@@ -200,6 +200,12 @@ def check_children(world: World, parent: Run) -> None:
             assert asked, "I16: a cancel did not reach a child"
         if parent.closed:
             assert asked or ("terminate", child.run_id) in told, "I16: an end did not reach a child"
+
+
+def _family(parent: Run) -> set[str]:
+    """The run itself, and those whose children it goes on with (R20)."""
+    reopening = parent.start.reopening
+    return {parent.run_id, *(adopted.run_id for adopted in (reopening.adopted if reopening else ()))}
 
 
 def _is_outcome(event: ev.Event) -> bool:

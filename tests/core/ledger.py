@@ -1,6 +1,7 @@
 """An independent model of what runs may do: it believes only requests and replies, never the state of a run."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 from assay.core import commands as cmd
@@ -25,6 +26,11 @@ class Ledger:
         self.current: dict[tuple[RunId, int], int | None] = {}
         self.attempt_ids: set[int] = set()
         self.closed: dict[RunId, dict[str, Any]] = {}
+
+    def carried(self, run_id: RunId, recorded: Iterable[ev.Recorded]) -> None:
+        """A run begins with signals that another had accepted (R19, R20)."""
+        signals = [entry.event for entry in recorded if isinstance(entry.event, ev.SignalReceived)]
+        self.signals[run_id] = [bytes(signal.payload) for signal in signals]
 
     def task_granted(self, run_id: RunId, worker: str, epoch: int) -> None:
         assert self.holders.get(run_id) is None, "I7: two leases"
@@ -122,7 +128,8 @@ class Ledger:
         for event in events(decision):
             if isinstance(event, ev.ActivityCompleted | ev.ActivityFailed | ev.ActivityCancelled):
                 self.current[run_id, event.activity_seq] = None
-                assert self.starts[run_id, event.activity_seq] or not isinstance(event, ev.ActivityCompleted), "I8"
+                began = self.starts[run_id, event.activity_seq] or decision.run.start.reopening is not None
+                assert began or not isinstance(event, ev.ActivityCompleted), "I8: a result of nothing"
             if event.closes is not None:
                 self.holders[run_id] = None
 
@@ -135,7 +142,9 @@ class Ledger:
         for seq, activity in run.activities.items():
             current = activity.attempt_id if activity.running else None
             assert current == self.current.get((run.run_id, seq)), "I8: the current attempt"
-        if run.run_id in self.closed:
-            assert picture(run) == self.closed[run.run_id], "I5: a closed run has changed"
-        elif run.closed:
-            self.closed[run.run_id] = picture(run)
+        if run.closed:
+            last = picture(run)
+            first = self.closed.setdefault(run.run_id, last)
+            if first["next_run_id"] is None:  # a failed run may get a successor (R20)
+                first["next_run_id"] = run.next_run_id
+            assert last == first, "I5: a closed run has changed"

@@ -9,9 +9,7 @@ import pytest
 
 from assay.storage.postgres import PostgresStore
 from assay.testing.postgres import create_database, shared_postgres
-from tests.storage.support import AnyStore, Stores
-
-MEMORY = Path("/dev/shm")  # noqa: S108  # a server that forgets all of it anyway need not wait for a disk
+from tests.storage.support import MEMORY, AnyStore, Stores
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -35,7 +33,7 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """One server for all tests, also of several processes."""
     folder = tmp_path_factory.getbasetemp()
     meeting_place = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
-    with shared_postgres(meeting_place, folder=MEMORY if MEMORY.is_dir() else None) as dsn:
+    with shared_postgres(meeting_place, folder=MEMORY) as dsn:
         yield dsn
 
 

@@ -86,7 +86,7 @@ STATES: dict[str, list[Step]] = {
     "with timers": [starts(), turned(cmd.ScheduleTimer(1, 5.0), cmd.ScheduleTimer(2, 0.5), cmd.CancelTimer(1))],
     "with a side effect": [
         starts(),
-        turned(cmd.RecordSideEffect(1, "id", DOCUMENT, False), cmd.RecordVersion("x", 2), WAIT),
+        turned(cmd.RecordSideEffect(1, "id", DOCUMENT, resume=False), cmd.RecordVersion("x", 2), WAIT),
     ],
     "with a child": [starts(), bore()],
     "with an abandoned child": [starts(), bore(parent_close_policy="abandon", seq=7)],

@@ -14,6 +14,10 @@ from tests.core.support import NOW, FixedIds, Step, World
 
 AnyStore = SqliteStore | PostgresStore
 
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
+MEMORY = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else None
+"""Where a server keeps its data that forgets all of it anyway: it need not wait for a disk."""
+
 
 class Stores:
     """One place for data: a file, or a database on a server; may be opened several times."""

@@ -1,13 +1,16 @@
 """What the routes work with: the engine and what stands around it, put together once at the start."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from assay.api.polls import Polls
 from assay.api.telemetry import Telemetry
 from assay.core.ids import SECOND, Time
 from assay.engine.engine import Engine
+from assay.engine.reads import Reads
 from assay.engine.roster import Roster
 from assay.engine.stream import Stream
 from assay.engine.tokens import Tokens
@@ -41,10 +44,25 @@ class Backend:
     tokens: Tokens
     polls: Polls
     telemetry: Telemetry
+    reads: Reads
     settings: Settings = field(default_factory=Settings)
     drained: asyncio.Event = field(default_factory=asyncio.Event)
+    _waiting: set["asyncio.Future[Any]"] = field(default_factory=set)
+
+    @contextmanager
+    def held(self, waiting: "asyncio.Future[Any]") -> Iterator[None]:
+        """While somebody waits for this: it is cancelled when the engine stops, so that the caller gets an answer."""
+        if self.drained.is_set():
+            waiting.cancel()
+        self._waiting.add(waiting)
+        try:
+            yield
+        finally:
+            self._waiting.discard(waiting)
 
     def drain(self) -> None:
         """Let nobody wait here any longer."""
         self.drained.set()
         self.polls.drain()
+        for waiting in tuple(self._waiting):
+            waiting.cancel()

@@ -10,10 +10,10 @@ import msgspec
 
 from assay.api.reports import problem_of
 from assay.api.sessions import Session
-from assay.api.tokens import Tokens
 from assay.core.errors import AssayError, Invalid, NotFound, Unavailable
 from assay.core.payload import DEPTH_LIMIT, check_json
 from assay.engine.engine import Engine
+from assay.engine.tokens import Tokens
 from assay.wire import exchange as wire
 
 log = logging.getLogger("assay.exchange")

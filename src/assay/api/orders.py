@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from assay.api.tokens import Lease, Tokens
 from assay.core.events import Recorded
 from assay.core.grants import ActivityGrant, TaskGrant
-from assay.core.ids import RunId
+from assay.core.ids import Namespace, RunId
 from assay.engine.engine import Engine
+from assay.engine.tokens import Lease, Tokens
 from assay.wire import exchange as wire
 
 ROOM: Final = wire.MESSAGE_LIMIT // 4
@@ -26,7 +26,7 @@ class Orders:
         self.ready = asyncio.Event()
         self._clock = engine.clock
         self._tokens = tokens
-        self._namespace = namespace
+        self._namespace = Namespace(namespace)
         self._worker = worker
         self._leases: dict[str, Lease] = {}
         self._message = wire.EngineMessage(time=0)
@@ -39,8 +39,8 @@ class Orders:
 
     def token(self, run_id: RunId, seq: int, fence: int, *, activity: bool = False) -> str:
         """A token for a lease of this worker."""
-        lease = Lease(self._namespace, run_id, seq, fence, self._worker, self._clock.now(), activity)
-        token = self._tokens.issue(lease)
+        lease = Lease(self._namespace, run_id, seq, fence, self._worker, activity)
+        token = self._tokens.seal(lease)
         if len(self._leases) >= REMEMBERED:
             self._leases.clear()
         self._leases[token] = lease
@@ -48,7 +48,7 @@ class Orders:
 
     def lease_of(self, token: str) -> Lease:
         """The lease of a token of this database, whoever's it is."""
-        return self._leases.get(token) or self._tokens.read(token)
+        return self._leases.get(token) or self._tokens.open(token)
 
     # filling
 

@@ -9,7 +9,7 @@ from assay.core.events import ActivityOptions
 from assay.core.grants import ActivityGrant
 from assay.core.ids import Time, seconds
 from assay.core.payload import NULL, Payload
-from assay.core.run import COMPLETED, FAILED, RUNNING
+from assay.core.run import PENDING, RUNNING
 from assay.engine.reads import ActivityRecord
 from assay.engine.roster import NamespaceCounts, QueueRow, WorkerRow
 
@@ -18,7 +18,7 @@ _options = msgspec.json.Decoder(ActivityOptions).decode
 
 def activity_record(found: ActivityRecord) -> dict[str, Any]:
     """An activity, open or closed; its id is the activity's own (R35)."""
-    counted = found.attempt if found.status in (RUNNING, COMPLETED, FAILED) else found.attempt + 1
+    counted = found.attempt + 1 if found.status == PENDING else found.attempt
     return {
         "id": found.id,
         "workflow_id": found.workflow_id,

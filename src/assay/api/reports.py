@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from assay.api.tokens import Lease, unknown
 from assay.core import requests as rq
 from assay.core.errors import AssayError, Invalid, Kind
 from assay.core.ids import SECOND, RunId, Time, WorkerId
 from assay.core.payload import Payload, check_limits
 from assay.core.replies import Advanced
 from assay.core.run import Activity
+from assay.engine.tokens import Lease, unknown
 from assay.wire import exchange as wire
 
 LEASE: Final[Time] = 10 * SECOND

@@ -13,7 +13,6 @@ from typing import Final
 
 from assay.api.orders import Orders
 from assay.api.reports import LEASE, answer_of, problem_of, request_of
-from assay.api.tokens import Lease, Tokens, unknown
 from assay.core.errors import AssayError, Unavailable
 from assay.core.grants import ActivityGrant, TaskGrant
 from assay.core.ids import Namespace, RunId, Time, WorkerId
@@ -22,6 +21,7 @@ from assay.core.requests import Elapse, ReleaseActivity, ReleaseTask, Request
 from assay.core.run import Run
 from assay.engine.dispatcher import task_grant
 from assay.engine.engine import Engine
+from assay.engine.tokens import Lease, Tokens, unknown
 from assay.wire import exchange as wire
 
 log = logging.getLogger("assay.exchange")
@@ -187,7 +187,7 @@ class Session:
         self._forget(message.answered)
         for report in message.reports:
             self._take_report(report)
-        if message.freed != self._freed:
+        if message.freed is not None and message.freed != self._freed:
             self._free(message.freed)
 
     def _free(self, freed: tuple[int, int]) -> None:

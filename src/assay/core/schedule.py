@@ -10,6 +10,9 @@ from assay.core.ids import SECOND, Namespace, RunId, Time
 from assay.core.payload import NULL, Payload
 from assay.core.timetable import Timetable, parse_timetable
 
+RECHECK: Time = 30 * SECOND
+"""How long fires wait at most before somebody looks whether the open run is closed: who was to say so may have died."""
+
 
 class Overlap(StrEnum):
     """What a fire does while the run of an earlier one is open (R43)."""
@@ -29,6 +32,34 @@ class Missed(StrEnum):
     ALL = "all"
 
 
+class Trigger(StrEnum):
+    """Why a schedule fires: its time has come, somebody wants it now, or for a due time of the past."""
+
+    TIME = "time"
+    MANUAL = "manual"
+    BACKFILL = "backfill"
+
+
+class FireOutcome(StrEnum):
+    """What became of a due time."""
+
+    STARTED = "started"
+    QUEUED = "queued"
+    SKIPPED = "skipped"
+    DROPPED = "dropped"
+    MISSED = "missed"
+    PAUSED = "paused"
+    FAILED = "failed"
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A fire that waits for the open run to close, and the workflow id of the run it will start."""
+
+    due_at: Time
+    workflow_id: str
+    trigger: Trigger = Trigger.TIME
+
+
 class Schedule(msgspec.Struct, frozen=True):
     """A schedule as it is now. Each due time fires once: the next is computed from the last, never from now (I11)."""
 
@@ -36,7 +67,7 @@ class Schedule(msgspec.Struct, frozen=True):
     name: str
     workflow_type: str
     cron_expr: str
-    created_at: Time
+    created_at: Time = 0
     timezone: str = "UTC"
     dst: str = "skip"
     input: Payload = NULL
@@ -47,6 +78,7 @@ class Schedule(msgspec.Struct, frozen=True):
     jitter: Time = 0
     end_at: Time | None = None
     remaining: int | None = None
+    """How many more runs it may start by itself; those asked for by hand or by a backfill do not count."""
     search_attributes: Payload = NULL
     memo: Payload = NULL
     paused: bool = False
@@ -56,10 +88,17 @@ class Schedule(msgspec.Struct, frozen=True):
     next_run_at: Time | None = None
     last_run_at: Time | None = None
     last_workflow_id: str | None = None
-    waiting: tuple[Time, ...] = ()
-    """Due times that wait for the open run to close, oldest first."""
+    running: tuple[str, ...] = ()
+    """Workflow ids of its runs that were open when somebody looked last, oldest first."""
+    waiting: tuple[Waiting, ...] = ()
+    """Fires that wait for the open run to close, oldest first."""
     updated_at: Time = 0
     version: int = 0
+
+    @property
+    def key(self) -> RunId:
+        """See `schedule_key`."""
+        return schedule_key(self.namespace, self.name)
 
     def timetable(self) -> Timetable:
         """When it fires."""
@@ -72,6 +111,18 @@ class Schedule(msgspec.Struct, frozen=True):
         due = self.timetable().next(time, self.created_at)
         return None if due is None or (self.end_at is not None and due > self.end_at) else due
 
+    def latest(self, due: Time, until: Time) -> Time:
+        """The last due time up to `until`, if `due` is one; found by halving, for there may be millions of them."""
+        low, high = due, until
+        while high - low >= SECOND:  # no two due times are closer
+            middle = (low + high) // 2
+            found = self.after(middle)
+            if found is not None and found <= until:
+                low = found
+            else:
+                high = middle
+        return low
+
     def delay(self, due: Time) -> Time:
         """How much later than due the fire happens: spread by jitter, the same whoever asks."""
         if self.jitter <= 0:
@@ -81,13 +132,18 @@ class Schedule(msgspec.Struct, frozen=True):
 
     def wakes_at(self) -> Time | None:
         """When somebody has to look at it."""
-        if self.paused or self.next_run_at is None:
+        if self.paused:
             return None
-        return self.next_run_at + self.delay(self.next_run_at)
+        fires = None if self.next_run_at is None else self.next_run_at + self.delay(self.next_run_at)
+        if not self.waiting:
+            return fires
+        checks = self.updated_at + RECHECK
+        return checks if fires is None else min(fires, checks)
 
     def run_name(self, due: Time) -> str:
         """The workflow id of the run for a due time: the same on every engine, so that it can start only once."""
-        return f"{self.name}-{due // SECOND}"
+        whole, fraction = divmod(due, SECOND)
+        return f"{self.name}-{whole}.{fraction:06}" if fraction else f"{self.name}-{whole}"
 
 
 class Fire(msgspec.Struct, frozen=True):
@@ -97,13 +153,29 @@ class Fire(msgspec.Struct, frozen=True):
     schedule: str
     due_at: Time
     fired_at: Time
-    outcome: str
-    """started, skipped, queued, dropped, missed, paused or failed."""
+    outcome: FireOutcome
     reason: str | None = None
     workflow_id: str | None = None
     run_id: RunId | None = None
-    trigger: str = "time"
-    """time, manual or backfill."""
+    trigger: Trigger = Trigger.TIME
+    until: Time | None = None
+    """Set in a record that stands for all due times from `due_at` up to this one: of an outage there may be millions."""
+
+    @property
+    def key(self) -> RunId:
+        """See `schedule_key`."""
+        return schedule_key(self.namespace, self.schedule)
+
+
+def schedule_key(namespace: str, name: str) -> RunId:
+    """What a schedule is called where runs have their id: with its deadline, and where writes are tied to each other."""
+    return RunId(f"{namespace.replace('%', '%25').replace('/', '%2F')}/{name}")
+
+
+def named_by(key: RunId) -> tuple[Namespace, str]:
+    """The namespace and the name of the schedule that is called `key`."""
+    namespace, _, name = key.partition("/")
+    return Namespace(namespace.replace("%2F", "/").replace("%25", "%")), name
 
 
 @lru_cache(maxsize=10_000)

@@ -14,6 +14,7 @@ from assay.core.requests import Request
 from assay.core.run import Run
 from assay.embedded.filters import run_filter
 from assay.embedded.stores import store_for
+from assay.engine.asked import Answer
 from assay.engine.clock import SystemClock
 from assay.engine.engine import Engine
 from assay.storage.store import RunRecord
@@ -85,11 +86,11 @@ class EmbeddedTransport:
         """See `Transport`."""
         return await self._running().committer.submit(request)
 
-    def send(self, request: Request) -> asyncio.Future[Any]:
+    def send(self, request: Request) -> Answer:
         """See `Transport`; the hot path of a worker, which is on the right loop and in the right process."""
         if self._owner is None or self.forked:
             self._running()
-        return self._engine.committer.submit(request)
+        return self._engine.committer.post(request)
 
     async def closed(self, key: RunKey, *, follow: bool = True) -> tuple[RunKey, Event]:
         """See `Transport`."""

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 from assay.core import effects as fx
 from assay.core.codec import encode
 from assay.core.effects import Decision
-from assay.core.events import Recorded
+from assay.core.events import ActivityScheduled, Recorded
 from assay.core.fold import fold
 from assay.core.ids import Namespace, RunId, Time, WorkflowId
 from assay.core.payload import NULL
 from assay.core.run import CANCELLED, PENDING, RUNNING, Activity, Run, Task
 from assay.core.schedule import Schedule
-from assay.storage.store import ActivityChange, AttemptEnd, Changes, ScheduleChange, Snapshot, StoredEvent
+from assay.storage.store import ActivityChange, AttemptEnd, Changes, Extent, ScheduleChange, Snapshot, StoredEvent
 
 
 class Tally:
@@ -46,6 +46,7 @@ class Batch:
         self.unwanted: list[Activity] = []
         self.tally = Tally()
         self._born: set[RunId] = set()
+        self._scheduled: set[int] = set()
 
     def take(self, decision: Decision) -> bool:
         """Fold a decision, and those that belong to it, into their runs; False if it changes nothing at all."""
@@ -105,6 +106,8 @@ class Batch:
                 StoredEvent(run.run_id, recorded.seq, recorded.time, type(recorded.event).__name__, payload, data)
             )
             self.published.append((run, recorded))
+            if type(recorded.event) is ActivityScheduled:
+                self._scheduled.add(recorded.event.activity_id)
 
     def seal(self) -> Time | None:
         """Finish the changes: versions, deadlines of runs. Returns the earliest deadline that was set."""
@@ -132,7 +135,8 @@ class Batch:
     def _put_activity(self, run: Run, effect: fx.PutActivity, now: Time) -> None:
         activity = effect.activity
         status = RUNNING if activity.running else PENDING
-        self.changes.activities[activity.id] = ActivityChange(run, activity, status, now)
+        extent = Extent.ALL if activity.id in self._scheduled else Extent.STATE
+        self.changes.activities[activity.id] = ActivityChange(run, activity, status, now, extent)
         self.changes.deadlines[run.run_id, "activity", activity.seq] = activity.deadline()
         if activity.running and activity.started_at == now and activity.heartbeat_at is None:
             self.tally.activity_waits.append(now - activity.queued_at)
@@ -143,8 +147,10 @@ class Batch:
 
     def _close_activity(self, run: Run, effect: fx.CloseActivity, now: Time) -> None:
         activity = effect.activity
+        known = self.changes.activities.get(activity.id)
+        extent = Extent.OUTCOME if known is None else known.extent
         self.changes.activities[activity.id] = ActivityChange(
-            run, activity, effect.status, now, effect.result, effect.error
+            run, activity, effect.status, now, extent, effect.result, effect.error
         )
         if activity.running and effect.status == CANCELLED:
             self.unwanted.append(activity)

@@ -14,6 +14,7 @@ from assay.core.errors import AssayError, Unavailable
 from assay.core.grants import Seat
 from assay.core.ids import RunId, Time
 from assay.core.requests import Request
+from assay.engine.asked import Answer, Asked
 from assay.engine.batch import Batch
 from assay.engine.cache import RunCache
 from assay.engine.clock import Clock
@@ -21,7 +22,7 @@ from assay.engine.dispatcher import Dispatcher, Lease
 from assay.engine.doubt import was_written
 from assay.engine.idempotency import IdempotencyKey
 from assay.engine.ids import BlockIds
-from assay.engine.turn import Asked, Tools, Turn
+from assay.engine.turn import Tools, Turn
 from assay.storage.store import Broken, Conflict, OutcomeUnknown, Rejected, Store
 
 log = logging.getLogger("assay.engine")
@@ -92,6 +93,12 @@ class Committer:
             self._own_loop = asyncio.get_running_loop()
         return self._own_loop
 
+    def post(self, request: Request) -> Answer:
+        """Like `submit`, for callers that want to be called back and wait for nothing."""
+        answer = Answer()
+        self._ask(Asked(request, answer))
+        return answer
+
     def tell(self, request: Request) -> None:
         """Ask for a request to be decided without caring for its answer."""
         self._ask(Asked(request, None))
@@ -126,6 +133,9 @@ class Committer:
             while self._queue:
                 batch, self._queue = self._queue[:MAX_BATCH], self._queue[MAX_BATCH:]
                 await self._survive(batch)
+                if self._queue:
+                    # what was asked in answer to this batch waits for what others ask in this turn of the loop
+                    await asyncio.sleep(0)
         finally:
             self._flusher = None
 

@@ -36,6 +36,16 @@ class Reads:
         page = await self._store.events(run.run_id, run.last_seq - 1, limit=1)
         return page[0].event if page else None
 
+    async def last(self, run: Run, *, follow: bool = True) -> tuple[Run, Event | None]:
+        """The run that a chain has come to by now, and how that one ended if it has."""
+        while True:
+            event = await self.closing(run)
+            following = getattr(event, "next_run_id", None)
+            if event is None or following is None or not follow:
+                return run, event
+            elsewhere = getattr(event, "workflow_id", None)
+            run = (await self.run(run.namespace, elsewhere or run.workflow_id, following)).run
+
     async def page(self, wanted: RunFilter) -> tuple[Sequence[RunRecord], int, bool]:
         """The runs of one page, how many there are in all, and whether more follow."""
         found, total = await asyncio.gather(

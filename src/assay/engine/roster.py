@@ -54,6 +54,10 @@ class Roster:
 
     # namespaces
 
+    def knows(self, namespace: str) -> bool:
+        """Is it certain that a namespace exists?"""
+        return namespace in self._namespaces
+
     async def ensure(self, namespace: str) -> None:
         """Create a namespace that is used for the first time (R39)."""
         if namespace in self._namespaces:

@@ -1,4 +1,8 @@
-"""Task tokens: opaque proofs that a task was leased here, for one attempt and no other (4.1)."""
+"""Task tokens: opaque proofs that a task was leased here, for one attempt and no other (4.1).
+
+`base64url(version | key id | payload | HMAC-SHA256)`. A token is a capability: it names the namespace, the run, the
+lease and, where it is known, the worker; whoever changes a bit of it has none.
+"""
 
 import hashlib
 import hmac
@@ -13,24 +17,38 @@ from assay.core.ids import Namespace, RunId
 from assay.storage.registry import Registry
 
 SECRET: Final = "task_tokens"  # noqa: S105  # the name of the secret
-_VERSION: Final = b"\x01"
+LONGEST: Final = 2_048
+_HEAD: Final = b"\x01\x01"
+"""The version of the format, and the number of the key."""
 _MAC: Final = 32
+_BLOCK: Final = 64
 
 
-class Lease(msgspec.Struct, frozen=True, array_like=True):
+class Lease(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """What a token stands for; `seq` is 0 for a workflow task, `fence` its epoch or the attempt's id."""
 
     namespace: Namespace
     run_id: RunId
     seq: int
     fence: int
+    worker: str = ""
+    """Who alone may use it; empty where the protocol does not say."""
+    activity: bool = False
+    """Is it one of an activity? Their seqs may be 0, too."""
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(Lease).decode
 
 
 class Tokens:
     """Seals and opens tokens with the key of this database."""
 
     def __init__(self, key: bytes) -> None:
-        self._key = key
+        padded = (key if len(key) <= _BLOCK else hashlib.sha256(key).digest()).ljust(_BLOCK, b"\0")
+        # Both halves of the HMAC are prepared once: for texts as short as these that is twice as fast as `hmac`.
+        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in padded))
+        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in padded))
 
     @classmethod
     async def of(cls, registry: Registry) -> "Tokens":
@@ -39,19 +57,27 @@ class Tokens:
 
     def seal(self, lease: Lease) -> str:
         """A token for a lease."""
-        content = _VERSION + msgspec.msgpack.encode(lease)
+        content = _HEAD + _encode(lease)
         return urlsafe_b64encode(content + self._mac(content)).rstrip(b"=").decode("ascii")
 
     def open(self, token: str) -> Lease:
         """The lease of a token; one that was not made here is unknown, and no more is said about it."""
         try:
-            raw = urlsafe_b64decode(token.encode("ascii") + b"=" * (-len(token) % 4))
+            raw = b"" if len(token) > LONGEST else urlsafe_b64decode(token.encode("ascii") + b"=" * (-len(token) % 4))
             content, mac = raw[:-_MAC], raw[-_MAC:]
-            if content[:1] == _VERSION and hmac.compare_digest(mac, self._mac(content)):
-                return msgspec.msgpack.decode(content[1:], type=Lease)
+            if content.startswith(_HEAD) and hmac.compare_digest(mac, self._mac(content)):
+                return _decode(content[len(_HEAD) :])
         except (ValueError, msgspec.DecodeError):
             pass
-        raise NotFound("task", code="unknown_task")
+        raise unknown()
 
     def _mac(self, content: bytes) -> bytes:
-        return hmac.digest(self._key, content, hashlib.sha256)
+        inner, outer = self._inner.copy(), self._outer.copy()
+        inner.update(content)
+        outer.update(inner.digest())
+        return outer.digest()
+
+
+def unknown() -> NotFound:
+    """What is said of a token that stands for nothing here, whatever the reason (4.3)."""
+    return NotFound("task", code="unknown_task")

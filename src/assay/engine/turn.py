@@ -1,6 +1,5 @@
 """One attempt at one batch: load, decide, lease, write, answer."""
 
-import asyncio
 from time import perf_counter
 
 from assay.core.commands import ContinueAsNew, StartChildWorkflow
@@ -19,17 +18,17 @@ from assay.core.requests import (
     RestartAsNew,
     RetryFailed,
     StartWorkflow,
-    ToRun,
     ToWorkflow,
 )
 from assay.core.rules.retry import open_children
 from assay.core.run import Activity, Run
 from assay.core.schedule_requests import ScheduleRequest
+from assay.engine.asked import Asked
 from assay.engine.batch import Batch
 from assay.engine.cache import RunCache
 from assay.engine.clock import Clock
 from assay.engine.dispatcher import Dispatcher, Lease, task_grant
-from assay.engine.idempotency import IdempotencyKey, Memory, Rendered
+from assay.engine.idempotency import Memory, Rendered
 from assay.engine.ids import BlockIds
 from assay.engine.reopening import with_history
 from assay.engine.schedules import Schedules, gather
@@ -39,38 +38,6 @@ from assay.storage.store import Store
 Id = tuple[Namespace, WorkflowId]
 Grant = tuple[Seat, TaskGrant | ActivityGrant, "Asked | None"]
 """Work for a worker, and the request that asked for it if there was one."""
-
-
-class Asked:
-    """A request on its way, with the one who waits for its answer, or the worker that a lease is for.
-
-    `again` says that it was decided before on knowledge that proved old: now the run is read anew.
-    """
-
-    __slots__ = ("again", "future", "key", "request", "seat")
-
-    def __init__(
-        self,
-        request: Request,
-        future: asyncio.Future[object] | None,
-        seat: Seat | None = None,
-        key: IdempotencyKey | None = None,
-    ) -> None:
-        self.request = request
-        self.future = future
-        self.seat = seat
-        self.key = key
-        self.again = False
-
-    def answer(self, reply: object) -> None:
-        """Give the caller its reply, if it still waits."""
-        if self.future is not None and not self.future.done():
-            self.future.set_result(reply)
-
-    def fail(self, error: AssayError) -> None:
-        """Give the caller its refusal, if it still waits."""
-        if self.future is not None and not self.future.done():
-            self.future.set_exception(error)
 
 
 class Tools:
@@ -115,21 +82,26 @@ class Turn:
         for asked in self._asked:
             request = asked.request
             self._miss(request, run_ids, ids)
-            if isinstance(request, Advance):
+            if type(request) is Advance:
                 commands += len(request.commands)
-                if any(isinstance(command, SPECIAL) for command in request.commands):
+                if not SPECIAL.isdisjoint(map(type, request.commands)):
+                    asked.special = True
                     busy.append(asked)
             elif isinstance(request, RestartAsNew | RetryFailed):
+                asked.special = True
                 busy.append(asked)
-        scheduled = [asked.request for asked in self._asked if isinstance(asked.request, ScheduleRequest)]
-        if scheduled:
-            named = await self._schedules.read(self._tools.store, scheduled, self._tools.clock.now())
-            ids.update(key for key in named if self._tools.cache.newest(key) is None)
+        await self._prepare_schedules(ids)
         await self._load(run_ids, ids)
         await self._memory.recall(self._tools.store, [asked.key for asked in self._asked if asked.key is not None])
         await self._tools.ids.ensure(self._tools.store, commands + 4 * len(self._asked))
         if busy:
             await self._prepare_others(busy)
+
+    async def _prepare_schedules(self, ids: set[Id]) -> None:
+        scheduled = [asked.request for asked in self._asked if isinstance(asked.request, ScheduleRequest)]
+        if scheduled:
+            named = await self._schedules.read(self._tools.store, scheduled, self._tools.clock.now())
+            ids.update(key for key in named if self._tools.cache.newest(key) is None)
 
     async def _load(self, run_ids: set[RunId], ids: set[Id]) -> None:
         if run_ids or ids:
@@ -138,9 +110,10 @@ class Turn:
 
     def _miss(self, request: Request, run_ids: set[RunId], ids: set[Id]) -> None:
         """Note which run of a request is not in the cache."""
-        if isinstance(request, ToRun | ToWorkflow) and request.run_id is not None:
-            if self._tools.cache.get(request.run_id) is None:
-                run_ids.add(request.run_id)
+        run_id = getattr(request, "run_id", None)
+        if run_id is not None:
+            if self._tools.cache.get(run_id) is None:
+                run_ids.add(run_id)
         elif isinstance(request, ToWorkflow | StartWorkflow):
             key = (request.namespace, request.workflow_id)
             if self._tools.cache.newest(key) is None:
@@ -173,8 +146,8 @@ class Turn:
         await self._tools.ids.ensure(self._tools.store, run.last_seq + 4 * len(self._asked))
 
     def _find(self, request: Request) -> Run | None:
-        if isinstance(request, ToRun | ToWorkflow) and request.run_id is not None:
-            run_id = request.run_id
+        run_id = getattr(request, "run_id", None)
+        if run_id is not None:
             return self.batch.touched.get(run_id) or self._runs.get(run_id) or self._tools.cache.get(run_id)
         if isinstance(request, ToWorkflow | StartWorkflow):
             return self._current((request.namespace, request.workflow_id))
@@ -206,7 +179,7 @@ class Turn:
             self.batch.changes.acknowledged.append((request.run_id, request.message.key))
             return
         try:
-            decision = decide(run, request, self._moment(request, run, at))
+            decision = decide(run, request, self._moment(request, run, at) if asked.special else at)
         except AssayError as error:
             if not self._doubt(asked, run):
                 self._answers.append((asked, self._keep_outcome(asked, error, None, at), None))
@@ -248,7 +221,7 @@ class Turn:
         return True
 
     def _moment(self, request: Request, run: Run | None, at: Moment) -> Moment:
-        if run is None or not isinstance(request, NAMING) or (isinstance(request, Advance) and not request.commands):
+        if run is None:
             return at
         named = {key[1]: self._current(key) for key in _named(request, run)}
         return Moment(at.now, at.ids, {child: one for child, one in named.items() if one is not None}) if named else at
@@ -351,7 +324,7 @@ class Turn:
 NAMING = (Advance, RestartAsNew, RetryFailed)
 """Requests whose decision depends on the newest runs of workflow ids they name."""
 
-SPECIAL = (StartChildWorkflow, ContinueAsNew)
+SPECIAL = frozenset((StartChildWorkflow, ContinueAsNew))
 """Commands that need more than their run to be decided."""
 
 

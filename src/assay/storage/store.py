@@ -10,6 +10,7 @@ A store moves rows; it decides nothing. What completion of each call means for r
 """
 
 from collections.abc import Callable, Sequence
+from enum import Enum, auto
 from typing import Protocol
 
 import msgspec
@@ -174,13 +175,25 @@ class StoredEvent(msgspec.Struct, frozen=True, gc=False):
     data: bytes | None
 
 
+class Extent(Enum):
+    """How much of a row a change writes."""
+
+    ALL = auto()
+    STATE = auto()
+    OUTCOME = auto()
+
+
 class ActivityChange(msgspec.Struct, frozen=True, gc=False):
-    """An activity's row after a decision; `status` is PENDING or RUNNING while it is open."""
+    """An activity's row after a decision; `status` is PENDING or RUNNING while it is open.
+
+    `extent` tells how much of the row is new: all of it, what changes while it is open, or only its outcome.
+    """
 
     run: Run
     activity: Activity
     status: str
     time: Time
+    extent: Extent
     result: Payload = NULL
     error: str | None = None
 

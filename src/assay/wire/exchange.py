@@ -159,7 +159,7 @@ class WorkerMessage(msgspec.Struct, omit_defaults=True, kw_only=True):
 
     hello: Hello | None = None
     reports: tuple[Report, ...] = ()
-    freed: tuple[int, int] = (0, 0)
+    freed: tuple[int, int] | None = None
     """Hands that became free since its hello: for workflow tasks, for activities. Totals, so that a lost message costs
     nothing."""
     answered: int = 0

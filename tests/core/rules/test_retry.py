@@ -50,7 +50,9 @@ def retries(**fields: object) -> Step:
         history = tuple(world.histories[world.run.run_id])
         closed = [run for name, run in world.newest.items() if name != ORDER and run.closed]
         endings = tuple((run.workflow_id, world.histories[run.run_id][-1].event) for run in closed)
-        return rq.RetryFailed(MAIN, ORDER, None, "ada", "try again", **{"history": history, "endings": endings, **fields})
+        return rq.RetryFailed(
+            MAIN, ORDER, None, "ada", "try again", **{"history": history, "endings": endings, **fields}
+        )
 
     return make
 

@@ -140,6 +140,8 @@ def successor(
         first_task_at=first_task_at,
         last_completion_result=last_result,
         last_failure=last_failure,
+        scheduled_for=old.scheduled_for,
+        schedule=old.schedule,
         request_id=old.request_id,
         summary=old.summary,
         details=old.details,

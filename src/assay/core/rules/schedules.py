@@ -1,335 +1,201 @@
-"""Rules of schedules: created, changed, paused, and fired once for each due time (I11).
+"""Rules of schedules: created, changed, paused, fired by hand or for the past. What came due before is done first."""
 
-A fire is one transaction: the record of the due time, the schedule's next due time, and the run it starts. So a crash
-leaves either all of it or none, and two engines cannot fire the same due time.
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from assay.core import schedule_requests as rq
-from assay.core.effects import Decision, Message
-from assay.core.errors import AlreadyExists, AssayError, Invalid, NotFound
-from assay.core.ids import SECOND, Namespace, RunId, Time, WorkflowId
+from assay.core.errors import AlreadyExists, Invalid, NotFound
+from assay.core.ids import Time
+from assay.core.limits import LIMITS
 from assay.core.moment import Moment
 from assay.core.options import check_id
-from assay.core.requests import StartWorkflow
-from assay.core.rules import births, lifecycle
-from assay.core.rules.attributes import check_search
-from assay.core.run import Run
-from assay.core.schedule import Fire, Missed, Overlap, Schedule
+from assay.core.payload import NULL
+from assay.core.rules.attributes import check_search, merge
+from assay.core.rules.fires import ScheduleDecision, catch_up, due_times, fire, leave, looks_at_runs
+from assay.core.schedule import FireOutcome, Overlap, Schedule, Trigger
 
-GRACE: Time = 5 * SECOND
-"""A fire this late is merely late; an older one was missed."""
-WAITING_LIMIT = 100
-RECORDED_MISSES = 1_000
-"""Due times of one outage that are recorded one by one; what is beyond is one record with their number."""
-
-
-class ScheduleDecision:
-    """What one request does to one schedule: its new state, fires, runs, and messages to other runs."""
-
-    def __init__(self, schedule: Schedule | None, now: Time) -> None:
-        self.schedule = schedule
-        self.deleted = False
-        self.now = now
-        self.fires: list[Fire] = []
-        self.runs: list[Decision] = []
-        self.messages: list[Message] = []
-        self.reply: object = schedule
-
-    def become(self, schedule: Schedule) -> None:
-        """The schedule is now as given."""
-        self.schedule = self.reply = replace(schedule, updated_at=self.now)
+LONGEST_NAME = LIMITS.id_bytes - 28
+"""Bytes; the due time is added to it to name a run."""
+BACKFILL_LIMIT = 1_000
+TIMING = ("cron_expr", "timezone", "dst", "end_at", "remaining")
+"""Fields that make the next fire be computed anew when they change."""
+ENGINE = "engine"
 
 
-def decide_schedule(
-    schedule: Schedule | None, request: rq.ScheduleRequest, at: Moment, last_run: Run | None
-) -> ScheduleDecision:
-    """What `request` does to `schedule`; `last_run` is the newest run of its last workflow id."""
+def decide_schedule(schedule: Schedule | None, request: rq.ScheduleRequest, at: Moment) -> ScheduleDecision:
+    """What `request` does to `schedule`; the newest runs of `run_names` are in `at`."""
     if isinstance(request, rq.CreateSchedule):
         return _create(schedule, request, at)
     if schedule is None:
-        raise NotFound(f"schedule {request.name} not found")
-    decision = ScheduleDecision(schedule, at.now)
-    RULES[type(request)](decision, schedule, request, at, last_run)
+        raise NotFound(f"schedule {request.name}")
+    decision = ScheduleDecision(schedule, at)
+    if isinstance(request, rq.DeleteSchedule):
+        decision.deleted = True
+        return decision
+    try:
+        catch_up(decision)
+    except Invalid as error:
+        decision = _broken(ScheduleDecision(schedule, at), error)
+    overlap = _overlap(request)
+    if overlap is not None:
+        decision.follow(overlap)
+    RULES[type(request)](decision, request)
     return decision
 
 
 def run_names(schedule: Schedule, request: rq.ScheduleRequest, now: Time) -> tuple[str, ...]:
-    """The workflow ids whose newest runs a decision may look at: the last one, and those it may start."""
-    names = [] if schedule.last_workflow_id is None else [schedule.last_workflow_id]
-    if isinstance(request, rq.ElapseSchedule):
-        names += [schedule.run_name(due) for due in _due(schedule, now)[-WAITING_LIMIT:]]
-    elif isinstance(request, rq.BackfillSchedule):
-        due = schedule.timetable().fires_between(request.start - 1, min(request.end, now), 1_000, schedule.created_at)
-        names += [schedule.run_name(time) for time in due]
-    names += [schedule.run_name(due) for due in schedule.waiting[:1]]
+    """The workflow ids whose newest runs a decision may look at: those that may be open, and those it may start."""
+    names = [fire.workflow_id for fire in schedule.waiting]
+    if looks_at_runs(schedule, schedule.overlap_policy) or _overlap(request) is not None:
+        names += schedule.running
+    try:
+        names += [schedule.run_name(due) for due in due_times(schedule, now)]
+        if isinstance(request, rq.BackfillSchedule):
+            names += [schedule.run_name(due) for due in _past(schedule, request, now)]
+    except Invalid:  # the decision will say so
+        pass
     return tuple(names)
+
+
+def _overlap(request: rq.ScheduleRequest) -> Overlap | None:
+    return request.overlap if isinstance(request, rq.TriggerSchedule | rq.BackfillSchedule) else None
+
+
+def _broken(decision: ScheduleDecision, error: Invalid) -> ScheduleDecision:
+    """Time zones can vanish from a machine: what cannot be computed any more is paused, and says why."""
+    due = decision.schedule.next_run_at
+    if due is not None:
+        decision.note(due, FireOutcome.FAILED, str(error))
+    state = {"paused": True, "pause_reason": str(error), "paused_by": ENGINE, "paused_at": decision.now}
+    decision.change(**state, next_run_at=None)
+    return decision
 
 
 def _create(schedule: Schedule | None, request: rq.CreateSchedule, at: Moment) -> ScheduleDecision:
     if schedule is not None:
-        raise AlreadyExists(
-            f"schedule '{schedule.name}' already exists", existing={"name": schedule.name}, code="already_exists"
-        )
-    wanted = checked(replace(request.schedule, created_at=at.now))
-    decision = ScheduleDecision(None, at.now)
-    decision.become(_armed(wanted, at.now))
+        raise AlreadyExists(f"schedule '{schedule.name}' already exists", existing={"name": schedule.name})
+    wanted = replace(request.schedule, created_at=at.now, paused_at=at.now if request.schedule.paused else None)
+    _check(wanted)
+    if wanted.remaining is not None:
+        _check_remaining(wanted.remaining)
+    due = wanted.after(at.now)
+    if due is None:
+        raise _never_fires(wanted)
+    decision = ScheduleDecision(wanted, at)
+    decision.change(next_run_at=due)
     return decision
 
 
-def checked(schedule: Schedule) -> Schedule:
-    """The schedule, or `Invalid` with what is wrong about it."""
+def _check(schedule: Schedule) -> None:
+    """Raise `Invalid` with what is wrong about a schedule."""
+    check_id(schedule.namespace, "namespace")
     check_id(schedule.name, "name")
+    if len(schedule.name.encode()) > LONGEST_NAME:
+        raise Invalid(f"name is longer than {LONGEST_NAME} bytes", field="name")
     check_id(schedule.workflow_type, "workflow_type")
     check_id(schedule.task_queue, "task_queue")
     check_search(schedule.search_attributes)
+    merge(NULL, schedule.memo, "memo")
     schedule.timetable()
-    if schedule.remaining is not None and schedule.remaining < 1:
+
+
+def _check_remaining(remaining: int) -> None:
+    if remaining < 1:
         raise Invalid("remaining must be 1 or more", field="remaining")
-    return schedule
 
 
-def _armed(schedule: Schedule, after: Time) -> Schedule:
-    due = schedule.after(after)
+def _never_fires(schedule: Schedule) -> Invalid:
+    if schedule.end_at is not None:
+        return Invalid("nothing is due before end_at", code="never_fires", field="end_at")
+    return Invalid("this expression never fires again", code="never_fires", field="cron_expr")
+
+
+def _patch(decision: ScheduleDecision, request: rq.PatchSchedule) -> None:
+    """Change fields; what the old times made due up to now has been fired, or is recorded as not fired."""
+    before = decision.schedule
+    changes = {name: value for name, value in request.changes.items() if getattr(before, name) != value}
+    if not changes:
+        return
+    _check(replace(before, **changes))
+    if changes.get("remaining") is not None:
+        _check_remaining(changes["remaining"])
+    if changes.keys() & set(TIMING):
+        outcome, reason = FireOutcome.SKIPPED, "the schedule was changed before its jitter had passed"
+        if before.paused:
+            outcome, reason = FireOutcome.PAUSED, before.pause_reason or "the schedule is paused"
+        leave(decision, decision.now, outcome, reason)
+        decision.change(**changes)
+        _arm(decision)
+    else:
+        decision.change(**changes)
+
+
+def _arm(decision: ScheduleDecision) -> None:
+    schedule = decision.schedule
+    due = schedule.after(decision.now)
     if due is None and schedule.end_at is None and schedule.remaining != 0:
-        raise Invalid("this expression never fires again", code="never_fires", field="cron_expr")
-    return replace(schedule, next_run_at=due)
+        raise _never_fires(schedule)
+    decision.change(next_run_at=due)
 
 
-def _patch(
-    decision: ScheduleDecision, schedule: Schedule, request: rq.PatchSchedule, at: Moment, _: Run | None
-) -> None:
-    changed = checked(msgspec.structs.replace(schedule, **request.changes))
-    timing = ("cron_expr", "timezone", "dst", "end_at", "remaining")
-    if any(getattr(changed, name) != getattr(schedule, name) for name in timing):
-        changed = _armed(changed, at.now)
-    decision.become(changed)
-
-
-def _pause(
-    decision: ScheduleDecision, schedule: Schedule, request: rq.PauseSchedule, at: Moment, _: Run | None
-) -> None:
-    if schedule.paused:
-        return
-    paused = replace(schedule, paused=True, pause_reason=request.reason, paused_by=request.by, paused_at=at.now)
-    decision.become(paused)
-
-
-def _resume(
-    decision: ScheduleDecision, schedule: Schedule, request: rq.ResumeSchedule, at: Moment, last_run: Run | None
-) -> None:
-    """Fires due while it was paused are recorded and never made up for (R44)."""
-    if schedule.paused:
-        due = _due(schedule, at.now)
-        _note_all(decision, schedule, due, "paused", schedule.pause_reason)
-    resumed = replace(schedule, paused=False, pause_reason=None, paused_by=None, paused_at=None)
-    decision.become(replace(resumed, next_run_at=resumed.after(at.now)))
-    _start_waiting(decision, at, last_run)
-
-
-def _delete(decision: ScheduleDecision, _s: Schedule, _r: rq.DeleteSchedule, _at: Moment, _run: Run | None) -> None:
-    decision.deleted = True
-
-
-def _trigger(
-    decision: ScheduleDecision, schedule: Schedule, request: rq.TriggerSchedule, at: Moment, last_run: Run | None
-) -> None:
-    """Start a run now, whatever the clock says; overlap applies as ever."""
-    name = f"{schedule.name}-manual-{at.now}"
-    _fire(decision, at.now, at, last_run, trigger="manual", overlap=request.overlap, run_name=name)
-
-
-def _backfill(
-    decision: ScheduleDecision, schedule: Schedule, request: rq.BackfillSchedule, at: Moment, last_run: Run | None
-) -> None:
-    """Start a run for each due time of a past range."""
-    due = schedule.timetable().fires_between(request.start - 1, min(request.end, at.now), 1_000, schedule.created_at)
-    current = last_run
-    for time in due:
-        current = _fire(decision, time, at, current, trigger="backfill", overlap=request.overlap) or current
-
-
-def _elapse(
-    decision: ScheduleDecision, schedule: Schedule, _: rq.ElapseSchedule, at: Moment, last_run: Run | None
-) -> None:
-    """Fire what is due, make up for what was missed as far as the schedule asks for it."""
-    wakes = schedule.wakes_at()
-    if wakes is None or wakes > at.now:
-        return
-    due = _due(schedule, at.now)
-    late = [time for time in due if time < at.now - GRACE - schedule.delay(time)]
-    fires = [time for time in due if time not in set(late)]
-    fires = _made_up(schedule, late, at.now) + fires if late else fires
-    kept = set(fires)
-    decision.become(replace(schedule, next_run_at=schedule.after(due[-1]) if due else schedule.after(at.now)))
-    _note_all(decision, schedule, [time for time in due if time not in kept], "missed", "no engine was running")
-    current = last_run
-    for time in fires:
-        current = _fire(decision, time, at, current) or current
-
-
-def _due(schedule: Schedule, now: Time) -> list[Time]:
-    """The due times from the next one up to now; each waits for its own jitter."""
-    if schedule.next_run_at is None or schedule.next_run_at > now:
-        return []
-    first = schedule.next_run_at
-    times = [first, *schedule.timetable().fires_between(first, now, 200_000, schedule.created_at)]
-    return [time for time in times if time + schedule.delay(time) <= now] or [first]
-
-
-def _made_up(schedule: Schedule, late: Sequence[Time], now: Time) -> list[Time]:
-    recent = [time for time in late if time >= now - schedule.window]
-    match schedule.missed:
-        case Missed.SKIP:
-            return []
-        case Missed.LAST:
-            return recent[-1:]
-        case Missed.ALL:
-            return recent
-
-
-def _note_all(
-    decision: ScheduleDecision, schedule: Schedule, due: Sequence[Time], outcome: str, reason: str | None
-) -> None:
-    surplus = len(due) - RECORDED_MISSES
-    if surplus > 0:
-        text = f"{reason or outcome} (and {surplus} due times before this one)"
-        decision.fires.append(_record(schedule, due[surplus - 1], decision.now, outcome, text))
-        due = due[surplus:]
-    decision.fires.extend(_record(schedule, time, decision.now, outcome, reason) for time in due)
-
-
-def _record(schedule: Schedule, due: Time, now: Time, outcome: str, reason: str | None, trigger: str = "time") -> Fire:
-    return Fire(schedule.namespace, schedule.name, due, now, outcome, reason, trigger=trigger)
-
-
-def _fire(
-    decision: ScheduleDecision,
-    due: Time,
-    at: Moment,
-    last_run: Run | None,
-    *,
-    trigger: str = "time",
-    overlap: Overlap | None = None,
-    run_name: str | None = None,
-) -> Run | None:
-    """One due time: start a run, or say why not. Returns the run that was started."""
-    schedule = _state(decision)
-    policy = overlap or schedule.overlap_policy
-    if last_run is not None and not last_run.closed and not _make_room(decision, due, at, last_run, policy, trigger):
-        return None
-    return _start(decision, due, at, trigger, run_name or schedule.run_name(due))
-
-
-def _state(decision: ScheduleDecision) -> Schedule:
-    if decision.schedule is None:
-        raise NotFound("the schedule is gone")
-    return decision.schedule
-
-
-def _make_room(decision: ScheduleDecision, due: Time, at: Moment, open_run: Run, policy: Overlap, trigger: str) -> bool:
-    """Deal with the open run as the policy says; False when the fire has to stand back."""
-    schedule = _state(decision)
-    match policy:
-        case Overlap.ALLOW_ALL:
-            return True
-        case Overlap.SKIP:
-            reason = f"run {open_run.workflow_id} is still open"
-            decision.fires.append(_record(schedule, due, at.now, "skipped", reason, trigger))
-            return False
-        case Overlap.QUEUE:
-            _wait(decision, due, at, trigger)
-            return False
-        case Overlap.CANCEL_OLD:
-            decision.messages.append(_cancel(schedule, open_run, due))
-            return True
-        case Overlap.TERMINATE_OLD:
-            ended = lifecycle.terminate_decision(open_run, f"replaced by schedule {schedule.name}", None, at)
-            decision.runs.append(ended)
-            return True
-
-
-def _wait(decision: ScheduleDecision, due: Time, at: Moment, trigger: str) -> None:
-    schedule = _state(decision)
-    if len(schedule.waiting) >= WAITING_LIMIT:
-        reason = f"{WAITING_LIMIT} fires are waiting already"
-        decision.fires.append(_record(schedule, due, at.now, "dropped", reason, trigger))
-        return
-    decision.become(replace(schedule, waiting=(*schedule.waiting, due)))
-
-
-def _cancel(schedule: Schedule, run: Run, due: Time) -> Message:
-    return Message(
-        key=f"schedule/{schedule.namespace}/{schedule.name}/{due}/cancel/{run.run_id}",
-        namespace=run.namespace,
-        workflow_id=run.workflow_id,
-        run_id=run.run_id,
-        kind="cancel",
-        reason=f"replaced by schedule {schedule.name}",
-    )
-
-
-def _start(decision: ScheduleDecision, due: Time, at: Moment, trigger: str, run_name: str) -> Run | None:
-    schedule = _state(decision)
-    try:
-        existing = at.current.get(WorkflowId(run_name))
-        births.check_free(existing)
-        born = births.born(_request(schedule, due, run_name), existing, at)
-    except AssayError as error:
-        decision.fires.append(_record(schedule, due, at.now, "failed", str(error), trigger))
-        return None
-    decision.runs.append(born)
-    fire = _record(schedule, due, at.now, "started", None, trigger)
-    run_id: RunId = born.run.run_id
-    decision.fires.append(replace(fire, workflow_id=run_name, run_id=run_id))
-    left = None if schedule.remaining is None else schedule.remaining - 1
-    started = replace(schedule, last_run_at=at.now, last_workflow_id=run_name, remaining=left)
-    decision.become(replace(started, next_run_at=None) if left == 0 else started)
-    return born.run
-
-
-def _request(schedule: Schedule, due: Time, run_name: str) -> StartWorkflow:
-    return StartWorkflow(
-        namespace=Namespace(schedule.namespace),
-        workflow_id=WorkflowId(run_name),
-        workflow_type=schedule.workflow_type,
-        task_queue=schedule.task_queue,
-        input=schedule.input,
-        search_attributes=schedule.search_attributes,
-        memo=schedule.memo,
-        schedule=schedule.name,
-        scheduled_for=due,
-    )
-
-
-def _run_closed(
-    decision: ScheduleDecision, schedule: Schedule, _: rq.ScheduledRunClosed, at: Moment, last_run: Run | None
-) -> None:
-    """A run of the schedule is over: the next fire that waits may start."""
+def _pause(decision: ScheduleDecision, request: rq.PauseSchedule) -> None:
+    schedule = decision.schedule
     if not schedule.paused:
-        _start_waiting(decision, at, last_run)
+        decision.change(paused=True, pause_reason=request.reason, paused_by=request.by, paused_at=decision.now)
+    elif request.reason is not None and request.reason != schedule.pause_reason:
+        decision.change(pause_reason=request.reason, paused_by=request.by)
 
 
-def _start_waiting(decision: ScheduleDecision, at: Moment, last_run: Run | None) -> None:
-    schedule = _state(decision)
-    if schedule.waiting and (last_run is None or last_run.closed):
-        due, *rest = schedule.waiting
-        decision.become(replace(schedule, waiting=tuple(rest)))
-        _start(decision, due, at, "time", schedule.run_name(due))
+def _resume(decision: ScheduleDecision, _: rq.ResumeSchedule) -> None:
+    """Fires due while it was paused are recorded and never made up for (R44); what waited before may start."""
+    schedule = decision.schedule
+    if not schedule.paused:
+        return
+    leave(decision, decision.now, FireOutcome.PAUSED, schedule.pause_reason)
+    decision.change(paused=False, pause_reason=None, paused_by=None, paused_at=None)
+    _arm(decision)
+    catch_up(decision)
 
 
-RULES: dict[type[rq.ScheduleRequest], Callable[[ScheduleDecision, Schedule, Any, Moment, Run | None], None]] = {
+def _trigger(decision: ScheduleDecision, _: rq.TriggerSchedule) -> None:
+    """Fire now, whatever the clock says and also while paused; overlap applies as ever."""
+    number = decision.at.ids.number()
+    decision.answer = fire(decision, decision.now, Trigger.MANUAL, f"{decision.schedule.name}-manual-{number}")
+
+
+def _backfill(decision: ScheduleDecision, request: rq.BackfillSchedule) -> None:
+    """Fire for each due time of a past range that no run was started for."""
+    due = _past(decision.schedule, request, decision.now)
+    fires = [fire(decision, time, Trigger.BACKFILL, decision.schedule.run_name(time)) for time in due]
+    decision.answer = tuple(fires)
+
+
+def _past(schedule: Schedule, request: rq.BackfillSchedule, now: Time) -> list[Time]:
+    if request.end < request.start:
+        raise Invalid("end is before start", field="end")
+    until = min(request.end, now)
+    due = schedule.timetable().fires_between(request.start - 1, until, BACKFILL_LIMIT + 1, schedule.created_at)
+    if len(due) > BACKFILL_LIMIT:
+        raise Invalid(
+            f"the range has more than {BACKFILL_LIMIT} due times: take a shorter one",
+            code="limit_exceeded",
+            field="end",
+        )
+    return due
+
+
+def _nothing_more(_decision: ScheduleDecision, _request: rq.ScheduleRequest) -> None:
+    """What is due was dealt with before."""
+
+
+RULES: dict[type[rq.ScheduleRequest], Callable[[ScheduleDecision, Any], None]] = {
     rq.PatchSchedule: _patch,
     rq.PauseSchedule: _pause,
     rq.ResumeSchedule: _resume,
-    rq.DeleteSchedule: _delete,
     rq.TriggerSchedule: _trigger,
     rq.BackfillSchedule: _backfill,
-    rq.ElapseSchedule: _elapse,
-    rq.ScheduledRunClosed: _run_closed,
+    rq.ElapseSchedule: _nothing_more,
+    rq.ScheduledRunClosed: _nothing_more,
 }

@@ -40,20 +40,28 @@ log = logging.getLogger("assay.worker")
 class Attempt:
     """One attempt that runs in this worker."""
 
-    __slots__ = ("asked_to_stop", "beat_at", "details", "given_back", "grant", "loop", "task")
+    __slots__ = ("asked_to_stop", "beat_at", "began", "details", "given_back", "grant", "loop", "task")
 
     def __init__(self, grant: ActivityGrant, loop: asyncio.AbstractEventLoop) -> None:
         self.grant = grant
         self.loop = loop
         self.task: asyncio.Task[None] | None = None
+        self.began = False
         self.asked_to_stop = False
         self.given_back = False
         self.beat_at: Time = 0
         self.details: Payload = NULL
 
-    def stop(self) -> None:
-        """Ask the activity to stop: an `async def` one at its await, others at their next heartbeat."""
-        self.asked_to_stop = True
+    def begin(self) -> None:
+        """The body is about to run, unless it was asked to stop before."""
+        self.began = True
+        if self.asked_to_stop or self.given_back:
+            raise asyncio.CancelledError
+
+    def interrupt(self) -> None:
+        """Cancel the body at its await; a task that is cancelled before it began would end without a word."""
+        if self.task is not None and self.began:
+            self.task.cancel()
 
 
 class ActivityTasks:
@@ -96,6 +104,7 @@ class ActivityTasks:
     async def _run(self, attempt: Attempt) -> None:
         activity = attempt.grant.activity
         try:
+            attempt.begin()
             definition = self._app.activities.get(activity.name)
             if definition is None:
                 raise Failure(f"No handler registered for activity: {activity.name}", kind=Kind.NOT_FOUND)
@@ -192,10 +201,11 @@ class ActivityTasks:
             self._stop(attempt)
 
     def _stop(self, attempt: Attempt) -> None:
-        attempt.stop()
+        """An `async def` body stops at its await, others at their next heartbeat."""
+        attempt.asked_to_stop = True
         definition = self._app.activities.get(attempt.grant.activity.name)
-        if definition is not None and definition.signature.is_async and attempt.task is not None:
-            attempt.task.cancel()
+        if definition is not None and definition.signature.is_async:
+            attempt.interrupt()
         self._processes.cancel(attempt.grant.activity.attempt_id)
 
     def extend(self) -> None:
@@ -210,9 +220,8 @@ class ActivityTasks:
     def release(self) -> None:
         """Give back what still runs; it begins again elsewhere, and the attempt here is not counted (L4)."""
         for attempt in tuple(self._attempts.values()):
-            if attempt.task is not None:
-                attempt.given_back = True
-                attempt.task.cancel()
+            attempt.given_back = True
+            attempt.interrupt()
         self._processes.close()
 
 

@@ -66,6 +66,7 @@ class WorkflowTasks:
         self._lease = transport.lease
         self._local = transport.lease is None
         self._loading: set[asyncio.Task[None]] = set()
+        self._released = False
 
     def holds(self, run_id: RunId) -> bool:
         """Is the run's coroutine here?"""
@@ -78,6 +79,9 @@ class WorkflowTasks:
 
     def take(self, grant: TaskGrant) -> None:
         """Work on a leased task, at once if everything it needs is here."""
+        if self._released:
+            self._give_back(grant)
+            return
         run = self._live.get(grant.key.run_id)
         if run is not None and grant.tail is not None and run.execution.seen == grant.seen_seq and not run.in_flight:
             self._activate(run, grant, grant.tail)
@@ -95,11 +99,17 @@ class WorkflowTasks:
         try:
             history = await self._transport.history(grant.key.run_id)
         except AssayError as error:
-            log.warning("cannot read the history of %s: %s", grant.key.workflow_id, error)
-            self._reports.tell(ReleaseTask(grant.key.run_id, self._worker, grant.epoch))
-            self._freed()
+            if unsure(error):
+                log.warning("cannot read the history of %s: %s", grant.key.workflow_id, error)
+                self._give_back(grant)
+            else:
+                self._fail_task(grant, ("task_failed", str(error)))
             return
         self._begin(grant, history)
+
+    def _give_back(self, grant: TaskGrant) -> None:
+        self._reports.tell(ReleaseTask(grant.key.run_id, self._worker, grant.epoch))
+        self._freed()
 
     def _begin(self, grant: TaskGrant, history: Sequence[Recorded]) -> None:
         definition = self._app.workflows.get(grant.start.workflow_type)
@@ -168,7 +178,9 @@ class WorkflowTasks:
             return
         run.in_flight = False
         if not self._live.has(run):
-            return  # it was dropped meanwhile, and others know what to do next
+            # dropped meanwhile: others know what to do next, but what was done here only this worker knows
+            self._complete(run, () if error is None else request.outcomes)
+            return
         if isinstance(error, Invalid) and run.leased and run.turn is not None and not run.turn.closes:
             self._refuse_turn(run, error)
         elif error is not None:
@@ -262,7 +274,7 @@ class WorkflowTasks:
         return True
 
     def _report(self, run: LiveRun, outcome: Outcome) -> None:
-        if not self._live.has(run):
+        if not self._live.has(run) or not _wanted(run, outcome):
             return
         run.waiting.append(outcome)
         self._continue(run)
@@ -304,11 +316,18 @@ class WorkflowTasks:
 
     def release(self) -> None:
         """Give back what is still held, so that others need not wait for the lease to end (L4)."""
+        self._released = True
         for run in self._live:
             if run.leased:
                 self._reports.tell(ReleaseTask(run.key.run_id, self._worker, run.epoch))
-            self._forget(run)
+            self._lost(run)
         self._steps.stop()
+
+
+def _wanted(run: LiveRun, outcome: Outcome) -> bool:
+    """A step that its code gave up needs no outcome; an activity's is the engine's to judge."""
+    reported = outcome[0]
+    return isinstance(reported, ActivityOutcome) or run.execution.wants_step(reported.seq)
 
 
 def _noted(answer: "asyncio.Future[object]") -> None:

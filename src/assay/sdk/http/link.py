@@ -65,6 +65,8 @@ class Link:
         self._attempts: dict[int, str] = {}
         self._histories: dict[str, tuple[Recorded, ...]] = {}
         self._given: set[str] = set()
+        """Runs that the engine believes to be live here."""
+        self._dropped: list[str] = []
         self._most = seat.free_tasks, seat.free_activities
         self._base = self._most
         self._received = [0, 0]
@@ -104,10 +106,10 @@ class Link:
         self._outgoing.append(waiting.report)
         self.ready.set()
 
-    def task_token(self, run_id: str) -> str:
-        """The token of a run's last lease."""
+    def task_token(self, run_id: str, epoch: int) -> str:
+        """The token of a run's last lease, if that is the one that is meant."""
         found = self._tasks.get(run_id)
-        if found is None:
+        if found is None or found[1] != epoch:
             raise Refused("this worker no longer holds the workflow task", code="stale_task")
         return found[0]
 
@@ -136,7 +138,8 @@ class Link:
             return brought
         events: list[Recorded] = []
         while True:
-            report = wire.ReadHistory(self._next, self.task_token(run_id), after)
+            token, _ = self._tasks.get(run_id, ("", 0))
+            report = wire.ReadHistory(self._next, token, after)
             future: asyncio.Future[wire.Answer] = self._loop.create_future()
             self._post(Waiting(report, None, future))
             answer = await future
@@ -165,11 +168,13 @@ class Link:
         free = self.seat.free_tasks, self.seat.free_activities
         base, received = self._base, self._received
         self._told = free[0] - base[0] + received[0], free[1] - base[1] + received[1]
+        dropped, self._dropped = self._dropped, []
         message = wire.WorkerMessage(
             hello=greeting,
             reports=tuple(reports),
             freed=self._told,
             answered=next(iter(self._waiting), self._next),
+            dropped=tuple(dropped),
             leaving=self.leaving,
             wait_secs=wait,
         )
@@ -221,20 +226,15 @@ class Link:
         if not waiting.future.done():
             waiting.future.set_exception(Invalid(text, code="body_too_large"))
 
-    def sweep(self) -> bytes | None:
-        """A sign of life, and the runs that the worker keeps no longer."""
+    def live(self) -> None:
+        """Say something even if there is nothing to say: at least that it is there, and what it keeps no longer."""
         dropped = [run_id for run_id in self._given if not self.seat.holds(RunId(run_id))]
+        self._dropped.extend(dropped)
         self._given.difference_update(dropped)
         for run_id in dropped:
             if run_id not in self._leased:
                 self._tasks.pop(run_id, None)
-        message = wire.WorkerMessage(
-            freed=self._told,
-            answered=next(iter(self._waiting), self._next),
-            dropped=tuple(dropped),
-            leaving=self.leaving,
-        )
-        return wire.encode(message)
+        self.ready.set()
 
     # hearing
 
@@ -367,7 +367,7 @@ ENDS: Final = (rq.CompleteActivity, rq.FailActivity, rq.CancelledActivity, rq.Re
 
 def _advance(link: Link, n: int, request: rq.Advance) -> wire.Report:
     outcomes = tuple([_outcome(link, outcome) for outcome in request.outcomes]) if request.outcomes else ()
-    token = link.task_token(request.run_id)
+    token = link.task_token(request.run_id, request.epoch)
     return wire.Advance(n, token, request.seen_seq, request.commands, outcomes, request.pending)
 
 
@@ -381,9 +381,9 @@ def _outcome(link: Link, outcome: rq.StepOutcome | rq.ActivityOutcome) -> wire.S
 
 _REPORTS: Final[dict[type[rq.Request], Callable[[Link, int, Any], wire.Report]]] = {
     rq.Advance: _advance,
-    rq.FailTask: lambda link, n, r: wire.FailTask(n, link.task_token(r.run_id), r.reason, r.message),
-    rq.ExtendTask: lambda link, n, r: wire.ExtendTask(n, link.task_token(r.run_id)),
-    rq.ReleaseTask: lambda link, n, r: wire.ReleaseTask(n, link.task_token(r.run_id)),
+    rq.FailTask: lambda link, n, r: wire.FailTask(n, link.task_token(r.run_id, r.epoch), r.reason, r.message),
+    rq.ExtendTask: lambda link, n, r: wire.ExtendTask(n, link.task_token(r.run_id, r.epoch)),
+    rq.ReleaseTask: lambda link, n, r: wire.ReleaseTask(n, link.task_token(r.run_id, r.epoch)),
     rq.CompleteActivity: lambda link, n, r: wire.CompleteActivity(n, link.attempt_token(r.attempt_id), r.result),
     rq.FailActivity: lambda link, n, r: wire.FailActivity(n, link.attempt_token(r.attempt_id), r.failure),
     rq.CancelledActivity: lambda link, n, r: wire.CancelledActivity(n, link.attempt_token(r.attempt_id), r.details),

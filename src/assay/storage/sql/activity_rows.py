@@ -52,6 +52,11 @@ def activity_row(change: ActivityChange) -> Cells:
     )
 
 
+def closing_row(change: ActivityChange) -> Cells:
+    """A row of ACTIVITY_CLOSINGS."""
+    return change.activity.id, change.status, change.time, document(change.result), change.error
+
+
 def activity_of(row: Sequence[Any]) -> tuple[RunId, Activity]:
     """An open activity and its run, from a row of ACTIVITIES."""
     id_, run_id, seq, name, queue, _namespace, input_, options, scheduled_at, _status = row[:10]

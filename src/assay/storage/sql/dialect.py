@@ -28,6 +28,8 @@ class Verb(StrEnum):
     UPSERT = "upsert"
     UPDATE = "update"
     """Compare and set: only a row whose `version` is the one before (R45)."""
+    SET = "set"
+    """Change some columns of a row that is there."""
     DELETE = "delete"
 
 
@@ -112,8 +114,10 @@ class SqliteDialect:
         matching = " AND ".join(f"{name} = ?{place}" for place, name in enumerate(table.keys, 1))
         if verb is Verb.DELETE:
             return f"DELETE FROM {table.name} WHERE {matching}"  # noqa: S608  # names are constants of `tables`
+        settings = ", ".join(f"{name} = ?{place}" for place, name in enumerate(table.changing, table.fixed + 1))
+        if verb is Verb.SET:
+            return f"UPDATE {table.name} SET {settings} WHERE {matching}"  # noqa: S608
         if verb is Verb.UPDATE:
-            settings = ", ".join(f"{name} = ?{place}" for place, name in enumerate(table.changing, table.fixed + 1))
             version = table.names.index("version") + 1
             return f"UPDATE {table.name} SET {settings} WHERE {matching} AND version = ?{version} - 1"  # noqa: S608
         places = ", ".join(f"?{place}" for place in range(1, len(table.columns) + 1))
@@ -188,6 +192,9 @@ class PostgresDialect:
         source = f"unnest({arrays}) AS source({columns})"
         if verb is Verb.DELETE:
             return f"DELETE FROM {table.name} AS target USING {source} WHERE {matching}"  # noqa: S608  # constants
+        if verb is Verb.SET:
+            settings = ", ".join(f"{name} = source.{name}" for name in table.changing)
+            return f"UPDATE {table.name} AS target SET {settings} FROM {source} WHERE {matching}"  # noqa: S608
         if verb is Verb.UPDATE:
             return self._compare_and_set(table, source, matching)
         conflict = _on_conflict(verb, table)

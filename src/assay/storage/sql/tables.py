@@ -132,6 +132,8 @@ ACTIVITIES = _table(
     reserved_until=I,
 )
 
+ACTIVITY_CLOSINGS = _table("activities", 1, id=I, status=T, completed_at=I, result=B, error=T)
+
 ATTEMPTS = _table(
     "attempts",
     1,

@@ -9,7 +9,7 @@ from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import Verb
 from assay.storage.sql.rows import Cells
 from assay.storage.sql.tables import Table
-from assay.storage.store import Changes
+from assay.storage.store import Changes, Extent
 
 
 class Step(NamedTuple):
@@ -26,6 +26,15 @@ def steps(changes: Changes) -> Iterator[Step]:
         cells = gather(changes)
         if cells:
             yield Step(verb, table, cells)
+
+
+def _activities(changes: Changes, extent: Extent) -> list[Cells]:
+    return [activity_rows.activity_row(change) for change in changes.activities.values() if change.extent is extent]
+
+
+def _outcomes(changes: Changes) -> list[Cells]:
+    found = [change for change in changes.activities.values() if change.extent is Extent.OUTCOME]
+    return [activity_rows.closing_row(change) for change in found]
 
 
 def _attribute_rows(changes: Changes) -> list[Cells]:
@@ -49,11 +58,9 @@ def _document_rows(changes: Changes) -> list[Cells]:
 _PLAN: tuple[tuple[Verb, Table, Callable[[Changes], list[Cells]]], ...] = (
     (Verb.INSERT, t.RUNS, lambda changes: [rows.run_row(run) for run in changes.new_runs]),
     (Verb.INSERT, t.EVENTS, lambda changes: [rows.event_row(event) for event in changes.events]),
-    (
-        Verb.UPSERT,
-        t.ACTIVITIES,
-        lambda changes: [activity_rows.activity_row(change) for change in changes.activities.values()],
-    ),
+    (Verb.INSERT, t.ACTIVITIES, lambda changes: _activities(changes, Extent.ALL)),
+    (Verb.UPSERT, t.ACTIVITIES, lambda changes: _activities(changes, Extent.STATE)),
+    (Verb.SET, t.ACTIVITY_CLOSINGS, lambda changes: _outcomes(changes)),
     (Verb.INSERT, t.ATTEMPTS, lambda changes: [activity_rows.attempt_row(end) for end in changes.attempts]),
     (
         Verb.UPSERT,

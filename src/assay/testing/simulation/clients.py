@@ -10,7 +10,7 @@ import msgspec
 from assay.core.errors import AlreadyExists, AssayError, Invalid, Kind, NotFound
 from assay.core.ids import SECOND, Namespace, RunId, RunKey, WorkflowId
 from assay.core.payload import Payload
-from assay.core.policies import IdConflict
+from assay.core.policies import IdConflict, IdReuse
 from assay.core.replies import Started
 from assay.core.requests import Request, RequestCancel, Signal, StartWorkflow, Terminate
 from assay.engine.idempotency import IdempotencyKey, Rendered
@@ -37,6 +37,8 @@ class Client:
         self._id = WorkflowId(program["id"])
         self._chance = chance_of(world.settings.seed, self.name)
         self._messages = 0
+        # a second run would find the children of the first under their ids
+        self._has_children = any("program" in step for _, step in walk(program))
         self.busy = True
 
     def begin(self) -> None:
@@ -73,6 +75,7 @@ class Client:
             input=Payload(msgspec.json.encode(self._program)),
             request_id=f"{self._id}/{place}",
             id_conflict=self._chance.choice((IdConflict.FAIL, IdConflict.USE_EXISTING)),
+            id_reuse=IdReuse.REJECT_DUPLICATE if self._has_children else IdReuse.ALLOW_DUPLICATE,
         )
         key = self._key(request) if self._chance.random() < 0.5 else None
         if place:
@@ -108,7 +111,7 @@ class Client:
     async def _insist(self, workflow_id: str, name: str, number: int) -> None:
         """Send a signal until it is taken; a run that is not there yet may come, one that has ended needs it no more."""
         for _ in range(TRIES):
-            if await self._signal(workflow_id, name, number) or self._world.is_over(self._id):
+            if await self._signal(workflow_id, name, number) or self._world.is_over(workflow_id):
                 return
             await self._pause(3)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import heapq
+import inspect
 import math
 import random
 from collections import deque
@@ -124,6 +125,8 @@ class SimLoop(asyncio.AbstractEventLoop):
             self.crash(node)
         for task in self.tasks:
             coroutine: Any = task.get_coro()
+            if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+                coroutine.close()
             for _ in range(CLOSE_ATTEMPTS):
                 with contextlib.suppress(BaseException):
                     coroutine.close()

@@ -108,9 +108,12 @@ class World:
         return max(chain, key=lambda row: row[3])[0] if chain else None
 
     def is_over(self, workflow_id: str) -> bool:
-        """Has the newest run of an id ended?"""
-        run_id = self.newest(workflow_id)
-        return run_id is not None and self.database.tables.rows["runs"][(run_id,)][RUN["closed_at"]] is not None
+        """Have an id and all that it descends from ended, so that nobody will ever wait under it?"""
+        parts = workflow_id.split(".")
+        family = [self.newest(".".join(parts[: length + 1])) for length in range(len(parts))]
+        rows = self.database.tables.rows["runs"]
+        known = [rows[(run_id,)] for run_id in family if run_id is not None]
+        return bool(known) and all(row[RUN["closed_at"]] is not None for row in known)
 
     # one life
 

@@ -1,0 +1,206 @@
+"""What is done to runs from outside: signals, ends, new beginnings, and activities scheduled directly."""
+
+from typing import Any, Final
+
+from msgspec.structs import asdict
+
+from assay.api import answers
+from assay.api.answers import Answer
+from assay.api.backend import Backend
+from assay.api.call import Call, document, payload
+from assay.api.mutations import change
+from assay.api.records import activity_record
+from assay.api.router import Route
+from assay.api.routes.workflows import NAMESPACE, RUN, message_of
+from assay.core.commands import ScheduleActivity
+from assay.core.errors import Invalid, NotFound, Unavailable
+from assay.core.ids import Namespace, RunId, WorkflowId
+from assay.core.options import check_id, duration
+from assay.core.replies import Reopened, Started
+from assay.core.requests import RequestCancel, RestartAsNew, RetryFailed, ScheduleDirect, Signal, Terminate
+from assay.wire import shapes
+from assay.wire.bodies import ActivityBody, CancelBody, ContinueBody, RetryBody, SignalBody, TerminateBody
+from assay.wire.records import start_record
+
+
+def _target(call: Call) -> dict[str, Any]:
+    """The run that a call is about: the newest of its id, or the one that is named."""
+    run_id = call.text("run_id")
+    return {
+        "namespace": Namespace(call.namespace),
+        "workflow_id": WorkflowId(call.parameters["workflow_id"]),
+        "run_id": None if run_id is None else RunId(run_id),
+    }
+
+
+async def signal(backend: Backend, call: Call) -> Answer:
+    """Send a message to an open run."""
+    body = await call.read(SignalBody)
+    request = Signal(
+        **_target(call),
+        name=check_id(call.parameters["name"], "name"),
+        payload=message_of(body.payload, body.args),
+        sender=body.sender,
+        context=document(body.context, "context"),
+        message_id=body.message_id,
+    )
+    return await change(backend, call, call.namespace, request)
+
+
+async def cancel(backend: Backend, call: Call) -> Answer:
+    """Ask an open run to end."""
+    body = await call.read(CancelBody)
+    deadline = duration(body.deadline, "deadline")
+    request = RequestCancel(**_target(call), reason=body.reason, sender=body.sender, deadline=deadline)
+    return await change(backend, call, call.namespace, request)
+
+
+async def terminate(backend: Backend, call: Call) -> Answer:
+    """End an open run without asking its code."""
+    body = await call.read(TerminateBody)
+    return await change(backend, call, call.namespace, Terminate(**_target(call), reason=body.reason))
+
+
+async def continue_as_new(backend: Backend, call: Call) -> Answer:
+    """Begin a run like this one, which ends if it is open; under another id if there is one (R38)."""
+    body = await call.read(ContinueBody)
+    other = (body.workflow_id or "").strip()
+    request = RestartAsNew(
+        **_target(call),
+        input=payload(body.input, "input"),
+        new_workflow_id=WorkflowId(body.workflow_id or "") if other else None,
+    )
+    return await change(backend, call, call.namespace, request, _continued)
+
+
+def _continued(reply: object) -> tuple[int, bytes]:
+    if not isinstance(reply, Started):
+        raise TypeError(reply)
+    pid = f"wf://{reply.key.namespace}/{reply.key.workflow_id}"
+    return 201, answers.encoded({**start_record(reply), "pid": pid})
+
+
+async def retry(backend: Backend, call: Call) -> Answer:
+    """Let a failed run go on from before its last failed activity (R20)."""
+    body = await call.read(RetryBody)
+    who, why = (body.requested_by or "").strip(), (body.reason or "").strip()
+    if not who or not why:
+        raise Invalid("requested_by and reason are required", field="reason" if who else "requested_by")
+    request = RetryFailed(**_target(call), requested_by=who, reason=why)
+    answer = await change(backend, call, call.namespace, request, _reopened)
+    if answer.status != 200:
+        return answer
+    facts = answers.decoded(answer.body)
+    found = await backend.reads.activity(facts.pop("activity_id"))
+    activity = None if found is None else activity_record(found)
+    return Answer(200, answers.encoded({**facts, "activity": activity}), answer.headers)
+
+
+def _reopened(reply: object) -> tuple[int, bytes]:
+    """What is kept of the answer; the activity's record is added as it is when the answer is given."""
+    if not isinstance(reply, Reopened):
+        raise TypeError(reply)
+    facts = {
+        "workflow_id": reply.key.workflow_id,
+        "run_id": reply.key.run_id,
+        "status": "WAITING",  # the word of the original: the run waits for its activity
+        "activity_id": reply.activity_id,
+        "invalidated_activities": reply.invalidated,
+    }
+    return 200, answers.encoded(facts)
+
+
+async def schedule_activity(backend: Backend, call: Call) -> Answer:
+    """Schedule an activity of an open run; the second time the seq is used, the first one's record is the answer."""
+    body = await call.read(ActivityBody)
+    run = (await backend.reads.run(call.namespace, call.parameters["workflow_id"], call.text("run_id"))).run
+    known = await backend.reads.activity_of(run.run_id, body.seq)
+    if known is None:
+        check_id(body.name, "name")
+        request = ScheduleDirect(**_target(call), command=_command(body))
+        try:
+            answer = await change(backend, call, call.namespace, request, _scheduled)
+        except Unavailable:
+            answer = None  # somebody else was faster with this seq, or the store has no room
+        if answer is not None and answer.status != 201:
+            return answer
+        known = await backend.reads.activity_of(run.run_id, body.seq)
+    if known is None:
+        raise NotFound(f"activity {body.seq} of workflow {run.workflow_id}")
+    return answers.json(activity_record(known), 201)
+
+
+def _scheduled(_: object) -> tuple[int, bytes]:
+    return 201, b""
+
+
+def _command(body: ActivityBody) -> ScheduleActivity:
+    fields = asdict(body)
+    fields["input"] = payload(body.input, "input")
+    fields["context"] = document(body.context, "context")
+    fields["non_retryable"] = tuple(body.non_retryable or ())
+    check_id(body.task_queue, "task_queue")
+    return ScheduleActivity(**fields)
+
+
+async def activity(backend: Backend, call: Call) -> Answer:
+    """An activity by its id, or by that of one of its attempts (R35)."""
+    number = number_of(call.parameters["activity_id"], "activity id")
+    found = await backend.reads.activity(number)
+    wanted = call.text("namespace")
+    if found is None or (wanted is not None and found.namespace != wanted):
+        raise NotFound(f"activity {number} not found")
+    return answers.json(activity_record(found))
+
+
+def number_of(text: str, name: str) -> int:
+    """A whole number in a path."""
+    if not (text.isascii() and text.isdecimal()) or len(text) > 20:
+        raise Invalid(f"{name} must be a whole number, not {text!r}", field=name.replace(" ", "_"))
+    return int(text)
+
+
+def _control(path: str, operation_id: str, summary: str, reaction: Any, body: Any, answer: dict[int, Any]) -> Route:
+    return Route(
+        method="POST",
+        path=f"/workflows/{{workflow_id}}{path}",
+        operation_id=operation_id,
+        summary=summary,
+        tag="workflows",
+        reaction=reaction,
+        body=body,
+        body_optional=body not in (ActivityBody, RetryBody),
+        query=(NAMESPACE, RUN),
+        idempotent=True,
+        answers=answer,
+    )
+
+
+_NOTHING: Final[dict[int, Any]] = {200: None}
+_STARTED: Final[dict[int, Any]] = {201: shapes.StartAnswer}
+
+ROUTES: Final = (
+    _control("/signal/{name}", "signalWorkflow", "Send a message to a run", signal, SignalBody, _NOTHING),
+    _control("/cancel", "cancelWorkflow", "Ask a run to end", cancel, CancelBody, _NOTHING),
+    _control("/terminate", "terminateWorkflow", "End a run at once", terminate, TerminateBody, _NOTHING),
+    _control("/continue-as-new", "continueAsNew", "Begin the next run", continue_as_new, ContinueBody, _STARTED),
+    _control("/retry", "retryWorkflow", "Retry a failed run", retry, RetryBody, {200: shapes.RetryAnswer}),
+    _control(
+        "/activities",
+        "scheduleActivity",
+        "Schedule an activity directly",
+        schedule_activity,
+        ActivityBody,
+        {201: shapes.ActivityRecord},
+    ),
+    Route(
+        method="GET",
+        path="/activities/{activity_id}",
+        operation_id="getActivity",
+        summary="Describe an activity",
+        tag="activities",
+        reaction=activity,
+        query=(NAMESPACE,),
+        answers={200: shapes.ActivityRecord},
+    ),
+)

@@ -1,0 +1,383 @@
+"""Runs: started, described, listed, read and waited for."""
+
+import asyncio
+from typing import Any, Final
+from uuid import uuid4
+
+import msgspec
+
+from assay.api import answers
+from assay.api.answers import Answer, Header
+from assay.api.backend import Backend
+from assay.api.call import Call, document, payload
+from assay.api.mutations import change
+from assay.api.router import Parameter, Route
+from assay.core.errors import Invalid, NotFound
+from assay.core.events import Event, WorkflowCompleted
+from assay.core.fold import CLOSE_REASONS
+from assay.core.ids import Namespace, RunKey, WorkflowId
+from assay.core.options import WORKFLOW_RETRY, check_id, checked_start, choice, duration, retry_policy
+from assay.core.payload import NULL, Payload
+from assay.core.policies import IdConflict, IdReuse
+from assay.core.replies import Started
+from assay.core.requests import FirstSignal, StartWorkflow
+from assay.core.run import Run
+from assay.engine.filters import LARGEST_LIMIT, run_filter
+from assay.engine.reads import RunRecord
+from assay.wire import shapes
+from assay.wire.bodies import SignalAtStart, StartBody
+from assay.wire.records import (
+    cursor_after,
+    event_record,
+    failure_record,
+    parse_cursor,
+    run_record,
+    start_record,
+    state_record,
+)
+
+EVENTS_PAGE: Final = 50
+LARGEST_EVENTS_PAGE: Final = 1_000
+HIGHEST_EVENTS_LIMIT: Final = 65_535
+
+FILTERS: Final = ("status", "type", "queue", "workflow_id", "parent_id", "text")
+NAMESPACE: Final = Parameter("namespace", "The namespace; `main` unless told.")
+RUN: Final = Parameter("run_id", "Another run of the id than the newest one.")
+WAIT: Final = Parameter("wait_secs", "How long to wait for an answer, in seconds; 25 at most.", float)
+TOTAL: Final = Parameter("X-Total-Count", "How many there are in all.", int)
+CURSOR: Final = Parameter("X-Next-Cursor", "Where the next page begins; absent after the last one.")
+
+
+# start
+
+
+async def start(backend: Backend, call: Call) -> Answer:
+    """Start a run; with `wait_secs` answer with its result if it ends in time."""
+    body = await call.read(StartBody)
+    wait = call.wait()
+    request = start_request(body, body.namespace or call.namespace)
+    if not backend.roster.knows(request.namespace):
+        await backend.roster.ensure(checked_start(request).namespace)
+    answer = await change(backend, call, request.namespace, request, _started)
+    if wait is None or answer.status not in (200, 201):
+        return answer
+    return await _waited(backend, call, request.namespace, answer, wait)
+
+
+def start_request(body: StartBody, namespace: str) -> StartWorkflow:
+    """What a body asks for."""
+    name = f"wf-{body.workflow_type.lower()[:200]}-{uuid4().hex[:12]}" if body.workflow_id is None else body.workflow_id
+    retry = None if body.retry_policy is None else retry_policy(body.retry_policy, WORKFLOW_RETRY)
+    return StartWorkflow(
+        namespace=Namespace(namespace),
+        workflow_id=WorkflowId(name),
+        workflow_type=body.workflow_type,
+        task_queue="default" if body.task_queue is None else body.task_queue,
+        input=payload(body.input, "input"),
+        id_conflict=_conflict(body),
+        id_reuse=choice(IdReuse, body.id_reuse_policy, "id_reuse_policy", IdReuse.ALLOW_DUPLICATE),
+        execution_timeout=duration(body.execution_timeout, "execution_timeout"),
+        run_timeout=duration(body.run_timeout, "run_timeout"),
+        task_timeout=duration(body.task_timeout, "task_timeout"),
+        retry_policy=retry,
+        cron_schedule=body.cron_schedule,
+        start_delay=duration(body.start_delay, "start_delay"),
+        search_attributes=document(body.search_attributes, "search_attributes"),
+        memo=document(body.memo, "memo"),
+        context=document(body.context, "context"),
+        signals=tuple(_first(signal, body.sender) for signal in body.signals or ()),
+        request_id=body.request_id,
+        summary=body.summary,
+        details=body.details,
+        priority=payload(body.priority, "priority"),
+    )
+
+
+def _conflict(body: StartBody) -> IdConflict:
+    """An explicit policy goes before the short form (C23)."""
+    default = IdConflict.USE_EXISTING if body.error_if_exists is False else IdConflict.FAIL
+    return choice(IdConflict, body.id_conflict_policy, "id_conflict_policy", default)
+
+
+def _first(signal: SignalAtStart, sender: str | None) -> FirstSignal:
+    content = message_of(signal.payload, signal.args)
+    return FirstSignal(check_id(signal.name, "signals.name"), content, signal.sender or sender)
+
+
+def message_of(content: Payload, args: list[Payload] | None) -> Payload:
+    """A message's payload: one, or a list of several (C51)."""
+    if args is None:
+        return payload(content, "payload")
+    return payload(args[0] if len(args) == 1 else Payload(msgspec.json.encode(args)), "args")
+
+
+def _started(reply: object) -> tuple[int, bytes]:
+    if not isinstance(reply, Started):
+        raise TypeError(reply)
+    pid = f"wf://{reply.key.namespace}/{reply.key.workflow_id}"
+    return (201 if reply.started else 200), answers.encoded({**start_record(reply), "pid": pid})
+
+
+async def _waited(backend: Backend, call: Call, namespace: str, answer: Answer, wait: float) -> Answer:
+    record = msgspec.json.decode(answer.body)
+    key = RunKey(Namespace(namespace), WorkflowId(record["workflow_id"]), record["run_id"])
+    outcome, closed = await _outcome(backend, key, wait, follow=True)
+    status = answer.status if closed else 202
+    replayed = [header for header in answer.headers if header[0] == b"idempotent-replay"]
+    more = {"started": record["started"], "pid": record["pid"]}
+    return answers.json({**outcome, **more}, status, replayed)
+
+
+# results
+
+
+async def result(backend: Backend, call: Call) -> Answer:
+    """How a run ended, after waiting for it; by default the last of its chain."""
+    found = await _found(backend, call)
+    wait = call.wait()
+    run, closing = await backend.reads.last(found.run, follow=call.flag("follow", True))
+    if closing is not None:
+        return answers.json(result_record(run.key, closing))
+    if not wait:
+        return answers.json(_still_open(run), 202)
+    outcome, closed = await _outcome(backend, run.key, wait, follow=call.flag("follow", True))
+    return answers.json(outcome, 200 if closed else 202)
+
+
+async def _outcome(backend: Backend, key: RunKey, wait: float, *, follow: bool) -> tuple[dict[str, Any], bool]:
+    """How a run ends, if it does in time and before the engine does."""
+    closed = asyncio.ensure_future(backend.engine.closed(key, follow=follow))
+    with backend.held(closed):
+        done, _ = await asyncio.wait((closed,), timeout=wait)
+    if done and not closed.cancelled():
+        return result_record(*closed.result()), True
+    closed.cancel()
+    found = await backend.reads.run(key.namespace, key.workflow_id, key.run_id)
+    return _still_open((await backend.reads.last(found.run, follow=follow))[0]), False
+
+
+def _still_open(run: Run) -> dict[str, Any]:
+    return {**_RESULT, "workflow_id": run.workflow_id, "run_id": run.run_id, "status": run.status}
+
+
+_RESULT: Final[dict[str, Any]] = dict.fromkeys(
+    ("workflow_id", "run_id", "status", "result", "error", "failure", "close_reason")
+)
+
+
+def result_record(key: RunKey, event: Event) -> dict[str, Any]:
+    """How a run ended (R32); a failed run is data."""
+    failure = getattr(event, "failure", None)
+    error = getattr(event, "error", None) or (getattr(event, "reason", None) if event.closes == "FAILED" else None)
+    return {
+        "workflow_id": key.workflow_id,
+        "run_id": key.run_id,
+        "status": event.closes,
+        "result": event.result if isinstance(event, WorkflowCompleted) else NULL,
+        "error": error,
+        "failure": None if failure is None else failure_record(failure),
+        "close_reason": CLOSE_REASONS[type(event)],
+    }
+
+
+# reads
+
+
+async def _found(backend: Backend, call: Call) -> RunRecord:
+    return await backend.reads.run(call.namespace, call.parameters["workflow_id"], call.text("run_id"))
+
+
+async def describe(backend: Backend, call: Call) -> Answer:
+    """A run as it is now."""
+    found = await _found(backend, call)
+    closing = await backend.reads.closing(found.run) if found.run.error is not None else None
+    return answers.json(run_record(found.run, found.input, found.result, closing))
+
+
+async def list_runs(backend: Backend, call: Call) -> Answer:
+    """Runs, newest first."""
+    wanted = run_filter(call.namespace, _filters(call))
+    found, total, more = await backend.reads.page(wanted)
+    records = [run_record(one.run, one.input, one.result) for one in found]
+    headers: list[Header] = [(b"x-total-count", str(total).encode())]
+    if more:
+        headers.append((b"x-next-cursor", cursor_after(records[-1]).encode()))
+    return answers.json(records, 200, headers)
+
+
+def _filters(call: Call) -> dict[str, Any]:
+    filters: dict[str, Any] = {name: call.text(name) for name in FILTERS}
+    filters["created_after"], filters["created_before"] = call.number("created_after"), call.number("created_before")
+    limit, cursor, attributes = call.whole("limit"), call.text("cursor"), call.text("search_attrs")
+    filters["limit"] = limit if limit is None else min(limit, LARGEST_LIMIT)
+    filters["offset"] = call.whole("offset")
+    filters["cursor"] = None if cursor is None else parse_cursor(cursor)
+    if attributes is not None:
+        try:
+            filters["search_attrs"] = msgspec.json.decode(attributes)
+        except (msgspec.DecodeError, RecursionError):
+            raise Invalid("search_attrs must be a JSON object", field="search_attrs") from None
+        if not isinstance(filters["search_attrs"], dict):
+            raise Invalid("search_attrs must be a JSON object", field="search_attrs")
+    return filters
+
+
+async def runs(backend: Backend, call: Call) -> Answer:
+    """The chain of runs of an id, newest first."""
+    name = call.parameters["workflow_id"]
+    found = await backend.reads.all(run_filter(call.namespace, {"workflow_id": name}))
+    if not found:
+        raise NotFound(f"workflow {name}")
+    return answers.json([run_record(one.run, one.input, one.result) for one in found])
+
+
+async def children(backend: Backend, call: Call) -> Answer:
+    """The children of an id, oldest first."""
+    parent = await _found(backend, call)
+    found = await backend.reads.all(run_filter(call.namespace, {"parent_id": call.parameters["workflow_id"]}))
+    if call.text("run_id") is not None:
+        found = [one for one in found if one.run.start.parent and one.run.start.parent.run_id == parent.run.run_id]
+    return answers.json([run_record(one.run, one.input, one.result) for one in reversed(found)])
+
+
+async def events(backend: Backend, call: Call) -> Answer:
+    """A history: all of it, or a page as soon as one is asked for."""
+    limit, cursor, order = call.whole("limit"), call.whole("cursor"), call.text("order")
+    if order not in (None, "asc", "desc"):
+        raise Invalid(f"order is {order!r}; it can be asc or desc", field="order")
+    if limit is not None and not 1 <= limit <= HIGHEST_EVENTS_LIMIT:
+        raise Invalid(f"limit must be from 1 to {HIGHEST_EVENTS_LIMIT}", field="limit")
+    if cursor is not None and cursor < 0:
+        raise Invalid("cursor must not be negative", field="cursor")
+    run = (await _found(backend, call)).run
+    headers: list[Header] = [(b"x-total-count", str(run.last_seq).encode())]
+    if limit is None and cursor is None and order is None:
+        pages = [page async for page in backend.reads.history(run)]
+        return answers.json([event_record(run.key, one) for page in pages for one in page], 200, headers)
+    size = min(limit or EVENTS_PAGE, LARGEST_EVENTS_PAGE)
+    page = await backend.reads.events(run, cursor, size, newest_first=order == "desc")
+    if page and (page[-1].seq > 1 if order == "desc" else page[-1].seq < run.last_seq):
+        headers.append((b"x-next-cursor", str(page[-1].seq).encode()))
+    return answers.json([event_record(run.key, one) for one in page], 200, headers)
+
+
+async def state(backend: Backend, call: Call) -> Answer:
+    """What a run's queries answer, all of them or one."""
+    name, query = call.parameters["workflow_id"], call.parameters.get("name")
+    run = (await _found(backend, call)).run
+    snapshot = await backend.reads.snapshot(run.run_id)
+    if snapshot is None:
+        raise NotFound(f"state for workflow {name}")
+    record = state_record(snapshot.state, snapshot.event_seq, snapshot.created_at, query)
+    if record is None:
+        raise NotFound(f"query '{query}' for workflow {name}")
+    return answers.json(record)
+
+
+def _read(path: str, operation_id: str, summary: str, reaction: Any, answer: Any, **more: Any) -> Route:
+    parameters = (NAMESPACE, *((RUN,) if "{workflow_id}" in path else ()), *more.pop("query", ()))
+    found = {200: answer, **more.pop("answers", {})}
+    return Route(
+        method="GET",
+        path=path,
+        operation_id=operation_id,
+        summary=summary,
+        tag="workflows",
+        reaction=reaction,
+        answers=found,
+        query=parameters,
+        **more,
+    )
+
+
+_LISTING = (
+    Parameter("status", "Runs of one status.", shapes.Status),
+    Parameter("type", "Runs of one workflow type."),
+    Parameter("queue", "Runs of one task queue."),
+    Parameter("workflow_id", "Runs of one id."),
+    Parameter("parent_id", "Children of one id."),
+    Parameter("created_after", "Seconds since the epoch.", float),
+    Parameter("created_before", "Seconds since the epoch.", float),
+    Parameter("search_attrs", "A JSON object; each pair must be among a run's search attributes, typed."),
+    Parameter("text", "A part of the id, the type or the run id, whatever its case."),
+    Parameter("cursor", "Where a page begins, from X-Next-Cursor of the one before."),
+    Parameter("limit", "How many at most, 50 unless told.", int),
+    Parameter("offset", "How many to leave out.", int),
+)
+_EVENTS = (
+    Parameter("limit", "How many at most; 50 unless told, once a page is asked for.", int),
+    Parameter("cursor", "The seq after which the page begins.", int),
+    Parameter("order", "asc or desc.", str),
+)
+
+ROUTES: Final = (
+    Route(
+        method="POST",
+        path="/workflows",
+        operation_id="startWorkflow",
+        summary="Start a run",
+        tag="workflows",
+        reaction=start,
+        body=StartBody,
+        query=(NAMESPACE, WAIT),
+        idempotent=True,
+        answers={
+            201: shapes.StartAnswer | shapes.ResultAnswer,
+            200: shapes.StartAnswer | shapes.ResultAnswer,
+            202: shapes.ResultAnswer,
+        },
+    ),
+    _read(
+        "/workflows",
+        "listWorkflows",
+        "List runs, newest first",
+        list_runs,
+        list[shapes.WorkflowRecord],
+        query=_LISTING,
+        headers=(TOTAL, CURSOR),
+    ),
+    _read("/workflows/{workflow_id}", "getWorkflow", "Describe a run", describe, shapes.WorkflowRecord),
+    _read(
+        "/workflows/{workflow_id}/runs",
+        "listRuns",
+        "List the runs of an id, newest first",
+        runs,
+        list[shapes.WorkflowRecord],
+    ),
+    _read(
+        "/workflows/{workflow_id}/children",
+        "listChildren",
+        "List the children of an id, oldest first",
+        children,
+        list[shapes.WorkflowRecord],
+    ),
+    _read(
+        "/workflows/{workflow_id}/events",
+        "listEvents",
+        "Read a history",
+        events,
+        list[shapes.EventRecord],
+        query=_EVENTS,
+        headers=(TOTAL, CURSOR),
+    ),
+    _read(
+        "/workflows/{workflow_id}/state", "getState", "Read what a run's queries answer", state, shapes.StateAnswer
+    ),
+    _read(
+        "/workflows/{workflow_id}/state/{name}",
+        "getQuery",
+        "Read what one of a run's queries answers",
+        state,
+        shapes.QueryAnswer,
+    ),
+    _read(
+        "/workflows/{workflow_id}/result",
+        "getResult",
+        "Wait for a run to end, and read its result",
+        result,
+        shapes.ResultAnswer,
+        query=(WAIT, Parameter("follow", "Follow the chain to its last run; true unless told.", bool)),
+        answers={202: shapes.ResultAnswer},
+    ),
+)
+

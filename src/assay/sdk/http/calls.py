@@ -1,0 +1,271 @@
+"""Management calls as HTTP requests, repeated under the same key while nobody knows whether they arrived (4.4)."""
+
+import asyncio
+import random
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, cast
+from urllib.parse import quote, urlencode
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from assay.core import requests as rq
+from assay.core.errors import Invalid, NotFound, Unavailable
+from assay.core.events import Event
+from assay.core.ids import RunKey, Time, seconds
+from assay.core.payload import NULL, Payload
+from assay.core.policies import RetryPolicy
+from assay.core.replies import Started
+from assay.sdk.http import endings
+from assay.sdk.http.problems import error_in
+
+PATIENCE: Final = 30.0
+"""Seconds for which a call is repeated when the engine cannot be reached; it was there before, so it will be again."""
+FIRST_PATIENCE: Final = 2.0
+"""The same for an engine that never answered: perhaps there is none."""
+WAIT_SECONDS: Final = 20.0
+GRACE_SECONDS: Final = 10.0
+EVENTS_PAGE: Final = 1_000
+FIRST_PAUSE: Final = 0.05
+LONGEST_PAUSE: Final = 1.0
+AGAIN: Final = frozenset({502, 503, 504})
+JSON: Final = {"content-type": "application/json"}
+
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
+
+
+class Calls:
+    """Asks one engine."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+        self._session = session
+        self._url = url
+        self._met = False
+
+    # changes
+
+    async def ask(self, request: rq.Request) -> Any:
+        """Have a request decided."""
+        if isinstance(request, rq.StartWorkflow):
+            return await self.start(request)
+        change = _CHANGES.get(type(request))
+        if change is None:
+            raise Invalid(f"{type(request).__name__} cannot be asked for over HTTP")
+        target = cast(rq.ToWorkflow, request)
+        action, body = change(request)
+        query = _query(namespace=target.namespace, run_id=target.run_id)
+        path = f"/workflows/{_quoted(target.workflow_id)}/{action}{query}"
+        answer = await self._call("POST", path, _encode(body), key=uuid.uuid4().hex)
+        return endings.started_of(target.namespace, endings.decode(answer)) if answer else None
+
+    async def start(self, request: rq.StartWorkflow) -> Started:
+        """Start a workflow."""
+        answer = await self._call("POST", "/workflows", _start_body(request))
+        return endings.started_of(request.namespace, endings.decode(answer))
+
+    async def run(self, request: rq.StartWorkflow) -> tuple[Started, tuple[RunKey, Event]]:
+        """Start a workflow and wait for the end of its chain."""
+        path = f"/workflows?wait_secs={WAIT_SECONDS:g}"
+        answer = endings.decode(await self._call("POST", path, _start_body(request)))
+        started = endings.started_of(request.namespace, answer)
+        return started, await self._ended(started.key, answer)
+
+    # questions
+
+    async def closed(self, key: RunKey, *, follow: bool = True) -> tuple[RunKey, Event]:
+        """Wait for the end of a run, or of its chain."""
+        return await self._ended(key, None, follow=follow)
+
+    async def _ended(
+        self, key: RunKey, answer: endings.ResultBody | None, *, follow: bool = True
+    ) -> tuple[RunKey, Event]:
+        query = _query(namespace=key.namespace, run_id=key.run_id, wait_secs=f"{WAIT_SECONDS:g}")
+        path = f"/workflows/{_quoted(key.workflow_id)}/result{query}{'' if follow else '&follow=false'}"
+        while answer is None or answer.status in ("PENDING", "RUNNING", "WAITING"):
+            answer = endings.decode(await self._call("GET", path))
+        return endings.key_of(key.namespace, answer), endings.closing_of(answer)
+
+    async def describe(self, namespace: str, workflow_id: str, run_id: str | None) -> dict[str, Any] | None:
+        """A run's record, or None."""
+        query = _query(namespace=namespace, run_id=run_id)
+        return await self._found(f"/workflows/{_quoted(workflow_id)}{query}")
+
+    async def state(self, namespace: str, workflow_id: str, name: str | None) -> dict[str, Any] | None:
+        """What a run's queries answer, or None."""
+        one = "" if name is None else f"/{_quoted(name)}"
+        return await self._found(f"/workflows/{_quoted(workflow_id)}/state{one}{_query(namespace=namespace)}")
+
+    async def _found(self, path: str) -> dict[str, Any] | None:
+        try:
+            record: dict[str, Any] = _decode(await self._call("GET", path))
+        except NotFound:
+            return None
+        return record
+
+    async def list(self, namespace: str, filters: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
+        """Records of runs, newest first."""
+        given = {name: value for name, value in filters.items() if value is not None}
+        chain = given.pop("workflow_id", None)
+        if "search_attrs" in given:
+            given["search_attrs"] = _encode(given["search_attrs"]).decode()
+        path = "/workflows" if chain is None else f"/workflows/{_quoted(chain)}/runs"
+        try:
+            found: list[dict[str, Any]] = _decode(await self._call("GET", path + _query(namespace=namespace, **given)))
+        except NotFound:
+            if chain is None:
+                raise
+            return []
+        return found
+
+    async def events(self, namespace: str, workflow_id: str, run_id: str | None) -> Sequence[dict[str, Any]]:
+        """A history as records."""
+        found: list[dict[str, Any]] = []
+        while True:
+            after = found[-1]["seq"] if found else None
+            query = _query(namespace=namespace, run_id=run_id, limit=EVENTS_PAGE, cursor=after)
+            page = _decode(await self._call("GET", f"/workflows/{_quoted(workflow_id)}/events{query}"))
+            found.extend(page)
+            if len(page) < EVENTS_PAGE:
+                return found
+
+    # requests
+
+    async def _call(self, method: str, path: str, body: bytes | None = None, key: str | None = None) -> bytes:
+        """The body of the answer; the request is made again as long as that can help and the caller has patience."""
+        headers = JSON if key is None else {**JSON, "idempotency-key": key}
+        url, loop = URL(self._url + path, encoded=True), asyncio.get_running_loop()
+        patience = PATIENCE if self._met else FIRST_PATIENCE
+        trouble, pause, end = "", FIRST_PAUSE, None
+        while True:
+            try:
+                async with self._session.request(method, url, data=body, headers=headers, timeout=LIMIT) as response:
+                    answer = await response.read()
+                    self._met = True
+                    if response.status < 300:
+                        return answer
+                    error = error_in(response.status, answer)
+                    if response.status not in AGAIN:
+                        raise error
+                    trouble = str(error)
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                trouble = str(error) or type(error).__name__
+            now = loop.time()
+            end = now + patience if end is None else end
+            if now + pause > end:
+                raise Unavailable(f"the engine at {self._url} cannot be reached: {trouble}", code="unreachable")
+            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  # spreads load, hides nothing
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+
+LIMIT: Final = aiohttp.ClientTimeout(total=WAIT_SECONDS + GRACE_SECONDS)
+
+
+def _quoted(segment: str) -> str:
+    return quote(segment, safe="")
+
+
+def _query(**parameters: Any) -> str:
+    given = {name: value for name, value in parameters.items() if value is not None}
+    if given.get("namespace") == "main":
+        del given["namespace"]
+    return f"?{urlencode(given)}" if given else ""
+
+
+def _span(time: Time | None) -> float | None:
+    return None if time is None else seconds(time)
+
+
+class _Signal(msgspec.Struct, omit_defaults=True):
+    name: str
+    payload: Payload = NULL
+    sender: str | None = msgspec.field(default=None, name="from")
+
+
+class _Start(msgspec.Struct, omit_defaults=True, kw_only=True):
+    workflow_type: str
+    workflow_id: str
+    request_id: str
+    namespace: str = "main"
+    task_queue: str = "default"
+    input: Payload = NULL
+    search_attributes: Payload = NULL
+    memo: Payload = NULL
+    context: Payload = NULL
+    id_conflict_policy: str = "fail"
+    id_reuse_policy: str = "allow_duplicate"
+    execution_timeout: float | None = None
+    run_timeout: float | None = None
+    task_timeout: float | None = None
+    start_delay: float | None = None
+    retry_policy: dict[str, Any] | None = None
+    cron_schedule: str | None = None
+    signals: tuple[_Signal, ...] = ()
+    summary: str | None = None
+    details: str | None = None
+    priority: Payload = NULL
+
+
+def _start_body(request: rq.StartWorkflow) -> bytes:
+    """The body of a start. Its request id makes a repeated one the same start, with no key to be kept for it (4.4)."""
+    return _encode(
+        _Start(
+            workflow_type=request.workflow_type,
+            workflow_id=request.workflow_id,
+            request_id=request.request_id or f"r-{uuid.uuid4().hex}",
+            namespace=request.namespace,
+            task_queue=request.task_queue,
+            input=request.input,
+            search_attributes=request.search_attributes,
+            memo=request.memo,
+            context=request.context,
+            id_conflict_policy=request.id_conflict.value,
+            id_reuse_policy=request.id_reuse.value,
+            execution_timeout=_span(request.execution_timeout),
+            run_timeout=_span(request.run_timeout),
+            task_timeout=_span(request.task_timeout),
+            start_delay=_span(request.start_delay),
+            retry_policy=_retry(request.retry_policy),
+            cron_schedule=request.cron_schedule,
+            signals=tuple(_Signal(signal.name, signal.payload, signal.sender) for signal in request.signals),
+            summary=request.summary,
+            details=request.details,
+            priority=request.priority,
+        )
+    )
+
+
+def _retry(policy: RetryPolicy | None) -> dict[str, Any] | None:
+    if policy is None:
+        return None
+    return {
+        "maximum_attempts": policy.max_attempts,
+        "initial_interval": seconds(policy.initial_interval),
+        "backoff_coefficient": policy.backoff,
+        "maximum_interval": seconds(policy.maximum_interval),
+        "non_retryable_error_types": list(policy.non_retryable),
+    }
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None and value is not NULL}
+
+
+def _signal(request: rq.Signal) -> tuple[str, dict[str, Any]]:
+    body = _given(payload=request.payload, context=request.context, message_id=request.message_id)
+    return f"signal/{_quoted(request.name)}", body | _given(**{"from": request.sender})
+
+
+def _cancel(request: rq.RequestCancel) -> tuple[str, dict[str, Any]]:
+    body = _given(reason=request.reason, deadline=_span(request.deadline))
+    return "cancel", body | _given(**{"from": request.sender})
+
+
+_CHANGES: Final[dict[type[rq.Request], Callable[[Any], tuple[str, dict[str, Any]]]]] = {
+    rq.Signal: _signal,
+    rq.RequestCancel: _cancel,
+    rq.Terminate: lambda request: ("terminate", _given(reason=request.reason)),
+    rq.RestartAsNew: lambda request: ("continue-as-new", _given(input=request.input)),
+}

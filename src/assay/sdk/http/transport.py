@@ -1,0 +1,153 @@
+"""The transport to an engine behind HTTP: management calls are requests, workers talk through the exchange."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+import aiohttp
+
+from assay.core.errors import Invalid, Refused, Unavailable
+from assay.core.events import Event, Recorded
+from assay.core.grants import Seat
+from assay.core.ids import SECOND, RunId, RunKey, Time
+from assay.core.replies import Started
+from assay.core.requests import Request, StartWorkflow, ToRun
+from assay.sdk.http.calls import Calls
+from assay.sdk.http.carriers import Carrier
+from assay.sdk.http.clock import LearnedClock
+from assay.sdk.http.link import Colleague, Link
+
+PREFIX: Final = "/api/v1"
+LEASE: Final[Time] = 10 * SECOND
+"""How long the engine leaves a silent worker its work (R9)."""
+FAREWELL_SECONDS: Final = 2.0
+"""How long a closing transport waits for its last answers."""
+
+
+class HttpTransport:
+    """See `Transport`."""
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        if not url.partition("://")[2].strip("/"):
+            raise Invalid("the URL of an engine names its host: http://127.0.0.1:8080", code="invalid_url", field="url")
+        self.lease: Time | None = LEASE
+        self._url = url.rstrip("/").removesuffix(PREFIX) + PREFIX
+        self._token = token
+        self._clock = LearnedClock()
+        self._session: aiohttp.ClientSession | None = None
+        self._calls: Calls | None = None
+        self._links: dict[Link, asyncio.Task[None]] = {}
+
+    async def open(self) -> None:
+        """Make ready to connect; whether an engine answers shows with the first call."""
+        if self._session is not None:
+            raise Invalid("this transport is open already", code="already_open")
+        headers = {} if self._token is None else {"authorization": f"Bearer {self._token}"}
+        connector = aiohttp.TCPConnector(limit=0)  # each waiting result holds a connection
+        self._session = aiohttp.ClientSession(connector=connector, headers=headers, auto_decompress=False)
+        self._calls = Calls(self._session, self._url)
+
+    async def close(self) -> None:
+        """Tell the engine what is still to be told, and disconnect."""
+        session, self._session, self._calls = self._session, None, None
+        if session is None:
+            return
+        for link in self._links:
+            link.leaving = True
+            link.ready.set()
+        if self._links:
+            await asyncio.wait(self._links.values(), timeout=FAREWELL_SECONDS)
+        for link, carrying in tuple(self._links.items()):
+            carrying.cancel()
+            await asyncio.gather(carrying, return_exceptions=True)
+            link.end(_closed())
+        await session.close()
+
+    def _open(self) -> Calls:
+        if self._calls is None:
+            raise _closed()
+        return self._calls
+
+    def now(self) -> Time:
+        """See `Transport`."""
+        return self._clock.now()
+
+    # calls
+
+    async def ask(self, request: Request) -> Any:
+        """See `Transport`."""
+        if isinstance(request, ToRun):
+            return await self.send(request)
+        return await self._open().ask(request)
+
+    async def run(self, request: StartWorkflow) -> tuple[Started, tuple[RunKey, Event]]:
+        """Start a workflow and wait for its end, in one request if that takes no longer than one may."""
+        return await self._open().run(request)
+
+    async def closed(self, key: RunKey, *, follow: bool = True) -> tuple[RunKey, Event]:
+        """See `Transport`."""
+        return await self._open().closed(key, follow=follow)
+
+    async def describe(self, namespace: str, workflow_id: str, run_id: str | None = None) -> dict[str, Any] | None:
+        """See `Transport`."""
+        return await self._open().describe(namespace, workflow_id, run_id)
+
+    async def list(self, namespace: str, filters: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
+        """See `Transport`."""
+        return await self._open().list(namespace, filters)
+
+    async def events(self, namespace: str, workflow_id: str, run_id: str | None = None) -> Sequence[dict[str, Any]]:
+        """See `Transport`."""
+        return await self._open().events(namespace, workflow_id, run_id)
+
+    async def state(self, namespace: str, workflow_id: str, name: str | None = None) -> dict[str, Any] | None:
+        """See `Transport`."""
+        return await self._open().state(namespace, workflow_id, name)
+
+    # workers
+
+    def send(self, request: Request) -> asyncio.Future[Any]:
+        """See `Transport`."""
+        for link in self._links:
+            if link.has(request):
+                return link.send(request)
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        future.set_exception(Refused("no worker here holds this any more", code="stale_attempt"))
+        return future
+
+    async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
+        """See `Transport`; for workers, which were given the run."""
+        for link in self._links:
+            if link.knows(run_id):
+                return await link.history(run_id, after)
+        raise Refused("no worker here holds this run", code="stale_task")
+
+    def join(self, seat: Seat) -> None:
+        """See `Transport`."""
+        session = self._session
+        if session is None:
+            raise _closed()
+        worker: Colleague = seat  # type: ignore[assignment]  # every worker of the SDK is one
+        link = Link(worker, self._clock)
+        url = f"{self._url}/workers/{quote(seat.worker, safe='')}/exchange?namespace={quote(seat.namespace, safe='')}"
+        carrying = asyncio.get_running_loop().create_task(Carrier(session, url, link).run(), name="assay-exchange")
+        self._links[link] = carrying
+        carrying.add_done_callback(lambda _: self._links.pop(link, None))
+
+    def leave(self, seat: Seat) -> None:
+        """See `Transport`; what the worker still has to tell is carried on."""
+        for link in self._links:
+            if link.seat is seat:
+                link.leaving = True
+                link.ready.set()
+
+    def free(self, seat: Seat) -> None:
+        """See `Transport`."""
+        for link in self._links:
+            if link.seat is seat:
+                link.freed()
+
+
+def _closed() -> Unavailable:
+    return Unavailable("this client is closed: connect again", code="client_closed")

@@ -1,0 +1,361 @@
+"""What answers look like, for the API's description and for clients generated from it (R41).
+
+These structs describe; what is sent is built in `records`. A test holds the two together.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+Status = Literal["PENDING", "RUNNING", "WAITING", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT"]
+
+
+class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What went wrong: a sentence, a stable code, a kind, and fields that help."""
+
+    error: str
+    code: str
+    kind: str
+    field: str | None = None
+    workflow_id: str | None = None
+    run_id: str | None = None
+    status: str | None = None
+    outcome: str | None = None
+
+
+class Failure(msgspec.Struct, kw_only=True):
+    """A failure as data (C94)."""
+
+    kind: str
+    message: str
+    retryable: bool | None
+    details: Any
+    type: str | None
+    stack: str | None
+    cause: "Failure | None"
+    source: str | None
+    retry_state: str | None
+    timeout_type: str | None
+
+
+class Stuck(msgspec.Struct, kw_only=True):
+    """Why a run's task cannot be done at present (R21)."""
+
+    reason: str
+    message: str
+    attempt: int
+    next_try_at: float | None
+
+
+class WaitingOn(msgspec.Struct, kw_only=True):
+    """What a run waits for."""
+
+    signal: str
+
+
+class RetryPolicy(msgspec.Struct, kw_only=True):
+    """When a failed run is tried again; intervals in seconds."""
+
+    maximum_attempts: int
+    initial_interval: float
+    backoff_coefficient: float
+    maximum_interval: float
+    non_retryable_error_types: list[str]
+
+
+class StartAnswer(msgspec.Struct, kw_only=True):
+    """A run that was started, or with `started` false one that was there already."""
+
+    workflow_id: str
+    run_id: str
+    status: Status
+    started: bool
+    pid: str
+
+
+class ResultAnswer(msgspec.Struct, kw_only=True):
+    """How a run ended, or that it is still open (R32)."""
+
+    workflow_id: str
+    run_id: str
+    status: Status
+    result: Any
+    error: str | None
+    failure: Failure | None
+    close_reason: str | None
+    started: bool | msgspec.UnsetType = msgspec.UNSET
+    pid: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class WorkflowRecord(msgspec.Struct, kw_only=True):
+    """A run: the original's 17 fields and ours; times in seconds since the epoch."""
+
+    id: str
+    namespace: str
+    run_id: str
+    workflow_type: str
+    task_queue: str
+    status: Status
+    input: Any
+    result: Any
+    error: str | None
+    parent_id: str | None
+    claimed_by: str | None
+    search_attributes: Any
+    archived_at: float | None
+    archive_uri: str | None
+    created_at: float
+    updated_at: float
+    completed_at: float | None
+    workflow_id: str
+    close_reason: str | None
+    next_run_id: str | None
+    stuck: Stuck | None
+    waiting_on: WaitingOn | None
+    failure: Failure | None
+    memo: Any
+    cancel_requested: bool
+    history_length: int
+    history_bytes: int
+    attempt: int
+    initiator: str
+    first_run_id: str
+    previous_run_id: str | None
+    parent_run_id: str | None
+    run_timeout: float | None
+    task_timeout: float | None
+    execution_deadline: float | None
+    first_task_at: float | None
+    retry_policy: RetryPolicy | None
+    cron_schedule: str | None
+    schedule: str | None
+    scheduled_for: float | None
+    context: Any
+    summary: str | None
+    details: str | None
+    priority: Any
+
+
+class EventRecord(msgspec.Struct, kw_only=True):
+    """An event of a history; its payload depends on its type, some types have fields beside it."""
+
+    id: int
+    workflow_id: str
+    run_id: str
+    seq: int
+    event_type: str
+    payload: Any
+    timestamp: float
+
+
+class HistoryEvent(msgspec.Struct, kw_only=True):
+    """An event as a workflow task carries it."""
+
+    seq: int
+    event_type: str
+    payload: Any
+    timestamp: float
+
+
+class StateAnswer(msgspec.Struct, kw_only=True):
+    """What all of a run's queries answer, as of an event."""
+
+    state: Any
+    event_seq: int
+    created_at: float
+
+
+class QueryAnswer(msgspec.Struct, kw_only=True):
+    """What one of a run's queries answers, as of an event."""
+
+    value: Any
+    event_seq: int
+    created_at: float
+
+
+class ActivityRecord(msgspec.Struct, kw_only=True):
+    """An activity, open or closed."""
+
+    id: int
+    workflow_id: str
+    seq: int
+    name: str
+    task_queue: str
+    input: Any
+    status: Literal["PENDING", "RUNNING", "COMPLETED", "FAILED", "CANCELLED"]
+    result: Any
+    error: str | None
+    attempt: int
+    max_attempts: int
+    initial_interval_secs: float
+    backoff_coefficient: float
+    start_to_close_secs: float
+    heartbeat_timeout_secs: float | None
+    claimed_by: str | None
+    scheduled_at: float
+    started_at: float | None
+    completed_at: float | None
+    last_heartbeat: float | None
+    namespace: str
+    run_id: str
+    attempt_id: int | None
+
+
+class RetryAnswer(msgspec.Struct, kw_only=True):
+    """A failed run that goes on as a new run of its id (R20)."""
+
+    workflow_id: str
+    run_id: str
+    status: Status
+    activity: ActivityRecord
+    invalidated_activities: int
+
+
+class WorkflowTask(msgspec.Struct, kw_only=True):
+    """A workflow task for a worker: the whole history each time."""
+
+    workflow_id: str
+    run_id: str
+    namespace: str
+    workflow_type: str
+    task_queue: str
+    input: Any
+    history: list[HistoryEvent]
+    attempt: int
+    replay_until: int
+    task_token: str
+
+
+class ActivityTask(msgspec.Struct, kw_only=True):
+    """An attempt of an activity for a worker; `id` is the attempt's, `input` is JSON text."""
+
+    id: int
+    workflow_id: str
+    seq: int
+    name: str
+    task_queue: str
+    input: str | None
+    status: str
+    result: None
+    error: None
+    attempt: int
+    max_attempts: int
+    initial_interval_secs: float
+    backoff_coefficient: float
+    start_to_close_secs: float
+    heartbeat_timeout_secs: float | None
+    claimed_by: str | None
+    scheduled_at: float
+    started_at: float | None
+    completed_at: None
+    last_heartbeat: None
+    namespace: str
+    run_id: str
+    activity_id: int
+    workflow_type: str
+    heartbeat_details: Any
+    context: Any
+    task_token: str
+
+
+class NoTask(msgspec.Struct, kw_only=True):
+    """There is nothing to do."""
+
+    task: None
+
+
+class HeartbeatAnswer(msgspec.Struct, kw_only=True):
+    """Said only when there is something to say: the attempt is no longer wanted."""
+
+    cancel_requested: bool
+
+
+class LeaseAnswer(msgspec.Struct, kw_only=True):
+    """Until when a task is the worker's."""
+
+    lease_until: float | None
+
+
+class RegisterAnswer(msgspec.Struct, kw_only=True):
+    """The id of a worker."""
+
+    worker_id: str
+
+
+class WorkerRecord(msgspec.Struct, kw_only=True):
+    """A worker that was heard of lately; a list that is null stands for all."""
+
+    id: str
+    namespace: str
+    identity: str
+    task_queue: str
+    workflows: list[str] | None
+    activities: list[str] | None
+    max_concurrent_workflows: int
+    max_concurrent_activities: int
+    active_tasks: int
+    last_heartbeat: float
+    registered_at: float
+
+
+class NamespaceRecord(msgspec.Struct, kw_only=True):
+    """A namespace."""
+
+    name: str
+    created_at: float
+
+
+class NamespaceStats(msgspec.Struct, kw_only=True):
+    """What a namespace holds."""
+
+    namespace: str
+    total_workflows: int
+    running: int
+    pending: int
+    completed: int
+    failed: int
+    cancelled: int
+    timed_out: int
+    schedules: int
+    workers: int
+
+
+class QueueStats(msgspec.Struct, kw_only=True):
+    """What waits and what is being done on a queue."""
+
+    queue: str
+    pending_activities: int
+    running_activities: int
+    workers: int
+    pending_workflow_tasks: int
+    oldest_pending_at: float | None
+
+
+class Health(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The engine answers."""
+
+    status: str
+    service: str
+    auth: str | None = None
+
+
+class Version(msgspec.Struct, kw_only=True):
+    """Which engine this is, and its limits (5.4)."""
+
+    version: str
+    build_profile: str
+    limits: dict[str, float]
+
+
+class StreamEvent(msgspec.Struct, kw_only=True):
+    """The data of one frame of the event stream: the shapes of both lines of the original in one."""
+
+    id: int
+    ts: float
+    namespace: str
+    subsystem: str
+    kind: str
+    event_type: str
+    workflow_id: str
+    run_id: str
+    payload: dict[str, Any]

@@ -1,0 +1,254 @@
+"""A worker on trial: its transport is scripted, its engine is the real core, and the test says when an answer comes."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from assay.core import requests as rq
+from assay.core.effects import Decision
+from assay.core.errors import AssayError, Unavailable
+from assay.core.events import Event, Recorded, SignalReceived
+from assay.core.grants import ActivityGrant, TaskGrant
+from assay.core.ids import Namespace, RunId, Time, WorkflowId
+from assay.core.run import Run
+from assay.sdk.app import App
+from assay.sdk.converter import Converter
+from assay.sdk.worker import Worker
+from tests.core.support import World
+from tests.sdk.support import payload, value_of
+
+MAIN = Namespace("main")
+Found = TypeVar("Found", bound=rq.Request)
+
+
+class Sent:
+    """A request on its way."""
+
+    def __init__(self, request: rq.Request) -> None:
+        self.request = request
+        self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+
+class Desk:
+    """A `Transport` that keeps what it is told, and answers at once unless the test holds requests of that kind."""
+
+    def __init__(self, lease: Time | None = None) -> None:
+        self.lease = lease
+        self.world = World()
+        self.requests: list[rq.Request] = []
+        self.held: tuple[type[rq.Request], ...] = ()
+        self.waiting: list[Sent] = []
+        self.seat: Worker | None = None
+        self.unreadable: AssayError | None = None
+        self._changed = asyncio.Event()
+
+    def now(self) -> Time:
+        return self.world.now
+
+    def send(self, request: rq.Request) -> asyncio.Future[Any]:
+        sent = Sent(request)
+        self.requests.append(request)
+        if isinstance(request, self.held):
+            self.waiting.append(sent)
+        else:
+            asyncio.get_running_loop().call_soon(self._answer, sent)
+        self._changed.set()
+        return sent.answer
+
+    async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
+        await asyncio.sleep(0)
+        if self.unreadable is not None:
+            raise self.unreadable
+        return self.world.histories[run_id][after:]
+
+    def join(self, seat: Worker) -> None:
+        self.seat = seat
+        self.pump()
+
+    def leave(self, seat: Worker) -> None:
+        self.seat = None
+
+    def free(self, seat: Worker) -> None:
+        asyncio.get_running_loop().call_soon(self.pump)
+
+    # the engine
+
+    def ask(self, request: rq.Request) -> Any:
+        """Somebody else asks for something."""
+        decision = self._decide(request)
+        self.pump()
+        return decision.reply
+
+    def start(self, workflow_type: str, input: Any = None, workflow_id: str = "one") -> Run:
+        """Somebody starts a run."""
+        self.ask(
+            rq.StartWorkflow(
+                namespace=MAIN, workflow_id=WorkflowId(workflow_id), workflow_type=workflow_type, input=payload(input)
+            )
+        )
+        return self.world.newest[WorkflowId(workflow_id)]
+
+    def signal(self, name: str, value: Any = None, workflow_id: str = "one") -> None:
+        """Somebody sends a signal."""
+        self.ask(rq.Signal(MAIN, WorkflowId(workflow_id), name=name, payload=payload(value)))
+
+    def cancel(self, workflow_id: str = "one") -> None:
+        """Somebody asks a run to end."""
+        self.ask(rq.RequestCancel(MAIN, WorkflowId(workflow_id)))
+
+    def _decide(self, request: rq.Request) -> Decision:
+        decision = self.world.take(request)
+        assert decision is not None
+        run = decision.run
+        for effect in decision.effects:
+            activity = getattr(effect, "activity", None)
+            wanted = getattr(effect, "status", None) != "CANCELLED" and not getattr(activity, "cancel_requested", False)
+            if self.seat is not None and activity is not None and activity.running and not wanted:
+                self.seat.cancel(activity.attempt_id)
+        if self.seat is not None and run.task.since is not None and run.task.worker == self.seat.worker:
+            self.seat.news(run.run_id)
+        self._changed.set()
+        return decision
+
+    def _answer(self, sent: Sent) -> None:
+        if sent.answer.done():
+            return
+        try:
+            reply = self._decide(sent.request).reply
+        except AssayError as error:
+            sent.answer.set_exception(error)
+        else:
+            sent.answer.set_result(reply)
+        self.pump()
+
+    def pump(self) -> None:
+        """Lease what is ready to the worker, as far as it has hands."""
+        seat = self.seat
+        if seat is None:
+            return
+        for run in tuple(self.world.runs.values()):
+            if run.closed:
+                continue
+            if run.task.ready and seat.free_tasks > 0 and run.start.workflow_type in seat.workflows:
+                self.lease_task(run)
+            for activity in tuple(run.activities.values()):
+                if activity.ready and seat.free_activities > 0 and activity.queue == seat.queue:
+                    self.lease_activity(run, activity.seq)
+
+    def lease_task(self, run: Run) -> None:
+        """Give the run's task to the worker."""
+        seat = self.seat
+        assert seat is not None
+        seat.free_tasks -= 1
+        self.world.take(rq.LeaseTask(run.run_id, seat.worker, seat.lease, seat.local))
+        tail = tuple(self.world.histories[run.run_id][run.seen_seq :])
+        seat.take(TaskGrant(run.key, run.start, run.task.epoch, run.seen_seq, run.last_seq, 0, tail))
+
+    def lease_activity(self, run: Run, seq: int) -> None:
+        """Give an activity to the worker."""
+        seat = self.seat
+        assert seat is not None
+        seat.free_activities -= 1
+        self.world.take(rq.LeaseActivity(run.run_id, seq, seat.worker, seat.lease, seat.local))
+        seat.take(ActivityGrant(run.key, run.start, run.activities[seq]))
+
+    # what the test does and looks at
+
+    def let(self, *, lost: bool = False) -> None:
+        """Answer the oldest request that is held; lost: it never arrived."""
+        sent = self.waiting.pop(0)
+        if lost:
+            sent.answer.set_exception(Unavailable("the answer was lost"))
+        else:
+            self._answer(sent)
+
+    def swallow(self) -> None:
+        """Take the oldest request that is held, and lose the answer."""
+        sent = self.waiting.pop(0)
+        self._decide(sent.request)
+        sent.answer.set_exception(Unavailable("the answer was lost"))
+
+    def told(self, kind: type[Found]) -> list[Found]:
+        """The requests of a kind so far."""
+        return [request for request in self.requests if isinstance(request, kind)]
+
+    def events(self, kind: type[Event] = SignalReceived, workflow_id: str = "one") -> list[Any]:
+        """The events of a kind in the newest run's history."""
+        run_id = self.world.newest[WorkflowId(workflow_id)].run_id
+        return [one.event for one in self.world.histories[run_id] if isinstance(one.event, kind)]
+
+    async def until(self, true: Callable[[], Any]) -> Any:
+        """Wait until something is the case."""
+        while not true():
+            self._changed.clear()
+            try:
+                await asyncio.wait_for(self._changed.wait(), 0.02)  # threads and processes tell nobody
+            except TimeoutError:
+                continue
+        return true()
+
+    async def held_request(self, kind: type[Found]) -> Found:
+        """The oldest request of a kind that is held."""
+        found = await self.until(lambda: next((s.request for s in self.waiting if isinstance(s.request, kind)), None))
+        assert isinstance(found, kind)
+        return found
+
+    async def closed(self, workflow_id: str = "one") -> Event:
+        """Wait until the newest run of an id is closed: its closing event."""
+        await self.until(lambda: self.world.newest[WorkflowId(workflow_id)].closed)
+        return self.world.history(WorkflowId(workflow_id))[-1]
+
+    async def result(self, workflow_id: str = "one") -> Any:
+        """The result of a run."""
+        closing: Any = await self.closed(workflow_id)
+        return value_of(closing.result)
+
+    async def quiet(self) -> None:
+        """Let everything happen that can happen by itself."""
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+
+class Connection:
+    """What a worker needs of a client."""
+
+    def __init__(self, desk: Desk, app: App) -> None:
+        self.transport: Any = desk
+        self.converter = Converter()
+        self.namespace = "main"
+        self.app = app
+
+
+@asynccontextmanager
+async def serving(app: App, *, desk: Desk | None = None, **options: Any) -> AsyncIterator[tuple[Desk, Worker]]:
+    """A worker that serves; at the end every hand it has must be free again, no more and no fewer."""
+    desk = desk or Desk()
+    worker = Worker(Connection(desk, app), **{"max_concurrent_workflows": 5, "max_concurrent_activities": 7, **options})
+    before = worker.free_tasks, worker.free_activities
+    running = asyncio.create_task(worker.run())
+    await asyncio.sleep(0)
+    try:
+        yield desk, worker
+        desk.held = ()
+        while desk.waiting:
+            desk.let()
+        await desk.quiet()
+    finally:
+        worker.stop()
+        await running
+    await desk.quiet()
+    assert (worker.free_tasks, worker.free_activities) == before, "a hand was lost or found"
+
+
+def on_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """A test that is a coroutine function."""
+
+    @functools.wraps(test)
+    def run(*args: Any, **options: Any) -> None:
+        asyncio.run(asyncio.wait_for(test(*args, **options), 20))
+
+    return run
