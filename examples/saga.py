@@ -22,8 +22,8 @@ async def BookTrip(ctx: Context, traveller: str) -> str:
     except (ActivityError, CancelRequested):
         # Shielded, because a cancel request must not interrupt the clean-up it has caused.
         with ctx.shield():
-            for cancel in reversed(undo):
-                await ctx.execute_activity(cancel, traveller, max_attempts=0)
+            for compensation in reversed(undo):
+                await ctx.execute_activity(compensation, traveller, max_attempts=0)
         raise
     return f"{traveller} is going on a trip"
 

@@ -107,5 +107,13 @@ def _embedded(url: str, token: str | None) -> Transport:
     return EmbeddedTransport(url)
 
 
+def _over_http(url: str, token: str | None) -> Transport:
+    from assay.sdk.http.transport import HttpTransport
+
+    return HttpTransport(url, token)
+
+
 for _scheme in ("sqlite", "postgres", "postgresql"):
     connections.register(_scheme, _embedded)
+for _scheme in ("http", "https"):
+    connections.register(_scheme, _over_http)

@@ -1,6 +1,7 @@
 """Kills processes that run workflows, and proves that nothing is lost: `python -m tests.chaos --store sqlite`."""
 
 import argparse
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -22,8 +23,14 @@ def store_url(store: str, folder: Path) -> Iterator[str]:
             yield dsn
 
 
+def _stop(number: int, frame: object) -> None:
+    raise KeyboardInterrupt  # so that no process is left behind, also when this runs in the background
+
+
 def main() -> int:
     """Run one scenario; the exit code says whether anything was wrong."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--store", choices=["sqlite", "postgres"], default="sqlite")
     parser.add_argument("--kills", type=int, default=30)

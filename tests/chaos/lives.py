@@ -119,11 +119,10 @@ class Reign:
     def kill_often(self) -> None:
         """Kill one process after the other, each time starting it again at once."""
         while self.chronicle.kills < self._scenario.kills:
-            place = self._chance.randrange(len(self._lives))
-            self._kill(place)
-        for place, life in enumerate(self._lives):
-            if len(self._lives) > 1:  # the ones that were not killed last do not know of all the work
-                life.stop()
+            self._kill(self._chance.randrange(len(self._lives)))
+        if len(self._lives) > 1:  # those that were not killed last do not know of all the work
+            for place in range(len(self._lives)):
+                self._stop(place)
                 self._lives[place] = self._begin(place)
 
     def _kill(self, place: int) -> None:
@@ -139,19 +138,24 @@ class Reign:
             self.chronicle.recoveries.append(life.ready_after)
         self._lives[place] = self._begin(place)
 
+    def _stop(self, place: int) -> None:
+        life = self._lives[place]
+        life.ready.wait(START_SECONDS)
+        if life.ends_within(0):
+            self.chronicle.died += 1
+        elif not life.stop():
+            self.chronicle.slow_stops += 1
+        if life.ready_after is not None:
+            self.chronicle.recoveries.append(life.ready_after)
+
     def finish(self) -> None:
         """Let the processes end their work, then stop them."""
         end = time.monotonic() + self._scenario.patience
         for life in self._lives:
             if not life.done.wait(max(0.0, end - time.monotonic())):
                 self.chronicle.unfinished += 1
-        for life in self._lives:
-            if life.ends_within(0):
-                self.chronicle.died += 1
-            elif not life.stop():
-                self.chronicle.slow_stops += 1
-            if life.ready_after is not None:
-                self.chronicle.recoveries.append(life.ready_after)
+        for place in range(len(self._lives)):
+            self._stop(place)
 
     def abandon(self) -> None:
         """Leave no process behind."""

@@ -104,6 +104,8 @@ def check_rebuilt(run: Run, history: Iterable[Recorded]) -> None:
         apply(rebuilt, recorded)
     if rebuilt.status == PENDING and run.task.epoch:
         rebuilt.status = RUNNING
+    if rebuilt.closed and rebuilt.next_run_id is None:
+        rebuilt.next_run_id = run.next_run_id  # an operator may let a failed run go on later (R20)
     for name in REBUILT:
         assert getattr(run, name) == getattr(rebuilt, name), f"I2: {name}"
 
@@ -184,6 +186,7 @@ def check_families(world: World) -> None:
 def check_children(world: World, parent: Run) -> None:
     """The end of a parent and a cancel it had not heard of when it had the child reach the child (I16)."""
     told = {(message.kind, message.run_id) for message in world.sent}
+    keys = {message.key for message in world.sent}
     history = world.histories[parent.run_id]
     ended = {recorded.event.child_workflow_id for recorded in history if _is_outcome(recorded.event)}
     for recorded in history:
@@ -196,6 +199,8 @@ def check_children(world: World, parent: Run) -> None:
         if child.start.parent.close_policy is ParentClose.ABANDON or event.child_workflow_id in ended:
             continue
         asked = ("cancel", child.run_id) in told
+        ways = {f"{parent.run_id}/{kind}/{child.run_id}" for kind in ("cancel", "terminate")}
+        assert not ways <= keys, "R17: a child that was asked to cancel is left to finish"
         if 0 < recorded.seq < parent.cancel_seq:
             assert asked, "I16: a cancel did not reach a child"
         if parent.closed:

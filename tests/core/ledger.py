@@ -25,6 +25,8 @@ class Ledger:
         self.starts: defaultdict[tuple[RunId, int], int] = defaultdict(int)
         self.current: dict[tuple[RunId, int], int | None] = {}
         self.attempt_ids: set[int] = set()
+        self.unwanted: set[tuple[RunId, int]] = set()
+        self.seen: defaultdict[RunId, int] = defaultdict(int)
         self.closed: dict[RunId, dict[str, Any]] = {}
 
     def carried(self, run_id: RunId, recorded: Iterable[ev.Recorded]) -> None:
@@ -37,12 +39,14 @@ class Ledger:
         assert epoch > self.epochs[run_id], "I7: an epoch twice"
         self.holders[run_id], self.epochs[run_id] = (worker, epoch), epoch
 
-    def advanced(self, request: rq.Advance, reply: Advanced, run: Run) -> None:
-        """A turn was heard; `run` is still as it was before."""
-        holder = self.holders.get(request.run_id)
-        holds = holder == (request.worker, request.epoch)
+    def advanced(self, request: rq.Advance, decision: Decision, reply: Advanced, history: list[ev.Recorded]) -> None:
+        """A turn was heard; the run and its history are still as they were before."""
+        repeats = 0 <= request.seen_seq < self.seen[request.run_id]
+        holds = self.holders.get(request.run_id) == (request.worker, request.epoch) and not repeats
         if reply.accepted:
-            self.turn_accepted(request, reply, run, holds)
+            self.turn_accepted(request, decision.run, reply, holds)
+            self.seen[request.run_id] = reply.seen_seq
+            self.turn_knows(request, decision, reply, history)
         if reply.accepted and reply.leased and not holds:
             self.task_granted(request.run_id, request.worker, reply.epoch)
         elif holds and not reply.leased:
@@ -53,7 +57,7 @@ class Ledger:
                 self.attempt_reported(request.run_id, outcome.seq, outcome.attempt_id)
             assert holds or not recorded or isinstance(outcome, rq.ActivityOutcome), "R3: a step of a stranger"
 
-    def turn_accepted(self, request: rq.Advance, reply: Advanced, run: Run, holds: bool) -> None:
+    def turn_accepted(self, request: rq.Advance, run: Run, reply: Advanced, holds: bool) -> None:
         seen = request.seen_seq if request.seen_seq >= 0 else run.task.granted_seq
         if request.outcomes:
             assert seen == run.last_seq, "R8: something else has happened"
@@ -65,9 +69,33 @@ class Ledger:
             assert self.epochs[request.run_id] == request.epoch, "R8: another epoch"
             assert run.task.since is None, "R8: a task is due"
 
+    def turn_knows(self, request: rq.Advance, decision: Decision, reply: Advanced, history: list[ev.Recorded]) -> None:
+        """The worker is not taken to know an input that it was not told of, and gets a task if it asked for one."""
+        if reply.closed:
+            return
+        seen = request.seen_seq if request.seen_seq >= 0 else decision.run.task.granted_seq
+        later = [entry for entry in history if entry.seq > seen] + decision.events[len(request.outcomes) :]
+        unknown = [entry.seq for entry in later if entry.event.is_input]
+        assert not unknown or reply.seen_seq < unknown[0], "I14: an input that the worker does not know of"
+        asks = any(isinstance(command, cmd.RecordSideEffect) and command.resume for command in request.commands)
+        assert decision.task.since is not None or not (asks or unknown), "L1: no task"
+
+    def refused(self, request: rq.Request, run: Run | None) -> None:
+        """What is right is not refused: a good result is never lost to what it came with (R8)."""
+        if run is None or run.closed:
+            return
+        if isinstance(request, rq.Advance):
+            for outcome in request.outcomes:
+                current = self.current.get((run.run_id, outcome.seq))
+                good = isinstance(outcome, rq.ActivityOutcome) and outcome.attempt_id == current
+                assert not good, "R8: a good result was refused"
+        if isinstance(request, rq.CompleteActivity | rq.FailActivity | rq.HeartbeatActivity):
+            assert self.current.get((run.run_id, request.seq)) != request.attempt_id, "I8: a good report was refused"
+
     def attempt_begun(self, run_id: RunId, activity: Activity) -> None:
         key = (run_id, activity.seq)
         assert activity.attempt_id not in self.attempt_ids, "I8: an attempt id twice"
+        assert key not in self.unwanted, "R18: an attempt at what nobody wants"
         assert self.current.get(key) is None, "I8: two attempts at once"
         self.attempt_ids.add(activity.attempt_id)
         self.starts[key] += 1
@@ -79,7 +107,8 @@ class Ledger:
     def attempt_reported(self, run_id: RunId, seq: int, attempt_id: int) -> None:
         assert self.current.get((run_id, seq)) == attempt_id, "I8: a report of an attempt that is over"
 
-    def took(self, request: rq.Request, decision: Decision) -> None:
+    def took(self, request: rq.Request, decision: Decision, history: list[ev.Recorded]) -> None:
+        """A request was decided; the run and its history are still as they were before."""
         run = decision.run
         match request:
             case rq.Signal():
@@ -89,7 +118,7 @@ class Ledger:
             case rq.LeaseTask() if isinstance(decision.reply, Task):
                 self.task_granted(run.run_id, request.worker, decision.reply.epoch)
             case rq.Advance() if isinstance(decision.reply, Advanced):
-                self.advanced(request, decision.reply, run)
+                self.advanced(request, decision, decision.reply, history)
             case rq.FailTask() | rq.ReleaseTask() | rq.ExtendTask():
                 assert self.holders.get(run.run_id) == (request.worker, request.epoch), "I7: not the holder"
             case rq.LeaseActivity() if isinstance(decision.reply, Activity):
@@ -121,17 +150,29 @@ class Ledger:
         self.holders[run_id] = None
 
     def attempts_ended(self, decision: Decision) -> None:
-        run_id = decision.run.run_id
-        for effect in decision.effects:
-            if isinstance(effect, NoteAttempt):
-                self.current[run_id, effect.activity.seq] = None
+        run = decision.run
+        noted = {effect.activity.seq for effect in decision.effects if isinstance(effect, NoteAttempt)}
         for event in events(decision):
-            if isinstance(event, ev.ActivityCompleted | ev.ActivityFailed | ev.ActivityCancelled):
-                self.current[run_id, event.activity_seq] = None
-                began = self.starts[run_id, event.activity_seq] or decision.run.start.reopening is not None
-                assert began or not isinstance(event, ev.ActivityCompleted), "I8: a result of nothing"
+            match event:
+                case ev.ActivityCompleted() | ev.ActivityFailed() | ev.ActivityCancelled():
+                    self.activity_ended(run, event, noted)
+                case ev.ActivityCancelRequested(activity_seq=seq):
+                    self.unwanted.add((run.run_id, seq))
+                case ev.WorkflowCancelRequested():
+                    given_up = [seq for seq, found in run.activities.items() if not found.options.survives_cancel]
+                    self.unwanted.update((run.run_id, seq) for seq in given_up)
             if event.closes is not None:
-                self.holders[run_id] = None
+                self.holders[run.run_id] = None
+        for seq in noted:
+            self.current[run.run_id, seq] = None
+
+    def activity_ended(self, run: Run, event: Any, noted: set[int]) -> None:
+        key = (run.run_id, event.activity_seq)
+        if run.start.reopening is None or run.last_seq:
+            assert self.starts[key] or not isinstance(event, ev.ActivityCompleted), "I8: a result of nothing"
+            ran = self.current.get(key) is not None and isinstance(event, ev.ActivityFailed)
+            assert not ran or event.activity_seq in noted, "I12: the last attempt left no trace"
+        self.current[key] = None
 
     def agrees_with(self, run: Run, history: list[ev.Recorded]) -> None:
         told = [bytes(entry.event.payload) for entry in history if isinstance(entry.event, ev.SignalReceived)]

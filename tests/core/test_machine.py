@@ -51,6 +51,7 @@ CHANCES = {
     "signal": 3,
     "other_than_a_turn": 2,
     "look_at_a_deadline": 2,
+    "just_before_a_deadline": 2,
     "start": 1,
     "cancel": 1,
     "terminate": 1,
@@ -206,13 +207,13 @@ class Runs(RuleBasedStateMachine):
         assert before == after, "I2: deciding has changed a run"
         if isinstance(first, AssayError) or isinstance(second, AssayError):
             assert (type(first), str(first)) == (type(second), str(second)), "refused for another reason"
-            return
+            return self.ledger.refused(request, run)
         assert described(first) == described(second), "deciding is not a function"
         self.expect(request, first)
         self.world.ids = ids
         self.world.keep(first)
         self.remember(first)
-        self.check(first)
+        return self.check(first)
 
     def decide(self, run: Run | None, request: rq.Request) -> tuple[Decision | AssayError, FixedIds]:
         ids = self.world.ids.copy()
@@ -235,7 +236,7 @@ class Runs(RuleBasedStateMachine):
             self.ledger.carried(decision.run.run_id, self.unread(decision.others[0].run.run_id))
         if isinstance(request, rq.RetryFailed):
             self.ledger.carried(decision.run.run_id, decision.events)
-        self.ledger.took(request, decision)
+        self.ledger.took(request, decision, self.world.histories.get(decision.run.run_id, []))
 
     def remember(self, decision: Decision) -> None:
         run, reply = decision.run, decision.reply
@@ -350,7 +351,8 @@ class Runs(RuleBasedStateMachine):
         time = self.world.now + dice.some([0, 0, 0, -1_000, 1_000, 2 * SECOND])
         outcomes = tuple(rq.ActivityOutcome(found.seq, found.attempt_id, time, NULL) for found in running[:2])
         if outcomes:
-            self.advance(dice, run, running[0].worker or WORKERS[0], run.task.epoch, run.last_seq, outcomes)
+            epoch = run.task.epoch - (1 if dice.seldom(4) else 0)
+            self.advance(dice, run, running[0].worker or WORKERS[0], epoch, run.last_seq, outcomes)
 
     def late_turn(self, dice: Dice) -> None:
         """A turn under any lease that was ever given, with any result that ever was."""
@@ -397,8 +399,10 @@ class Runs(RuleBasedStateMachine):
 
     def report(self, dice: Dice) -> None:
         """A report of an attempt that runs, or of any that ever began."""
-        running = [entry for entry in self.attempts if entry[2] in self.ledger.current.values()]
-        known = [*running, *self.attempts[-3:]]
+        current = self.ledger.current
+        running = [entry for entry in self.attempts if current.get(entry[:2]) == entry[2]]
+        stale = [entry for entry in self.attempts if current.get(entry[:2]) not in (None, entry[2])]
+        known = [*running, *stale * 2, *self.attempts[-2:]]
         if not known:
             return self.lease_activity(dice)
         run_id, seq, attempt_id = dice.some(known)
@@ -426,10 +430,22 @@ class Runs(RuleBasedStateMachine):
         refs = {"run": [0], "activity": list(run.activities) or [1], "timer": list(run.timers) or [1]}
         self.ask(rq.Elapse(run.run_id, kind, dice.some(refs[kind])))
 
+    def just_before_a_deadline(self, dice: Dice) -> None:
+        """A moment before its time nothing happens, whatever the deadline is for (I10)."""
+        every = [(due, ask) for run in self.world.runs.values() for due, ask in deadlines(run) if due > self.world.now]
+        if every:
+            due, ask = dice.some(every)
+            self.world.now = due - 1
+            decision, _ = self.decide(self.world.find(ask), ask)
+            assert isinstance(decision, Decision)
+            assert (decision.events, decision.effects, decision.others) == ([], [], []), "I10: early"
+            assert decision.task is decision.run.task, "I10: early"
+
     def keep_time(self, _: Dice) -> None:
         """Everything that is due is looked at until nothing is due: each deadline has its consequence (I12)."""
         for _round in range(5):
-            due = [deadline for run in self.world.runs.values() for deadline in deadlines(run, self.world.now)]
+            every = [deadline for run in self.world.runs.values() for deadline in deadlines(run)]
+            due = [request for time, request in every if time <= self.world.now]
             for request in due:
                 self.ask(request)
             if not due:
@@ -452,15 +468,12 @@ class Runs(RuleBasedStateMachine):
         self.ask(request)
 
 
-def deadlines(run: Run, now: int) -> list[rq.Elapse]:
-    """What of a run is due now."""
-    due = run.deadline()
-    found = [rq.Elapse(run.run_id, "run", 0)] if due is not None and due <= now else []
-    for seq, held in run.activities.items():
-        limit = held.deadline()
-        if limit is not None and limit <= now:
-            found.append(rq.Elapse(run.run_id, "activity", seq))
-    return found + [rq.Elapse(run.run_id, "timer", seq) for seq, time in run.timers.items() if time <= now]
+def deadlines(run: Run) -> list[tuple[int, rq.Elapse]]:
+    """The next moment of a run, of each of its activities and of each of its timers."""
+    found: list[tuple[int | None, rq.Elapse]] = [(run.deadline(), rq.Elapse(run.run_id, "run", 0))]
+    found += [(held.deadline(), rq.Elapse(run.run_id, "activity", seq)) for seq, held in run.activities.items()]
+    found += [(due, rq.Elapse(run.run_id, "timer", seq)) for seq, due in run.timers.items()]
+    return [(due, request) for due, request in found if due is not None]
 
 
 TestRuns = Runs.TestCase

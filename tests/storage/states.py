@@ -15,6 +15,7 @@ from tests.core.support import (
     beats,
     bore,
     claims,
+    completes,
     delivered,
     delivers,
     elapses,
@@ -95,6 +96,7 @@ STATES: dict[str, list[Step]] = {
     "with a child whose end is under way": [starts(), bore(), turned(cmd.CompleteWorkflow(ONE), of=CHILD)],
     "with a child that is done": [starts(), bore(), turned(cmd.CompleteWorkflow(ONE), of=CHILD), delivered()],
     "reopened with an adopted child": [*FAILED_WITH_A_CHILD, reopened],
+    "reopened and waiting for an adopted child": [*FAILED_WITH_A_CHILD, reopened, leases(1), completes(1), turned()],
     "reopened with a child whose end is under way": [*FAILED_WITH_A_CHILD, reopened, turned(DONE, of=CHILD)],
     "reopened with a child whose end was passed on": [
         *FAILED_WITH_A_CHILD,

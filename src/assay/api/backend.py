@@ -6,9 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from assay.api.exchange import Exchange
 from assay.api.polls import Polls
 from assay.api.telemetry import Telemetry
-from assay.core.ids import SECOND, Time
+from assay.core.errors import NotFound
+from assay.core.ids import SECOND, Namespace, RunKey, Time, WorkflowId
 from assay.engine.engine import Engine
 from assay.engine.reads import Reads
 from assay.engine.roster import Roster
@@ -43,6 +45,7 @@ class Backend:
     stream: Stream
     tokens: Tokens
     polls: Polls
+    exchange: Exchange
     telemetry: Telemetry
     reads: Reads
     settings: Settings = field(default_factory=Settings)
@@ -60,9 +63,17 @@ class Backend:
         finally:
             self._waiting.discard(waiting)
 
+    async def current(self, namespace: Namespace, workflow_id: WorkflowId) -> RunKey:
+        """The newest run of an id."""
+        try:
+            return await self.engine.current(namespace, workflow_id)
+        except NotFound:
+            raise NotFound(f"workflow {workflow_id}") from None
+
     def drain(self) -> None:
         """Let nobody wait here any longer."""
         self.drained.set()
         self.polls.drain()
+        self.exchange.drain()
         for waiting in tuple(self._waiting):
             waiting.cancel()

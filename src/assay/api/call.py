@@ -33,7 +33,7 @@ _decoders: dict[type, Callable[[bytes], Any]] = {}
 class Call:
     """One request."""
 
-    __slots__ = ("_body", "_headers", "_query", "_receive", "gone", "method", "operation", "parameters", "path", "scope")
+    __slots__ = ("_body", "_headers", "_query", "_receive", "gone", "limit", "method", "operation", "parameters", "path", "scope")
 
     def __init__(self, scope: Scope, receive: Receive, parameters: Mapping[str, str], operation: str = "") -> None:
         self.scope = scope
@@ -41,6 +41,7 @@ class Call:
         self.path: bytes = scope["raw_path"]
         self.parameters = parameters
         self.operation = operation
+        self.limit = BODY_LIMIT
         self.gone: asyncio.Task[None] | None = None
         self._receive = receive
         self._headers: dict[bytes, bytes] | None = None
@@ -125,8 +126,8 @@ class Call:
 
     async def _read(self) -> bytes:
         length = self.header(b"content-length")
-        if length is not None and length.isdecimal() and int(length) > BODY_LIMIT:
-            raise _too_large()
+        if length is not None and length.isdecimal() and int(length) > self.limit:
+            raise _too_large(self.limit)
         message = await self._receive()
         first: bytes = message.get("body", b"")
         if not message.get("more_body"):
@@ -138,13 +139,13 @@ class Call:
                 raise Invalid("the request ended before its body did", code="incomplete_body")
             parts.append(message.get("body", b""))
             size += len(parts[-1])
-            if size > BODY_LIMIT:
-                raise _too_large()
+            if size > self.limit:
+                raise _too_large(self.limit)
         return self._small(b"".join(parts))
 
     def _small(self, body: bytes) -> bytes:
-        if len(body) > BODY_LIMIT:
-            raise _too_large()
+        if len(body) > self.limit:
+            raise _too_large(self.limit)
         return body
 
     async def read(self, kind: type[Body]) -> Body:
@@ -190,8 +191,8 @@ def _parse_query(raw: bytes) -> list[tuple[str, str]]:
         raise Invalid(f"the query string cannot be read: {error}", code="invalid_query") from None
 
 
-def _too_large() -> Invalid:
-    return Invalid(f"the body is larger than {BODY_LIMIT:,} bytes", code="body_too_large")
+def _too_large(limit: int) -> Invalid:
+    return Invalid(f"the body is larger than {limit:,} bytes", code="body_too_large")
 
 
 def _decode(body: bytes, kind: type[Body]) -> Body:

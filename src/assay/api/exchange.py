@@ -11,8 +11,11 @@ import msgspec
 from assay.api.reports import problem_of
 from assay.api.sessions import Session
 from assay.core.errors import AssayError, Invalid, NotFound, Unavailable
+from assay.core.ids import SECOND, Time
+from assay.core.options import check_id
 from assay.core.payload import DEPTH_LIMIT, check_json
 from assay.engine.engine import Engine
+from assay.engine.roster import Roster, WorkerRow
 from assay.engine.tokens import Tokens
 from assay.wire import exchange as wire
 
@@ -20,14 +23,13 @@ log = logging.getLogger("assay.exchange")
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Greeted = Callable[[str, str, wire.Hello], None]
-Heard = Callable[[str], None]
-
 WRAPPING: Final = 8
 MEMBERS: Final = 200_000
 FORGET: Final = 60.0
 """Seconds without a word after which a worker's session is forgotten; what it repeats then is decided anew."""
-SWEEP: Final = 1.0
+SWEEP: Final[Time] = SECOND
+SIGN: Final = 45.0
+"""Seconds between two signs of life of a connected worker that the roster hears of: silence of 90 hides a worker."""
 GOING_AWAY: Final = 1012
 WRONG_DATA: Final = 1007
 
@@ -35,26 +37,17 @@ WRONG_DATA: Final = 1007
 class Exchange:
     """All workers of our SDK that this engine serves."""
 
-    def __init__(self, engine: Engine, tokens: Tokens, *, greeted: Greeted | None = None) -> None:
+    def __init__(self, engine: Engine, tokens: Tokens, roster: Roster) -> None:
         self._engine = engine
         self._tokens = tokens
-        self._greeted = greeted
+        self._roster = roster
         self._sessions: dict[tuple[str, str], Session] = {}
         self._writers: dict[Session, asyncio.Task[None]] = {}
-        self._sweeper: asyncio.Task[None] | None = None
-        self._closing = asyncio.Event()
+        self._draining = False
 
-    def start(self) -> None:
-        """Begin to look after silent workers."""
-        self._sweeper = asyncio.get_running_loop().create_task(self._sweep())
-
-    async def close(self) -> None:
-        """Let go of all workers: those who wait get an empty answer, and give their work to the next engine's care."""
-        self._closing.set()
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._sweeper
+    def drain(self) -> None:
+        """Let go of all workers: those who wait get an empty answer, and turn to the next engine."""
+        self._draining = True
         for session in self._sessions.values():
             session.leave()
             session.orders.ready.set()
@@ -63,16 +56,19 @@ class Exchange:
         """The workers that are connected now."""
         return frozenset(session.worker for session in self._sessions.values() if session.greeted)
 
-    async def _sweep(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(SWEEP)
-            for key, session in tuple(self._sessions.items()):
-                silent = loop.time() - session.heard
-                if silent > wire.SILENCE:
-                    session.leave()
-                if silent > FORGET and session not in self._writers:
-                    del self._sessions[key]
+    async def run_once(self) -> Time | None:
+        """Give no more work to workers that have fallen silent; forget those that stay so."""
+        now = asyncio.get_running_loop().time()
+        for key, session in tuple(self._sessions.items()):
+            silent = now - session.heard
+            if silent > wire.SILENCE:
+                session.leave()
+            elif now - session.signed > SIGN:
+                session.signed = now
+                self._roster.heard(session.worker)
+            if silent > FORGET and session not in self._writers:
+                del self._sessions[key]
+        return self._engine.clock.now() + SWEEP if self._sessions else self._engine.clock.now() + 5 * SWEEP
 
     def _session(self, namespace: str, worker: str, message: wire.WorkerMessage) -> Session:
         key = namespace, worker
@@ -84,14 +80,13 @@ class Exchange:
         return session
 
     async def _hear(self, namespace: str, worker: str, message: wire.WorkerMessage) -> Session:
-        if self._closing.is_set():
+        if self._draining:
             raise Unavailable("the engine is stopping", code="engine_stopped")
         session = self._session(namespace, worker, message)
         if message.hello is not None:
             if message.hello.namespace != namespace:
                 raise Invalid("the namespace of the hello is not that of the address", field="hello.namespace")
-            if self._greeted is not None:
-                self._greeted(namespace, worker, message.hello)
+            await self._roster.introduce(_row(worker, message.hello))
             await session.greet(message.hello)
         session.hear(message)
         return session
@@ -104,7 +99,7 @@ class Exchange:
         session = await self._hear(namespace, worker, message)
         end = asyncio.get_running_loop().time() + min(max(message.wait_secs, 0.0), wire.LONGEST_WAIT)
         orders = session.orders
-        while not self._closing.is_set():
+        while not self._draining:
             if orders.ready.is_set() or (message.reports and not session.unanswered(message.reports)):
                 break
             left = end - asyncio.get_running_loop().time()
@@ -159,11 +154,26 @@ class Exchange:
         orders.ready.set()
         while True:
             await orders.ready.wait()
-            if self._closing.is_set():
+            if self._draining:
                 await send({"type": "websocket.close", "code": GOING_AWAY})
                 return
             await send({"type": "websocket.send", "bytes": orders.collect()})
             orders.done()
+
+
+def _row(worker: str, hello: wire.Hello) -> WorkerRow:
+    return WorkerRow(
+        id=check_id(worker, "worker_id"),
+        namespace=hello.namespace,
+        identity=hello.identity,
+        task_queue=hello.queue,
+        workflows=hello.workflows,
+        activities=hello.activities,
+        max_concurrent_workflows=hello.max_concurrent_workflows,
+        max_concurrent_activities=hello.max_concurrent_activities,
+        registered_at=0,
+        last_heartbeat=0,
+    )
 
 
 def read(body: bytes) -> wire.WorkerMessage:

@@ -12,7 +12,7 @@ from assay.engine.tokens import Lease, Tokens
 from assay.wire import exchange as wire
 
 ROOM: Final = wire.MESSAGE_LIMIT // 4
-"""Bytes of documents put into one message before the next is begun; a single one may be larger, within its own limit."""
+"""Bytes of documents in a message before the next is begun; one document alone is always within its own limit."""
 REMEMBERED: Final = 10_000
 """Tokens kept at hand, so that a report about one needs no cryptography."""
 
@@ -33,7 +33,7 @@ class Orders:
         self._unsent: list[Grant] = []
         self._sending: list[Grant] = []
         self._size = 0
-        self._later: list[Grant | wire.Answer] = []
+        self._later: list[ActivityGrant | wire.Answer] = []
 
     # tokens
 

@@ -19,7 +19,7 @@ LeaseOf = Callable[[str], Lease]
 
 
 def request_of(report: wire.Report, lease: Lease, lease_of: LeaseOf) -> rq.Request:
-    """The request that a report stands for; everything about the lease comes from its token, nothing from the worker."""
+    """The request that a report stands for; all that is said of the lease comes from its token."""
     return _REQUESTS[type(report)](report, lease, lease_of)
 
 

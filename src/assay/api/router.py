@@ -8,7 +8,7 @@ import msgspec
 
 from assay.api.answers import Answer
 from assay.api.backend import Backend
-from assay.api.call import Call
+from assay.api.call import Call, Receive, Send
 from assay.api.stream import EventStream
 from assay.core.errors import AssayError, Invalid, Kind, NotFound
 
@@ -16,6 +16,7 @@ PREFIXES: Final = ("/api/v1", "/api/v1/engine/workflow")
 """Every route of the API is served under both (D1)."""
 
 Reaction = Callable[[Backend, Call], Awaitable[Answer | EventStream]]
+Connection = Callable[[Backend, Call, Receive, Send], Awaitable[None]]
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -37,7 +38,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     tag: str
     reaction: Reaction
     answers: dict[int, Any]
-    """By status: the type of the JSON body, or None where there is none."""
+    """By status: the type of the JSON body, a tuple for one of several, or None where there is none."""
     body: Any = None
     body_optional: bool = False
     query: tuple[Parameter, ...] = ()
@@ -46,6 +47,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     idempotent: bool = False
     """Does it take an `Idempotency-Key`?"""
     prefixed: bool = True
+    connection: Connection | None = None
+    """Who answers a WebSocket at the same address."""
     media: str = "application/json"
 
 

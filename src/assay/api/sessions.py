@@ -8,8 +8,8 @@ import asyncio
 import contextlib
 import functools
 import logging
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Coroutine, Iterable
+from typing import Any, Final
 
 from assay.api.orders import Orders
 from assay.api.reports import LEASE, answer_of, problem_of, request_of
@@ -19,12 +19,15 @@ from assay.core.ids import Namespace, RunId, Time, WorkerId
 from assay.core.replies import Advanced
 from assay.core.requests import Elapse, ReleaseActivity, ReleaseTask, Request
 from assay.core.run import Run
+from assay.engine.asked import Answer as Decided
 from assay.engine.dispatcher import task_grant
 from assay.engine.engine import Engine
 from assay.engine.tokens import Lease, Tokens, unknown
 from assay.wire import exchange as wire
 
 log = logging.getLogger("assay.exchange")
+TASK: Final = -1
+"""Stands for the seq of a workflow task among leases: those of activities begin with 0."""
 PAGE: Final = 500
 """Events read at a time for a page of a history."""
 
@@ -44,7 +47,7 @@ class Session:
         self.free_tasks = 0
         self.free_activities = 0
         self.greeted = False
-        self.heard = asyncio.get_running_loop().time()
+        self.heard = self.signed = asyncio.get_running_loop().time()
         self.orders = Orders(engine, tokens, namespace, worker)
         self._engine = engine
         self._seated = False
@@ -117,14 +120,11 @@ class Session:
             self._release(grant)
 
     def _release(self, grant: TaskGrant | ActivityGrant) -> None:
-        run_id, request = grant.key.run_id, None
         if isinstance(grant, TaskGrant):
             self.free_tasks += 1
-            request = ReleaseTask(run_id, self.worker, grant.epoch)
         else:
             self.free_activities += 1
-            request = ReleaseActivity(run_id, grant.activity.seq, grant.activity.attempt_id)
-        released = self._engine.committer.submit(request)
+        released = self._engine.committer.submit(_given_back(grant, self.worker))
         self._releasing.add(released)
         released.add_done_callback(self._released)
 
@@ -144,7 +144,7 @@ class Session:
         for token in held:
             with contextlib.suppress(AssayError):
                 lease = self._lease_of(token)
-                named.add((lease.run_id, lease.seq, lease.fence))
+                named.add((lease.run_id, lease.seq if lease.activity else TASK, lease.fence))
         leased = {(lease.run_id, lease.seq, lease.fence) for lease in await self._engine.store.leases(self.worker)}
         lost = leased - named
         for run in await self._runs_of({run_id for run_id, _, _ in lost}):
@@ -152,7 +152,7 @@ class Session:
                 if run_id == run.run_id:
                     self._give_again(run, seq, fence)
         for _, seq, attempt_id in named - leased:
-            if seq:
+            if seq != TASK:
                 self.orders.cancel(attempt_id)
 
     async def _runs_of(self, run_ids: set[RunId]) -> list[Run]:
@@ -163,7 +163,7 @@ class Session:
         return [run for run in found if run.namespace == self.namespace]
 
     def _give_again(self, run: Run, seq: int, fence: int) -> None:
-        if seq:
+        if seq != TASK:
             activity = run.activities.get(seq)
             if activity is not None and activity.attempt_id == fence and activity.worker == self.worker:
                 self.free_activities -= 1
@@ -223,8 +223,7 @@ class Session:
         except AssayError as error:
             self._answer(wire.Answer(report.n, problem_of(error)))
             return
-        decided = self._engine.committer.submit(request)
-        decided.add_done_callback(functools.partial(self._decided, report.n, lease, request))
+        self._engine.committer.post(request).add_done_callback(functools.partial(self._decided, report.n, lease))
 
     def _lease_of(self, token: str) -> Lease:
         """The lease of a token, which must be this worker's own and of this namespace (4.1)."""
@@ -233,14 +232,11 @@ class Session:
             raise unknown()
         return lease
 
-    def _decided(self, n: int, lease: Lease, request: Request, done: "asyncio.Future[object]") -> None:
-        if done.cancelled():
-            self._pending.discard(n)
-            return
+    def _decided(self, n: int, lease: Lease, done: Decided) -> None:
         error = done.exception()
         if error is not None:
             self._answer(wire.Answer(n, problem_of(error)))
-            if lease.seq == 0 and isinstance(error, AssayError) and error.code == "stale_task":
+            if error.code == "stale_task":
                 self._refused(lease)
             return
         reply = done.result()
@@ -272,8 +268,8 @@ class Session:
 
     # reading
 
-    def _read(self, reading: "asyncio.Future[None] | object") -> None:
-        task = asyncio.get_running_loop().create_task(reading)  # type: ignore[arg-type]
+    def _read(self, reading: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(reading)
         self._reading.add(task)
         task.add_done_callback(self._reading.discard)
 
@@ -306,3 +302,9 @@ class Session:
             more = len(page) == PAGE
             after = page[-1].seq if page else after
         return wire.Answer(n, events=tuple(found), more=more)
+
+
+def _given_back(grant: TaskGrant | ActivityGrant, worker: WorkerId) -> Request:
+    if isinstance(grant, TaskGrant):
+        return ReleaseTask(grant.key.run_id, worker, grant.epoch)
+    return ReleaseActivity(grant.key.run_id, grant.activity.seq, grant.activity.attempt_id)

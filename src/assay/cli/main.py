@@ -8,6 +8,9 @@ from typing import Final
 import click
 
 from assay._version import __version__
+from assay.cli.dev import dev
+from assay.cli.run import run as run_worker
+from assay.cli.serve import serve
 from assay.core.errors import AssayError
 
 FAILED: Final = 1
@@ -22,6 +25,11 @@ def assay() -> None:
 
     Exit codes: 0 success, 1 something was found or went wrong, 64 the command was called wrongly.
     """
+
+
+assay.add_command(serve)
+assay.add_command(run_worker)
+assay.add_command(dev)
 
 
 @assay.command()

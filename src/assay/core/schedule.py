@@ -159,7 +159,7 @@ class Fire(msgspec.Struct, frozen=True):
     run_id: RunId | None = None
     trigger: Trigger = Trigger.TIME
     until: Time | None = None
-    """Set in a record that stands for all due times from `due_at` up to this one: of an outage there may be millions."""
+    """Set in a record that stands for all due times from `due_at` up to this one: an outage may have millions."""
 
     @property
     def key(self) -> RunId:
@@ -168,7 +168,7 @@ class Fire(msgspec.Struct, frozen=True):
 
 
 def schedule_key(namespace: str, name: str) -> RunId:
-    """What a schedule is called where runs have their id: with its deadline, and where writes are tied to each other."""
+    """What a schedule is called where runs have their id: for its deadline, and to tie writes to each other."""
     return RunId(f"{namespace.replace('%', '%25').replace('/', '%2F')}/{name}")
 
 

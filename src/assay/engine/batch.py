@@ -69,7 +69,7 @@ class Batch:
         after = None if deleted else replace(schedule, version=version)
         self.changes.schedules[key] = ScheduleChange(schedule.namespace, schedule.name, after, version)
         due = None if after is None else after.wakes_at()
-        self.changes.deadlines[RunId(f"{schedule.namespace}/{schedule.name}"), "schedule", 0] = due
+        self.changes.deadlines[schedule.key, "schedule", 0] = due
 
     def _take_one(self, decision: Decision) -> None:
         run = decision.run

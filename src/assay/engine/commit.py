@@ -114,6 +114,11 @@ class Committer:
         if self._flusher is None:
             self._flusher = self._loop().create_task(self._flush_all())
 
+    @property
+    def stopped(self) -> AssayError | None:
+        """Why everything is refused, if it is."""
+        return self._stopped
+
     async def drain(self) -> None:
         """Wait until everything asked so far is answered."""
         while self._flusher is not None:

@@ -19,6 +19,7 @@ from assay.engine.dispatcher import Dispatcher
 from assay.engine.feed import Feed
 from assay.engine.ids import BlockIds
 from assay.engine.reaper import Reaper
+from assay.engine.scheduler import Scheduler
 from assay.engine.service import Loop
 from assay.engine.timekeeper import Timekeeper
 from assay.storage.store import RunRecord, Store
@@ -46,6 +47,7 @@ class Engine:
         self._timekeeper = Timekeeper(store, self.clock, self.committer)
         self._courier = Courier(store, self.clock, self.committer)
         self._reaper = Reaper(store, self.clock, self.committer, self.dispatcher)
+        self.scheduler = Scheduler(store, self.clock, self.committer)
         self._loops = {
             "timekeeper": Loop(self._timekeeper, self.clock),
             "courier": Loop(self._courier, self.clock),
@@ -59,6 +61,7 @@ class Engine:
         self.feed.publish(committed)
         if committed.messages:
             self._courier.carry(committed)
+        self.scheduler.notice(committed)
         if self._timekeeper.sooner(committed):
             self._loops["timekeeper"].wake()
 
@@ -78,6 +81,7 @@ class Engine:
             self.clock.follow(await self.store.clock())
         await self._reaper.run_once()
         await self._courier.run_once()
+        await self.scheduler.take_over()
         for loop in self._loops.values():
             loop.start()
         self.store.subscribe(self._loops["reaper"].wake)
@@ -90,6 +94,11 @@ class Engine:
         stopped = Unavailable("the engine is stopped", code="engine_stopped")
         self.committer.stop(stopped)
         await self.store.close()
+
+    @property
+    def stopped(self) -> AssayError | None:
+        """Why nothing more is committed, if that is so."""
+        return self.committer.stopped
 
     def sit(self, seat: Seat) -> None:
         """A worker is ready for work."""

@@ -20,10 +20,20 @@ class BlockIds:
         self._chance = chance or random.Random(os.urandom(32))  # noqa: S311  # an id is no secret
         self._next = 0
         self._end = 0
+        self._millisecond = 0
+        self._random = 0
 
     def run_id(self) -> RunId:
-        """An id that grows with time, so that new runs lie side by side in every index; 80 bits of it are random."""
-        return RunId(f"{self._clock.now() // 1_000:012x}{self._chance.getrandbits(80):020x}")
+        """An id that grows with time, so that new runs lie side by side in every index; 79 bits of it are random.
+
+        Within a millisecond it grows by one, so that runs made together are listed in the order in which they were made.
+        """
+        millisecond = self._clock.now() // 1_000
+        if millisecond == self._millisecond:
+            self._random += 1
+        else:
+            self._millisecond, self._random = millisecond, self._chance.getrandbits(79)
+        return RunId(f"{millisecond:012x}{self._random:020x}")
 
     def number(self) -> int:
         """The next pair's first number."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from msgspec.structs import replace
 
 from assay.core.errors import NotFound
-from assay.core.events import Event, Recorded
+from assay.core.events import ActivityScheduled, Event, Recorded
 from assay.core.ids import RunId
 from assay.core.run import Run
 from assay.storage.store import ActivityRecord, RunFilter, RunRecord, Snapshot, Store
@@ -86,6 +86,16 @@ class Reads:
     async def snapshot(self, run_id: RunId) -> Snapshot | None:
         """What a run's queries answer."""
         return await self._store.snapshot(run_id)
+
+    async def activity_of(self, run_id: RunId, seq: int) -> ActivityRecord | None:
+        """An activity of a run by its seq."""
+        after = 0
+        while page := await self._store.events(run_id, after, kind="ActivityScheduled"):
+            for recorded in page:
+                if isinstance(recorded.event, ActivityScheduled) and recorded.event.activity_seq == seq:
+                    return await self._store.activity(recorded.event.activity_id)
+            after = page[-1].seq
+        return None
 
     async def activity(self, number: int) -> ActivityRecord | None:
         """An activity by its own id or by that of one of its attempts (R35)."""

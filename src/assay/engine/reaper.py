@@ -4,13 +4,15 @@ import asyncio
 
 from assay.core.errors import NotFound, Refused
 from assay.core.ids import SECOND, Time
-from assay.core.requests import LoseTask, ReleaseActivity, Request
+from assay.core.requests import ExtendActivity, ExtendTask, LoseTask, ReleaseActivity, Request
 from assay.engine.clock import Clock
 from assay.engine.commit import Committer
 from assay.engine.dispatcher import Dispatcher
 from assay.storage.store import HeldLease, Store
 
 PAGE = 10_000
+SPARED: Time = 10 * SECOND
+"""The lease of workers over the network."""
 SHARED_PAUSE: Time = SECOND
 STEP_ASIDE: Time = 5 * SECOND
 """How long an engine whose workers cannot take what it found leaves it to engines with free hands: looking at work
@@ -32,6 +34,7 @@ class Reaper:
         if not self._began:
             if not self._store.shared:
                 await self._void()
+            await self._spare()
             self._began = True
         now = self._clock.now()
         tasks = await self._store.ready_tasks(now, PAGE)
@@ -48,6 +51,22 @@ class Reaper:
             # refused: somebody else was faster; all else leaves a lease that nobody would ever take back
             if isinstance(answer, BaseException) and not isinstance(answer, Refused | NotFound):
                 raise answer
+
+    async def _spare(self) -> None:
+        """Workers over the network live on without an engine: they get one full lease from now, to say so (R9).
+
+        Where other engines run they have heard of those that live; what is over and still there nobody has looked at.
+        """
+        now = self._clock.now()
+        limit = now if self._store.shared else now + SPARED
+        held = [lease for lease in await self._store.leases() if lease.until is not None and lease.until <= limit]
+        await asyncio.gather(*(self._committer.submit(_extended(lease)) for lease in held), return_exceptions=True)
+
+
+def _extended(lease: HeldLease) -> Request:
+    if lease.seq < 0:
+        return ExtendTask(lease.run_id, lease.worker, lease.fence, SPARED)
+    return ExtendActivity(lease.run_id, lease.seq, lease.fence, SPARED)
 
 
 def _lost(lease: HeldLease) -> Request:

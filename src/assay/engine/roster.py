@@ -28,6 +28,8 @@ PAUSE: Final[Time] = 15 * SECOND
 KNOWN: Final = 10_000
 """Registrations kept in memory."""
 
+__all__ = ["NamespaceCounts", "QueueRow", "Registration", "Roster", "WorkerRow", "check_namespace"]
+
 _NAMESPACE: Final = re.compile(r"[a-z0-9-]{1,63}\Z", re.ASCII)
 
 
@@ -128,6 +130,21 @@ class Roster:
         self._remember(fresh)
         return _rendered(key, fresh) or fresh
 
+    async def introduce(self, row: WorkerRow) -> None:
+        """Keep the registration of a worker that chose its own id, the first time it says who it is."""
+        check_id(row.task_queue, "queue")
+        await self.ensure(row.namespace)
+        if row.id not in self._known and await self._registry.worker(row.id) is None:
+            now = self._clock.now()
+            await self._registry.register(msgspec.structs.replace(row, registered_at=now, last_heartbeat=now))
+        self._remember(row)
+        self.heard(row.id)
+
+    def heard(self, worker_id: str) -> None:
+        """A worker has given a sign of life."""
+        self._heard[worker_id] = self._clock.now()
+        self._unwritten.add(worker_id)
+
     async def worker(self, worker_id: str) -> Registration:
         """A worker by its id, which is a sign of life; one that never registered serves all of `main` (R36)."""
         known = self._known.get(worker_id)
@@ -136,8 +153,7 @@ class Roster:
             if row is None:
                 return Registration(WorkerId(worker_id), Namespace(MAIN))
             known = self._remember(row)
-        self._heard[worker_id] = self._clock.now()
-        self._unwritten.add(worker_id)
+        self.heard(worker_id)
         return known
 
     def _remember(self, row: WorkerRow) -> Registration:

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable
 
-from assay.core.ids import Namespace, RunId, Time, WorkflowId
+from assay.core.ids import Namespace, Time, WorkflowId
 from assay.core.moment import Moment
-from assay.core.rules.schedules import ScheduleDecision, decide_schedule, run_names
+from assay.core.rules.fires import ScheduleDecision
+from assay.core.rules.schedules import decide_schedule, run_names
 from assay.core.run import Run
 from assay.core.schedule import Schedule
 from assay.core.schedule_requests import ScheduleRequest
@@ -37,28 +38,26 @@ class Schedules:
             for name in run_names(schedule, request, now)
         }
 
-    def decide(
-        self, request: ScheduleRequest, at: Moment, newest: Callable[[Id], Run | None]
-    ) -> tuple[ScheduleDecision, Schedule | None]:
-        """Decide a request, and the schedule as it was before."""
-        schedule = self._known.get((request.namespace, request.name))
+    def decide(self, request: ScheduleRequest, at: Moment, newest: Callable[[Id], Run | None]) -> ScheduleDecision:
+        """Decide a request."""
+        key = (request.namespace, request.name)
+        schedule = self._known.get(key)
         names = () if schedule is None else run_names(schedule, request, at.now)
-        current = {name: newest((request.namespace, WorkflowId(name))) for name in names}
-        runs = {WorkflowId(name): run for name, run in current.items() if run is not None}
-        last = None if schedule is None or schedule.last_workflow_id is None else current[schedule.last_workflow_id]
-        decision = decide_schedule(schedule, request, Moment(at.now, at.ids, runs), last)
-        self._known[request.namespace, request.name] = None if decision.deleted else decision.schedule
-        return decision, schedule
+        found = {WorkflowId(name): newest((request.namespace, WorkflowId(name))) for name in names}
+        runs = {name: run for name, run in found.items() if run is not None}
+        decision = decide_schedule(schedule, request, Moment(at.now, at.ids, runs))
+        self._known[key] = None if decision.deleted else decision.schedule
+        return decision
 
 
-def gather(batch: Batch, decision: ScheduleDecision, before: Schedule | None) -> None:
-    """Take a schedule's decision, with the runs it starts and ends, into a batch."""
-    schedule = before if decision.deleted else decision.schedule
-    if schedule is None or (decision.schedule is before and not decision.deleted):
+def gather(batch: Batch, decision: ScheduleDecision) -> None:
+    """Take a schedule's decision, with the runs it starts and ends, into a batch: all of it is written or none."""
+    if not decision.changed and not decision.deleted:
         return
+    schedule = decision.schedule
     batch.put_schedule(schedule, deleted=decision.deleted)
     batch.changes.fires.extend(decision.fires)
+    batch.changes.messages.extend((schedule.key, message, decision.now) for message in decision.messages)
     for run in decision.runs:
         batch.take(run)
-    owner = RunId(f"{schedule.namespace}/{schedule.name}")
-    batch.changes.messages.extend((owner, message, decision.now) for message in decision.messages)
+        batch.changes.ties.append((schedule.key, run.run.run_id))

@@ -5,6 +5,7 @@ import contextlib
 import logging
 from typing import Protocol
 
+from assay.core.errors import AssayError
 from assay.core.ids import SECOND, Time
 
 log = logging.getLogger("assay.engine")
@@ -56,6 +57,9 @@ class Loop:
         """A service that fails tries again: nobody else would do its work."""
         try:
             return await self._service.run_once()
+        except AssayError as error:
+            log.warning("%s: %s; it goes on in a moment", type(self._service).__name__, error)
+            return self._now.now() + RETRY
         except Exception:
             log.exception("%s failed; it goes on in a moment", type(self._service).__name__)
             return self._now.now() + RETRY

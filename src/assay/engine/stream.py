@@ -22,6 +22,8 @@ from assay.storage.store import Store
 
 log = logging.getLogger("assay.engine")
 
+__all__ = ["Claimed", "Entry", "News", "Stream"]
+
 PAGE: Final = 500
 PATIENCE: Final = (0.05, 0.2, 1.0)
 """Seconds between two looks without a hint where other engines write: what is committed may not be readable yet."""

@@ -8,8 +8,9 @@ import asyncio
 from collections.abc import Sequence
 
 from assay.core.errors import AssayError, Kind
-from assay.core.ids import SECOND, Namespace, Time
+from assay.core.ids import SECOND, Time
 from assay.core.requests import Elapse, Request
+from assay.core.schedule import named_by
 from assay.core.schedule_requests import ElapseSchedule
 from assay.engine.clock import Clock
 from assay.engine.commit import Committed, Committer
@@ -65,8 +66,7 @@ class Timekeeper:
 
 
 def _request(due: Deadline) -> Request:
-    """What to ask for when a deadline has come; a schedule's is kept under its namespace and name."""
+    """What to ask for when a deadline has come."""
     if due.kind == "schedule":
-        namespace, _, name = due.run_id.partition("/")
-        return ElapseSchedule(Namespace(namespace), name)
+        return ElapseSchedule(*named_by(due.run_id))
     return Elapse(due.run_id, due.kind, due.ref)

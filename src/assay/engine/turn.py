@@ -101,7 +101,8 @@ class Turn:
         scheduled = [asked.request for asked in self._asked if isinstance(asked.request, ScheduleRequest)]
         if scheduled:
             named = await self._schedules.read(self._tools.store, scheduled, self._tools.clock.now())
-            ids.update(key for key in named if self._tools.cache.newest(key) is None)
+            shared = self._tools.store.shared  # a run that is open in the cache may have been closed elsewhere
+            ids.update(key for key in named if shared or self._tools.cache.newest(key) is None)
 
     async def _load(self, run_ids: set[RunId], ids: set[Id]) -> None:
         if run_ids or ids:
@@ -154,7 +155,13 @@ class Turn:
         return None
 
     def _current(self, key: Id) -> Run | None:
-        return self.batch.newest.get(key) or self._newest.get(key) or self._tools.cache.newest(key)
+        born = self.batch.newest.get(key)
+        if born is not None:
+            return born
+        loaded, cached = self._newest.get(key), self._tools.cache.newest(key)
+        if loaded is None or (cached is not None and cached.number > loaded.number):
+            return cached  # what was loaded for a late request to an older run says nothing about the newest
+        return loaded
 
     # decide
 
@@ -193,12 +200,13 @@ class Turn:
 
     def _decide_schedule(self, asked: Asked, request: ScheduleRequest, at: Moment) -> None:
         try:
-            decision, before = self._schedules.decide(request, at, self._current)
+            decision = self._schedules.decide(request, at, self._current)
         except AssayError as error:
             self._answers.append((asked, self._keep_outcome(asked, error, None, at), None))
             return
-        gather(self.batch, decision, before)
-        self._answers.append((asked, self._keep_outcome(asked, decision.reply, None, at), None))
+        gather(self.batch, decision)
+        key = decision.schedule.key
+        self._answers.append((asked, self._keep_outcome(asked, decision.reply, key, at), key))
 
     def _keep_outcome(self, asked: Asked, reply: object, run_id: RunId | None, at: Moment) -> object:
         """Store the answer with the effect, refusals included, so that a repeated request gets the same one (4.4)."""

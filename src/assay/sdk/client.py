@@ -12,9 +12,9 @@ from assay.core.options import check_id, duration
 from assay.core.payload import NULL, Payload
 from assay.core.record import Record
 from assay.core.replies import Started
-from assay.core.requests import Request, RequestCancel, RestartAsNew, Signal, Terminate
+from assay.core.requests import Request, RequestCancel, RestartAsNew, Signal, StartWorkflow, Terminate
 from assay.sdk.app import App
-from assay.sdk.connections import transport_for
+from assay.sdk.connections import Joining, transport_for
 from assay.sdk.converter import Converter
 from assay.sdk.default_app import DEFAULT_APP
 from assay.sdk.handle import Handle
@@ -42,6 +42,7 @@ class Client(Reading):
         self.namespace = check_id(namespace, "namespace")
         self.app = DEFAULT_APP if app is None else app
         self.converter = Converter() if converter is None else converter
+        self._joining = transport if isinstance(transport, Joining) else None
         self._standby = Standby(self)
 
     @classmethod
@@ -99,18 +100,29 @@ class Client(Reading):
         **options: Unpack[StartOptions],
     ) -> Handle[Any]:
         """Start a workflow, named or given as its function; an id with an open run raises `AlreadyExists` (R25)."""
-        if workflow_type is None:
-            raise Invalid("start needs a workflow_type: a name, or the function itself", field="workflow_type")
-        name = self.app.name_of(workflow_type)
-        settled = {"namespace": self.namespace, "task_queue": self.app.queue, **_given(options)}
-        request = start_request(self.converter, name, workflow_id, input, settled)
+        request, annotation = self._start_request(workflow_type, workflow_id, input, options)
         try:
             started = cast(Started, await self.transport.ask(request))
         except AlreadyExists as error:
             error.existing = Record(error.existing)
             raise
-        annotation = Any if isinstance(workflow_type, str) else self.app.workflows[name].signature.result_annotation
         return Handle(self, started.key, annotation, started=started.started, status=started.status)
+
+    def _start_request(
+        self,
+        workflow_type: Callable[..., Any] | str | None,
+        workflow_id: str | None,
+        input: Any,
+        options: Mapping[str, Any],
+    ) -> tuple[StartWorkflow, Any]:
+        """What is asked for at a start, and the annotation of its result."""
+        if workflow_type is None:
+            raise Invalid("start needs a workflow_type: a name, or the function itself", field="workflow_type")
+        name = self.app.name_of(workflow_type)
+        settled = {"namespace": self.namespace, "task_queue": self.app.queue, **_given(options)}
+        request = start_request(self.converter, name, workflow_id, input, settled)
+        known = None if isinstance(workflow_type, str) else self.app.workflows[name]
+        return request, Any if known is None else known.signature.result_annotation
 
     @overload
     async def run(
@@ -149,10 +161,20 @@ class Client(Reading):
         """
         if workflow_id is not None and not _given(options).keys() & {"id_conflict_policy", "error_if_exists"}:
             options["id_conflict_policy"] = "use_existing"
+        if self._joining is not None:
+            return await self._join(self._joining, *self._start_request(workflow, workflow_id, input, options))
         namespace, queue = options.get("namespace") or self.namespace, options.get("task_queue") or self.app.queue
         await self._standby.serve(namespace, queue, self.app.name_of(workflow))
         handle = await self.start(workflow, workflow_id, input, **options)
         return await self._standby.outcome(handle.result())
+
+    async def _join(self, transport: Joining, request: StartWorkflow, annotation: Any) -> Any:
+        try:
+            _, (ended, closing) = await transport.run(request)
+        except AlreadyExists as error:
+            error.existing = Record(error.existing)
+            raise
+        return result_of(ended, closing, self.converter, annotation)
 
     async def _wait(self, key: RunKey, annotation: Any = Any) -> Any:
         """The result of a run, or of the last run of its chain, decoded by annotation."""

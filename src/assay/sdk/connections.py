@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from assay.core.errors import Invalid
 
 if TYPE_CHECKING:
+    from assay.core.events import Event
+    from assay.core.ids import RunKey
+    from assay.core.replies import Started
+    from assay.core.requests import StartWorkflow
     from assay.sdk.transport import Transport
 
     Factory = Callable[[str, str | None], Transport]
@@ -21,6 +25,15 @@ class Hosting(Protocol):
 
     def served(self, namespace: str, queue: str) -> bool:
         """Does a worker of this process serve the queue?"""
+        ...
+
+
+@runtime_checkable
+class Joining(Protocol):
+    """A transport that starts a workflow and waits for its end in one go, which spares a way there and back."""
+
+    async def run(self, request: StartWorkflow) -> tuple[Started, tuple[RunKey, Event]]:
+        """Start, and wait for the end of the chain: the run that ended and its closing event."""
         ...
 
 

@@ -24,6 +24,9 @@ EXIT_SECONDS: Final = 10.0
 class Face:
     """Keeps the connection of a program; its calls may come from any thread."""
 
+    redirect: tuple[str, str | None] | None = None
+    """The URL and the token that every `connect` uses, whatever it names: `assay run` decides, not the file it runs."""
+
     def __init__(self, app: App) -> None:
         self._app = app
         self._forget()
@@ -57,6 +60,8 @@ class Face:
             self._close(timeout)
 
     def _open(self, url: str, token: str | None, namespace: str) -> None:
+        if self.redirect is not None:
+            url, token = self.redirect
         loop = LoopThread()
         try:
             client = loop.call(

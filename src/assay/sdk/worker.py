@@ -4,7 +4,7 @@ import asyncio
 import os
 import socket
 import uuid
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from assay.core.grants import ActivityGrant, TaskGrant
 from assay.core.ids import SECOND, Namespace, RunId, WorkerId
@@ -35,6 +35,9 @@ class Connected(Protocol):
 
 class Worker:
     """Serves an app's handlers until it is stopped; sits at the engine as a `Seat`."""
+
+    begun: ClassVar[int] = 0
+    """How many workers this process has run."""
 
     def __init__(
         self,
@@ -97,6 +100,7 @@ class Worker:
 
     async def run(self) -> None:
         """Serve until `stop` is called; then finish what is begun and give back the rest."""
+        Worker.begun += 1
         self._loop = asyncio.get_running_loop()
         self._activity_tasks.loop = self._loop
         self._transport.join(self)
@@ -163,8 +167,11 @@ class Worker:
         self._workflow_tasks.news(run_id)
 
     def cancel(self, attempt_id: int) -> None:
-        """An attempt that runs here is no longer wanted."""
-        self._activity_tasks.cancel(attempt_id)
+        """An attempt that runs here, or is about to, is no longer wanted."""
+        if self._inbox and self._loop is not None:
+            self._loop.call_soon(self._activity_tasks.cancel, attempt_id)
+        else:
+            self._activity_tasks.cancel(attempt_id)
 
     def _task_freed(self) -> None:
         self.free_tasks += 1

@@ -28,8 +28,8 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     kind: str
     payload: bytes
     data: bytes | None
-    begins_work: bool
-    """Is it the first sign in the history that a worker has taken up the run?"""
+    begins_work: int
+    """1 if it is the first sign in the history that a worker has taken up the run."""
 
     @property
     def position(self) -> Position:

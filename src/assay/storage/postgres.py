@@ -7,7 +7,7 @@ wrong is thrown away, never given back with a transaction that may still be open
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, ClassVar, TypeVar
@@ -23,11 +23,14 @@ from assay.storage.sql import queries, rows, schema
 from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import PostgresDialect, Verb
 from assay.storage.sql.reads import SqlReads
+from assay.storage.sql.rows import Cells
+from assay.storage.sql.schedule_rows import changed_schedules, schedule_update_row
 from assay.storage.sql.writes import lost_with, steps, without
 from assay.storage.store import Broken, Changes, HeldLease, ReadyActivity, ReadyTask, Rejected
 
 DIALECT = PostgresDialect()
 _COMPARE_AND_SET = DIALECT.write(Verb.UPDATE, t.RUN_CLOSINGS)
+_RESCHEDULE = DIALECT.write(Verb.UPDATE, t.SCHEDULE_UPDATES)
 
 TRIES = 6
 FIRST_DELAY = 0.01
@@ -158,17 +161,22 @@ class PostgresStore(SqlReads):
         return result
 
     async def _apply(self, changes: Changes, connection: Any) -> frozenset[RunId]:
-        """Compare and set the runs first; of the losers nothing else is written (R45)."""
-        lost = frozenset[RunId]()
-        if changes.runs:
-            cells = [rows.run_closing_row(run) for run in changes.runs]
-            won = {run_id for (run_id,) in await connection.fetch(_COMPARE_AND_SET, *zip(*cells, strict=True))}
-            lost = lost_with(changes, frozenset(run.run_id for run in changes.runs if run.run_id not in won))
-            if lost & won:
-                raise _Undo(lost)
+        """Compare and set runs and schedules first; of the losers nothing else is written (R45)."""
+        schedules = changed_schedules(changes)
+        won = await self._compare_and_set(_COMPARE_AND_SET, map(rows.run_closing_row, changes.runs), connection)
+        won |= await self._compare_and_set(_RESCHEDULE, map(schedule_update_row, schedules), connection)
+        wanted = {run.run_id for run in changes.runs} | {change.key for change in schedules}
+        lost = lost_with(changes, frozenset(wanted - won))
+        if lost & won:
+            raise _Undo(lost)
         for verb, table, cells in steps(without(changes, lost) if lost else changes):
             await connection.execute(DIALECT.write(verb, table), *zip(*cells, strict=True))
         return lost
+
+    async def _compare_and_set(self, text: str, cells: Iterable[Cells], connection: Any) -> set[RunId]:
+        """The keys of the rows that were as expected, and are now as given."""
+        columns = tuple(zip(*cells, strict=True))
+        return {key for (key,) in await connection.fetch(text, *columns)} if columns else set()
 
     async def numbers(self, count: int) -> int:
         """See `Store`."""

@@ -17,8 +17,9 @@ from assay.storage import sqlite_connections as connections
 from assay.storage.sql import queries, rows, schema
 from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import SqliteDialect, Verb
+from assay.storage.sql.schedule_rows import changed_schedules, schedule_update_row
 from assay.storage.sql.writes import lost_with, steps, without
-from assay.storage.store import Broken, Changes
+from assay.storage.store import Broken, Changes, ScheduleChange
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +33,8 @@ _UPDATE = DIALECT.write(Verb.UPDATE, t.RUN_UPDATES)
 _CLOSE = DIALECT.write(Verb.UPDATE, t.RUN_CLOSINGS)
 _GENERATION = DIALECT.query(queries.GENERATION)
 _VERSIONS = "SELECT run_id, version FROM runs WHERE run_id $one_of(1)"
+_RESCHEDULE = DIALECT.write(Verb.UPDATE, t.SCHEDULE_UPDATES)
+_SCHEDULE_VERSIONS = "SELECT key, version FROM schedules WHERE key $one_of(1)"
 
 
 class SqliteWriter:
@@ -87,7 +90,7 @@ class SqliteWriter:
         """One transaction; see `Store.write`."""
         lost = frozenset[RunId]()
         if not self._try(changes):
-            lost = lost_with(changes, self._losers(changes.runs))
+            lost = lost_with(changes, self._losers(changes))
             if not self._try(without(changes, lost)):
                 raise Broken("a run changed although no other engine can write")
         return lost
@@ -97,7 +100,7 @@ class SqliteWriter:
         self._begin()
         try:
             self._check_generation()
-            if not self._update_runs(changes.runs):
+            if not (self._update_runs(changes.runs) and self._update_schedules(changed_schedules(changes))):
                 self._connection.execute("ROLLBACK")
                 return False
             for verb, table, cells in steps(changes):
@@ -119,9 +122,18 @@ class SqliteWriter:
             self._connection.executemany(_CLOSE, closing)
         return self._connection.total_changes() - before == len(runs)
 
-    def _losers(self, runs: Sequence[Run]) -> frozenset[RunId]:
-        found = dict(self.fetch(_VERSIONS, DIALECT.texts([run.run_id for run in runs])))
-        return frozenset(run.run_id for run in runs if found.get(run.run_id) != run.version - 1)
+    def _update_schedules(self, schedules: Sequence[ScheduleChange]) -> bool:
+        before = self._connection.total_changes()
+        if schedules:
+            self._connection.executemany(_RESCHEDULE, [schedule_update_row(change) for change in schedules])
+        return self._connection.total_changes() - before == len(schedules)
+
+    def _losers(self, changes: Changes) -> frozenset[RunId]:
+        wanted = {run.run_id: run.version - 1 for run in changes.runs}
+        found = dict(self.fetch(_VERSIONS, DIALECT.texts(list(wanted))))
+        schedules = {change.key: change.version - 1 for change in changed_schedules(changes)}
+        found |= self.fetch(_SCHEDULE_VERSIONS, DIALECT.texts(list(schedules)))
+        return frozenset(key for key, version in (wanted | schedules).items() if found.get(key) != version)
 
     def _begin(self) -> None:
         if self._broken is not None:

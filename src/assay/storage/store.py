@@ -22,7 +22,7 @@ from assay.core.failure import FailureInfo
 from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.payload import NULL, Payload
 from assay.core.run import Activity, Run
-from assay.core.schedule import Fire, Schedule
+from assay.core.schedule import Fire, Schedule, schedule_key
 
 
 class Rejected(AssayError):
@@ -88,6 +88,7 @@ class HeldLease(msgspec.Struct, frozen=True, gc=False):
     seq: int
     fence: int
     worker: WorkerId = WorkerId("")
+    until: Time | None = None
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
@@ -216,6 +217,16 @@ class ScheduleChange(msgspec.Struct, frozen=True):
     schedule: Schedule | None
     version: int
 
+    @property
+    def key(self) -> RunId:
+        """What a lost one is called, and what the runs decided with it are tied to."""
+        return schedule_key(self.namespace, self.name)
+
+    @property
+    def is_new(self) -> bool:
+        """Is there to be no such row yet?"""
+        return self.version == 1
+
 
 class Changes(msgspec.Struct):
     """One transaction's worth of changes; what stays empty costs nothing."""
@@ -235,6 +246,7 @@ class Changes(msgspec.Struct):
     attributed: list[Run] = msgspec.field(default_factory=list)
     """Runs whose search attributes changed."""
     schedules: dict[tuple[str, str], ScheduleChange] = msgspec.field(default_factory=dict)
+    """Schedules that lost their compare-and-set come back by their key, like runs; a name taken is a `Conflict`."""
     fires: list[Fire] = msgspec.field(default_factory=list)
     """What became of due times; a due time that is there already is a `Conflict` (I11)."""
     messages: list[tuple[RunId, Message, Time]] = msgspec.field(default_factory=list)
@@ -313,7 +325,7 @@ class Store(Protocol):
         ...
 
     async def leases(self, worker: WorkerId | None = None) -> Sequence[HeldLease]:
-        """Leases of one worker over the network, or of all of them (R9, R11)."""
+        """Leases of one worker over the network, or of all of them (R9, R11); here a task's `seq` is -1."""
         ...
 
     async def messages(self, before: Time, limit: int) -> Sequence[Message]:
@@ -328,8 +340,8 @@ class Store(Protocol):
         """The schedules of those (namespace, name) pairs that exist."""
         ...
 
-    async def list_schedules(self, namespace: str | None) -> Sequence[Schedule]:
-        """All schedules of a namespace, or of all, by name."""
+    async def list_schedules(self, namespace: str | None, *, waiting: bool = False) -> Sequence[Schedule]:
+        """The schedules of a namespace, or of all, by name; with `waiting` only those that have fires waiting."""
         ...
 
     async def fires(self, namespace: str, name: str, limit: int) -> Sequence[Fire]:

@@ -259,6 +259,16 @@ def test_a_turn_that_kept_its_lease_is_not_heard_again():
         world.when(again)
 
 
+def test_a_result_that_comes_with_such_a_repeat_is_recorded_all_the_same():
+    world = given(started(), claimed())
+    world.take(turns(ScheduleActivity(1, "charge"), pending=True, lease=LEASE))
+    world.take(leased(1))
+    decision = world.take(turns(FOLLOWING, seen_seq=1, outcomes=[did(1), stepped(1)]))
+    assert events(decision) == [ActivityCompleted(100, 1, "charge", ONE)]
+    assert decision.reply.recorded == (True, False)
+    assert (world.run.task.worker, world.run.task.since) == (WORKER, NOW)
+
+
 def test_the_holder_is_told_of_events_that_come_while_it_works():
     world = given(started(), turned(pending=True, lease=LEASE), signalled())
     assert world.run.task.since == NOW

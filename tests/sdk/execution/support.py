@@ -6,7 +6,7 @@ import asyncio
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from assay.core import requests as rq
 from assay.core.effects import Decision
@@ -15,6 +15,7 @@ from assay.core.events import Event, Recorded, SignalReceived
 from assay.core.grants import ActivityGrant, TaskGrant
 from assay.core.ids import Namespace, RunId, Time, WorkflowId
 from assay.core.run import Run
+from assay.engine.asked import Answer
 from assay.sdk.app import App
 from assay.sdk.converter import Converter
 from assay.sdk.worker import Worker
@@ -26,11 +27,13 @@ Found = TypeVar("Found", bound=rq.Request)
 
 
 class Sent:
-    """A request on its way."""
+    """A request on its way. An engine in this process answers at once, one behind a socket by a future."""
+
+    instant: ClassVar[bool] = False
 
     def __init__(self, request: rq.Request) -> None:
         self.request = request
-        self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.answer: Any = Answer() if self.instant else asyncio.get_running_loop().create_future()
 
 
 class Desk:
@@ -49,7 +52,7 @@ class Desk:
     def now(self) -> Time:
         return self.world.now
 
-    def send(self, request: rq.Request) -> asyncio.Future[Any]:
+    def send(self, request: rq.Request) -> Any:
         sent = Sent(request)
         self.requests.append(request)
         if isinstance(request, self.held):
@@ -162,7 +165,7 @@ class Desk:
         """Answer the oldest request that is held; lost: it never arrived."""
         sent = self.waiting.pop(0)
         if lost:
-            sent.answer.set_exception(Unavailable("the answer was lost"))
+            sent.answer.set_exception(Unavailable("the request was lost"))
         else:
             self._answer(sent)
 

@@ -10,8 +10,10 @@ from assay.core import events as ev
 from assay.core import requests as rq
 from assay.core.errors import Invalid, Unavailable
 from assay.core.ids import SECOND, WorkflowId
+from assay.core.run import Run
 from assay.sdk.app import App
 from assay.sdk.context import Context
+from assay.sdk.worker import Worker
 from tests.sdk.execution.support import Desk, on_loop, serving
 from tests.sdk.support import payload, value_of
 
@@ -40,6 +42,13 @@ async def waits(ctx: Context) -> Any:
 
 def advances(desk: Desk) -> list[rq.Advance]:
     return desk.told(rq.Advance)
+
+
+async def evicted(desk: Desk, worker: Worker, run: Run) -> None:
+    """The worker forgets a run that waits, because it serves another."""
+    await desk.until(lambda: run.seen_seq > 0)
+    desk.start("waits", workflow_id="another")
+    await desk.until(lambda: not worker.holds(run.run_id))
 
 
 @on_loop
@@ -180,11 +189,10 @@ async def test_a_history_that_cannot_be_read_for_now_is_asked_for_again():
 
 @on_loop
 async def test_a_history_that_cannot_be_read_at_all_is_a_stuck_run_and_no_hot_loop():
-    async with serving(app) as (desk, worker):
+    async with serving(app, max_cached_runs=1) as (desk, worker):
         desk.unreadable = Invalid("a recorded event cannot be read", code="unreadable_event")
         run = desk.start("waits")
-        await desk.until(lambda: run.seen_seq > 0)
-        worker._workflow_tasks.release()
+        await evicted(desk, worker, run)
         desk.signal("go")
         await desk.until(lambda: run.task.stuck is not None)
         assert run.task.stuck is not None
@@ -211,7 +219,7 @@ async def test_a_missing_handler_is_a_stuck_run():
 @on_loop
 async def test_code_that_left_its_history_is_a_stuck_run_and_heals():
     served = App()
-    served.activity(echo)
+    served.workflow("waits", waits)
     names = ["first"]
 
     @served.workflow
@@ -219,10 +227,9 @@ async def test_code_that_left_its_history_is_a_stuck_run_and_heals():
         await ctx.wait_for_signal(names[0])
         return await ctx.wait_for_signal("go")
 
-    async with serving(served, max_cached_runs=0) as (desk, worker):
+    async with serving(served, max_cached_runs=1) as (desk, worker):
         run = desk.start("changes")
-        await desk.until(lambda: run.seen_seq > 0)
-        worker._workflow_tasks.release()
+        await evicted(desk, worker, run)
         names[0] = "second"
         desk.signal("first")
         await desk.until(lambda: run.task.stuck is not None)

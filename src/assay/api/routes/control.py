@@ -13,7 +13,7 @@ from assay.api.records import activity_record
 from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE, RUN, message_of
 from assay.core.commands import ScheduleActivity
-from assay.core.errors import Invalid, NotFound, Unavailable
+from assay.core.errors import AssayError, Invalid, Kind, NotFound
 from assay.core.ids import Namespace, RunId, WorkflowId
 from assay.core.options import check_id, duration
 from assay.core.replies import Reopened, Started
@@ -115,19 +115,19 @@ async def schedule_activity(backend: Backend, call: Call) -> Answer:
     body = await call.read(ActivityBody)
     run = (await backend.reads.run(call.namespace, call.parameters["workflow_id"], call.text("run_id"))).run
     known = await backend.reads.activity_of(run.run_id, body.seq)
+    if known is not None:
+        return answers.json(activity_record(known), 201)
+    request = ScheduleDirect(**_target(call), command=_command(body))
+    try:
+        answer = await change(backend, call, call.namespace, request, _scheduled)
+    except AssayError as error:
+        if error.kind is not Kind.UNAVAILABLE or await backend.reads.activity_of(run.run_id, body.seq) is None:
+            raise
+        answer = answers.empty(201)  # somebody else was faster with this seq
+    known = await backend.reads.activity_of(run.run_id, body.seq) if answer.status == 201 else None
     if known is None:
-        check_id(body.name, "name")
-        request = ScheduleDirect(**_target(call), command=_command(body))
-        try:
-            answer = await change(backend, call, call.namespace, request, _scheduled)
-        except Unavailable:
-            answer = None  # somebody else was faster with this seq, or the store has no room
-        if answer is not None and answer.status != 201:
-            return answer
-        known = await backend.reads.activity_of(run.run_id, body.seq)
-    if known is None:
-        raise NotFound(f"activity {body.seq} of workflow {run.workflow_id}")
-    return answers.json(activity_record(known), 201)
+        return answer
+    return Answer(201, answers.encoded(activity_record(known)), [answers.JSON, *answer.headers])
 
 
 def _scheduled(_: object) -> tuple[int, bytes]:
@@ -139,6 +139,7 @@ def _command(body: ActivityBody) -> ScheduleActivity:
     fields["input"] = payload(body.input, "input")
     fields["context"] = document(body.context, "context")
     fields["non_retryable"] = tuple(body.non_retryable or ())
+    check_id(body.name, "name")
     check_id(body.task_queue, "task_queue")
     return ScheduleActivity(**fields)
 

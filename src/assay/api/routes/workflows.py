@@ -322,8 +322,8 @@ ROUTES: Final = (
         query=(NAMESPACE, WAIT),
         idempotent=True,
         answers={
-            201: shapes.StartAnswer | shapes.ResultAnswer,
-            200: shapes.StartAnswer | shapes.ResultAnswer,
+            201: (shapes.StartAnswer, shapes.ResultAnswer),
+            200: (shapes.StartAnswer, shapes.ResultAnswer),
             202: shapes.ResultAnswer,
         },
     ),

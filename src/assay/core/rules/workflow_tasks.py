@@ -28,6 +28,7 @@ CLOCK_TOLERANCE: Time = SECOND
 
 LONGEST_BACKOFF: Time = 60 * SECOND
 
+
 def lease(run: Run, request: rq.LeaseTask, at: Moment) -> Decision:
     """Give the due task to a worker, under a new epoch."""
     if not run.task.ready:
@@ -62,10 +63,10 @@ def _stale() -> Refused:
 
 def advance(run: Run, request: rq.Advance, at: Moment) -> Decision:
     """Record what the worker found out and, if it still knows all there is to know, what its code asks for."""
-    holds = _holds(run, request)
     seen = request.seen_seq if request.seen_seq >= 0 else run.task.granted_seq
     # who has seen less than an accepted turn under the same lease repeats that turn
-    if seen < run.seen_seq if holds else not request.outcomes:
+    holds = _holds(run, request) and seen >= run.seen_seq
+    if not holds and not request.outcomes:
         raise _stale()
     decision = Decision(run, at.now)
     recorded = _record_outcomes(decision, request, holds)
@@ -87,7 +88,7 @@ def advance(run: Run, request: rq.Advance, at: Moment) -> Decision:
 def _accepted(decision: Decision, request: rq.Advance, seen: int, holds: bool, at: Moment) -> Decision:
     decision.task = replace(decision.task, since=None)  # due again only for what the worker has not seen
     _obey(decision, request, seen, at)
-    _settle(decision, request, seen, holds)
+    _settle(decision, request, seen)
     decision.reply = Advanced(
         accepted=True,
         last_seq=decision.last_seq,
@@ -200,7 +201,7 @@ def _obey(decision: Decision, request: rq.Advance, seen: int, at: Moment) -> Non
         lifecycle.fail(decision, cmd.FailWorkflow(message, failure), at)
 
 
-def _settle(decision: Decision, request: rq.Advance, seen: int, holds: bool) -> None:
+def _settle(decision: Decision, request: rq.Advance, seen: int) -> None:
     """What the task is after an accepted turn: done, due again, or kept for local work."""
     if decision.closes:
         decision.seen_seq = decision.last_seq
@@ -212,7 +213,8 @@ def _settle(decision: Decision, request: rq.Advance, seen: int, holds: bool) -> 
     if request.pending:
         decision.task = Task(
             since=since,
-            epoch=decision.task.epoch if holds else decision.task.epoch + 1,
+            # a grant like any other: the same turn must not be taken again when its message comes twice (I7)
+            epoch=decision.task.epoch + 1,
             worker=request.worker,
             until=None if request.lease is None else decision.now + request.lease,
             local=request.local,

@@ -40,7 +40,7 @@ log = logging.getLogger("assay.worker")
 class Attempt:
     """One attempt that runs in this worker."""
 
-    __slots__ = ("asked_to_stop", "beat_at", "began", "details", "given_back", "grant", "loop", "task")
+    __slots__ = ("asked_to_stop", "beat_at", "began", "details", "flush", "given_back", "grant", "loop", "task")
 
     def __init__(self, grant: ActivityGrant, loop: asyncio.AbstractEventLoop) -> None:
         self.grant = grant
@@ -51,6 +51,8 @@ class Attempt:
         self.given_back = False
         self.beat_at: Time = 0
         self.details: Payload = NULL
+        self.flush: asyncio.TimerHandle | None = None
+        """Set while a heartbeat waits to be sent."""
 
     def begin(self) -> None:
         """The body is about to run, unless it was asked to stop before."""
@@ -88,6 +90,7 @@ class ActivityTasks:
         self._freed = freed
         self._attempts: dict[int, Attempt] = {}
         self.loop: asyncio.AbstractEventLoop | None = None
+        self._released = False
 
     @property
     def busy(self) -> bool:
@@ -96,6 +99,10 @@ class ActivityTasks:
 
     def take(self, grant: ActivityGrant) -> None:
         """Begin a leased attempt."""
+        if self._released:
+            self._reports.tell(ReleaseActivity(grant.key.run_id, grant.activity.seq, grant.activity.attempt_id))
+            self._freed()
+            return
         loop = self.loop or asyncio.get_running_loop()
         attempt = Attempt(grant, loop)
         self._attempts[grant.activity.attempt_id] = attempt
@@ -112,11 +119,13 @@ class ActivityTasks:
             raw = self._converter.encode(value, name=activity.name)
         except asyncio.CancelledError as error:
             self._cancelled(attempt, error)
-        except Exception as error:  # noqa: BLE001  # whatever an activity raises is its failure
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever an activity raises is its failure
             self._fail(attempt, error)
         else:
             self._complete(attempt, NULL if raw == b"null" else Payload(raw))
         finally:
+            if attempt.flush is not None:
+                attempt.flush.cancel()
             self._attempts.pop(activity.attempt_id, None)
             self._freed()
 
@@ -151,6 +160,7 @@ class ActivityTasks:
         activity = attempt.grant.activity
         log.info("activity %s failed (attempt %d): %s", activity.name, activity.attempt, error)
         info = judged(to_info(error, source="activity"), error, activity.options.retry)
+        self._flush(attempt)
         self._reports.tell(FailActivity(attempt.grant.key.run_id, activity.seq, activity.attempt_id, info))
 
     def _cancelled(self, attempt: Attempt, error: asyncio.CancelledError) -> None:
@@ -158,6 +168,7 @@ class ActivityTasks:
         if attempt.asked_to_stop:
             self._reports.tell(CancelledActivity(run_id, activity.seq, activity.attempt_id))
         elif attempt.given_back:
+            self._flush(attempt)
             self._reports.tell(ReleaseActivity(run_id, activity.seq, activity.attempt_id))
         else:
             self._fail(attempt, error)  # its own doing: not counted, it would be tried again for ever
@@ -177,11 +188,27 @@ class ActivityTasks:
         return attempt.asked_to_stop
 
     def _send_beat(self, attempt: Attempt) -> None:
-        activity, now = attempt.grant.activity, self._transport.now()
-        timeout = activity.options.heartbeat or 3 * SECOND
-        if activity.attempt_id not in self._attempts or now - attempt.beat_at < timeout // 3:
+        activity = attempt.grant.activity
+        if activity.attempt_id not in self._attempts or attempt.flush is not None:
             return
-        attempt.beat_at = now
+        window = (activity.options.heartbeat or 3 * SECOND) // 3
+        pause = min(attempt.beat_at + window - self._transport.now(), window)
+        if pause <= 0:
+            self._send_now(attempt)
+        else:
+            # late, not dropped: the last one of a burst feeds the clock, too, and says where the next attempt begins
+            attempt.flush = attempt.loop.call_later(pause / SECOND, self._flush, attempt)
+
+    def _flush(self, attempt: Attempt) -> None:
+        """Send the heartbeat that waits, if one does."""
+        if attempt.flush is not None:
+            attempt.flush.cancel()
+            attempt.flush = None
+            self._send_now(attempt)
+
+    def _send_now(self, attempt: Attempt) -> None:
+        activity = attempt.grant.activity
+        attempt.beat_at = self._transport.now()
         request = HeartbeatActivity(
             attempt.grant.key.run_id, activity.seq, activity.attempt_id, attempt.details, self._transport.lease
         )
@@ -201,7 +228,9 @@ class ActivityTasks:
             self._stop(attempt)
 
     def _stop(self, attempt: Attempt) -> None:
-        """An `async def` body stops at its await, others at their next heartbeat."""
+        """An `async def` body stops at its await, others at their next heartbeat; told once, it may clean up."""
+        if attempt.asked_to_stop:
+            return
         attempt.asked_to_stop = True
         definition = self._app.activities.get(attempt.grant.activity.name)
         if definition is not None and definition.signature.is_async:
@@ -219,6 +248,7 @@ class ActivityTasks:
 
     def release(self) -> None:
         """Give back what still runs; it begins again elsewhere, and the attempt here is not counted (L4)."""
+        self._released = True
         for attempt in tuple(self._attempts.values()):
             attempt.given_back = True
             attempt.interrupt()

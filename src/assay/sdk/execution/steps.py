@@ -60,7 +60,7 @@ class Steps:
         while True:
             try:
                 raw = self._converter.encode(await self._call(order), name=f"result of step '{order.name}'")
-            except Exception as error:  # noqa: BLE001  # whatever a step raises is its failure
+            except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a step raises is its failure
                 info = judged(to_info(error, source="step"), error, order.retry)
                 delay = order.retry.delay_after(attempt, info)
                 if delay is None or delay > LONGEST_WAIT:
@@ -71,16 +71,21 @@ class Steps:
                 return self._done(run, call, NULL if raw == b"null" else Payload(raw), attempt)
 
     async def _call(self, order: StepOrder) -> object:
-        if inspect.iscoroutinefunction(order.function):
-            pending = order.function(*order.args)
-        else:
-            pending = self._threads.submit(order.function, *order.args)
+        if order.timeout is None:
+            return await self._value(order)
+        limit = asyncio.timeout(order.timeout)
         try:
-            value = await asyncio.wait_for(pending, order.timeout) if order.timeout is not None else await pending
+            async with limit:
+                return await self._value(order)
         except TimeoutError:
-            if order.timeout is None:
-                raise
+            if not limit.expired():
+                raise  # the step's own
             raise Failure(f"step '{order.name}' took longer than {order.timeout:g} s", kind=Kind.TIMEOUT) from None
+
+    async def _value(self, order: StepOrder) -> object:
+        if inspect.iscoroutinefunction(order.function):
+            return await order.function(*order.args)
+        value = await self._threads.submit(order.function, *order.args)
         # a lambda around an async function is `def`, and its result still has to be awaited
         return await value if inspect.isawaitable(value) else value
 

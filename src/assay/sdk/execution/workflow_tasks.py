@@ -105,7 +105,10 @@ class WorkflowTasks:
             else:
                 self._fail_task(grant, ("task_failed", str(error)))
             return
-        self._begin(grant, history)
+        if _ended(history):
+            self._freed()  # it was closed from outside while the history was on its way: the lease went with it
+        else:
+            self._begin(grant, history)
 
     def _give_back(self, grant: TaskGrant) -> None:
         self._reports.tell(ReleaseTask(grant.key.run_id, self._worker, grant.epoch))
@@ -301,7 +304,9 @@ class WorkflowTasks:
             return
         if not self._live.has(run):
             return
-        if events and run.leased and not run.in_flight:
+        if _ended(events):
+            self._lost(run)
+        elif events and run.leased and not run.in_flight:
             turn = run.execution.activate(events, 0)
             self._send(run, turn, run.execution.seen)
         else:
@@ -334,3 +339,7 @@ def _noted(answer: "asyncio.Future[object]") -> None:
     """An answer that changes nothing here; a refusal means that somebody else took over, which is as well."""
     if not answer.cancelled():
         answer.exception()
+
+
+def _ended(events: Sequence[Recorded]) -> bool:
+    return bool(events) and events[-1].event.closes is not None

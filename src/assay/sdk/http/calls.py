@@ -136,9 +136,8 @@ class Calls:
     async def _call(self, method: str, path: str, body: bytes | None = None, key: str | None = None) -> bytes:
         """The body of the answer; the request is made again as long as that can help and the caller has patience."""
         headers = JSON if key is None else {**JSON, "idempotency-key": key}
-        url, loop = URL(self._url + path, encoded=True), asyncio.get_running_loop()
-        patience = PATIENCE if self._met else FIRST_PATIENCE
-        trouble, pause, end = "", FIRST_PAUSE, None
+        url = URL(self._url + path, encoded=True)
+        effort = Effort()
         while True:
             try:
                 async with self._session.request(method, url, data=body, headers=headers, timeout=LIMIT) as response:
@@ -150,14 +149,31 @@ class Calls:
                     if response.status not in AGAIN:
                         raise error
                     trouble = str(error)
+            except aiohttp.ClientConnectorError as error:
+                trouble = error.strerror or str(error)
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                self._met = True  # somebody was there, and has gone
                 trouble = str(error) or type(error).__name__
-            now = loop.time()
-            end = now + patience if end is None else end
-            if now + pause > end:
+            if not await effort.again(PATIENCE if self._met else FIRST_PATIENCE):
                 raise Unavailable(f"the engine at {self._url} cannot be reached: {trouble}", code="unreachable")
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  # spreads load, hides nothing
-            pause = min(2 * pause, LONGEST_PAUSE)
+
+
+class Effort:
+    """Repeated attempts at one thing, less and less often."""
+
+    def __init__(self) -> None:
+        self._began: float | None = None
+        self._pause = FIRST_PAUSE
+
+    async def again(self, patience: float) -> bool:
+        """Wait for the next attempt; False when it failed for longer than `patience`."""
+        now = asyncio.get_running_loop().time()
+        self._began = now if self._began is None else self._began
+        if now + self._pause > self._began + patience:
+            return False
+        await asyncio.sleep(self._pause * random.uniform(0.5, 1.0))  # noqa: S311  # spreads load, hides nothing
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        return True
 
 
 LIMIT: Final = aiohttp.ClientTimeout(total=WAIT_SECONDS + GRACE_SECONDS)

@@ -31,28 +31,29 @@ TROUBLE: Final = (aiohttp.ClientError, OSError, TimeoutError, AssayError)
 class Carrier:
     """Keeps one worker connected."""
 
+    by_post = False
+    """Is there no WebSocket to be had?"""
+
     def __init__(self, session: aiohttp.ClientSession, url: str, link: Link) -> None:
         self._session = session
         self._url = url
         self._link = link
         self._connected = False
-        self._by_post = False
 
     async def run(self) -> None:
         """Carry messages until the worker has left and everything is answered."""
         pause = FIRST_PAUSE
-        while not self._finished:
+        while not self._finished():
             try:
-                await (self._post() if self._by_post else self._websocket())
+                await (self._post() if self.by_post else self._websocket())
             except TROUBLE as error:
                 self._lost(error)
-            if self._finished:
+            if self._finished():
                 return
             pause = FIRST_PAUSE if self._connected else min(2 * pause, LONGEST_PAUSE)
             self._connected = False
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  # spreads load, hides nothing
 
-    @property
     def _finished(self) -> bool:
         return self._link.leaving and self._link.idle
 
@@ -60,11 +61,11 @@ class Carrier:
         refused = isinstance(error, aiohttp.WSServerHandshakeError)
         if refused and getattr(error, "status", 0) in NO_WEBSOCKET:
             log.info("no WebSocket at %s: using POST", self._url)
-            self._by_post = self._connected = True
+            self.by_post = self._connected = True
         elif self._connected or refused:
-            log.warning("the connection to the engine is lost (%s); trying again", error or type(error).__name__)
+            log.warning("the connection to the engine is lost (%s); trying again", _said(error))
         else:
-            log.info("no engine at %s yet (%s)", self._url, error or type(error).__name__)
+            log.info("no engine at %s yet (%s)", self._url, _said(error))
 
     # WebSocket
 
@@ -135,7 +136,7 @@ class Carrier:
 
     async def _poll(self) -> None:
         message = wire.encode(wire.WorkerMessage(wait_secs=POLL_SECONDS))
-        while not self._finished:
+        while not self._finished():
             if self._link.leaving:
                 await asyncio.sleep(FIRST_PAUSE)
             else:
@@ -143,7 +144,7 @@ class Carrier:
 
     async def _tell(self) -> None:
         loop = asyncio.get_running_loop()
-        while not self._finished:
+        while not self._finished():
             alive = loop.call_later(wire.KEEP_ALIVE, self._link.live)
             await self._link.ready.wait()
             alive.cancel()
@@ -160,6 +161,10 @@ class Carrier:
                         raise Unavailable(str(error), code=error.code)
                     raise error
                 self._link.hear(answer)
+
+
+def _said(error: BaseException) -> str:
+    return str(error) or type(error).__name__
 
 
 JSON: Final = {"content-type": "application/json"}

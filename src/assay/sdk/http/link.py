@@ -1,4 +1,4 @@
-"""One worker's end of the exchange: what it holds, what it has reported and not heard of, whatever carries the messages.
+"""One worker's end of the exchange: what it holds, and what it has reported and not heard of; not how that travels.
 
 A report is sent until it is answered, always under the same number. So an engine that is restarted, or a network that
 loses answers, costs time and nothing else: what had its effect has it once (see `assay.wire.exchange`).
@@ -39,12 +39,53 @@ class Beaten(msgspec.Struct, frozen=True):
     cancel_requested: bool
 
 
+BEATEN: Final = Beaten(False), Beaten(True)
+
+
+class Reply:
+    """The answer to come of a report: it looks like a future to whoever adds a callback, and needs no loop."""
+
+    __slots__ = ("_callback", "_error", "_there", "_value")
+
+    def __init__(self, error: AssayError | None = None) -> None:
+        self._there = error is not None
+        self._error = error
+        self._value: Any = None
+        self._callback: Callable[[Any], object] | None = None
+
+    def add_done_callback(self, callback: Callable[[Any], object]) -> None:
+        """Call back when the answer is there; one caller only."""
+        self._callback = callback
+        if self._there:
+            callback(self)
+
+    def cancelled(self) -> bool:
+        """Never: a report is sent until it is answered."""
+        return False
+
+    def exception(self) -> AssayError | None:
+        """Why it was refused, if it was."""
+        return self._error
+
+    def result(self) -> Any:
+        """The answer; a refusal is raised."""
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def settle(self, value: Any, error: AssayError | None = None) -> None:
+        """The answer is there."""
+        self._value, self._error, self._there = value, error, True
+        if self._callback is not None:
+            self._callback(self)
+
+
 class Waiting(msgspec.Struct, frozen=True, gc=False):
     """A report that has no answer yet."""
 
     report: wire.Report
     request: rq.ToRun | None
-    future: asyncio.Future[Any]
+    reply: Reply
 
 
 class Link:
@@ -55,7 +96,6 @@ class Link:
         self.ready = asyncio.Event()
         self.leaving = False
         self._clock = clock
-        self._loop = asyncio.get_running_loop()
         self._next = 1
         self._outgoing: list[wire.Report] = []
         self._waiting: dict[int, Waiting] = {}
@@ -85,26 +125,24 @@ class Link:
 
     # reporting
 
-    def send(self, request: rq.Request) -> "asyncio.Future[Any]":
+    def send(self, request: rq.ToRun) -> Reply:
         """Report to the engine; the answer comes when there is one."""
-        future: asyncio.Future[Any] = self._loop.create_future()
         build = _REPORTS.get(type(request))
         if build is None:
             raise Invalid(f"a worker has no use for {type(request).__name__}")
-        number = self._next
         try:
-            report = build(self, number, request)
+            report = build(self, self._next, request)
         except Refused as error:
-            future.set_exception(error)
-            return future
-        self._post(Waiting(report, request, future))  # type: ignore[arg-type]  # all that have a row there are ToRun
-        return future
+            return Reply(error)
+        return self._post(report, request)
 
-    def _post(self, waiting: Waiting) -> None:
-        self._waiting[self._next] = waiting
+    def _post(self, report: wire.Report, request: rq.ToRun | None) -> Reply:
+        reply = Reply()
+        self._waiting[self._next] = Waiting(report, request, reply)
         self._next += 1
-        self._outgoing.append(waiting.report)
+        self._outgoing.append(report)
         self.ready.set()
+        return reply
 
     def task_token(self, run_id: str, epoch: int) -> str:
         """The token of a run's last lease, if that is the one that is meant."""
@@ -139,14 +177,18 @@ class Link:
         events: list[Recorded] = []
         while True:
             token, _ = self._tasks.get(run_id, ("", 0))
-            report = wire.ReadHistory(self._next, token, after)
-            future: asyncio.Future[wire.Answer] = self._loop.create_future()
-            self._post(Waiting(report, None, future))
-            answer = await future
+            answer = await self._awaited(self._post(wire.ReadHistory(self._next, token, after), None))
             events.extend(wire.received(answer.events or ()))
             if not answer.more:
                 return events
             after = events[-1].seq
+
+    async def _awaited(self, reply: Reply) -> wire.Answer:
+        there: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        reply.add_done_callback(lambda _: None if there.done() else there.set_result(None))
+        await there
+        answer: wire.Answer = reply.result()
+        return answer
 
     def freed(self) -> None:
         """A hand is free again: the engine hears of it with the next message, at once if it may believe us busy."""
@@ -223,8 +265,7 @@ class Link:
     def _refuse(self, report: wire.Report, length: int) -> None:
         waiting = self._waiting.pop(report.n)
         text = f"{length:,} bytes in one turn are more than a message can hold ({wire.MESSAGE_LIMIT:,})"
-        if not waiting.future.done():
-            waiting.future.set_exception(Invalid(text, code="body_too_large"))
+        waiting.reply.settle(None, Invalid(text, code="body_too_large"))
 
     def live(self) -> None:
         """Say something even if there is nothing to say: at least that it is there, and what it keeps no longer."""
@@ -261,22 +302,17 @@ class Link:
         waiting = self._waiting.pop(answer.n, None)
         if waiting is None:
             return
-        request, future = waiting.request, waiting.future
-        if answer.problem is not None:
-            problem = answer.problem
+        request, problem = waiting.request, answer.problem
+        if problem is not None:
             error = error_of(problem.error, problem.code, Kind.parse(problem.kind), problem.field)
             if request is not None and not isinstance(error, Unavailable):
                 self._settled(request, None)
-            if not future.done():
-                future.set_exception(error)
-            return
-        if request is None:
-            reply: Any = answer
+            waiting.reply.settle(None, error)
+        elif request is None:
+            waiting.reply.settle(answer)
         else:
             self._settled(request, answer)
-            reply = answer.advanced if answer.advanced is not None else Beaten(answer.cancel_requested)
-        if not future.done():
-            future.set_result(reply)
+            waiting.reply.settle(BEATEN[answer.cancel_requested] if answer.advanced is None else answer.advanced)
 
     def _settled(self, request: rq.ToRun, answer: wire.Answer | None) -> None:
         """Forget what is no longer held; without an answer the request was refused."""
@@ -357,8 +393,7 @@ class Link:
         """Nothing will be answered any more."""
         waiting, self._waiting = self._waiting, {}
         for one in waiting.values():
-            if not one.future.done():
-                one.future.set_exception(error)
+            one.reply.settle(None, error)
 
 
 ENDS: Final = (rq.CompleteActivity, rq.FailActivity, rq.CancelledActivity, rq.ReleaseActivity)

@@ -16,7 +16,7 @@ from assay.core.requests import Request, StartWorkflow, ToRun
 from assay.sdk.http.calls import Calls
 from assay.sdk.http.carriers import Carrier
 from assay.sdk.http.clock import LearnedClock
-from assay.sdk.http.link import Colleague, Link
+from assay.sdk.http.link import Colleague, Link, Reply
 
 PREFIX: Final = "/api/v1"
 LEASE: Final[Time] = 10 * SECOND
@@ -77,8 +77,6 @@ class HttpTransport:
 
     async def ask(self, request: Request) -> Any:
         """See `Transport`."""
-        if isinstance(request, ToRun):
-            return await self.send(request)
         return await self._open().ask(request)
 
     async def run(self, request: StartWorkflow) -> tuple[Started, tuple[RunKey, Event]]:
@@ -107,14 +105,13 @@ class HttpTransport:
 
     # workers
 
-    def send(self, request: Request) -> asyncio.Future[Any]:
+    def send(self, request: Request) -> Reply:
         """See `Transport`."""
-        for link in self._links:
-            if link.has(request):
-                return link.send(request)
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        future.set_exception(Refused("no worker here holds this any more", code="stale_attempt"))
-        return future
+        if isinstance(request, ToRun):
+            for link in self._links:
+                if link.has(request):
+                    return link.send(request)
+        return Reply(Refused("no worker here holds this any more", code="stale_attempt"))
 
     async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
         """See `Transport`; for workers, which were given the run."""

@@ -86,6 +86,10 @@ class Journal:
         """Everything up to the end of the history is known here: no echo of what was sent will be read."""
         self._sent.clear()
 
+    def has(self, kind: str, ident: int | str) -> bool:
+        """Is the command recorded, and not produced yet?"""
+        return (kind, ident) in self._echoes
+
     @property
     def empty(self) -> bool:
         """Has code produced every recorded command?"""

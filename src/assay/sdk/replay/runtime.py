@@ -120,12 +120,14 @@ class Execution:
         A replay that has met every echo and asks for one more has come to where a turn paused whose worker was lost
         before it could go on: from there on the code is live (R2).
         """
-        if not self.replaying:
-            return None
         if self.journal.empty:
-            self.replaying = False
-            self._replay_until = self.history_length
+            if self.replaying:
+                self.replaying = False
+                self._replay_until = self.history_length
             return None
+        if not self.replaying and not self.journal.has("side effect", seq):
+            return None
+        # also when it is not replayed: a run may begin with the history of another (R20)
         return self.order("side effect", seq, name, cmd.RecordSideEffect(seq, name))
 
     def diverge(self, error: NonDeterminismError) -> None:

@@ -34,7 +34,20 @@ WHERE a.completed_at IS NULL AND r.closed_at IS NOT NULL""",
         "I12",
         "a {1} deadline is left although the run is closed or gone",
         """SELECT d.run_id, d.kind FROM deadlines d LEFT JOIN runs r ON r.run_id = d.run_id
-WHERE r.run_id IS NULL OR r.closed_at IS NOT NULL""",
+WHERE d.kind <> 'schedule' AND (r.run_id IS NULL OR r.closed_at IS NOT NULL)""",
+    ),
+    (
+        "I12",
+        "a deadline is left although the schedule is gone",
+        """SELECT d.run_id FROM deadlines d LEFT JOIN schedules s ON s.key = d.run_id
+WHERE d.kind = 'schedule' AND s.key IS NULL""",
+    ),
+    (
+        "I11",
+        "the schedule wants to be looked at and has no such deadline",
+        """SELECT s.key FROM schedules s
+LEFT JOIN deadlines d ON d.run_id = s.key AND d.kind = 'schedule' AND d.due_at = s.wakes_at
+WHERE s.wakes_at IS NOT NULL AND d.run_id IS NULL""",
     ),
     (
         "I15",

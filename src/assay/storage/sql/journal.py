@@ -44,7 +44,7 @@ class SqlJournal:
     async def after(self, position: Position, limit: int) -> Sequence[Entry]:
         """See `Journal`."""
         found = await self._store.ask(AFTER, *position, limit)
-        return [Entry(*row[:12], bool(row[12])) for row in found]
+        return [Entry(*row) for row in found]
 
 
 def _position(found: Sequence[Sequence[int]]) -> Position:

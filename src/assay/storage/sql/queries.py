@@ -2,7 +2,7 @@
 
 from assay.core.run import OPEN_STATUSES
 from assay.storage.sql.rows import canonical
-from assay.storage.sql.tables import ACTIVITIES, OUTBOX, OUTCOMES, RUNS, SNAPSHOTS, Table
+from assay.storage.sql.tables import ACTIVITIES, FIRES, OUTBOX, OUTCOMES, RUNS, SNAPSHOTS, Table
 from assay.storage.store import RunFilter
 
 # ruff: noqa: S608  # what is put together here are constants of this file and of `tables`; values are parameters
@@ -107,11 +107,11 @@ WHERE a.run_id = r.run_id AND r.closed_at IS NULL AND a.completed_at IS NULL AND
 """A cross join, because SQLite then takes the tables in this order: there are few open runs and many activities."""
 
 LEASED_TASKS = """
-SELECT run_id, 0, task_epoch, task_worker FROM runs
+SELECT run_id, -1, task_epoch, task_worker, task_until FROM runs
 WHERE closed_at IS NULL AND task_local = 0 AND task_worker IS NOT NULL AND $1 IN ('', task_worker)"""
 
 LEASED_ACTIVITIES = """
-SELECT a.run_id, a.seq, a.attempt_id, a.worker
+SELECT a.run_id, a.seq, a.attempt_id, a.worker, a.lease_until
 FROM runs r
 CROSS JOIN activities a
 WHERE a.run_id = r.run_id AND r.closed_at IS NULL AND a.completed_at IS NULL AND a.local = 0
@@ -124,6 +124,18 @@ SELECT {columns(OUTCOMES, "o")} FROM $pairs(1, 2)
 CROSS JOIN outcomes o WHERE o.namespace = wanted.first AND o.key = wanted.second"""
 
 RESERVE_NUMBERS = "UPDATE numbers SET next = next + $1 WHERE id = 1 RETURNING next - $1"
+
+SCHEDULES_BY_KEY = "SELECT document FROM schedules WHERE key $one_of(1)"
+
+SCHEDULES = "SELECT document FROM schedules WHERE namespace = $1 ORDER BY name"
+
+ALL_SCHEDULES = "SELECT document FROM schedules ORDER BY namespace, name"
+
+WAITING_SCHEDULES = "SELECT document FROM schedules WHERE waiting > 0 ORDER BY key"
+
+FIRES_OF_SCHEDULE = f"""
+SELECT {columns(FIRES, "f")} FROM schedule_fires f
+WHERE f.namespace = $1 AND f.schedule = $2 ORDER BY f.id DESC LIMIT $3"""
 
 SNAPSHOT = f"SELECT {columns(SNAPSHOTS, 's')} FROM snapshots s WHERE s.run_id = $1"
 

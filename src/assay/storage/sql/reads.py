@@ -10,7 +10,8 @@ from assay.core.events import Recorded
 from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.payload import Payload
 from assay.core.run import Run
-from assay.storage.sql import activity_rows, queries, rows
+from assay.core.schedule import Fire, Schedule, schedule_key
+from assay.storage.sql import activity_rows, queries, rows, schedule_rows
 from assay.storage.sql.dialect import Dialect
 from assay.storage.store import (
     ActivityRecord,
@@ -145,6 +146,27 @@ class SqlReads(ABC):
     async def messages(self, before: Time, limit: int) -> Sequence[Message]:
         """See `Store`."""
         return [rows.message_of(row) for row in await self._fetch(queries.MESSAGES, before, limit)]
+
+    async def load_schedules(self, keys: Sequence[tuple[Namespace, str]]) -> Sequence[Schedule]:
+        """See `Store`."""
+        wanted = self.dialect.texts([schedule_key(*key) for key in keys])
+        found = await self._fetch(queries.SCHEDULES_BY_KEY, wanted) if keys else ()
+        return [schedule_rows.schedule_of(document) for (document,) in found]
+
+    async def list_schedules(self, namespace: str | None, *, waiting: bool = False) -> Sequence[Schedule]:
+        """See `Store`."""
+        if waiting:
+            found = await self.ask(queries.WAITING_SCHEDULES)
+        elif namespace is None:
+            found = await self.ask(queries.ALL_SCHEDULES)
+        else:
+            found = await self.ask(queries.SCHEDULES, namespace)
+        schedules = [schedule_rows.schedule_of(document) for (document,) in found]
+        return [schedule for schedule in schedules if namespace in (None, schedule.namespace)]
+
+    async def fires(self, namespace: str, name: str, limit: int) -> Sequence[Fire]:
+        """See `Store`."""
+        return [schedule_rows.fire_of(row) for row in await self.ask(queries.FIRES_OF_SCHEDULE, namespace, name, limit)]
 
     async def describe(self, namespace: str, workflow_id: str, run_id: str | None) -> RunRecord | None:
         """See `Store`."""

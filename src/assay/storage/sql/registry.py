@@ -79,7 +79,10 @@ SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (SELECT 1 FROM namespaces WHERE n
 class Database(Protocol):
     """What the registry needs of a store."""
 
-    dialect: Dialect
+    @property
+    def dialect(self) -> Dialect:
+        """How this database spells things."""
+        ...
 
     async def ask(self, text: str, *arguments: object) -> Rows:
         """The rows of a question."""
@@ -190,5 +193,8 @@ def _listed(names: tuple[str, ...] | None) -> bytes | None:
 
 def _worker(row: Sequence[Any]) -> WorkerRow:
     id_, namespace, identity, task_queue, workflows, activities, *rest = row
-    lists = (None if cell is None else _names(cell) for cell in (workflows, activities))
-    return WorkerRow(id_, namespace, identity, task_queue, *lists, *rest)
+    return WorkerRow(id_, namespace, identity, task_queue, _named(workflows), _named(activities), *rest)
+
+
+def _named(cell: bytes | None) -> tuple[str, ...] | None:
+    return None if cell is None else _names(cell)

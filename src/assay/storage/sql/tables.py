@@ -176,4 +176,24 @@ OUTBOX = _table(
 )
 ACKNOWLEDGED = _table("outbox", 1, key=T)
 
+SCHEDULES = _table("schedules", 1, key=T, version=I, wakes_at=I, waiting=I, document=B, namespace=T, name=T)
+SCHEDULE_UPDATES = _table("schedules", 1, key=T, version=I, wakes_at=I, waiting=I, document=B)
+GONE_SCHEDULES = _table("schedules", 1, key=T)
+
+FIRES = _table(
+    "schedule_fires",
+    3,
+    namespace=T,
+    schedule=T,
+    due_at=I,
+    fired_at=I,
+    outcome=T,
+    reason=T,
+    workflow_id=T,
+    run_id=T,
+    cause=T,
+    until=I,
+)
+GONE_FIRES = _table("schedule_fires", 2, namespace=T, schedule=T)
+
 OUTCOMES = _table("outcomes", 2, namespace=T, key=T, fingerprint=B, status=I, body=B, created_at=I)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from assay.core.ids import RunId
-from assay.storage.sql import activity_rows, rows
+from assay.storage.sql import activity_rows, rows, schedule_rows
 from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import Verb
 from assay.storage.sql.rows import Cells
@@ -80,6 +80,10 @@ _PLAN: tuple[tuple[Verb, Table, Callable[[Changes], list[Cells]]], ...] = (
     (Verb.KEEP, t.OUTBOX, lambda changes: [rows.message_row(message, time) for _, message, time in changes.messages]),
     (Verb.DELETE, t.ACKNOWLEDGED, lambda changes: [(key,) for _, key in changes.acknowledged]),
     (Verb.INSERT, t.OUTCOMES, lambda changes: [rows.outcome_row(outcome) for _, outcome in changes.outcomes]),
+    (Verb.INSERT, t.SCHEDULES, schedule_rows.new_schedule_rows),
+    (Verb.INSERT, t.FIRES, lambda changes: [schedule_rows.fire_row(fire) for fire in changes.fires]),
+    (Verb.DELETE, t.GONE_SCHEDULES, schedule_rows.gone_schedule_rows),
+    (Verb.DELETE, t.GONE_FIRES, schedule_rows.gone_fire_rows),
 )
 
 
@@ -107,6 +111,8 @@ def without(changes: Changes, lost: frozenset[RunId]) -> Changes:
         closed=[run_id for run_id in changes.closed if run_id not in lost],
         snapshots={run_id: snapshot for run_id, snapshot in changes.snapshots.items() if run_id not in lost},
         attributed=[run for run in changes.attributed if run.run_id not in lost],
+        schedules={key: change for key, change in changes.schedules.items() if change.key not in lost},
+        fires=[fire for fire in changes.fires if fire.key not in lost],
         messages=[message for message in changes.messages if message[0] not in lost],
         acknowledged=[taken for taken in changes.acknowledged if taken[0] not in lost],
         outcomes=[outcome for outcome in changes.outcomes if outcome[0] not in lost],

@@ -181,6 +181,32 @@ def local_activities(tables: Tables) -> list[Cells]:
     ]
 
 
+def leased_tasks(tables: Tables, worker: str) -> list[Cells]:
+    """LEASED_TASKS."""
+    return [
+        (row[0], -1, row[RUN["task_epoch"]], row[RUN["task_worker"]], row[RUN["task_until"]])
+        for row in tables.rows["runs"].values()
+        if row[RUN["closed_at"]] is None
+        and not row[RUN["task_local"]]
+        and row[RUN["task_worker"]] is not None
+        and worker in ("", row[RUN["task_worker"]])
+    ]
+
+
+def leased_activities(tables: Tables, worker: str) -> list[Cells]:
+    """LEASED_ACTIVITIES."""
+    runs, names = tables.rows["runs"], ("run_id", "seq", "attempt_id", "worker", "lease_until")
+    return [
+        tuple(row[ACTIVITY[name]] for name in names)
+        for row in tables.rows["activities"].values()
+        if row[ACTIVITY["completed_at"]] is None
+        and not row[ACTIVITY["local"]]
+        and row[ACTIVITY["worker"]] is not None
+        and worker in ("", row[ACTIVITY["worker"]])
+        and runs[(row[ACTIVITY["run_id"]],)][RUN["closed_at"]] is None
+    ]
+
+
 def messages(tables: Tables, before: int, limit: int) -> list[Cells]:
     """MESSAGES."""
     created = OUTBOX["created_at"]
@@ -218,6 +244,11 @@ def _record(tables: Tables, row: Cells) -> Cells:
     return (*_with_documents(tables, row), None if opening is None else opening[4], result)
 
 
+def no_schedules(_: Tables) -> list[Cells]:
+    """WAITING_SCHEDULES: an engine asks at its start, and nothing that the simulation runs makes any."""
+    return []
+
+
 ANSWERS: dict[str, Answer] = {
     queries.RUNS_BY_ID: runs_by_id,
     queries.NEWEST_RUNS: newest_runs,
@@ -235,11 +266,14 @@ ANSWERS: dict[str, Answer] = {
     queries.RESERVE_ACTIVITIES: reserve_activities,
     queries.LOCAL_TASKS: local_tasks,
     queries.LOCAL_ACTIVITIES: local_activities,
+    queries.LEASED_TASKS: leased_tasks,
+    queries.LEASED_ACTIVITIES: leased_activities,
     queries.MESSAGES: messages,
     queries.OUTCOMES_BY_KEY: outcomes_by_key,
     queries.SNAPSHOT: snapshot,
     queries.DESCRIBE_NEWEST: describe_newest,
     queries.DESCRIBE_RUN: describe_run,
+    queries.WAITING_SCHEDULES: no_schedules,
 }
 """By statement. Lists and searches are not here: nothing that the simulation runs asks for them."""
 

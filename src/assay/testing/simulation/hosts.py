@@ -89,7 +89,7 @@ class EngineHost:
         self.engine = engine
         lease = LEASE if settings.shared else None
         for _ in range(settings.local_workers):
-            worker = world.worker(LocalTransport(engine, self.submit, lease))
+            worker = world.worker(LocalTransport(engine, self.noted, lease))
             self.workers.append((worker, world.loop.create_task(worker.run())))
         await self._watch_seats(engine)
 
@@ -110,10 +110,11 @@ class EngineHost:
     def submit(self, request: Request, key: IdempotencyKey | None = None) -> "asyncio.Future[Any]":
         """Have a request decided, and write down what the engine says."""
         answer = self.running().committer.submit(request, key)
-        answer.add_done_callback(lambda done: self._noted(request, done))
+        answer.add_done_callback(lambda done: self.noted(request, done))
         return answer
 
-    def _noted(self, request: Request, answer: "asyncio.Future[Any]") -> None:
+    def noted(self, request: Request, answer: Any) -> None:
+        """Write down what the engine said."""
         error = None if answer.cancelled() else answer.exception()
         if error is None:
             self._world.ledger.answered(request, answer.result())

@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import heapq
-import inspect
 import math
 import random
 from collections import deque
@@ -80,6 +79,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         self._timers_made = 0
         self._runnable: list[Node] = []
         self._sweep_at = 256
+        self._over = False
 
     # what the world does with it
 
@@ -121,12 +121,9 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     def dismantle(self) -> None:
         """Close every coroutine that is left, without letting any of them do anything."""
-        for node in self._runnable:
-            self.crash(node)
+        self._over = True
         for task in self.tasks:
             coroutine: Any = task.get_coro()
-            if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
-                coroutine.close()
             for _ in range(CLOSE_ATTEMPTS):
                 with contextlib.suppress(BaseException):
                     coroutine.close()
@@ -181,7 +178,7 @@ class SimLoop(asyncio.AbstractEventLoop):
             raise Stalled(f"{self.steps} callbacks by {self.now / SECOND:.1f} s")
 
     def _enqueue(self, node: Node, handle: asyncio.Handle) -> None:
-        if not node.alive:
+        if not node.alive or self._over:
             return
         node.ready.append(handle)
         if len(node.ready) == 1 and not node.paused:
@@ -230,6 +227,9 @@ class SimLoop(asyncio.AbstractEventLoop):
     def create_task(
         self, coro: Any, *, name: object = None, context: Context | None = None, **_: object
     ) -> asyncio.Task[Any]:
+        if self._over:
+            coro.close()
+            raise RuntimeError("this world is over")
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=f"task-{len(self.tasks)}", context=context)
         task._log_destroy_pending = False  # type: ignore[attr-defined]  # private, but `gather` does the same
         self.tasks.append(task)

@@ -40,7 +40,7 @@ class Tables:
         self._undo = []
         try:
             for run in kept.runs:
-                self._update(run.run_id, t.RUN_CLOSINGS, rows.run_closing_row(run))
+                self._update(t.RUN_CLOSINGS, rows.run_closing_row(run))
             for verb, table, cells in steps(kept):
                 self._apply(verb, table, cells)
             self._check_unique(kept)
@@ -58,11 +58,16 @@ class Tables:
         row = self.rows["runs"].get((run.run_id,))
         return row is not None and row[PLACE["runs"]["version"]] == run.version - 1
 
-    def _update(self, run_id: RunId, table: Table, cells: Cells) -> None:
-        place, row = PLACE[table.name], list(self.rows[table.name][(run_id,)])
+    def _update(self, table: Table, cells: Cells) -> None:
+        """Change some columns of a row, if it is there."""
+        key = tuple(cells[: table.key])
+        before = self.rows[table.name].get(key)
+        if before is None:
+            return
+        place, row = PLACE[table.name], list(before)
         for name, value in zip(table.names, cells, strict=True):
             row[place[name]] = value
-        self._set(self.rows[table.name], (run_id,), tuple(row))
+        self._set(self.rows[table.name], key, tuple(row))
 
     def _apply(self, verb: Verb, table: Table, cells: Sequence[Cells]) -> None:
         target = self.rows[table.name]
@@ -70,6 +75,9 @@ class Tables:
             key = tuple(row[: table.key])
             if verb is Verb.DELETE:
                 self._delete(target, key)
+                continue
+            if verb is Verb.SET:
+                self._update(table, row)
                 continue
             before = target.get(key)
             if before is not None and verb is Verb.INSERT:

@@ -9,7 +9,9 @@ from assay.core.events import Event, Recorded
 from assay.core.grants import Seat
 from assay.core.ids import RunId, RunKey, Time
 from assay.core.requests import Request
+from assay.engine.asked import Answer
 from assay.engine.engine import Engine
+from assay.sdk.transport import Answering
 from assay.sdk.worker import Worker
 from assay.testing.simulation.seats import Greeting, RemoteSeat
 from assay.testing.simulation.settings import chance_of
@@ -56,15 +58,30 @@ class _WorkersOnly:
         self._unused()
 
 
+class _Overheard:
+    """An answer of which somebody else takes note first."""
+
+    def __init__(self, answer: Answer, note: Callable[[Any], None]) -> None:
+        self._answer = answer
+        self._note = note
+
+    def add_done_callback(self, callback: Callable[[Any], object]) -> None:
+        """See `Answering`."""
+
+        def heard(answer: Any) -> None:
+            self._note(answer)
+            callback(answer)
+
+        self._answer.add_done_callback(heard)
+
+
 class LocalTransport(_WorkersOnly):
     """See `Transport`: the engine is in this process."""
 
-    def __init__(
-        self, engine: Engine, submit: "Callable[[Request], asyncio.Future[Any]]", lease: Time | None
-    ) -> None:
+    def __init__(self, engine: Engine, note: Callable[[Request, Any], None], lease: Time | None) -> None:
         self.lease = lease
         self._engine = engine
-        self._submit = submit
+        self._note = note
 
     def now(self) -> Time:
         """See `Transport`."""
@@ -72,11 +89,11 @@ class LocalTransport(_WorkersOnly):
 
     async def ask(self, request: Request) -> Any:
         """See `Transport`."""
-        return await self._submit(request)
+        return await self._engine.committer.submit(request)
 
-    def send(self, request: Request) -> "asyncio.Future[Any]":
-        """See `Transport`."""
-        return self._submit(request)
+    def send(self, request: Request) -> Answering:
+        """See `Transport`: the way of the embedded engine, whose answers are heard while it publishes."""
+        return _Overheard(self._engine.committer.post(request), lambda answer: self._note(request, answer))
 
     async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
         """See `Transport`."""

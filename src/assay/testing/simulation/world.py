@@ -1,6 +1,7 @@
 """A whole world from one number: engines, workers, clients, a database and a network, and what befalls them."""
 
 import contextlib
+import logging
 import uuid
 from collections.abc import Callable, Iterator
 from unittest import mock
@@ -119,7 +120,7 @@ class World:
 
     def live(self) -> Outcome:
         """Run until everything is done, then look at what is left."""
-        with self._seeded():
+        with self._seeded(), self._listening():
             try:
                 self._live()
             except Stalled as stalled:
@@ -176,11 +177,36 @@ class World:
         self.loop.dismantle()
 
     @contextlib.contextmanager
+    def _listening(self) -> Iterator[None]:
+        """What the engine or a worker reports as an error is one: nothing here is anybody's mistake but theirs."""
+        log = logging.getLogger("assay")
+        before = log.propagate, log.level, list(log.handlers)
+        log.propagate, log.handlers = False, [_Alarm(self.ledger)]
+        log.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            log.propagate, log.level, log.handlers = before
+
+    @contextlib.contextmanager
     def _seeded(self) -> Iterator[None]:
         """Ids that real code makes up by itself come from the seed, too."""
         chance = chance_of(self.settings.seed, "uuid")
         with mock.patch.object(uuid, "uuid4", lambda: uuid.UUID(int=chance.getrandbits(128), version=4)):
             yield
+
+
+class _Alarm(logging.Handler):
+    """Makes a violation of every error that is logged."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        super().__init__(logging.ERROR)
+        self._ledger = ledger
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See `logging.Handler`."""
+        error = record.exc_info[1] if record.exc_info else None
+        self._ledger.violate(f"bug: {record.getMessage()}{'' if error is None else f': {error!r}'}")
 
 
 def simulate(settings: Settings, *, tracing: bool = False) -> Outcome:

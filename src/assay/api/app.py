@@ -1,0 +1,79 @@
+"""The ASGI application: guard, route, react, answer. Nothing that a caller does is a server error (D5)."""
+
+import logging
+from typing import Final
+
+from assay.api import answers, guard
+from assay.api.answers import Answer
+from assay.api.backend import Backend
+from assay.api.call import Call, Receive, Scope, Send
+from assay.api.router import MethodNotAllowed, Router
+from assay.api.routes.table import ROUTES
+from assay.api.stream import EventStream
+from assay.core.errors import AssayError, Failure, NotFound
+
+log = logging.getLogger("assay.api")
+
+UNKNOWN: Final = "unknown"
+INTERNAL: Final = answers.error(Failure("the engine made a mistake; its log says more", kind="INTERNAL"))
+
+
+class Api:
+    """The engine over HTTP."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self._router = Router(ROUTES)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One connection's request, as ASGI has it."""
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await self._websocket(scope, receive, send)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        call = Call(scope, receive, {})
+        try:
+            answer = await self._react(call)
+            if isinstance(answer, EventStream):
+                await answer.send(call, send)
+            else:
+                await _send(call, answer, send)
+        finally:
+            call.done()
+        self.backend.telemetry.answered(call.operation or UNKNOWN, answer.status)
+
+    async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A connection that stays; a page of another site is no more welcome to it than to a change."""
+        call = Call({**scope, "method": "POST"}, receive, {})
+        try:
+            guard.check(call, self.backend.settings)
+            route, call.parameters = self._router.find(call.method, call.path)
+            if route.connection is None:
+                raise NotFound("there is no WebSocket here", code="no_route")
+        except AssayError as problem:
+            log.info("a WebSocket was refused: %s", problem)
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        await route.connection(self.backend, call, receive, send)
+
+    async def _react(self, call: Call) -> Answer | EventStream:
+        try:
+            guard.check(call, self.backend.settings)
+            route, call.parameters = self._router.find(call.method, call.path)
+            call.operation = route.operation_id
+            return await route.reaction(self.backend, call)
+        except MethodNotAllowed as problem:
+            return answers.error(problem, [(b"allow", ", ".join(problem.allowed).encode())])
+        except AssayError as problem:
+            return answers.error(problem)
+        except Exception:
+            log.exception("%s %s failed", call.method, call.operation or UNKNOWN)
+            return INTERNAL
+
+
+async def _send(call: Call, answer: Answer, send: Send) -> None:
+    body = b"" if call.method == "HEAD" else answer.body
+    await send({"type": "http.response.start", "status": answer.status, "headers": answer.head()})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,85 @@
+"""What the engine measures, in the text format of Prometheus."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
+from typing import Final
+
+from assay._version import __version__
+from assay.api.answers import Answer
+from assay.api.backend import Backend
+from assay.api.call import Call
+from assay.api.telemetry import Histogram
+from assay.core.ids import SECOND
+
+TYPE: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
+QUEUES: Final = 100
+"""Queues that have lines of their own; the rest are counted together, so that names cannot fill a database (S40)."""
+
+Labels = Mapping[str, object]
+
+
+async def exposition(backend: Backend, _: Call) -> Answer:
+    """Everything, once."""
+    return Answer(200, "".join(_lines(backend)).encode(), (TYPE,))
+
+
+def _lines(backend: Backend) -> Iterator[str]:
+    telemetry = backend.telemetry
+    yield from _family("assay_info", "gauge", "The engine.", [({"version": __version__}, 1)])
+    yield from _family("assay_workflows_started_total", "counter", "Runs begun.", [({}, telemetry.starts)])
+    closed = [({"status": status}, count) for status, count in sorted(telemetry.closes.items())]
+    yield from _family("assay_workflows_closed_total", "counter", "Runs ended, by status.", closed)
+    yield from _family("assay_events_total", "counter", "Events recorded.", [({}, telemetry.events)])
+    leases = [({"kind": "workflow_task"}, telemetry.expired), ({"kind": "activity"}, telemetry.attempts["lease"])]
+    yield from _family("assay_leases_expired_total", "counter", "Leases of workers that fell silent.", leases)
+    attempts = [({"outcome": outcome}, count) for outcome, count in sorted(telemetry.attempts.items())]
+    yield from _family("assay_attempts_failed_total", "counter", "Attempts of activities that failed.", attempts)
+    yield from _histogram("assay_commit_seconds", "Time to make a batch durable.", telemetry.commit_seconds)
+    yield from _histogram("assay_batch_requests", "Requests in one batch.", telemetry.batch_size)
+    yield from _histogram("assay_workflow_task_wait_seconds", "From due to leased.", telemetry.task_wait)
+    yield from _histogram("assay_activity_wait_seconds", "From queued to leased.", telemetry.activity_wait)
+    yield from _queues(backend)
+    yield from _family("assay_polls_held", "gauge", "Polls of workers that wait.", [({}, len(backend.polls))])
+    yield from _family("assay_event_streams", "gauge", "Event streams that are open.", [({}, len(backend.stream))])
+    told = sorted(telemetry.answers.items())
+    answers = [({"operation": operation, "status": status}, count) for (operation, status), count in told]
+    yield from _family("assay_http_answers_total", "counter", "Requests answered.", answers)
+
+
+def _queues(backend: Backend) -> Iterator[str]:
+    now = backend.engine.clock.now()
+    depth: dict[tuple[str, str, str], int] = {}
+    for (namespace, queue), (tasks, activities) in backend.engine.dispatcher.depth().items():
+        place = (namespace, queue) if len(depth) < 2 * QUEUES else ("*", "*")
+        for kind, count in (("workflow_task", tasks), ("activity", activities)):
+            depth[*place, kind] = depth.get((*place, kind), 0) + count
+    shown = [({"namespace": a, "queue": b, "kind": kind}, count) for (a, b, kind), count in depth.items()]
+    yield from _family("assay_queue_depth", "gauge", "Work that waits for a worker.", shown)
+    oldest = list(backend.engine.dispatcher.oldest().items())[:QUEUES]
+    ages = [({"namespace": a, "queue": b}, max(0.0, (now - since) / SECOND)) for (a, b), since in oldest]
+    yield from _family("assay_queue_oldest_seconds", "gauge", "Age of the oldest work that waits.", ages)
+
+
+def _family(name: str, kind: str, about: str, samples: Iterable[tuple[Labels, float]]) -> Iterator[str]:
+    yield f"# HELP {name} {about}\n# TYPE {name} {kind}\n"
+    for labels, value in samples:
+        yield f"{name}{_labels(labels)} {value}\n"
+
+
+def _histogram(name: str, about: str, histogram: Histogram) -> Iterator[str]:
+    yield f"# HELP {name} {about}\n# TYPE {name} histogram\n"
+    counts = list(accumulate(histogram.counts))
+    for bound, count in zip((*map(float, histogram.bounds), "+Inf"), counts, strict=True):
+        yield f'{name}_bucket{{le="{bound}"}} {count}\n'
+    yield f"{name}_sum {histogram.total}\n{name}_count {counts[-1]}\n"
+
+
+def _labels(labels: Labels) -> str:
+    if not labels:
+        return ""
+    inner = ",".join(f'{name}="{_escaped(str(value))}"' for name, value in labels.items())
+    return f"{{{inner}}}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

@@ -1,0 +1,40 @@
+"""Where workers of our SDK and the engine exchange messages: by POST, or over a WebSocket at the same address (R37)."""
+
+from typing import Final
+
+from assay.api import answers
+from assay.api.answers import Answer
+from assay.api.backend import Backend
+from assay.api.call import Call, Receive, Send
+from assay.api.router import Route
+from assay.api.routes.workflows import NAMESPACE
+from assay.wire.exchange import MESSAGE_LIMIT, EngineMessage, WorkerMessage
+
+
+async def exchange(backend: Backend, call: Call) -> Answer:
+    """What a worker has to say, for what there is to do."""
+    call.limit = MESSAGE_LIMIT
+    body = await call.body()
+    answer = await backend.exchange.post(call.namespace, call.parameters["worker_id"], body)
+    return Answer(200, answer, (answers.JSON,))
+
+
+async def connect(backend: Backend, call: Call, receive: Receive, send: Send) -> None:
+    """The same, message after message in both directions."""
+    await backend.exchange.websocket(call.namespace, call.parameters["worker_id"], receive, send)
+
+
+ROUTES: Final = (
+    Route(
+        method="POST",
+        path="/workers/{worker_id}/exchange",
+        operation_id="exchangeMessages",
+        summary="Exchange messages with a worker of the SDK",
+        tag="workers",
+        reaction=exchange,
+        connection=connect,
+        body=WorkerMessage,
+        query=(NAMESPACE,),
+        answers={200: EngineMessage},
+    ),
+)

@@ -1,0 +1,87 @@
+"""The engine about itself: alive, ready, which version, how much, and how to talk to it."""
+
+from functools import cache
+from typing import Any, Final
+
+from msgspec.structs import asdict
+
+from assay._version import __version__
+from assay.api import answers, docs, metrics
+from assay.api.answers import Answer
+from assay.api.backend import Backend
+from assay.api.call import BODY_LIMIT, LONGEST_WAIT, Call
+from assay.api.polls import HOLDING
+from assay.api.router import Route
+from assay.core.errors import Unavailable
+from assay.core.limits import LIMITS
+from assay.core.payload import DEPTH_LIMIT, KEYS_LIMIT
+from assay.wire import shapes
+
+
+async def health(backend: Backend, _: Call) -> Answer:
+    """The engine answers."""
+    return answers.json(_health(backend.settings.exposed))
+
+
+@cache
+def _health(exposed: bool) -> dict[str, str]:
+    return {"status": "ok", "service": "assay-workflow", **({"auth": "none"} if exposed else {})}
+
+
+async def ready(backend: Backend, _: Call) -> Answer:
+    """The engine can do its work: the store answers, and nobody has asked it to stop."""
+    if backend.drained.is_set():
+        raise Unavailable("the engine is stopping", code="engine_stopping")
+    await backend.engine.store.next_due()
+    if backend.engine.stopped is not None:
+        raise backend.engine.stopped
+    return answers.json(_health(backend.settings.exposed))
+
+
+async def version(_: Backend, __: Call) -> Answer:
+    """Which engine this is, and what it bears."""
+    return answers.json({"version": __version__, "build_profile": "release", "limits": limits()})
+
+
+def limits() -> dict[str, Any]:
+    """Every limit with its value (5.4)."""
+    return {
+        **asdict(LIMITS),
+        "body_bytes": BODY_LIMIT,
+        "json_depth": DEPTH_LIMIT,
+        "json_keys": KEYS_LIMIT,
+        "long_polls": HOLDING,
+        "long_poll_secs": LONGEST_WAIT,
+    }
+
+
+async def openapi(_: Backend, __: Call) -> Answer:
+    """This description."""
+    from assay.api.openapi import document  # it describes this module, too
+
+    return Answer(200, document(), (answers.JSON,))
+
+
+def _meta(path: str, operation_id: str, summary: str, reaction: Any, answer: Any, **more: Any) -> Route:
+    return Route(
+        method="GET",
+        path=path,
+        operation_id=operation_id,
+        summary=summary,
+        tag="meta",
+        reaction=reaction,
+        answers={200: answer},
+        **more,
+    )
+
+
+ROUTES: Final = (
+    _meta("/health", "getHealth", "Is the engine there?", health, shapes.Health),
+    _meta("/version", "getVersion", "Which engine is it, and what are its limits?", version, shapes.Version),
+    _meta("/openapi.json", "getOpenApi", "This description", openapi, dict[str, Any]),
+    _meta("/docs", "getDocs", "This description, to read and to try", docs.page, str, media="text/html"),
+    _meta("/docs/{file}", "getDocsFile", "A part of the page above", docs.part, str, media="text/javascript"),
+    _meta("/healthz", "getLiveness", "Is the process alive?", health, shapes.Health, prefixed=False),
+    _meta("/readyz", "getReadiness", "Can the engine do its work?", ready, shapes.Health, prefixed=False),
+    _meta("/metrics", "getMetrics", "Counts and times", metrics.exposition, str, media="text/plain", prefixed=False),
+)

@@ -1,0 +1,87 @@
+"""Namespaces: created by name or by being used, counted, deleted when nobody uses them any more (R39)."""
+
+from typing import Final
+
+from assay.api import answers
+from assay.api.answers import Answer
+from assay.api.backend import Backend
+from assay.api.call import Call
+from assay.api.mutations import answer_of, key_of, nothing
+from assay.api.records import namespace_stats
+from assay.api.router import Route
+from assay.core.ids import seconds
+from assay.wire import shapes
+from assay.wire.bodies import NamespaceBody
+
+
+async def create(backend: Backend, call: Call) -> Answer:
+    """A new namespace."""
+    body = await call.read(NamespaceBody)
+    known = await backend.roster.create(body.name, await key_of(call, body.name, _created))
+    return answers.empty(201) if known is None else answer_of(known)
+
+
+def _created(_: object) -> tuple[int, bytes]:
+    return 201, b""
+
+
+async def list_namespaces(backend: Backend, _: Call) -> Answer:
+    """All namespaces, by name."""
+    found = await backend.roster.namespaces()
+    return answers.json([{"name": row.name, "created_at": seconds(row.created_at)} for row in found])
+
+
+async def stats(backend: Backend, call: Call) -> Answer:
+    """What a namespace holds; zeros for one that is not there."""
+    name = call.parameters["name"]
+    return answers.json(namespace_stats(name, *await backend.roster.counts(name)))
+
+
+async def delete(backend: Backend, call: Call) -> Answer:
+    """Forget a namespace that has neither open runs nor schedules."""
+    name = call.parameters["name"]
+    known = await backend.roster.delete(name, await key_of(call, name, nothing))
+    return answers.empty() if known is None else answer_of(known)
+
+
+ROUTES: Final = (
+    Route(
+        method="POST",
+        path="/namespaces",
+        operation_id="createNamespace",
+        summary="Create a namespace",
+        tag="namespaces",
+        reaction=create,
+        body=NamespaceBody,
+        idempotent=True,
+        answers={201: None},
+    ),
+    Route(
+        method="GET",
+        path="/namespaces",
+        operation_id="listNamespaces",
+        summary="List namespaces",
+        tag="namespaces",
+        reaction=list_namespaces,
+        answers={200: list[shapes.NamespaceRecord]},
+    ),
+    Route(
+        method="GET",
+        path="/namespaces/{name}",
+        operation_id="getNamespace",
+        summary="Count what a namespace holds",
+        tag="namespaces",
+        reaction=stats,
+        answers={200: shapes.NamespaceStats},
+    ),
+    Route(
+        method="DELETE",
+        path="/namespaces/{name}",
+        operation_id="deleteNamespace",
+        summary="Delete a namespace",
+        tag="namespaces",
+        reaction=delete,
+        idempotent=True,
+        answers={200: None},
+    ),
+)

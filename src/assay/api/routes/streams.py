@@ -1,0 +1,69 @@
+"""The route of the event stream: filters, and where to begin."""
+
+from typing import Any, Final
+
+from assay.api.backend import Backend
+from assay.api.call import Call
+from assay.api.router import Parameter, Route
+from assay.api.stream import EventStream, TooManyStreams, Wanted
+from assay.wire import shapes
+
+EVERYWHERE: Final = "*"
+SUBSYSTEM: Final = "workflow"
+
+
+async def events_stream(backend: Backend, call: Call) -> EventStream:
+    """All events from now on, or from after the last one that was seen."""
+    if len(backend.stream) >= backend.settings.streams:
+        raise TooManyStreams(f"{backend.settings.streams} event streams are open already")
+    wanted = _wanted(call)
+    return EventStream(backend.stream, wanted, _cursor(call), backend.drained)
+
+
+def _wanted(call: Call) -> Wanted:
+    namespaces = frozenset(_several(call, "namespace") + _several(call, "ns")) or frozenset({"main"})
+    subsystems = _several(call, "subsystem")
+    return Wanted(
+        namespaces=frozenset() if EVERYWHERE in namespaces else namespaces,
+        kinds=frozenset(_several(call, "kind")),
+        workflow_id=call.text("workflow_id"),
+        nothing=bool(subsystems) and SUBSYSTEM not in subsystems,
+    )
+
+
+def _several(call: Call, name: str) -> list[str]:
+    """A parameter that is repeated, or a list with commas."""
+    values = call.all(name) if call.scope["query_string"] else []
+    return [part.strip() for value in values for part in value.split(",") if part.strip()]
+
+
+def _cursor(call: Call) -> int | None:
+    """The last id that the client has seen; what is no number counts as none."""
+    text = (call.header(b"last-event-id") or call.text("last_event_id") or "").strip()
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
+
+
+def _parameters(*named: tuple[str, str, Any]) -> tuple[Parameter, ...]:
+    return tuple(Parameter(name, about, kind, several=name in ("kind", "subsystem")) for name, about, kind in named)
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/events/stream",
+        operation_id="streamEvents",
+        summary="Follow what happens, as Server-Sent Events",
+        tag="events",
+        reaction=events_stream,
+        query=_parameters(
+            ("namespace", "The namespace; `main` unless told, `*` for all.", str),
+            ("ns", "The same.", str),
+            ("workflow_id", "Events of one id.", str),
+            ("kind", "Events of some kinds; repeated, or a list with commas.", str),
+            ("subsystem", "Events of some subsystems; there is `workflow`.", str),
+            ("last_event_id", "Begin after this id; the header Last-Event-ID says the same.", int),
+        ),
+        answers={200: shapes.StreamEvent},
+        media="text/event-stream",
+    ),
+)

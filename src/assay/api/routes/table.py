@@ -1,0 +1,17 @@
+"""All routes, in one table: the router serves it, the description describes it."""
+
+from typing import Final
+
+from assay.api.router import Route
+from assay.api.routes import control, exchange, meta, namespaces, streams, worker_protocol, workers, workflows
+
+ROUTES: Final[tuple[Route, ...]] = (
+    *workflows.ROUTES,
+    *control.ROUTES,
+    *worker_protocol.ROUTES,
+    *workers.ROUTES,
+    *exchange.ROUTES,
+    *namespaces.ROUTES,
+    *streams.ROUTES,
+    *meta.ROUTES,
+)

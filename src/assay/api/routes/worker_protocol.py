@@ -1,0 +1,286 @@
+"""How workers get tasks and report on them, one at a time, as the original does (wire 1.5).
+
+A workflow task is fenced by the worker that holds it, an attempt by its id, and both by a token if the worker sends the
+one it was given (D9). A stale report is a 409 and changes nothing, an unknown task a 404 (R34).
+"""
+
+from typing import Any, Final
+
+from assay.api import answers
+from assay.api.answers import Answer
+from assay.api.backend import Backend
+from assay.api.call import Call, payload
+from assay.api.mutations import change
+from assay.api.polls import PollSeat
+from assay.api.records import task_record
+from assay.api.router import Parameter, Route
+from assay.api.routes.control import number_of
+from assay.core.commands import AnyCommand
+from assay.core.errors import Kind, NotFound, Refused
+from assay.core.events import Recorded
+from assay.core.failure import FailureInfo
+from assay.core.grants import ActivityGrant, TaskGrant
+from assay.core.ids import Namespace, RunId, WorkflowId, seconds
+from assay.core.replies import Advanced
+from assay.core.requests import (
+    HELD,
+    Advance,
+    CompleteActivity,
+    ExtendTask,
+    FailActivity,
+    HeartbeatActivity,
+)
+from assay.core.run import COMPLETED, FAILED, Activity, Task
+from assay.engine.reads import ActivityRecord
+from assay.engine.roster import Registration
+from assay.engine.tokens import Lease
+from assay.wire import shapes
+from assay.wire.bodies import CommandsBody, CompleteBody, FailBody, HeartbeatBody, PollBody, TaskBody
+from assay.wire.original import commands_of
+from assay.wire.records import event_record
+
+WAIT: Final = Parameter("wait_secs", "How long to wait for a task, in seconds; 25 at most, also in the body.", float)
+
+
+# workflow tasks
+
+
+async def poll_workflow_task(backend: Backend, call: Call) -> Answer:
+    """A workflow task with its whole history, or null."""
+    body = await call.read(PollBody)
+    worker = await backend.roster.worker(body.worker_id)
+    lease = backend.settings.task_lease
+    seat = PollSeat(worker, body.queue, lease, tasks=True, held=False)
+    grant = await backend.polls.poll(call, seat, call.wait(body.wait_secs) or 0.0)
+    if not isinstance(grant, TaskGrant):
+        return answers.json(None)
+    return answers.json(await _task(backend, grant))
+
+
+async def _task(backend: Backend, grant: TaskGrant) -> dict[str, Any]:
+    key = grant.key
+    history = grant.tail if grant.seen_seq == 0 and grant.tail is not None else None
+    events = await backend.engine.history(key.run_id) if history is None else history
+    shown = [_event(grant, recorded) for recorded in events if recorded.seq <= grant.last_seq]
+    return {
+        "workflow_id": key.workflow_id,
+        "run_id": key.run_id,
+        "namespace": key.namespace,
+        "workflow_type": grant.start.workflow_type,
+        "task_queue": grant.start.task_queue,
+        "input": shown[0]["payload"],
+        "history": shown,
+        "attempt": grant.start.attempt,
+        "replay_until": grant.seen_seq,
+        "task_token": backend.tokens.seal(Lease(key.namespace, key.run_id, 0, grant.epoch)),
+    }
+
+
+def _event(grant: TaskGrant, recorded: Recorded) -> dict[str, Any]:
+    record = event_record(grant.key, recorded)
+    return {name: record[name] for name in ("seq", "event_type", "payload", "timestamp")}
+
+
+async def submit_commands(backend: Backend, call: Call) -> Answer:
+    """What workflow code asks for: the whole list in one transaction, or nothing of it (D10)."""
+    body = await call.read(CommandsBody)
+    commands: tuple[AnyCommand, ...] = commands_of(body.commands)
+    worker = await backend.roster.worker(body.worker_id)
+    run_id, epoch = await _held(backend, call, worker, body.task_token)
+    request = Advance(run_id, worker.worker, epoch, -1, commands)
+    return await change(backend, call, worker.namespace, request, _advanced)
+
+
+def _advanced(reply: object) -> tuple[int, bytes]:
+    if isinstance(reply, Advanced) and not reply.accepted:
+        refusal = Refused("the run has events that this worker has not seen", code=reply.code)
+        answer = answers.error(refusal)
+        return answer.status, answer.body
+    return 200, b""
+
+
+async def extend_task(backend: Backend, call: Call) -> Answer:
+    """Keep a workflow task for another lease (R37)."""
+    body = await call.read(TaskBody)
+    worker = await backend.roster.worker(body.worker_id)
+    run_id, epoch = await _held(backend, call, worker, body.task_token)
+    request = ExtendTask(run_id, worker.worker, epoch, backend.settings.task_lease)
+    return await change(backend, call, worker.namespace, request, _extended)
+
+
+def _extended(reply: object) -> tuple[int, bytes]:
+    until = reply.until if isinstance(reply, Task) else None
+    return 200, answers.encoded({"lease_until": None if until is None else seconds(until)})
+
+
+async def _held(backend: Backend, call: Call, worker: Registration, token: str | None) -> tuple[RunId, int]:
+    """The run whose task a worker speaks of, and the epoch of its lease if it can prove one."""
+    name = call.parameters["workflow_id"]
+    if token is not None:
+        lease = backend.tokens.open(token)
+        if lease.namespace != worker.namespace or lease.seq != 0:
+            raise NotFound("task", code="unknown_task")
+        return lease.run_id, lease.fence
+    key = await backend.current(Namespace(worker.namespace), WorkflowId(name))
+    return key.run_id, HELD
+
+
+# activities
+
+
+async def poll_activity_task(backend: Backend, call: Call) -> Answer:
+    """An attempt of an activity, or `{"task": null}`."""
+    body = await call.read(PollBody)
+    worker = await backend.roster.worker(body.worker_id)
+    seat = PollSeat(worker, body.queue, None, tasks=False, held=False)
+    grant = await backend.polls.poll(call, seat, call.wait(body.wait_secs) or 0.0)
+    if not isinstance(grant, ActivityGrant):
+        return answers.json({"task": None})
+    activity = grant.activity
+    lease = Lease(grant.key.namespace, grant.key.run_id, activity.seq, activity.attempt_id)
+    return answers.json(task_record(grant, backend.tokens.seal(lease)))
+
+
+async def complete(backend: Backend, call: Call) -> Answer:
+    """An attempt succeeded."""
+    body = await call.read(CompleteBody)
+    result = payload(body.result, "result")
+    lease = await _attempt(backend, call, body.task_token)
+    request = CompleteActivity(lease.run_id, lease.seq, lease.fence, result)
+    try:
+        return await change(backend, call, lease.namespace, request)
+    except Refused as refusal:
+        known = await backend.reads.activity(lease.fence)
+        if known is not None and _same(known, lease) and known.status == COMPLETED and known.result == result:
+            return answers.empty()  # the same report again: its answer was lost (4.3)
+        raise refusal
+
+
+async def fail(backend: Backend, call: Call) -> Answer:
+    """An attempt failed; the policy says what follows."""
+    body = await call.read(FailBody)
+    lease = await _attempt(backend, call, body.task_token)
+    failure = body.failure or FailureInfo(kind=Kind.UNKNOWN, message=body.error, retryable=body.retryable)
+    request = FailActivity(lease.run_id, lease.seq, lease.fence, failure)
+    try:
+        return await change(backend, call, lease.namespace, request)
+    except Refused as refusal:
+        known = await backend.reads.activity(lease.fence)
+        if known is not None and _same(known, lease) and _failed(known) == failure.message:
+            return answers.empty()
+        raise refusal
+
+
+def _same(known: ActivityRecord, lease: Lease) -> bool:
+    """Is the attempt that reports the last one that there was?"""
+    return known.attempt_id == lease.fence
+
+
+def _failed(known: ActivityRecord) -> str | None:
+    """What the last attempt failed with, if it did."""
+    if known.status == FAILED:
+        return known.error
+    return None if known.last_failure is None or known.claimed_by is not None else known.last_failure.message
+
+
+async def heartbeat(backend: Backend, call: Call) -> Answer:
+    """An attempt is alive; it hears here that it is no longer wanted."""
+    body = await call.read(HeartbeatBody)
+    lease = await _attempt(backend, call, body.task_token)
+    request = HeartbeatActivity(lease.run_id, lease.seq, lease.fence, payload(body.details, "details"))
+    return await change(backend, call, lease.namespace, request, _beaten)
+
+
+def _beaten(reply: object) -> tuple[int, bytes]:
+    if isinstance(reply, Activity) and reply.cancel_requested:
+        return 200, answers.encoded({"cancel_requested": True})
+    return 200, b""
+
+
+async def _attempt(backend: Backend, call: Call, token: str | None) -> Lease:
+    """The attempt that a report is about; its id says enough, a token says it again."""
+    number = number_of(call.parameters["task_id"], "task id")
+    if token is not None:
+        lease = backend.tokens.open(token)
+        if lease.fence != number or lease.seq == 0:
+            raise NotFound("task", code="unknown_task")
+        return lease
+    found = await backend.reads.activity(number)
+    if found is None:
+        raise NotFound(f"task {number}", code="unknown_task")
+    return Lease(Namespace(found.namespace), found.run_id, found.seq, number)
+
+
+def _route(path: str, operation_id: str, summary: str, reaction: Any, body: Any, answer: Any, **more: Any) -> Route:
+    return Route(
+        method="POST",
+        path=path,
+        operation_id=operation_id,
+        summary=summary,
+        tag="worker protocol",
+        reaction=reaction,
+        body=body,
+        answers={200: answer},
+        **more,
+    )
+
+
+ROUTES: Final = (
+    _route(
+        "/workflow-tasks/poll",
+        "pollWorkflowTask",
+        "Ask for a workflow task",
+        poll_workflow_task,
+        PollBody,
+        shapes.WorkflowTask | None,
+        query=(WAIT,),
+    ),
+    _route(
+        "/workflow-tasks/{workflow_id}/commands",
+        "submitCommands",
+        "Send what workflow code asks for",
+        submit_commands,
+        CommandsBody,
+        None,
+        idempotent=True,
+    ),
+    _route(
+        "/workflow-tasks/{workflow_id}/heartbeat",
+        "extendWorkflowTask",
+        "Keep a workflow task",
+        extend_task,
+        TaskBody,
+        shapes.LeaseAnswer,
+        idempotent=True,
+    ),
+    _route(
+        "/tasks/poll",
+        "pollActivityTask",
+        "Ask for an activity",
+        poll_activity_task,
+        PollBody,
+        (shapes.ActivityTask, shapes.NoTask),
+        query=(WAIT,),
+    ),
+    _route(
+        "/tasks/{task_id}/complete",
+        "completeTask",
+        "Report a success",
+        complete,
+        CompleteBody,
+        None,
+        body_optional=True,
+        idempotent=True,
+    ),
+    _route("/tasks/{task_id}/fail", "failTask", "Report a failure", fail, FailBody, None, idempotent=True),
+    _route(
+        "/tasks/{task_id}/heartbeat",
+        "heartbeatTask",
+        "Report that an attempt is alive",
+        heartbeat,
+        HeartbeatBody,
+        shapes.HeartbeatAnswer | None,
+        body_optional=True,
+        idempotent=True,
+    ),
+)

@@ -1,0 +1,118 @@
+"""Workers introduce themselves, show that they are alive, and are listed with the queues they serve."""
+
+from typing import Final
+
+from assay.api import answers
+from assay.api.answers import Answer
+from assay.api.backend import Backend
+from assay.api.call import Call
+from assay.api.mutations import answer_of, key_of
+from assay.api.records import queue_record, worker_record
+from assay.api.router import Route
+from assay.api.routes.workflows import NAMESPACE
+from assay.core.errors import Invalid
+from assay.engine.idempotency import Rendered
+from assay.engine.roster import WorkerRow
+from assay.wire import shapes
+from assay.wire.bodies import RegisterBody, WorkerBody
+
+HANDS: Final = 10
+"""Tasks of each kind at a time, unless a worker says otherwise."""
+MOST_HANDS: Final = 1_000_000
+
+
+async def register(backend: Backend, call: Call) -> Answer:
+    """A new worker, with an id of its own."""
+    body = await call.read(RegisterBody)
+    namespace = body.namespace or call.namespace
+    row = WorkerRow(
+        id="",
+        namespace=namespace,
+        identity=body.identity,
+        task_queue=body.queue,
+        workflows=None if body.workflows is None else tuple(body.workflows),
+        activities=None if body.activities is None else tuple(body.activities),
+        max_concurrent_workflows=_hands(body.max_concurrent_workflows, "max_concurrent_workflows"),
+        max_concurrent_activities=_hands(body.max_concurrent_activities, "max_concurrent_activities"),
+        registered_at=0,
+        last_heartbeat=0,
+    )
+    registered = await backend.roster.register(row, await key_of(call, namespace, _registered))
+    return answer_of(registered if isinstance(registered, Rendered) else Rendered(*_registered(registered)))
+
+
+def _registered(reply: object) -> tuple[int, bytes]:
+    if not isinstance(reply, WorkerRow):
+        raise TypeError(reply)
+    return 200, answers.encoded({"worker_id": reply.id})
+
+
+def _hands(number: int | None, name: str) -> int:
+    if number is None:
+        return HANDS
+    if not 0 <= number <= MOST_HANDS:
+        raise Invalid(f"{name} must be from 0 to {MOST_HANDS:,}", field=name)
+    return number
+
+
+async def heartbeat(backend: Backend, call: Call) -> Answer:
+    """A sign of life; of somebody unknown, too."""
+    body = await call.read(WorkerBody)
+    await backend.roster.worker(body.worker_id)
+    return answers.empty()
+
+
+async def list_workers(backend: Backend, call: Call) -> Answer:
+    """Workers that were heard of in the last 90 seconds."""
+    found = await backend.roster.workers(call.namespace)
+    return answers.json([worker_record(row, active) for row, active in found])
+
+
+async def list_queues(backend: Backend, call: Call) -> Answer:
+    """Queues that have open work or workers."""
+    return answers.json([queue_record(row) for row in await backend.roster.queues(call.namespace)])
+
+
+ROUTES: Final = (
+    Route(
+        method="POST",
+        path="/workers/register",
+        operation_id="registerWorker",
+        summary="Introduce a worker",
+        tag="workers",
+        reaction=register,
+        body=RegisterBody,
+        idempotent=True,
+        answers={200: shapes.RegisterAnswer},
+    ),
+    Route(
+        method="POST",
+        path="/workers/heartbeat",
+        operation_id="heartbeatWorker",
+        summary="Show that a worker is alive",
+        tag="workers",
+        reaction=heartbeat,
+        body=WorkerBody,
+        answers={200: None},
+    ),
+    Route(
+        method="GET",
+        path="/workers",
+        operation_id="listWorkers",
+        summary="List workers",
+        tag="workers",
+        reaction=list_workers,
+        query=(NAMESPACE,),
+        answers={200: list[shapes.WorkerRecord]},
+    ),
+    Route(
+        method="GET",
+        path="/queues",
+        operation_id="listQueues",
+        summary="List queues",
+        tag="queues",
+        reaction=list_queues,
+        query=(NAMESPACE,),
+        answers={200: list[shapes.QueueStats]},
+    ),
+)

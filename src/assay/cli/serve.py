@@ -1,0 +1,60 @@
+"""`assay serve`: the engine in one terminal."""
+
+import sys
+
+import click
+
+
+@click.command(short_help="Run the engine: REST API, events and worker protocol.")
+@click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65_535), help="0 picks a free one.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--backend",
+    metavar="URL",
+    envvar="DATABASE_URL",
+    help="Database: sqlite://file.db, sqlite:///absolute/file.db or postgres://user:password@host/database."
+    "  [env: DATABASE_URL; default: assay-workflow.db in the current folder]",
+)
+@click.option("--no-auth", is_flag=True, help="Let everybody who can reach the engine do everything.")
+@click.option("--no-migrate", is_flag=True, help="Do not bring the database's schema up to date.")
+@click.option("--allowed-host", multiple=True, metavar="NAME", help="A further name to be called by; `*` for any.")
+@click.option("-v", "--verbose", is_flag=True, help="Debug logs.")
+def serve(
+    port: int,
+    host: str,
+    backend: str | None,
+    no_auth: bool,
+    no_migrate: bool,
+    allowed_host: tuple[str, ...],
+    verbose: bool,
+) -> None:
+    """Run the engine until SIGTERM or Ctrl-C.
+
+    \b
+    Examples:
+      assay serve                                        a SQLite file here, port 8080, this machine only
+      assay serve --port 8085 --backend sqlite:///var/lib/assay/w.db
+      DATABASE_URL=postgres://u:p@db/assay assay serve   several engines may share one Postgres
+
+    Exit codes: 0 stopped, 1 could not start, 64 called wrongly, 74 the storage failed.
+    """
+    from assay.server import logs
+    from assay.server.config import DEFAULT_DATABASE, ServerConfig, task_lease
+    from assay.server.serve import serve as run
+
+    config = ServerConfig(
+        database=backend or DEFAULT_DATABASE,
+        host=host,
+        port=port,
+        no_auth=no_auth,
+        migrate=not no_migrate,
+        allowed_hosts=allowed_host,
+        task_lease=task_lease(),
+    ).checked()
+    logs.install("DEBUG" if verbose else "INFO")
+    raise click.exceptions.Exit(run(config, _say))
+
+
+def _say(line: str) -> None:
+    click.echo(line)
+    sys.stdout.flush()

@@ -1,0 +1,84 @@
+"""Schedules as their callers see them; also tells a schedule that a run of it is over, so that the next may start.
+
+The times themselves are the timekeeper's: a schedule has one deadline like everything else that waits for a time.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from assay.core.errors import Invalid, NotFound
+from assay.core.ids import Namespace, Time
+from assay.core.schedule import Fire, Schedule
+from assay.core.schedule_requests import ScheduledRunClosed
+from assay.engine.clock import Clock
+from assay.engine.commit import Committed, Committer
+from assay.storage.store import Store
+
+PREVIEW: Final = 10
+LARGEST_PREVIEW: Final = 1_000
+FIRES: Final = 50
+LARGEST_FIRES: Final = 1_000
+
+
+class Scheduler:
+    """Reads schedules, and keeps those going that wait for a run to close."""
+
+    def __init__(self, store: Store, clock: Clock, committer: Committer) -> None:
+        self._store = store
+        self._clock = clock
+        self._committer = committer
+
+    def notice(self, committed: Committed) -> None:
+        """Tell the schedules of runs that came to their end; one that was continued has not."""
+        over = {
+            (run.namespace, run.start.schedule)
+            for run, recorded in committed.events
+            if recorded.event.closes is not None and run.start.schedule is not None and _ends_chain(recorded.event)
+        }
+        for namespace, name in over:
+            self._committer.tell(ScheduledRunClosed(namespace, name))
+
+    async def take_over(self) -> None:
+        """Look at schedules with waiting fires: the predecessor may have died before it told them."""
+        for schedule in await self._store.list_schedules(None, waiting=True):
+            self._committer.tell(ScheduledRunClosed(schedule.namespace, schedule.name))
+
+    async def find(self, namespace: str, name: str) -> Schedule:
+        """A schedule by its name."""
+        found = await self._store.load_schedules([(Namespace(namespace), name)])
+        if not found:
+            raise NotFound(f"schedule {name}")
+        return found[0]
+
+    async def list(self, namespace: str) -> Sequence[Schedule]:
+        """The schedules of a namespace, by name."""
+        return await self._store.list_schedules(namespace)
+
+    async def preview(self, namespace: str, name: str, count: int | None) -> Sequence[Time]:
+        """The next due times; of a paused schedule those it would have if it were resumed."""
+        wanted = _within(count, PREVIEW, LARGEST_PREVIEW, "count")
+        schedule = await self.find(namespace, name)
+        left = wanted if schedule.remaining is None else min(wanted, schedule.remaining)
+        due: Time | None = max(self._clock.now(), (schedule.next_run_at or 1) - 1)
+        found: list[Time] = []
+        while len(found) < left and due is not None and (due := schedule.after(due)) is not None:
+            found.append(due)
+        return found
+
+    async def fires(self, namespace: str, name: str, limit: int | None) -> Sequence[Fire]:
+        """What became of the latest due times, newest first."""
+        wanted = _within(limit, FIRES, LARGEST_FIRES, "limit")
+        await self.find(namespace, name)
+        return await self._store.fires(namespace, name, wanted)
+
+
+def _ends_chain(event: Any) -> bool:
+    return getattr(event, "next_run_id", None) is None or getattr(event, "workflow_id", None) is not None
+
+
+def _within(asked: int | None, default: int, largest: int, name: str) -> int:
+    if asked is None:
+        return default
+    if not 1 <= asked <= largest:
+        raise Invalid(f"{name} must be from 1 to {largest}", field=name)
+    return asked

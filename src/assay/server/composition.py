@@ -1,0 +1,113 @@
+"""From configuration to a running engine with its API: the one place where everything is put together."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from assay.api.app import Api
+from assay.api.backend import Backend, Settings
+from assay.api.exchange import Exchange
+from assay.api.polls import Polls
+from assay.api.telemetry import Telemetry
+from assay.engine.clock import SystemClock
+from assay.engine.engine import Engine
+from assay.engine.reads import Reads
+from assay.engine.roster import MAIN, Roster
+from assay.engine.service import Loop
+from assay.engine.stream import Stream
+from assay.engine.tokens import Tokens
+from assay.server.config import ServerConfig
+from assay.storage.registry import Registry
+from assay.storage.journal import Journal
+from assay.storage.sql.journal import SqlJournal
+from assay.storage.sql.registry import SqlRegistry
+from assay.storage.store import Store
+from assay.storage.urls import PostgresUrl, SqliteUrl, parse_url
+
+
+@dataclass(frozen=True)
+class Database:
+    """A store, and the ports beside it."""
+
+    store: Store
+    registry: Registry
+    journal: Journal
+    place: str
+    """Where it is, for people."""
+
+
+def database_of(config: ServerConfig, clock: SystemClock) -> Database:
+    """The database that a configuration names; it is not open yet, and only its own driver is imported."""
+    match parse_url(config.database):
+        case SqliteUrl(path):
+            from assay.storage.sqlite import SqliteStore
+
+            file = SqliteStore(path, clock=clock.now, migrate=config.migrate)
+            return Database(file, SqlRegistry(file), SqlJournal(file), str(file.path))
+        case PostgresUrl(dsn):
+            from assay.storage.postgres import PostgresStore
+
+            server = PostgresStore(dsn, migrate=config.migrate)
+            return Database(server, SqlRegistry(server), SqlJournal(server), _without_password(dsn))
+
+
+def _without_password(dsn: str) -> str:
+    scheme, _, rest = dsn.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"
+
+
+@asynccontextmanager
+async def running(config: ServerConfig) -> AsyncIterator[tuple[Api, Database]]:
+    """The engine and its API for the time of the block."""
+    clock = SystemClock()
+    database = database_of(config, clock)
+    engine = Engine(database.store, clock)
+    try:
+        await engine.start()
+        async with _surrounded(config, engine, database) as backend:
+            yield Api(backend), database
+    finally:
+        await engine.stop()
+
+
+@asynccontextmanager
+async def _surrounded(config: ServerConfig, engine: Engine, database: Database) -> AsyncIterator[Backend]:
+    roster = Roster(database.registry, engine.store, engine.clock)
+    await roster.ensure(MAIN)
+    telemetry = Telemetry()
+    engine.committer.listen(telemetry.committed)
+    tokens = await Tokens.of(database.registry)
+    exchange = Exchange(engine, tokens, roster)
+    backend = Backend(
+        engine=engine,
+        roster=roster,
+        stream=Stream(database.journal, engine.store, engine.committer, engine.clock),
+        tokens=tokens,
+        polls=Polls(engine),
+        exchange=exchange,
+        telemetry=telemetry,
+        reads=Reads(engine.store),
+        settings=settings_of(config),
+    )
+    loops = [Loop(roster, engine.clock), Loop(exchange, engine.clock)]
+    for loop in loops:
+        loop.start()
+    try:
+        yield backend
+    finally:
+        backend.drain()
+        for loop in loops:
+            await loop.stop()
+        if engine.stopped is None:
+            await roster.run_once()
+
+
+def settings_of(config: ServerConfig) -> Settings:
+    """What the interface must know of a configuration."""
+    own = {config.host.lower(), *(name.lower() for name in config.allowed_hosts)}
+    return Settings(
+        task_lease=config.task_lease,
+        hosts=Settings.hosts | own,
+        any_address=config.exposed,
+        exposed=config.exposed and config.no_auth,
+    )

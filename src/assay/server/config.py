@@ -1,0 +1,66 @@
+"""What `assay serve` is told: one value, checked before anything is opened."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from assay.core.duration import parse_duration
+from assay.core.errors import Invalid
+from assay.core.ids import SECOND, Time
+
+DEFAULT_DATABASE = "sqlite://assay-workflow.db"
+"""In the folder that the engine is started in (R42)."""
+
+
+@dataclass(frozen=True)
+class ServerConfig:
+    """Everything that an operator decides."""
+
+    database: str = DEFAULT_DATABASE
+    host: str = "127.0.0.1"
+    port: int = 8080
+    no_auth: bool = False
+    migrate: bool = True
+    allowed_hosts: tuple[str, ...] = ()
+    task_lease: Time = 30 * SECOND
+
+    def checked(self) -> "ServerConfig":
+        """Itself, or `Invalid` for what must not be served (D18)."""
+        if not is_loopback(self.host) and not self.no_auth:
+            raise Invalid(
+                f"{self.host} can be reached from outside, and there is no authentication: "
+                "bind to 127.0.0.1, or say --no-auth if everybody who can reach it may do everything",
+                code="exposed",
+                field="host",
+            )
+        return self
+
+    @property
+    def exposed(self) -> bool:
+        """Can others than this machine reach it?"""
+        return not is_loopback(self.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Is this an address that only this machine can reach?"""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def task_lease(environment: Mapping[str, str] = os.environ) -> Time:
+    """How long a worker that cannot extend its lease may hold a workflow task (D19)."""
+    text = environment.get("ASSAY_WF_DISPATCH_TIMEOUT_SECS", "").strip()
+    if not text:
+        return 30 * SECOND
+    try:
+        found = parse_duration(float(text), "ASSAY_WF_DISPATCH_TIMEOUT_SECS")
+    except ValueError:
+        found = 0
+    if found <= 0:
+        raise Invalid(f"ASSAY_WF_DISPATCH_TIMEOUT_SECS must be a number of seconds, not {text!r}", field="environment")
+    return found

@@ -1,0 +1,145 @@
+"""`assay serve`: an engine that listens until it is told to stop, or until its storage fails."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import uvicorn
+import uvloop
+
+from assay._version import __version__
+from assay.api.app import Api
+from assay.api.router import PREFIXES
+from assay.core.errors import AssayError, Unavailable
+from assay.server.composition import running
+from assay.server.config import ServerConfig
+from assay.storage.store import Broken
+from assay.wire.exchange import MESSAGE_LIMIT
+
+log = logging.getLogger("assay.server")
+
+STOPPED: Final = 0
+FAILED: Final = 1
+IO_ERROR: Final = 74
+"""The storage failed: what was being written may be on disk or not (4.8)."""
+DRAIN_SECONDS: Final = 9
+"""What is still going on after this is cut off, so that stopping takes 10 seconds at most (L4)."""
+
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+Say = Callable[[str], None]
+
+
+class _Listener(uvicorn.Server):
+    """A server that lets nobody wait once it is told to stop, and stops by itself when the engine has."""
+
+    def __init__(self, config: uvicorn.Config, api: Api) -> None:
+        super().__init__(config)
+        self._api = api
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are heard by the loop: uvicorn would raise them once more, before the engine is stopped."""
+        loop = asyncio.get_running_loop()
+        for number in SIGNALS:
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number in SIGNALS:
+                loop.remove_signal_handler(number)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer whoever waits, then finish what is going on."""
+        self._api.backend.drain()
+        await super().shutdown(sockets)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Is it time to stop?"""
+        return await super().on_tick(counter) or self._api.backend.engine.stopped is not None
+
+
+def serve(config: ServerConfig, say: Say) -> int:
+    """Serve until SIGTERM or SIGINT; the exit code of the process."""
+    with contextlib.suppress(KeyboardInterrupt):
+        return uvloop.run(_serve(config.checked(), say))
+    return STOPPED
+
+
+async def _serve(config: ServerConfig, say: Say) -> int:
+    listening = _bound(config)
+    with contextlib.closing(listening):
+        async with running(config) as (api, database):
+            address = _address(listening, config)
+            for line in _greeting(config, address, database.place):
+                say(line)
+            await _Listener(_uvicorn(api), api).serve([listening])
+            return _exit_code(api.backend.engine.stopped)
+
+
+def _bound(config: ServerConfig) -> socket.socket:
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((config.host.strip("[]"), config.port))
+        listening.listen(2_048)
+    except OSError as error:
+        listening.close()
+        text = f"cannot listen on {config.host}:{config.port}: {error.strerror or error}; choose another --port"
+        raise Unavailable(text, code="port_in_use") from error
+    return listening
+
+
+def _address(listening: socket.socket, config: ServerConfig) -> str:
+    port: int = listening.getsockname()[1]
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(config.host, config.host)  # noqa: S104  # shown, not bound
+    return f"http://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{port}"
+
+
+def _greeting(config: ServerConfig, address: str, place: str) -> list[str]:
+    lines = [
+        f"assay {__version__}",
+        f"  API       {address}{PREFIXES[0]}",
+        f"  API docs  {address}{PREFIXES[0]}/docs",
+        f"  database  {place}",
+    ]
+    if config.exposed:
+        lines.append("  no authentication: everybody who can reach this address may do everything")
+    return lines
+
+
+def _uvicorn(api: Api) -> uvicorn.Config:
+    return uvicorn.Config(
+        _application(api),
+        loop="none",
+        http="httptools",
+        ws="websockets-sansio",
+        ws_max_size=MESSAGE_LIMIT,
+        ws_per_message_deflate=False,
+        ws_ping_interval=None,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+        backlog=2_048,
+    )
+
+
+def _application(api: Api) -> Any:
+    return api
+
+
+def _exit_code(stopped: AssayError | None) -> int:
+    if stopped is None:
+        return STOPPED
+    log.error("the engine stopped: %s", stopped)
+    return IO_ERROR if isinstance(stopped, Broken) else FAILED

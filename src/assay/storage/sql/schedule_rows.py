@@ -1,0 +1,81 @@
+"""Between schedules and their rows: the order of columns is that of `tables`."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from assay.core.schedule import Fire, FireOutcome, Schedule, Trigger
+from assay.storage.sql.rows import Cells
+from assay.storage.store import Changes, ScheduleChange
+
+_encode = msgspec.json.Encoder().encode
+_schedule = msgspec.json.Decoder(Schedule).decode
+
+
+def schedule_of(document: bytes) -> Schedule:
+    """A schedule from its document."""
+    return _schedule(document)
+
+
+def new_schedule_rows(changes: Changes) -> list[Cells]:
+    """Rows of SCHEDULES for those that were not there before."""
+    return [
+        (change.key, *_state(change), change.namespace, change.name)
+        for change in changes.schedules.values()
+        if change.is_new and change.schedule is not None
+    ]
+
+
+def changed_schedules(changes: Changes) -> list[ScheduleChange]:
+    """Those that must be as they were when they were read; one that is to go is compared like the others."""
+    return [change for change in changes.schedules.values() if not change.is_new]
+
+
+def schedule_update_row(change: ScheduleChange) -> Cells:
+    """A row of SCHEDULE_UPDATES."""
+    return (change.key, *_state(change))
+
+
+def _state(change: ScheduleChange) -> Cells:
+    schedule = change.schedule
+    if schedule is None:
+        return (change.version, None, 0, b"{}")
+    return (change.version, schedule.wakes_at(), len(schedule.waiting), _encode(schedule))
+
+
+def gone_schedule_rows(changes: Changes) -> list[Cells]:
+    """Rows of GONE_SCHEDULES."""
+    return [(change.key,) for change in _gone(changes)]
+
+
+def gone_fire_rows(changes: Changes) -> list[Cells]:
+    """Rows of GONE_FIRES."""
+    return [(change.namespace, change.name) for change in _gone(changes)]
+
+
+def _gone(changes: Changes) -> Iterator[ScheduleChange]:
+    return (change for change in changes.schedules.values() if change.schedule is None)
+
+
+def fire_row(fire: Fire) -> Cells:
+    """A row of FIRES."""
+    return (
+        fire.namespace,
+        fire.schedule,
+        fire.due_at,
+        fire.fired_at,
+        fire.outcome.value,
+        fire.reason,
+        fire.workflow_id,
+        fire.run_id,
+        fire.trigger.value,
+        fire.until,
+    )
+
+
+def fire_of(row: Sequence[Any]) -> Fire:
+    """A row of FIRES."""
+    namespace, schedule, due_at, fired_at, outcome, reason, workflow_id, run_id, cause, until = row
+    facts = (FireOutcome(outcome), reason, workflow_id, run_id, Trigger(cause), until)
+    return Fire(namespace, schedule, due_at, fired_at, *facts)

@@ -1,0 +1,78 @@
+"""Commands as workers of the original send them, read with the tolerance they are used to (wire section 2).
+
+Unknown types are skipped, a field that is null or missing has its default, a number may have come as 1.0, and an empty
+table may look like an array. What is left is checked like any other command.
+"""
+
+import logging
+from typing import Any, Final, get_args
+
+import msgspec
+
+from assay.core.commands import AnyCommand, Command
+from assay.core.errors import Invalid
+from assay.core.payload import NULL, Payload, check_limits
+
+log = logging.getLogger("assay.wire")
+
+BY_TYPE: Final[dict[str, type[Command]]] = {kind.__name__: kind for kind in get_args(AnyCommand)}
+
+_exact: Final = msgspec.json.Decoder(list[AnyCommand]).decode
+_members: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
+_text: Final = msgspec.json.Decoder(str).decode
+_EMPTY: Final = (b"null", b"{}", b"[]")
+_OBJECTS: Final = frozenset({"patch", "state", "search", "memo", "search_attributes", "context", "retry_policy"})
+"""Fields that hold an object: an empty array there is an empty object."""
+
+
+def commands_of(raw: Payload) -> tuple[AnyCommand, ...]:
+    """The commands of a list, or `Invalid` for one that cannot be understood."""
+    if raw == NULL or bytes(raw).strip() in _EMPTY:
+        return ()
+    try:
+        found = _exact(raw)
+    except msgspec.ValidationError:
+        found = _tolerated(raw)
+    for place, command in enumerate(found):
+        _check_payloads(command, f"commands[{place}]")
+    return tuple(found)
+
+
+def _tolerated(raw: Payload) -> list[AnyCommand]:
+    try:
+        members = _members(raw)
+    except msgspec.ValidationError as error:
+        raise Invalid(f"commands must be a list of objects: {error}", code="wrong_shape", field="commands") from None
+    found = [_command(fields, f"commands[{place}]") for place, fields in enumerate(members)]
+    return [command for command in found if command is not None]
+
+
+def _command(fields: dict[str, msgspec.Raw], path: str) -> Any:
+    kind = _type_of(fields.pop("type", NULL))
+    if kind not in BY_TYPE:
+        log.warning("skipped a command of the unknown type %r", kind)
+        return None
+    told = {name: _filled(name, value) for name, value in fields.items() if bytes(value) != b"null"}
+    told.update({name: Payload(b"{}") for name in ("patch", "state") if name not in told})
+    try:
+        return msgspec.json.decode(msgspec.json.encode({"type": kind, **told}), type=BY_TYPE[kind], strict=False)
+    except msgspec.ValidationError as error:
+        raise Invalid(f"a {kind} command cannot be read: {error}", code="wrong_shape", field=path) from None
+
+
+def _type_of(raw: msgspec.Raw) -> str:
+    try:
+        return _text(raw)
+    except msgspec.ValidationError:
+        return ""
+
+
+def _filled(name: str, value: msgspec.Raw) -> msgspec.Raw:
+    return Payload(b"{}") if name in _OBJECTS and bytes(value).strip() == b"[]" else value
+
+
+def _check_payloads(command: Command, path: str) -> None:
+    for name in command.__struct_fields__:
+        value = getattr(command, name)
+        if isinstance(value, msgspec.Raw) and value is not NULL:
+            check_limits(bytes(value), name=f"{path}.{name}")

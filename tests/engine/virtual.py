@@ -1,0 +1,84 @@
+"""An engine on a real file whose time is made: the loop jumps to the next thing to do, so a year takes seconds."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from assay.core.ids import SECOND, RunId, Time
+from assay.engine.engine import Engine
+from assay.storage.sqlite import SqliteStore
+from assay.storage.store import Changes
+from tests.core.schedule_support import MIDNIGHT
+
+Result = TypeVar("Result")
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """A loop that never waits: with nothing to do now, it is at once the time of what comes next."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.virtual = 0.0
+
+    def time(self) -> float:
+        return self.virtual
+
+    def _run_once(self) -> None:
+        timers = [timer for timer in self._scheduled if not timer.cancelled()]  # type: ignore[attr-defined]
+        if timers and not self._ready:  # type: ignore[attr-defined]
+            self.virtual = max(self.virtual, min(timer.when() for timer in timers))
+        super()._run_once()  # type: ignore[misc]
+
+
+class LoopClock:
+    """The engine's clock, moved by the loop."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+
+    def now(self) -> Time:
+        return MIDNIGHT + round(self._loop.virtual * SECOND)
+
+
+class CountedStore(SqliteStore):
+    """Counts what is asked of it, and gives no question to a thread: virtual time would not wait for that."""
+
+    def __init__(self, path: Path, clock: Callable[[], Time]) -> None:
+        super().__init__(path, in_thread=False, clock=clock)
+        self.calls: Counter[str] = Counter()
+
+    async def _fetch(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+        self.calls[text] += 1
+        return await super()._fetch(text, *arguments)
+
+    async def ask(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+        return await self._fetch(text, *arguments)
+
+    async def write(self, changes: Changes) -> frozenset[RunId]:
+        self.calls["write"] += 1
+        return await super().write(changes)
+
+
+def in_virtual_time(main: Callable[[VirtualLoop], Coroutine[Any, Any, Result]]) -> Result:
+    """Run a coroutine to its end."""
+    loop = VirtualLoop()
+    try:
+        return loop.run_until_complete(main(loop))
+    finally:
+        loop.close()
+
+
+@asynccontextmanager
+async def engine_on(path: Path, loop: VirtualLoop) -> AsyncIterator[tuple[Engine, CountedStore]]:
+    """An engine at work."""
+    clock = LoopClock(loop)
+    store = CountedStore(path, clock.now)
+    engine = Engine(store, clock)
+    await engine.start()
+    try:
+        yield engine, store
+    finally:
+        await engine.stop()

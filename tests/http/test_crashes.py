@@ -1,0 +1,166 @@
+"""Engines and workers die at the worst moments; nothing is lost and nothing is recorded twice (F1, F3, F4, small)."""
+
+import asyncio
+import os
+import threading
+from collections import Counter
+from pathlib import Path
+
+from assay import Client
+from tests.http.processes import server, worker
+from tests.http.program import Ledger
+
+
+def test_an_engine_killed_under_load_loses_nothing_and_repeats_no_finished_step(tmp_path: Path):
+    with server(tmp_path) as engine, worker(tmp_path, engine.url):
+        killed = threading.Event()
+
+        def murder() -> None:
+            for _ in range(4):
+                killed.wait(0.8)
+                engine.kill()
+                engine.start()
+
+        async def main() -> list[dict[str, object]]:
+            async with await Client.connect(engine.url) as client:
+                culprit = threading.Thread(target=murder)
+                culprit.start()
+                runs = [
+                    client.run("Steps", {"id": f"r{n}", "steps": 5, "wide": 3, "inline": True}, workflow_id=f"r{n}")
+                    for n in range(150)
+                ]
+                found = await asyncio.gather(*runs)
+                culprit.join()
+                return found
+
+        results = asyncio.run(main())
+        assert [result["id"] for result in results] == [f"r{n}" for n in range(150)]
+        assert all(result["done"] == 5 and result["wide"] == 3 for result in results)
+        assert asyncio.run(recorded_twice(engine.url, 150)) == []
+        # a worker that lives through the restart keeps its work: no attempt is repeated (R9)
+        times = Counter(line[1] for line in Ledger(tmp_path / "ledger").lines() if line[0] == "note")
+        assert [step for step, count in times.items() if count > 1] == []
+
+
+async def recorded_twice(url: str, runs: int) -> list[str]:
+    """Activities that have more than one outcome in their history, or none (I6)."""
+    async with await Client.connect(url) as client:
+        wrong = []
+        for number in range(runs):
+            outcomes = Counter(
+                event.payload["activity_seq"]
+                for event in await client.get_events(f"r{number}")
+                if event.event_type == "ActivityCompleted"
+            )
+            if set(outcomes.values()) != {1} or len(outcomes) != 8:
+                wrong.append(f"r{number}: {outcomes}")
+        return wrong
+
+
+def test_the_work_of_a_killed_worker_is_done_by_another(tmp_path: Path):
+    with server(tmp_path) as engine, worker(tmp_path, engine.url, name="first") as victim:
+
+        async def main() -> list[str]:
+            async with await Client.connect(engine.url) as client:
+                handles = [
+                    await client.start("Slow", f"s{n}", {"id": f"s{n}", "seconds": 2.0}) for n in range(5)
+                ]
+                ledger = Ledger(tmp_path / "ledger")
+                while sum(line[0] == "begin" for line in ledger.lines()) < 5:
+                    await asyncio.sleep(0.02)
+                victim.kill()
+                with worker(tmp_path, engine.url, name="second"):
+                    return [await handle.result() for handle in handles]
+
+        results = asyncio.run(main())
+        assert len(results) == 5
+        assert not any(str(victim.pid) in result for result in results)
+        begun = Counter(line[2] for line in Ledger(tmp_path / "ledger").lines() if line[0] == "begin")
+        assert begun == {"1": 5, "2": 5}  # a lost attempt counts as one (R9)
+
+
+def test_a_zombie_worker_is_refused(tmp_path: Path):
+    with server(tmp_path) as engine, worker(tmp_path, engine.url, name="zombie") as zombie:
+
+        async def main() -> tuple[list[str], list[str]]:
+            async with await Client.connect(engine.url) as client:
+                activity = await client.start("Slow", "a", {"id": "a", "seconds": 1.0})
+                inline = await client.start("Patient", "p", {"id": "p", "seconds": 1.0})
+                ledger = Ledger(tmp_path / "ledger")
+                while sum(line[0] == "begin" for line in ledger.lines()) < 2:
+                    await asyncio.sleep(0.02)
+                zombie.pause()
+                with worker(tmp_path, engine.url, name="heir"):
+                    results = [await activity.result()], await inline.result()
+                    zombie.resume()
+                    while sum(line[0] == "end" and str(zombie.pid) in line for line in ledger.lines()) < 2:
+                        await asyncio.sleep(0.02)
+                    await asyncio.sleep(1)
+                    return results
+
+        (activity,), inline = asyncio.run(main())
+        assert not activity.endswith(str(zombie.pid))
+        assert inline[0] != str(zombie.pid)
+        assert asyncio.run(event_types(engine.url, "a")).count("ActivityCompleted") == 1
+        assert asyncio.run(event_types(engine.url, "p")).count("StepCompleted") == 1
+        assert zombie.alive
+
+
+async def event_types(url: str, workflow_id: str) -> list[str]:
+    async with await Client.connect(url) as client:
+        return [event.event_type for event in await client.get_events(workflow_id)]
+
+
+def test_a_worker_drains_when_it_is_told_to_stop(tmp_path: Path):
+    with server(tmp_path) as engine, worker(tmp_path, engine.url, name="leaving") as leaving:
+
+        async def main() -> str:
+            async with await Client.connect(engine.url) as client:
+                handle = await client.start("Slow", "s", {"id": "s", "seconds": 1.0})
+                ledger = Ledger(tmp_path / "ledger")
+                while not any(line[0] == "begin" for line in ledger.lines()):
+                    await asyncio.sleep(0.02)
+                leaving.process_stop = threading.Thread(target=leaving.stop)  # type: ignore[attr-defined]
+                leaving.process_stop.start()  # type: ignore[attr-defined]
+                result: str = await handle.result()
+                leaving.process_stop.join()  # type: ignore[attr-defined]
+                return result
+
+        assert asyncio.run(main()) == f"s by {leaving.pid}"
+        assert ["left", str(leaving.pid)] in Ledger(tmp_path / "ledger").lines()
+
+
+def test_a_stopping_worker_gives_back_what_it_cannot_finish(tmp_path: Path):
+    with server(tmp_path) as engine, worker(tmp_path, engine.url, name="leaving") as leaving:
+
+        async def main() -> tuple[str, float]:
+            async with await Client.connect(engine.url) as client:
+                handle = await client.start("Slow", "s", {"id": "s", "seconds": 12.0, "max_attempts": 1})
+                ledger = Ledger(tmp_path / "ledger")
+                while not any(line[0] == "begin" for line in ledger.lines()):
+                    await asyncio.sleep(0.02)
+                begin = asyncio.get_running_loop().time()
+                assert await asyncio.to_thread(leaving.stop) == 0
+                taken = asyncio.get_running_loop().time() - begin
+                with worker(tmp_path, engine.url, name="next") as heir:
+                    result: str = await handle.result()
+                    assert result.endswith(str(heir.pid))
+                return result, taken
+
+        _, taken = asyncio.run(main())
+        assert taken < 10.5
+        attempts = [line[2] for line in Ledger(tmp_path / "ledger").lines() if line[0] == "begin"]
+        assert attempts == ["1", "1"]  # given back, so not counted: max_attempts 1 allows it (L4)
+
+
+def test_an_idle_connection_costs_next_to_nothing(tmp_path: Path):
+    with server(tmp_path) as engine, worker(tmp_path, engine.url):
+        threading.Event().wait(1)
+        before = cpu_seconds(engine.process.pid)
+        threading.Event().wait(5)
+        assert cpu_seconds(engine.process.pid) - before < 0.15
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
