@@ -47,7 +47,9 @@ class Ledger:
             self.turn_accepted(request, decision.run, reply, holds)
             self.seen[request.run_id] = reply.seen_seq
             self.turn_knows(request, decision, reply, history)
-        if reply.accepted and reply.leased and not holds:
+        if reply.accepted and reply.leased:
+            if holds:  # a lease that is kept is granted anew, so that a repeat of the turn is stale
+                self.holders[request.run_id] = None
             self.task_granted(request.run_id, request.worker, reply.epoch)
         elif holds and not reply.leased:
             self.holders[request.run_id] = None

@@ -52,10 +52,6 @@ class Exchange:
             session.leave()
             session.orders.ready.set()
 
-    def present(self) -> frozenset[str]:
-        """The workers that are connected now."""
-        return frozenset(session.worker for session in self._sessions.values() if session.greeted)
-
     async def run_once(self) -> Time | None:
         """Give no more work to workers that have fallen silent; forget those that stay so."""
         now = asyncio.get_running_loop().time()
@@ -93,24 +89,33 @@ class Exchange:
 
     # POST
 
-    async def post(self, namespace: str, worker: str, body: bytes) -> bytes:
-        """One message for one message; held while there is nothing to say, but not longer than the worker said."""
+    async def post(self, namespace: str, worker: str, body: bytes, gone: "asyncio.Future[None]") -> bytes:
+        """One message for one message; held while there is nothing to say, but not longer than the worker said.
+
+        A caller that is `gone`, or whose worker has said hello again meanwhile, takes nothing away with it.
+        """
         message = read(body)
         session = await self._hear(namespace, worker, message)
-        end = asyncio.get_running_loop().time() + min(max(message.wait_secs, 0.0), wire.LONGEST_WAIT)
-        orders = session.orders
-        while not self._draining:
-            if orders.ready.is_set() or (message.reports and not session.unanswered(message.reports)):
-                break
-            left = end - asyncio.get_running_loop().time()
-            if left <= 0 and not message.reports:
-                break
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(orders.ready.wait(), left if not message.reports else None)
+        greeting = session.greetings
+        await self._hold(session, message, gone)
+        if gone.done() or session.greetings != greeting:
+            return wire.encode(wire.EngineMessage(time=self._engine.clock.now()))
         session.heard = asyncio.get_running_loop().time()
-        answer = orders.collect()
-        orders.done()
+        answer = session.orders.collect()
+        session.orders.done()
         return answer
+
+    async def _hold(self, session: Session, message: wire.WorkerMessage, gone: "asyncio.Future[None]") -> None:
+        """Until there is something to say: to a worker that reports, its answers; to one that waits, anything."""
+        loop, greeting, ready = asyncio.get_running_loop(), session.greetings, session.orders.ready
+        end = loop.time() + min(max(message.wait_secs, 0.0), wire.LONGEST_WAIT)
+        while not (self._draining or ready.is_set() or gone.done() or session.greetings != greeting):
+            left = None if message.reports else end - loop.time()
+            if (left is not None and left <= 0) or (message.reports and not session.unanswered(message.reports)):
+                return
+            waiting = loop.create_task(ready.wait())
+            await asyncio.wait((waiting, gone), timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
 
     # WebSocket
 

@@ -46,7 +46,7 @@ class Session:
         self.activities: frozenset[str] | None = None
         self.free_tasks = 0
         self.free_activities = 0
-        self.greeted = False
+        self.greetings = 0
         self.heard = self.signed = asyncio.get_running_loop().time()
         self.orders = Orders(engine, tokens, namespace, worker)
         self._engine = engine
@@ -91,6 +91,8 @@ class Session:
 
     async def greet(self, hello: wire.Hello) -> None:
         """The worker is there, for the first time or again."""
+        self.greetings += 1
+        self.orders.ready.set()  # whoever waits on its behalf from before has nothing more to wait for
         self.leave()
         self.queue = hello.queue
         self.workflows = None if hello.workflows is None else frozenset(hello.workflows)
@@ -101,7 +103,6 @@ class Session:
         if hello.again:
             await self._settle()
             await self._repeat(hello.held)
-        self.greeted = True
         self._leaving = False
         self.sit()
 

@@ -243,17 +243,25 @@ def test_a_side_effect_asks_for_a_task_also_if_the_last_one_was_due_again():
 # a turn that keeps the lease for local work (R3)
 
 
-def test_pending_work_keeps_the_lease_and_its_epoch():
+def test_pending_work_keeps_the_lease_under_a_new_epoch():
     world = given(started(), claimed(), later(SECOND))
     decision = world.take(turns(FOLLOWING, pending=True, lease=LEASE))
     task = world.run.task
-    assert (task.worker, task.epoch, task.until) == (WORKER, 1, NOW + SECOND + LEASE)
-    assert (decision.reply.leased, decision.reply.epoch) == (True, 1)
+    assert (task.worker, task.epoch, task.until) == (WORKER, 2, NOW + SECOND + LEASE)
+    assert (decision.reply.leased, decision.reply.epoch) == (True, 2)
 
 
 def test_a_turn_that_kept_its_lease_is_not_heard_again():
     world = given(started(), claimed())
     again = turns(WaitForSignal("paid"), pending=True, lease=LEASE)(world)
+    world.take(again)
+    with refused("stale_task"):
+        world.when(again)
+
+
+def test_nor_is_one_that_had_not_seen_everything():
+    world = given(started(), claimed(), signalled())
+    again = turns(WaitForSignal("paid"), seen_seq=1, pending=True, lease=LEASE)(world)
     world.take(again)
     with refused("stale_task"):
         world.when(again)

@@ -6,7 +6,10 @@ worker finds out are sent together with what the code does next (R8), and never 
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
 
 from assay.core.commands import FailWorkflow
 from assay.core.errors import AssayError, Invalid, Kind
@@ -240,10 +243,17 @@ class WorkflowTasks:
         for step in turn.steps:
             run.steps += 1
             self._steps.start(run, step)
+        if run.waiting:
+            self._date_again(run)
         if turn.paused:
             self._send(run, run.execution.resume(), run.execution.seen)
         else:
             self._continue(run)
+
+    def _date_again(self, run: LiveRun) -> None:
+        """What came while a turn was on its way comes after what that turn has recorded (R12)."""
+        now = max(self._transport.now(), run.execution.time)
+        run.waiting = deque((replace(outcome, time=now), event) for outcome, event in run.waiting)
 
     def _continue(self, run: LiveRun) -> None:
         """Send the next turn if there is something to tell: outcomes first, then what else has happened."""

@@ -1,0 +1,73 @@
+"""Values on the command line that more than one command takes."""
+
+from typing import Any, Final
+
+import click
+
+from assay.cli.json_input import JsonInput
+
+STATUSES: Final = ("PENDING", "RUNNING", "WAITING", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT")
+OVERLAPS: Final = ("skip", "queue", "cancel_old", "terminate_old", "allow_all")
+JSON_FORMS: Final = "Literal JSON, @FILE, or - for standard input."
+
+JSON: Final = JsonInput()
+JSON_OBJECT: Final = JsonInput(must_be_object=True)
+STATUS: Final = click.Choice(STATUSES, case_sensitive=False)
+
+
+class Name(click.ParamType):
+    """An id or a name: anything but nothing."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name as it is."""
+        text = str(value)
+        if not text:
+            self.fail("must not be empty", param, ctx)
+        return text
+
+
+class Seconds(click.ParamType):
+    """A duration: a number of seconds, or a text such as 1h30m (R22)."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The seconds in it."""
+        from assay.core.duration import SECOND, parse_duration
+        from assay.core.errors import Invalid
+
+        try:
+            number: float | str = float(value)
+        except ValueError:
+            number = value
+        try:
+            return parse_duration(number, "duration") / SECOND
+        except Invalid as error:
+            self.fail(str(error).removeprefix("duration: "), param, ctx)
+
+
+class Moment(click.ParamType):
+    """A point in time: seconds since the epoch, or ISO 8601; without an offset it is UTC."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Its seconds since the epoch."""
+        from datetime import UTC, datetime
+
+        try:
+            return float(value)
+        except ValueError:
+            pass
+        try:
+            found = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is no time: write 2026-01-31T12:00:00Z, or seconds since the epoch", param, ctx)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+NAME: Final = Name()
+SECONDS: Final = Seconds()
+MOMENT: Final = Moment()

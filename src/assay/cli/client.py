@@ -1,0 +1,114 @@
+"""The engine over HTTP, as one call needs it: small to import, blocking, with errors that are sentences."""
+
+import json
+from collections.abc import Mapping
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote, urlencode, urlsplit
+
+from assay._version import __version__
+from assay.cli.trouble import Trouble
+
+PREFIX: Final = "/api/v1"
+TIMEOUT: Final = 30.0
+AWAY: Final = (429, 502, 503, 504)
+"""Answers of an engine that is restarting or has no room, or of a proxy before it."""
+
+Query = str | int | float | None
+
+
+class Answer(NamedTuple):
+    """What the engine said; `document` is None where it said nothing."""
+
+    status: int
+    document: Any
+    headers: Mapping[str, str]
+
+
+class Refusal(Trouble):
+    """The engine said no."""
+
+    def __init__(self, context: str, status: int, body: str) -> None:
+        super().__init__(f"{context}: HTTP {status}: {body}")
+        self.status = status
+
+
+class Unreachable(Trouble):
+    """Nobody answered."""
+
+
+class RemoteEngine:
+    """One engine, asked on behalf of one namespace; `context` says in errors what was being done."""
+
+    def __init__(self, url: str, api_key: str | None, namespace: str, context: str, timeout: float = TIMEOUT) -> None:
+        self.url = url
+        self.namespace = namespace
+        self._context = context
+        self._timeout = timeout
+        self._key = api_key
+        self._connection: HTTPConnection | None = None
+
+    # each path is given in parts, which may hold anything: slashes, blanks, any letter
+
+    def get(self, *path: str, **query: Query) -> Answer:
+        """Read something."""
+        return self._ask("GET", path, query, None)
+
+    def post(self, *path: str, body: object = None, **query: Query) -> Answer:
+        """Have something done."""
+        return self._ask("POST", path, query, body)
+
+    def patch(self, *path: str, body: object) -> Answer:
+        """Change something."""
+        return self._ask("PATCH", path, {}, body)
+
+    def delete(self, *path: str) -> Answer:
+        """Remove something."""
+        return self._ask("DELETE", path, {}, None)
+
+    def _ask(self, method: str, path: tuple[str, ...], query: Mapping[str, Query], body: object) -> Answer:
+        given = {"namespace": self.namespace, **{name: value for name, value in query.items() if value is not None}}
+        place = "/".join(quote(part, safe="", errors="surrogateescape") for part in path)
+        target = f"{urlsplit(self.url).path}{PREFIX}/{place}?{urlencode(given, errors='surrogateescape')}"
+        try:
+            response = self._send(method, target, None if body is None else json.dumps(body).encode())
+            content = response.read()
+        except (OSError, HTTPException, UnicodeError) as error:
+            self._connection = None
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise Unreachable(f"{self._context}: engine unreachable at {self.url}: {reason}") from None
+        return self._answer(response, content)
+
+    def _send(self, method: str, target: str, body: bytes | None) -> HTTPResponse:
+        used = self._connection
+        if used is not None and method == "GET":
+            try:
+                return self._exchange(used, method, target, body)
+            except (ConnectionError, HTTPException):
+                used.close()  # it was closed while nobody spoke; what only reads may be asked again
+        self._connection = self._connect()
+        return self._exchange(self._connection, method, target, body)
+
+    def _connect(self) -> HTTPConnection:
+        parts = urlsplit(self.url)
+        kind = HTTPSConnection if parts.scheme.lower() == "https" else HTTPConnection
+        return kind(parts.hostname or "", parts.port, timeout=self._timeout)
+
+    def _exchange(self, connection: HTTPConnection, method: str, target: str, body: bytes | None) -> HTTPResponse:
+        headers = {"Accept": "application/json", "User-Agent": f"assay/{__version__}"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        if self._key is not None:
+            headers["Authorization"] = f"Bearer {self._key}"
+        connection.request(method, target, body, headers)
+        return connection.getresponse()
+
+    def _answer(self, response: HTTPResponse, content: bytes) -> Answer:
+        text = content.decode("utf-8", "replace")
+        if not 200 <= response.status < 300:
+            raise Refusal(self._context, response.status, text.strip())
+        try:
+            document = json.loads(text) if text.strip() else None
+        except ValueError:
+            raise Refusal(self._context, response.status, f"no JSON; is there an assay engine at {self.url}?") from None
+        return Answer(response.status, document, {name.lower(): value for name, value in response.getheaders()})

@@ -1,0 +1,79 @@
+"""`assay namespace`: tenants of one engine."""
+
+from typing import Final
+
+import click
+
+from assay.cli.arguments import NAME
+from assay.cli.render import Column
+from assay.cli.session import RemoteGroup, Session, connected, global_options
+from assay.cli.suggestions import namespace_names
+
+NAMESPACES: Final = (Column("NAME", "name"), Column("CREATED", "created_at", is_time=True))
+
+_name = click.argument("name", metavar="NAME", type=NAME, shell_complete=namespace_names)
+
+
+@click.group(cls=RemoteGroup)
+@global_options
+def namespace() -> None:
+    """Keep workflows, schedules and workers apart.
+
+    \b
+    Examples:
+      assay namespace create staging
+      assay workflow list --namespace staging
+    """
+
+
+@namespace.command()
+@click.argument("name", metavar="NAME", type=NAME)
+@connected
+def create(session: Session, name: str) -> None:
+    """Create a namespace. (Starting a workflow in one creates it, too.)
+
+    \b
+    Example:
+      assay namespace create staging
+    """
+    session.engine.post("namespaces", body={"name": name})
+    session.printer.action(f"namespace '{name}' created")
+
+
+@namespace.command("list")
+@connected
+def list_namespaces(session: Session) -> None:
+    """List all namespaces, by name.
+
+    \b
+    Example:
+      assay namespace list
+    """
+    session.printer.list(session.engine.get("namespaces").document, NAMESPACES)
+
+
+@namespace.command()
+@_name
+@connected
+def describe(session: Session, name: str) -> None:
+    """Count what a namespace holds: workflows by status, schedules, workers.
+
+    \b
+    Example:
+      assay namespace describe main
+    """
+    session.printer.record(session.engine.get("namespaces", name).document)
+
+
+@namespace.command()
+@_name
+@connected
+def delete(session: Session, name: str) -> None:
+    """Delete a namespace that has no open workflows and no schedules.
+
+    \b
+    Example:
+      assay namespace delete staging
+    """
+    session.engine.delete("namespaces", name)
+    session.printer.action(f"namespace '{name}' deleted")

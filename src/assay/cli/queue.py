@@ -1,0 +1,39 @@
+"""`assay queue`: what waits to be done."""
+
+from typing import Final
+
+import click
+
+from assay.cli.render import Column
+from assay.cli.session import RemoteGroup, Session, connected, global_options
+
+QUEUES: Final = (
+    Column("QUEUE", "queue"),
+    Column("PENDING", "pending_activities"),
+    Column("RUNNING", "running_activities"),
+    Column("WORKERS", "workers"),
+)
+
+
+@click.group(cls=RemoteGroup)
+@global_options
+def queue() -> None:
+    """Look at the task queues of a namespace.
+
+    \b
+    Example:
+      assay queue stats
+    """
+
+
+@queue.command()
+@connected
+def stats(session: Session) -> None:
+    """Count, per queue, the activities that wait and run, and the workers.
+
+    \b
+    Examples:
+      assay queue stats
+      assay queue stats --output json | jq '.[] | select(.workers == 0)'
+    """
+    session.printer.list(session.engine.get("queues").document, QUEUES)

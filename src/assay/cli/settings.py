@@ -1,0 +1,140 @@
+"""Where the engine is, who asks, and how answers look: flag, then environment, then config file, then default (6.2)."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from assay.cli.trouble import Trouble
+
+ENGINE_URL: Final = "http://127.0.0.1:8080"
+NAMESPACE: Final = "main"
+FORMATS: Final = ("table", "json", "jsonl", "yaml")
+KEYS: Final = ("engine_url", "api_key", "api_key_file", "namespace", "output")
+"""All that a config file may say."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a call needs to know before it can ask anything."""
+
+    engine_url: str
+    api_key: str | None
+    namespace: str
+    output: str
+
+
+def resolve(flags: Mapping[str, str], environment: Mapping[str, str], *, terminal: bool) -> Settings:
+    """The settings of a call; `flags` holds those that were given, `terminal` is whether people read the answer."""
+    file = _config_file(flags, environment)
+    config = {} if file is None else _read(file)
+
+    def setting(name: str, default: str) -> str:
+        return flags.get(name) or environment.get(f"ASSAY_{name.upper()}") or config.get(name) or default
+
+    return Settings(
+        engine_url=_engine_url(setting("engine_url", ENGINE_URL)),
+        api_key=_api_key(flags, environment, config),
+        namespace=setting("namespace", NAMESPACE),
+        output=_output(setting("output", "table" if terminal else "json")),
+    )
+
+
+def _config_file(flags: Mapping[str, str], environment: Mapping[str, str]) -> Path | None:
+    """The file that somebody named, which must be there, else the first of the usual places that is."""
+    named = flags.get("config") or environment.get("ASSAY_CONFIG_FILE")
+    if named:
+        return Path(named).expanduser()
+    folders = [environment.get("XDG_CONFIG_HOME"), _below(environment.get("HOME"), ".config"), "/etc"]
+    places = [Path(folder, "assay", "config.yaml") for folder in folders if folder]
+    return next((place for place in places if place.is_file()), None)
+
+
+def _below(folder: str | None, name: str) -> str | None:
+    return f"{folder}/{name}" if folder else None
+
+
+def _read(file: Path) -> dict[str, str]:
+    import yaml  # a plain call without a config file does not pay for it
+
+    try:
+        content: Any = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise Trouble(f"config file {file} cannot be read: {_reason(error)}") from None
+    except yaml.YAMLError as error:
+        raise Trouble(f"config file {file} is not YAML: {error}") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise Trouble(f"config file {file} must hold `key: value` lines")
+    return _checked(file, content)
+
+
+def _checked(file: Path, content: dict[Any, Any]) -> dict[str, str]:
+    unknown = [str(key) for key in content if key not in KEYS]
+    if unknown:
+        raise Trouble(f"config file {file}: unknown key {', '.join(unknown)}; there are {', '.join(KEYS)}")
+    given = {key: value for key, value in content.items() if value is not None}
+    for key, value in given.items():
+        if not isinstance(value, str):
+            raise Trouble(f"config file {file}: {key} must be a text; put it in quotes")
+    return given
+
+
+def _api_key(flags: Mapping[str, str], environment: Mapping[str, str], config: Mapping[str, str]) -> str | None:
+    """The key; where a file and a key are named side by side, the file wins."""
+    if flags.get("api_key"):
+        return _plain(flags["api_key"])
+    for file, key in (
+        (environment.get("ASSAY_API_KEY_FILE"), environment.get("ASSAY_API_KEY")),
+        (config.get("api_key_file"), config.get("api_key")),
+    ):
+        if file:
+            return _plain(_key_in(Path(file).expanduser()))
+        if key:
+            return _plain(key)
+    return None
+
+
+def _key_in(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Trouble(f"API key file {file} cannot be read: {_reason(error)}") from None
+
+
+def _plain(key: str) -> str | None:
+    key = key.strip()
+    if not (key.isascii() and key.isprintable()):
+        raise Trouble("the API key has characters that cannot be sent")
+    return key or None
+
+
+def _engine_url(url: str) -> str:
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        sound = False
+    if not sound:
+        raise Trouble(f"engine URL '{url}' must be like http://host:8080 or https://host")
+    return url.rstrip("/")
+
+
+def _output(name: str) -> str:
+    found = {"yml": "yaml"}.get(name.lower(), name.lower())
+    if found not in FORMATS:
+        raise Trouble(f"unknown output format '{name}': choose table, json, jsonl or yaml")
+    return found
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def of_this_process(flags: Mapping[str, str], *, terminal: bool) -> Settings:
+    """The settings of a call in this process."""
+    return resolve(flags, os.environ, terminal=terminal)

@@ -1,0 +1,27 @@
+"""What ends a call early: a sentence on standard error, and an exit code that scripts can rely on."""
+
+import sys
+from typing import IO, Any, Final
+
+import click
+
+FAILED: Final = 1
+TIMED_OUT: Final = 2
+"""Of a wait alone."""
+USAGE: Final = 64
+INTERRUPTED: Final = 130
+
+
+class Trouble(click.ClickException):
+    """`error: <sentence>`, exit code 1."""
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Tell it."""
+        complain(f"error: {self.format_message()}")
+
+
+def complain(line: str) -> None:
+    """One line on standard error; nothing in it can move the cursor of a terminal."""
+    from assay.server.logs import one_line
+
+    click.echo(one_line(line) if sys.stderr.isatty() else line, err=True)

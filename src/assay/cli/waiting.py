@@ -1,0 +1,150 @@
+"""Commands that stay: until a run has closed, or event by event.
+
+An engine that goes away for a while, as it does when it restarts, is asked again; one that was never there is not.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from assay.cli.client import AWAY, Answer, Refusal, RemoteEngine, Unreachable
+
+CLOSED: Final = frozenset({"COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT"})
+CLOSING: Final = frozenset(
+    {
+        "WorkflowCompleted",
+        "WorkflowFailed",
+        "WorkflowCancelled",
+        "WorkflowTerminated",
+        "WorkflowTimedOut",
+        "WorkflowContinuedAsNew",
+    }
+)
+"""Events after which a history grows no more."""
+LONG_POLL: Final = 20.0
+SHORT_POLL: Final = 0.5
+GRACE: Final = 30.0
+"""How long an engine that has answered before may be away."""
+PAGE: Final = 1_000
+
+
+class Watch:
+    """Questions about one workflow, asked until a deadline."""
+
+    def __init__(self, engine: RemoteEngine, workflow_id: str, seconds: float | None = None) -> None:
+        self._engine = engine
+        self._id = workflow_id
+        self._end = None if seconds is None else time.monotonic() + seconds
+        self._answered = False
+        self._lost: float | None = None
+
+    @property
+    def left(self) -> float:
+        """Seconds until the deadline."""
+        return max(self._end - time.monotonic(), 0) if self._end is not None else float("inf")
+
+    # until it closes
+
+    def outcome(self, run_id: str | None = None, *, follow: bool = True) -> dict[str, Any] | None:
+        """How the run ended, or None if it is still open at the deadline; `follow` goes on to the runs after it."""
+        while True:
+            answer = self._result(min(LONG_POLL, self.left), run_id, follow=follow)
+            document: dict[str, Any] = answer.document
+            if answer.status == 200:
+                return document
+            if not self.left:
+                return None
+            run_id = document["run_id"]  # should somebody start the id anew, that is another story
+
+    def status(self, target: str) -> dict[str, Any] | None:
+        """The record of the workflow once its newest run has a status, or None at the deadline.
+
+        Runs that close differently are passed by: somebody may start the id again.
+        """
+        while True:
+            record: dict[str, Any] = self._ask(lambda: self._engine.get("workflows", self._id)).document
+            if record["status"] == target:
+                return record
+            if not self.left:
+                return None
+            if target in CLOSED and record["status"] not in CLOSED:
+                self._result(min(LONG_POLL, self.left), record["run_id"], follow=True)
+            else:
+                pause(min(SHORT_POLL, self.left))
+
+    def _result(self, seconds: float, run_id: str | None, *, follow: bool) -> Answer:
+        """Wait for the run to close; an engine that is stopping answers sooner, and is not asked again at once."""
+        began = time.monotonic()
+        chain = None if follow else "false"
+        answer = self._ask(
+            lambda: self._engine.get("workflows", self._id, "result", wait_secs=seconds, run_id=run_id, follow=chain)
+        )
+        early = seconds - (time.monotonic() - began)
+        if answer.status != 200 and early > 0:
+            pause(min(early, SHORT_POLL))
+        return answer
+
+    # event by event
+
+    def events(self, run_id: str | None = None) -> Iterator[dict[str, Any]]:
+        """The history of one run as it grows, until the run has closed."""
+        seen, closed = 0, False
+        while True:
+            page = self._page(run_id, seen)
+            for event in page:
+                run_id, seen = event["run_id"], event["seq"]
+                yield event
+                if event["event_type"] in CLOSING:
+                    return
+            if len(page) == PAGE:
+                continue
+            if closed:
+                return
+            closed = self._result(SHORT_POLL, run_id, follow=False).status == 200
+
+    def _page(self, run_id: str | None, seen: int) -> list[dict[str, Any]]:
+        page: list[dict[str, Any]] = self._ask(
+            lambda: self._engine.get(
+                "workflows", self._id, "events", run_id=run_id, cursor=seen, limit=PAGE, order="asc"
+            )
+        ).document
+        return page
+
+    # patience
+
+    def _ask(self, question: Callable[[], Answer]) -> Answer:
+        while True:
+            try:
+                answer = question()
+            except (Unreachable, Refusal) as error:
+                if not (isinstance(error, Unreachable) or error.status in AWAY) or not self._may_return():
+                    raise
+                pause(min(SHORT_POLL, self.left))
+            else:
+                self._answered, self._lost = True, None
+                return answer
+
+    def _may_return(self) -> bool:
+        """Is an engine that does not answer worth waiting for?"""
+        now = time.monotonic()
+        self._lost = now if self._lost is None else self._lost
+        return self._answered and now - self._lost < GRACE and self.left > 0
+
+
+def history(engine: RemoteEngine, workflow_id: str, run_id: str | None) -> list[dict[str, Any]]:
+    """All events of a run up to now."""
+    found: list[dict[str, Any]] = []
+    while True:
+        seen = found[-1]["seq"] if found else 0
+        page = engine.get("workflows", workflow_id, "events", run_id=run_id, cursor=seen, limit=PAGE, order="asc")
+        found += page.document
+        if len(page.document) < PAGE:
+            return found
+        run_id = found[-1]["run_id"]
+
+
+def pause(seconds: float) -> None:
+    """Let time pass; Ctrl-C is heard at once."""
+    import threading
+
+    threading.Event().wait(seconds)

@@ -1,0 +1,408 @@
+"""`assay workflow`: start runs, look at them, talk to them, end them, wait for them."""
+
+from typing import Any, Final
+
+import click
+
+from assay.cli.arguments import JSON, JSON_FORMS, JSON_OBJECT, NAME, SECONDS, STATUS
+from assay.cli.render import Column
+from assay.cli.session import RemoteGroup, Session, connected, global_options
+from assay.cli.suggestions import workflow_ids
+from assay.cli.trouble import FAILED, TIMED_OUT, complain
+from assay.cli.waiting import Watch, history
+
+QUEUE: Final = "default"
+PAGE: Final = 1_000
+WAIT_SECONDS: Final = 300.0
+
+RUNS: Final = (
+    Column("ID", "id"),
+    Column("TYPE", "workflow_type"),
+    Column("STATUS", "status"),
+    Column("QUEUE", "task_queue"),
+)
+CHILDREN: Final = RUNS[:3]
+EVENTS: Final = (Column("SEQ", "seq"), Column("TYPE", "event_type"), Column("TIMESTAMP", "timestamp", is_time=True))
+CHAIN: Final = (
+    Column("RUN ID", "run_id"),
+    Column("STATUS", "status"),
+    Column("REASON", "close_reason"),
+    Column("CREATED", "created_at", is_time=True),
+    Column("COMPLETED", "completed_at", is_time=True),
+)
+
+_id = click.argument("workflow_id", metavar="ID", type=NAME, shell_complete=workflow_ids)
+_run_id = click.option("--run-id", metavar="RUN", help="Another run of the id than the newest one; see `runs`.")
+
+
+@click.group(cls=RemoteGroup)
+@global_options
+def workflow() -> None:
+    """Start, watch and steer workflows.
+
+    \b
+    Examples:
+      assay workflow start --type Deploy --id deploy-7 --input '{"target": "staging"}'
+      assay workflow list --status running
+      assay workflow signal deploy-7 approve '{"by": "alice"}'
+      assay workflow wait deploy-7 --timeout 5m
+    """
+
+
+# start
+
+
+@workflow.command()
+@click.option("--type", "workflow_type", metavar="TYPE", type=NAME, required=True, help="Workflow type.")
+@click.option("--id", "workflow_id", metavar="ID", type=NAME, help="Workflow id.  [default: generated]")
+@click.option("--input", "input", metavar="JSON", type=JSON, help=f"Input. {JSON_FORMS}")
+@click.option("--queue", "task_queue", metavar="QUEUE", default=QUEUE, show_default=True, help="Task queue.")
+@click.option("--search-attrs", "search_attributes", metavar="JSON", type=JSON_OBJECT, help="Search attributes.")
+@click.option("--memo", metavar="JSON", type=JSON_OBJECT, help="Notes that are shown, but not searched.")
+@click.option("--delay", "start_delay", metavar="TIME", type=SECONDS, help="Begin later: 90, or 1h30m.")
+@click.option("--run-timeout", metavar="TIME", type=SECONDS, help="Longest time for one run.")
+@click.option("--execution-timeout", metavar="TIME", type=SECONDS, help="Longest time for the whole chain of runs.")
+@click.option("--task-timeout", metavar="TIME", type=SECONDS, help="Longest time for one workflow task.")
+@click.option(
+    "--conflict",
+    "id_conflict_policy",
+    type=click.Choice(["fail", "use_existing", "terminate_existing"], case_sensitive=False),
+    help="If the id has an open run.  [default: fail]",
+)
+@click.option(
+    "--reuse",
+    "id_reuse_policy",
+    type=click.Choice(
+        ["allow_duplicate", "allow_duplicate_failed_only", "reject_duplicate"], case_sensitive=False
+    ),
+    help="If the id has a closed run.  [default: allow_duplicate]",
+)
+@click.option("--retry", "retry_policy", metavar="JSON", type=JSON_OBJECT, help="Retry policy of the whole workflow.")
+@click.option("--cron", "cron_schedule", metavar="EXPR", help="Run again and again, as one chain.")
+@click.option("--summary", metavar="TEXT", help="One line for people.")
+@click.option("--request-id", metavar="TEXT", help="The same start twice with the same text starts once.")
+@click.option("--wait", is_flag=True, help="Stay until it has closed, and print its result.")
+@click.option(
+    "--timeout", metavar="TIME", type=SECONDS, default=WAIT_SECONDS, help="Longest --wait.  [default: 300]"
+)
+@connected
+def start(session: Session, wait: bool, timeout: float, **fields: Any) -> None:
+    """Start a workflow, and print its ids.
+
+    \b
+    Examples:
+      assay workflow start --type Report
+      assay workflow start --type Deploy --id deploy-7 --queue deploys --input @order.json
+      assay workflow start --type Order --id order-1 --conflict use_existing --run-timeout 1h
+      echo '{"n": 1}' | assay workflow start --type Count --input - --wait
+
+    With --wait the exit code is 0 if the workflow completed, 1 if it did not, 2 if it was still open.
+    """
+    given = {name: value for name, value in fields.items() if value is not None}
+    started = session.engine.post("workflows", body={"namespace": session.namespace, **given}).document
+    if not wait:
+        session.printer.record(started)
+        return
+    name = started["workflow_id"]
+    outcome = Watch(session.engine, name, timeout).outcome(started["run_id"])
+    if outcome is None:
+        raise _timed_out(name, timeout)
+    session.printer.record(outcome)
+    _leave(outcome["status"])
+
+
+# look
+
+
+@workflow.command("list")
+@click.option("--status", type=STATUS, help="Only runs with this status.")
+@click.option("--type", "workflow_type", metavar="TYPE", help="Only runs of this type.")
+@click.option("--queue", metavar="QUEUE", help="Only runs of this queue.")
+@click.option("--parent", metavar="ID", help="Only children of this workflow.")
+@click.option("--text", metavar="TEXT", help="Only runs with this text in their id, run id or type.")
+@click.option("--search-attrs", metavar="JSON", type=JSON_OBJECT, help=f"Only runs with all these. {JSON_FORMS}")
+@click.option("--limit", metavar="N", type=click.IntRange(1), default=20, show_default=True, help="How many at most.")
+@click.option("--offset", metavar="N", type=click.IntRange(0), help="How many to leave out.")
+@connected
+def list_runs(session: Session, limit: int, offset: int | None, **filters: Any) -> None:
+    """List runs, newest first.
+
+    \b
+    Examples:
+      assay workflow list
+      assay workflow list --status failed --type Deploy --limit 100
+      assay workflow list --search-attrs '{"env": "prod"}' --output jsonl | jq .id
+      assay workflow list --text order- --offset 20
+    """
+    query = _filters(**filters)
+    found: list[dict[str, Any]] = []
+    place: dict[str, Any] = {"offset": offset}
+    while True:
+        answer = session.engine.get("workflows", **query, **place, limit=min(limit - len(found), PAGE))
+        found += answer.document
+        cursor = answer.headers.get("x-next-cursor")
+        if cursor is None or len(found) >= limit or not answer.document:
+            break
+        place = {"cursor": cursor}
+    session.printer.list(found, RUNS)
+    _hint(session, len(found) + (offset or 0), answer.headers.get("x-total-count"))
+
+
+def _filters(workflow_type: str | None, parent: str | None, search_attrs: Any, **same: Any) -> dict[str, Any]:
+    import json
+
+    attributes = None if search_attrs is None else json.dumps(search_attrs)
+    return {"type": workflow_type, "parent_id": parent, "search_attrs": attributes, **same}
+
+
+def _hint(session: Session, shown: int, total: str | None) -> None:
+    if session.printer.terminal and session.printer.output == "table" and total is not None and int(total) > shown:
+        complain(f"{shown} of {total}; the next with --offset {shown}")
+
+
+@workflow.command()
+@_id
+@_run_id
+@connected
+def describe(session: Session, workflow_id: str, run_id: str | None) -> None:
+    """Show one run: its status, input, result and all that is known of it.
+
+    \b
+    Examples:
+      assay workflow describe deploy-7
+      assay workflow describe deploy-7 --output json | jq -r .status
+    """
+    session.printer.record(session.engine.get("workflows", workflow_id, run_id=run_id).document)
+
+
+@workflow.command()
+@_id
+@click.argument("name", metavar="[NAME]", required=False, type=NAME)
+@_run_id
+@connected
+def state(session: Session, workflow_id: str, name: str | None, run_id: str | None) -> None:
+    """Show what the queries of a workflow answer: all of them, or NAME alone.
+
+    \b
+    Examples:
+      assay workflow state deploy-7
+      assay workflow state deploy-7 pipeline_state
+    """
+    query = () if name is None else (name,)
+    session.printer.record(session.engine.get("workflows", workflow_id, "state", *query, run_id=run_id).document)
+
+
+@workflow.command()
+@_id
+@click.option("--follow", is_flag=True, help="Stay, and print events as they come, until the run has closed.")
+@_run_id
+@connected
+def events(session: Session, workflow_id: str, follow: bool, run_id: str | None) -> None:
+    """Show the history of a run.
+
+    \b
+    Examples:
+      assay workflow events deploy-7
+      assay workflow events deploy-7 --follow
+      assay workflow events deploy-7 --follow --output jsonl | jq -r .event_type
+    """
+    if not follow:
+        session.printer.list(history(session.engine, workflow_id, run_id), EVENTS)
+        return
+    for event in Watch(session.engine, workflow_id).events(run_id):
+        session.printer.event(event)
+
+
+@workflow.command()
+@_id
+@_run_id
+@connected
+def children(session: Session, workflow_id: str, run_id: str | None) -> None:
+    """List the workflows that a workflow has started, oldest first.
+
+    \b
+    Example:
+      assay workflow children order-1
+    """
+    session.printer.list(session.engine.get("workflows", workflow_id, "children", run_id=run_id).document, CHILDREN)
+
+
+@workflow.command()
+@_id
+@connected
+def runs(session: Session, workflow_id: str) -> None:
+    """List the runs of an id, newest first: retries, cron, continue-as-new and new starts make one each.
+
+    \b
+    Example:
+      assay workflow runs nightly
+    """
+    session.printer.list(session.engine.get("workflows", workflow_id, "runs").document, CHAIN)
+
+
+@workflow.command()
+@_id
+@click.option("--wait", "seconds", metavar="TIME", type=SECONDS, help="If it is open, wait so long for it to close.")
+@_run_id
+@connected
+def result(session: Session, workflow_id: str, seconds: float | None, run_id: str | None) -> None:
+    """Show how a workflow ended: status, result, error.
+
+    \b
+    Examples:
+      assay workflow result report-3 --output json | jq .result
+      assay workflow result report-3 --wait 1m
+
+    A failed run is an answer like any other: the exit code is 0. It is 2 if --wait was too short. See also `wait`.
+    """
+    follow = None if run_id is None else "false"
+    if seconds is None:
+        answer = session.engine.get("workflows", workflow_id, "result", run_id=run_id, follow=follow)
+        session.printer.record(answer.document)
+        return
+    outcome = Watch(session.engine, workflow_id, seconds).outcome(run_id, follow=run_id is None)
+    if outcome is None:
+        raise _timed_out(workflow_id, seconds)
+    session.printer.record(outcome)
+
+
+@workflow.command()
+@_id
+@click.option(
+    "--timeout",
+    metavar="TIME",
+    type=SECONDS,
+    default=WAIT_SECONDS,
+    help="Longest wait: seconds, or 1h30m.  [default: 300]",
+)
+@click.option("--target", metavar="STATUS", type=STATUS, help="Wait for this status, whatever else happens.")
+@connected
+def wait(session: Session, workflow_id: str, timeout: float, target: str | None) -> None:
+    """Stay until a workflow has closed.
+
+    \b
+    Examples:
+      assay workflow wait deploy-7 --timeout 300 && echo deployed
+      assay workflow wait deploy-7 --target running --timeout 10
+
+    Exit codes: 0 it completed, or has the --target; 1 it failed, was cancelled or timed out; 2 the wait was too short.
+    """
+    watch = Watch(session.engine, workflow_id, timeout)
+    if target is not None:
+        record = watch.status(target)
+    else:
+        outcome = watch.outcome()
+        record = outcome and session.engine.get("workflows", workflow_id, run_id=outcome["run_id"]).document
+    if record is None:
+        raise _timed_out(workflow_id, timeout)
+    if session.printer.output == "table":
+        session.printer.sentence(f"{workflow_id} {record['status']}")
+    else:
+        session.printer.record(record)
+    if target is None:
+        _leave(record["status"])
+
+
+def _timed_out(workflow_id: str, seconds: float) -> click.exceptions.Exit:
+    complain(f"timed out after {seconds:g} s: {workflow_id} is not there yet")
+    return click.exceptions.Exit(TIMED_OUT)
+
+
+def _leave(status: str) -> None:
+    """With the exit code of a run that ended so."""
+    if status != "COMPLETED":
+        raise click.exceptions.Exit(FAILED)
+
+
+# steer
+
+
+@workflow.command()
+@_id
+@click.argument("name", metavar="NAME", type=NAME)
+@click.argument("payload", metavar="[PAYLOAD]", required=False, type=JSON)
+@_run_id
+@connected
+def signal(session: Session, workflow_id: str, name: str, payload: Any, run_id: str | None) -> None:
+    """Send a signal to an open workflow. PAYLOAD is literal JSON, @FILE, or - for standard input.
+
+    \b
+    Examples:
+      assay workflow signal deploy-7 approve
+      assay workflow signal deploy-7 approve '{"by": "alice"}'
+      assay workflow signal deploy-7 order @order.json
+    """
+    session.engine.post("workflows", workflow_id, "signal", name, body={"payload": payload}, run_id=run_id)
+    session.printer.action(f"signal '{name}' sent to {workflow_id}")
+
+
+@workflow.command()
+@_id
+@click.option("--reason", metavar="TEXT", help="Why; the workflow can read it.")
+@click.option("--deadline", metavar="TIME", type=SECONDS, help="Terminate it if it has not closed by then.")
+@_run_id
+@connected
+def cancel(session: Session, workflow_id: str, reason: str | None, deadline: float | None, run_id: str | None) -> None:
+    """Ask a workflow to end: it may clean up first.
+
+    \b
+    Examples:
+      assay workflow cancel deploy-7
+      assay workflow cancel deploy-7 --reason 'wrong branch' --deadline 1m
+    """
+    given = {name: value for name, value in (("reason", reason), ("deadline", deadline)) if value is not None}
+    session.engine.post("workflows", workflow_id, "cancel", body=given or None, run_id=run_id)
+    session.printer.action(f"cancel requested for {workflow_id}")
+
+
+@workflow.command()
+@_id
+@click.option("--reason", metavar="TEXT", help="Why; it becomes the run's error.")
+@_run_id
+@connected
+def terminate(session: Session, workflow_id: str, reason: str | None, run_id: str | None) -> None:
+    """End a workflow at once, without asking its code.
+
+    \b
+    Example:
+      assay workflow terminate deploy-7 --reason 'worker is gone for good'
+    """
+    session.engine.post("workflows", workflow_id, "terminate", body={"reason": reason}, run_id=run_id)
+    session.printer.action(f"{workflow_id} terminated")
+
+
+@workflow.command("continue-as-new")
+@_id
+@click.option("--input", "input", metavar="JSON", type=JSON, help=f"Input of the new run. {JSON_FORMS}")
+@click.option("--new-id", metavar="ID", type=NAME, help="Begin a chain of its own under this id.")
+@_run_id
+@connected
+def continue_as_new(
+    session: Session, workflow_id: str, input: Any, new_id: str | None, run_id: str | None
+) -> None:
+    """Begin a new run like this one, with an empty history; this one ends if it is open.
+
+    \b
+    Example:
+      assay workflow continue-as-new poller --input '{"cursor": 42}'
+    """
+    body = {"input": input} if new_id is None else {"input": input, "workflow_id": new_id}
+    answer = session.engine.post("workflows", workflow_id, "continue-as-new", body=body, run_id=run_id)
+    session.printer.record(answer.document)
+
+
+@workflow.command()
+@_id
+@click.option("--requested-by", metavar="WHO", type=NAME, required=True, help="Who wants it.")
+@click.option("--reason", metavar="TEXT", type=NAME, required=True, help="Why.")
+@_run_id
+@connected
+def retry(session: Session, workflow_id: str, requested_by: str, reason: str, run_id: str | None) -> None:
+    """Let a failed workflow go on: its last failed activity is tried again, in a new run.
+
+    \b
+    Example:
+      assay workflow retry order-1 --requested-by alice --reason 'payment service is back'
+    """
+    body = {"requested_by": requested_by, "reason": reason}
+    session.printer.record(session.engine.post("workflows", workflow_id, "retry", body=body, run_id=run_id).document)

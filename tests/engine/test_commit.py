@@ -1,0 +1,168 @@
+"""The write path: one outcome per request, heard only when it is durable, and nobody fails for another's sake."""
+
+import asyncio
+
+import pytest
+
+from assay.core.errors import AlreadyExists, Invalid, NotFound, Unavailable
+from assay.core.ids import Namespace, WorkflowId
+from assay.core.replies import Started
+from assay.core.requests import Signal, StartWorkflow, Terminate
+from assay.engine import turn as turn_module
+from assay.engine.idempotency import IdempotencyKey, Rendered
+from assay.storage.store import Broken, Changes, Conflict, OutcomeUnknown, Rejected
+
+MAIN = Namespace("main")
+
+
+def start(workflow_id: str, **options: object) -> StartWorkflow:
+    return StartWorkflow(namespace=MAIN, workflow_id=WorkflowId(workflow_id), workflow_type="T", **options)  # type: ignore[arg-type]
+
+
+def signal(workflow_id: str, name: str) -> Signal:
+    return Signal(MAIN, WorkflowId(workflow_id), name=name)
+
+
+def test_requests_of_one_batch_see_each_other(with_engine):
+    async def body(engine, clock):
+        asked = [engine.committer.submit(request) for request in (start("a"), signal("a", "one"), signal("a", "two"))]
+        await asyncio.gather(*asked)
+        run_id = asked[0].result().key.run_id
+        kinds = [type(recorded.event).__name__ for recorded in await engine.history(run_id)]
+        assert kinds == ["WorkflowStarted", "SignalReceived", "SignalReceived"]
+
+    with_engine(body)
+
+
+def test_a_refused_request_fails_alone(with_engine):
+    async def body(engine, clock):
+        asked = [engine.committer.submit(request) for request in (start("a"), start("a"), signal("b", "x"), start("c"))]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        assert [type(answer) for answer in answers] == [Started, AlreadyExists, NotFound, Started]
+
+    with_engine(body)
+
+
+def test_equal_starts_at_once_make_one_run(with_engine):
+    async def body(engine, clock):
+        answers = await asyncio.gather(
+            *(engine.committer.submit(start("a")) for _ in range(50)), return_exceptions=True
+        )
+        assert sum(isinstance(answer, Started) for answer in answers) == 1
+
+    with_engine(body)
+
+
+@pytest.mark.parametrize("error", [Rejected("full"), OutcomeUnknown("who knows")])
+def test_after_a_failed_write_nothing_is_believed(with_engine, monkeypatch, error):
+    """I3: the caller hears that nothing was written, as the store shows, and the next decision rests on that."""
+
+    async def body(engine, clock):
+        key = (await engine.start_workflow(start("a"))).key
+        write = engine.store.write
+
+        async def failing(changes: Changes):
+            raise error
+
+        monkeypatch.setattr(engine.store, "write", failing)
+        with pytest.raises(Rejected):
+            await engine.change(signal("a", "lost"))
+        monkeypatch.setattr(engine.store, "write", write)
+        await engine.change(signal("a", "kept"))
+        history = await engine.history(key.run_id)
+        assert [recorded.seq for recorded in history] == [1, 2]
+        assert history[1].event.signal == "kept"
+
+    with_engine(body)
+
+
+def test_a_broken_store_stops_the_engine(with_engine, monkeypatch):
+    async def body(engine, clock):
+        async def failing(changes: Changes):
+            raise Broken("the disk is gone")
+
+        monkeypatch.setattr(engine.store, "write", failing)
+        with pytest.raises(Broken):
+            await engine.start_workflow(start("a"))
+        with pytest.raises(Broken):
+            await engine.start_workflow(start("b"))
+
+    with_engine(body)
+
+
+def test_a_conflict_is_decided_again(with_engine, monkeypatch):
+    async def body(engine, clock):
+        write, tries = engine.store.write, []
+
+        async def conflicting(changes: Changes):
+            tries.append(len(changes.new_runs))
+            if len(tries) == 1:
+                raise Conflict("somebody was faster")
+            return await write(changes)
+
+        monkeypatch.setattr(engine.store, "write", conflicting)
+        await asyncio.gather(engine.start_workflow(start("a")), engine.start_workflow(start("b")))
+        assert tries == [2, 1, 1]
+
+    with_engine(body)
+
+
+def test_a_bug_fails_its_batch_and_not_the_engine(with_engine, monkeypatch):
+    """L2: one poisoned request never stops the others."""
+
+    async def body(engine, clock):
+        decide = turn_module.decide
+
+        def poisoned(run, request, at):
+            if getattr(request, "workflow_id", "") == "poison":
+                raise KeyError("a bug")
+            return decide(run, request, at)
+
+        monkeypatch.setattr(turn_module, "decide", poisoned)
+        with pytest.raises(Unavailable, match="could not decide"):
+            await engine.start_workflow(start("poison"))
+        assert (await engine.start_workflow(start("fine"))).started
+
+    with_engine(body)
+
+
+def rendered(reply: object) -> tuple[int, bytes]:
+    return (409, str(reply).encode()) if isinstance(reply, Exception) else (201, b"started")
+
+
+def keyed(key: str, fingerprint: bytes = b"same") -> IdempotencyKey:
+    return IdempotencyKey("main", key, fingerprint, rendered)
+
+
+def test_a_key_has_one_effect_and_one_answer(with_engine):
+    async def body(engine, clock):
+        ask = engine.committer.submit
+        first = await ask(start("a"), keyed("k"))
+        assert first == Rendered(201, b"started")
+        again = await asyncio.gather(*(ask(start("a"), keyed("k")) for _ in range(3)))
+        assert again == [Rendered(201, b"started", replayed=True)] * 3
+        with pytest.raises(Invalid, match="another request"):
+            await ask(start("b"), keyed("k", b"other"))
+
+    with_engine(body)
+
+
+def test_a_refusal_is_remembered_too(with_engine):
+    async def body(engine, clock):
+        ask = engine.committer.submit
+        await engine.start_workflow(start("a"))
+        refused = await ask(start("a"), keyed("k"))
+        assert refused.status == 409
+        await engine.change(Terminate(MAIN, WorkflowId("a")))
+        assert await ask(start("a"), keyed("k")) == Rendered(409, refused.body, replayed=True)
+
+    with_engine(body)
+
+
+def test_a_stopped_engine_says_so(with_engine):
+    async def body(engine, clock):
+        engine.committer.stop(Unavailable("stopped", code="engine_stopped"))
+        with pytest.raises(Unavailable):
+            await engine.start_workflow(start("a"))
+
+    with_engine(body)

@@ -1,0 +1,136 @@
+"""Who gets which task, and when: leases in the same transaction, oldest first, the holder of a run first (R13)."""
+
+import asyncio
+
+from assay.core.commands import ScheduleActivity
+from assay.core.grants import ActivityGrant, TaskGrant
+from assay.core.ids import SECOND, Namespace, WorkflowId
+from assay.core.requests import Advance, ReleaseTask, Signal, StartWorkflow, Terminate
+from tests.engine.seats import NotingSeat
+
+MAIN = Namespace("main")
+
+
+def start(workflow_id: str, kind: str = "T", queue: str = "default") -> StartWorkflow:
+    return StartWorkflow(namespace=MAIN, workflow_id=WorkflowId(workflow_id), workflow_type=kind, task_queue=queue)
+
+
+def names(seat: NotingSeat) -> list[str]:
+    return [grant.key.workflow_id for grant in seat.grants]
+
+
+def test_a_waiting_worker_gets_the_task_with_the_start(with_engine):
+    async def body(engine, clock):
+        seat = NotingSeat()
+        engine.sit(seat)
+        started = await engine.start_workflow(start("a"))
+        assert names(seat) == ["a"]
+        grant = seat.grants[0]
+        assert isinstance(grant, TaskGrant)
+        assert (grant.epoch, [recorded.seq for recorded in grant.tail]) == (1, [1])
+        assert (await engine.describe("main", "a")).run.run_id == started.key.run_id
+
+    with_engine(body)
+
+
+def test_work_waits_in_line_oldest_first(with_engine):
+    async def body(engine, clock):
+        for name in ("a", "b", "c"):
+            await engine.start_workflow(start(name))
+            clock.advance(SECOND)
+        seat = NotingSeat(tasks=2)
+        engine.sit(seat)
+        await engine.committer.drain()
+        assert names(seat) == ["a", "b"]
+        seat.free_tasks += 1
+        engine.dispatcher.pump(seat)
+        await engine.committer.drain()
+        assert names(seat) == ["a", "b", "c"]
+
+    with_engine(body)
+
+
+def test_types_and_queues_nobody_serves_hold_nobody_up(with_engine):
+    async def body(engine, clock):
+        seat = NotingSeat(tasks=5)
+        seat.workflows = frozenset({"Known"})
+        engine.sit(seat)
+        await engine.start_workflow(start("a", "Unknown"))
+        await engine.start_workflow(start("b", "Known", queue="other"))
+        await engine.start_workflow(start("c", "Known"))
+        assert names(seat) == ["c"]
+        assert engine.dispatcher.depth()[MAIN, "other"] == (1, 0)
+
+    with_engine(body)
+
+
+def test_the_worker_that_holds_a_run_comes_first(with_engine):
+    async def body(engine, clock):
+        first, second = NotingSeat("w-1", tasks=5), NotingSeat("w-2", tasks=5)
+        engine.sit(first)
+        key = (await engine.start_workflow(start("a"))).key
+        await engine.change(Advance(key.run_id, first.worker, 1, 1))
+        engine.sit(second)
+        second.held.add(key.run_id)
+        await engine.change(Signal(MAIN, WorkflowId("a"), name="go"))
+        assert names(second) == ["a"]
+
+    with_engine(body)
+
+
+def test_a_stale_entry_costs_one_refusal_and_no_hand(with_engine):
+    async def body(engine, clock):
+        await engine.start_workflow(start("gone"))
+        await engine.change(Terminate(MAIN, WorkflowId("gone")))
+        seat = NotingSeat()
+        engine.sit(seat)
+        await engine.committer.drain()
+        assert (names(seat), seat.free_tasks) == ([], 1)
+
+    with_engine(body)
+
+
+def test_an_activity_is_leased_with_the_turn_that_orders_it(with_engine):
+    async def body(engine, clock):
+        seat = NotingSeat(activities=1)
+        engine.sit(seat)
+        key = (await engine.start_workflow(start("a"))).key
+        orders = (ScheduleActivity(1, "charge"), ScheduleActivity(2, "ship"))
+        await engine.change(Advance(key.run_id, seat.worker, 1, 1, orders))
+        given = [grant.activity.name for grant in seat.grants if isinstance(grant, ActivityGrant)]
+        assert given == ["charge"]
+        assert engine.dispatcher.depth()[MAIN, "default"] == (0, 1)
+
+    with_engine(body)
+
+
+def test_the_holder_of_a_task_hears_of_new_events(with_engine):
+    async def body(engine, clock):
+        seat = NotingSeat()
+        engine.sit(seat)
+        key = (await engine.start_workflow(start("a"))).key
+        await engine.change(Signal(MAIN, WorkflowId("a"), name="go"))
+        assert seat.heard == [key.run_id]
+        await engine.change(ReleaseTask(key.run_id, seat.worker, 1))
+        seat.free_tasks += 1
+        engine.dispatcher.pump(seat)
+        await engine.committer.drain()
+        assert len(seat.grants[-1].tail) == 2
+
+    with_engine(body)
+
+
+def test_an_expired_lease_goes_to_another_worker(with_engine):
+    async def body(engine, clock):
+        first = NotingSeat("w-1")
+        engine.sit(first)
+        await engine.start_workflow(start("a"))
+        engine.rise(first)
+        second = NotingSeat("w-2")
+        engine.sit(second)
+        clock.advance(11 * SECOND)
+        await engine._timekeeper.run_once()
+        await asyncio.wait_for(second.given.wait(), 10)
+        assert second.grants[0].epoch == 2
+
+    with_engine(body)
