@@ -74,7 +74,7 @@ def test_a_claimed_run_is_asked_and_answers(http: Http):
 
 def test_a_running_activity_hears_of_a_cancel_by_its_heartbeat(http: Http):
     worker, name = claimed(http)
-    worker.commands(name, activity(heartbeat_timeout_secs=60))
+    worker.commands(name, activity(task_queue=worker.queue, heartbeat_timeout_secs=60))
     task = worker.activity()
     assert task is not None
     reply = http.post(f"/tasks/{task['id']}/heartbeat", {"details": {"at": 1}})
@@ -94,9 +94,10 @@ def test_a_cancel_reaches_the_children(http: Http):
     assert task is not None
     assert task["workflow_id"] == child
     worker.commands(child)
-    http.post(f"/workflows/{name}/cancel")
-    result = http.get(f"/workflows/{child}/events").json()
-    assert "WorkflowCancelRequested" in [event["event_type"] for event in result]
+    http.post(f"/workflows/{name}/cancel", {"reason": "enough"})
+    tasks = [worker.task(wait_secs=5), worker.task(wait_secs=5)]
+    assert [task["workflow_id"] for task in tasks if task] == [name, child]
+    assert http.history(child)[-1]["payload"]["reason"] == "enough"
 
 
 def test_a_cancel_with_a_deadline_ends_in_a_termination(http: Http):
@@ -120,7 +121,7 @@ def test_terminate_needs_no_reason(http: Http, body: bytes | None):
 
 def test_terminate_with_a_reason_ends_everything(http: Http):
     worker, name = claimed(http)
-    worker.commands(name, activity())
+    worker.commands(name, activity(task_queue=worker.queue))
     task = worker.activity()
     assert task is not None
     http.post(f"/workflows/{name}/terminate", {"reason": "fire"})
@@ -247,7 +248,7 @@ def test_direct_activities_need_an_open_run(http: Http):
 
 def test_an_activity_is_found_by_both_of_its_ids(http: Http):
     worker, name = claimed(http)
-    worker.commands(name, activity(input={"a": 1}, max_attempts=2, initial_interval_secs=0))
+    worker.commands(name, activity(task_queue=worker.queue, max_attempts=2, initial_interval_secs=0))
     task = worker.activity()
     assert task is not None
     record = http.get(f"/activities/{task['activity_id']}").json()

@@ -82,6 +82,9 @@ class Exchange:
         if message.hello is not None:
             if message.hello.namespace != namespace:
                 raise Invalid("the namespace of the hello is not that of the address", field="hello.namespace")
+            former = self._writers.pop(session, None)
+            if former is not None:
+                former.cancel()  # its connection may not know yet that it is dead
             await self._roster.introduce(_row(worker, message.hello))
             await session.greet(message.hello)
         session.hear(message)
@@ -142,9 +145,6 @@ class Exchange:
 
     def _attach(self, session: Session, send: Send) -> "asyncio.Task[None]":
         """Make this connection the one that the worker is told on."""
-        former = self._writers.get(session)
-        if former is not None:
-            former.cancel()
         writer = self._writers[session] = asyncio.get_running_loop().create_task(self._write(session, send))
         return writer
 

@@ -15,7 +15,7 @@ JSON_OBJECT: Final = JsonInput(must_be_object=True)
 STATUS: Final = click.Choice(STATUSES, case_sensitive=False)
 
 
-class Name(click.ParamType):
+class Name(click.ParamType[str]):
     """An id or a name: anything but nothing."""
 
     name = "text"
@@ -28,7 +28,7 @@ class Name(click.ParamType):
         return text
 
 
-class Seconds(click.ParamType):
+class Seconds(click.ParamType[float]):
     """A duration: a number of seconds, or a text such as 1h30m (R22)."""
 
     name = "duration"
@@ -48,7 +48,7 @@ class Seconds(click.ParamType):
             self.fail(str(error).removeprefix("duration: "), param, ctx)
 
 
-class Moment(click.ParamType):
+class Moment(click.ParamType[float]):
     """A point in time: seconds since the epoch, or ISO 8601; without an offset it is UTC."""
 
     name = "time"

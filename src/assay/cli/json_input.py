@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import click
 
 
-class JsonInput(click.ParamType):
+class JsonInput(click.ParamType[Any]):
     """A JSON document; what cannot be read or is no JSON is a usage error."""
 
     name = "json"

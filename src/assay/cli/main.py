@@ -1,70 +1,99 @@
-"""The command `assay`. A subcommand imports what it needs when it runs, so that a plain call stays light."""
+"""The command `assay`. Each subcommand is imported when it is called, so that a plain call stays light."""
 
+import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Final
+from io import TextIOWrapper
+from typing import Final, NamedTuple
 
 import click
 
 from assay._version import __version__
-from assay.cli.dev import dev
-from assay.cli.run import run as run_worker
-from assay.cli.serve import serve
+from assay.cli.options import flags_of, global_options
+from assay.cli.trouble import FAILED, INTERRUPTED, USAGE
 from assay.core.errors import AssayError
 
-FAILED: Final = 1
-USAGE: Final = 64
-INTERRUPTED: Final = 130
+
+class Entry(NamedTuple):
+    """A subcommand: where it is, and what is said of it in the list."""
+
+    module: str
+    summary: str
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+SECTIONS: Final = {
+    "Engine and workers": {
+        "serve": Entry("assay.cli.serve", "Run the engine: REST API, events and worker protocol."),
+        "run": Entry("assay.cli.run", "Serve the workflows and activities of a Python file."),
+        "dev": Entry("assay.cli.dev", "An engine and a worker in one terminal, reloaded on save."),
+    },
+    "A running engine": {
+        "workflow": Entry("assay.cli.workflow", "Start, watch and steer workflows."),
+        "schedule": Entry("assay.cli.schedule", "Start workflows by the clock."),
+        "namespace": Entry("assay.cli.namespace", "Keep workflows, schedules and workers apart."),
+        "worker": Entry("assay.cli.worker", "Look at the workers of a namespace."),
+        "queue": Entry("assay.cli.queue", "Look at the task queues of a namespace."),
+    },
+    "Tools": {
+        "verify": Entry("assay.cli.verify", "Check a database against the contract of the engine."),
+        "completion": Entry("assay.cli.completion", "Print a script that completes commands in your shell."),
+    },
+}
+COMMANDS: Final = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
+"""In each module the command has the name it has here."""
+REMOTE: Final = tuple(SECTIONS["A running engine"])
+
+
+class Program(click.Group):
+    """The commands of the table; `assay worker.py` is short for `assay run worker.py`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name].module), cmd_name)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of a line."""
+        return super().resolve_command(ctx, ["run", *args] if args[0].endswith(".py") else args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of the help, from the table alone."""
+        for title, section in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<10}", entry.summary) for name, entry in section.items()])
+
+
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, "-V", "--version", prog_name="assay", message="%(prog)s %(version)s")
-def assay() -> None:
+@lambda command: global_options(command, hidden=True)
+@click.pass_context
+def assay(context: click.Context) -> None:
     """Durable workflows in ordinary Python.
 
-    Exit codes: 0 success, 1 something was found or went wrong, 64 the command was called wrongly.
+    \b
+    In three terminals:
+      assay serve
+      assay run worker.py
+      assay workflow start --type Report --input '{"day": "monday"}' --wait
+
+    Commands about a running engine find it by --engine-url, ASSAY_ENGINE_URL or a config file; `assay workflow --help`
+    tells more.
+
+    Exit codes: 0 success, 1 something was found or went wrong, 2 a wait was too short, 64 the command was called
+    wrongly.
     """
-
-
-assay.add_command(serve)
-assay.add_command(run_worker)
-assay.add_command(dev)
-
-
-@assay.command()
-@click.argument("url", metavar="URL")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per line, also on a terminal.")
-def verify(url: str, as_json: bool) -> None:
-    """Check a database against the contract of the engine.
-
-    URL is a database: sqlite://app.db, a file name, or postgres://user@host/database. It is only read, and may be in
-    use by a running engine. Each violation is one line: the number of the rule, the run, and a sentence; as JSON unless
-    standard output is a terminal. The exit code is 1 if there is any.
-    """
-    import asyncio
-
-    found = asyncio.run(_verify(url, as_json or not sys.stdout.isatty()))
-    click.echo(f"{found} violations" if found else "no violations", err=True)
-    if found:
-        raise click.exceptions.Exit(FAILED)
-
-
-async def _verify(url: str, as_json: bool) -> int:
-    import json
-
-    from assay.server.logs import one_line
-    from assay.server.verification import violations
-
-    found = 0
-    async for violation in violations(url):
-        found += 1
-        if as_json:
-            fields = {"invariant": violation.invariant, "run_id": violation.run_id, "message": violation.message}
-            click.echo(json.dumps(fields))
-        else:
-            click.echo(one_line(f"{violation.invariant:<4} {violation.run_id}  {violation.message}"))
-    return found
+    if flags_of(context) and context.invoked_subcommand not in REMOTE:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in flags_of(context))
+        raise click.UsageError(f"here {names} is for {', '.join(REMOTE)}; put it after the command", context)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -74,14 +103,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """The exit code of a call; errors are sentences on standard error, never tracebacks."""
+    _prepare()
     try:
         code = assay.main(list(arguments), prog_name="assay", standalone_mode=False)
-    except click.UsageError as error:
-        error.show()
-        return USAGE
+        sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
+        return _helped(error)
     except click.ClickException as error:
         error.show()
-        return FAILED
+        return USAGE if isinstance(error, click.UsageError) else FAILED
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except AssayError as error:
@@ -91,6 +121,24 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     return code if isinstance(code, int) else 0
+
+
+def _prepare() -> None:
+    """Programs read UTF-8, whatever the locale; terminals get what they can show."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
+    if "_ASSAY_COMPLETE" in os.environ:
+        importlib.import_module("assay.cli.completion")  # which knows one shell more than click
+
+
+def _helped(error: click.exceptions.NoArgsIsHelpError) -> int:
+    """`assay` alone asks for help; a group alone was called wrongly."""
+    if error.ctx.parent is not None:
+        error.show()
+        return USAGE
+    click.echo(error.format_message())
+    return FAILED
 
 
 def _failed(error: AssayError) -> int:

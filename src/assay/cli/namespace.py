@@ -5,8 +5,9 @@ from typing import Final
 import click
 
 from assay.cli.arguments import NAME
+from assay.cli.options import RemoteGroup, global_options
 from assay.cli.render import Column
-from assay.cli.session import RemoteGroup, Session, connected, global_options
+from assay.cli.session import Session, connected
 from assay.cli.suggestions import namespace_names
 
 NAMESPACES: Final = (Column("NAME", "name"), Column("CREATED", "created_at", is_time=True))
@@ -30,7 +31,9 @@ def namespace() -> None:
 @click.argument("name", metavar="NAME", type=NAME)
 @connected
 def create(session: Session, name: str) -> None:
-    """Create a namespace. (Starting a workflow in one creates it, too.)
+    """Create a namespace.
+
+    Starting a workflow in one that is not there creates it, too.
 
     \b
     Example:
@@ -56,7 +59,7 @@ def list_namespaces(session: Session) -> None:
 @_name
 @connected
 def describe(session: Session, name: str) -> None:
-    """Count what a namespace holds: workflows by status, schedules, workers.
+    """Count what a namespace holds.
 
     \b
     Example:
@@ -69,7 +72,9 @@ def describe(session: Session, name: str) -> None:
 @_name
 @connected
 def delete(session: Session, name: str) -> None:
-    """Delete a namespace that has no open workflows and no schedules.
+    """Delete a namespace.
+
+    It must have neither open workflows nor schedules.
 
     \b
     Example:

@@ -4,8 +4,9 @@ from typing import Final
 
 import click
 
+from assay.cli.options import RemoteGroup, global_options
 from assay.cli.render import Column
-from assay.cli.session import RemoteGroup, Session, connected, global_options
+from assay.cli.session import Session, connected
 
 QUEUES: Final = (
     Column("QUEUE", "queue"),
@@ -29,7 +30,7 @@ def queue() -> None:
 @queue.command()
 @connected
 def stats(session: Session) -> None:
-    """Count, per queue, the activities that wait and run, and the workers.
+    """Count the activities and workers of each queue.
 
     \b
     Examples:

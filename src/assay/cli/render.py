@@ -82,7 +82,10 @@ class Printer:
 
 def table(records: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> Iterable[str]:
     """A header and rows: left-aligned, two blanks between, the last column unpadded."""
-    rows = [[column.title for column in columns], *([_cell(record, column) for column in columns] for record in records)]
+    rows = [
+        [column.title for column in columns],
+        *([_cell(record, column) for column in columns] for record in records),
+    ]
     widths = [max(len(row[number]) for row in rows) for number in range(len(columns) - 1)]
     for row in rows:
         padded = [f"{text:<{width}}" for text, width in zip(row, widths, strict=False)]

@@ -4,8 +4,9 @@ from typing import Final
 
 import click
 
+from assay.cli.options import RemoteGroup, global_options
 from assay.cli.render import Column
-from assay.cli.session import RemoteGroup, Session, connected, global_options
+from assay.cli.session import Session, connected
 
 WORKERS: Final = (
     Column("ID", "id"),
@@ -19,7 +20,7 @@ WORKERS: Final = (
 @click.group(cls=RemoteGroup)
 @global_options
 def worker() -> None:
-    """Look at the workers of a namespace. (`assay run FILE` starts one.)
+    """Look at the workers of a namespace; `assay run FILE` starts one.
 
     \b
     Example:

@@ -5,8 +5,9 @@ from typing import Any, Final
 import click
 
 from assay.cli.arguments import JSON, JSON_FORMS, JSON_OBJECT, NAME, SECONDS, STATUS
+from assay.cli.options import RemoteGroup, global_options
 from assay.cli.render import Column
-from assay.cli.session import RemoteGroup, Session, connected, global_options
+from assay.cli.session import Session, connected
 from assay.cli.suggestions import workflow_ids
 from assay.cli.trouble import FAILED, TIMED_OUT, complain
 from assay.cli.waiting import Watch, history
@@ -14,6 +15,8 @@ from assay.cli.waiting import Watch, history
 QUEUE: Final = "default"
 PAGE: Final = 1_000
 WAIT_SECONDS: Final = 300.0
+CONFLICTS: Final = ("fail", "use_existing", "terminate_existing")
+REUSES: Final = ("allow_duplicate", "allow_duplicate_failed_only", "reject_duplicate")
 
 RUNS: Final = (
     Column("ID", "id"),
@@ -66,27 +69,25 @@ def workflow() -> None:
 @click.option(
     "--conflict",
     "id_conflict_policy",
-    type=click.Choice(["fail", "use_existing", "terminate_existing"], case_sensitive=False),
-    help="If the id has an open run.  [default: fail]",
+    metavar="POLICY",
+    type=click.Choice(CONFLICTS, case_sensitive=False),
+    help=f"If the id has an open run: {', '.join(CONFLICTS)}.  [default: fail]",
 )
 @click.option(
     "--reuse",
     "id_reuse_policy",
-    type=click.Choice(
-        ["allow_duplicate", "allow_duplicate_failed_only", "reject_duplicate"], case_sensitive=False
-    ),
-    help="If the id has a closed run.  [default: allow_duplicate]",
+    metavar="POLICY",
+    type=click.Choice(REUSES, case_sensitive=False),
+    help=f"If the id has a closed run: {', '.join(REUSES)}.  [default: allow_duplicate]",
 )
 @click.option("--retry", "retry_policy", metavar="JSON", type=JSON_OBJECT, help="Retry policy of the whole workflow.")
 @click.option("--cron", "cron_schedule", metavar="EXPR", help="Run again and again, as one chain.")
 @click.option("--summary", metavar="TEXT", help="One line for people.")
 @click.option("--request-id", metavar="TEXT", help="The same start twice with the same text starts once.")
 @click.option("--wait", is_flag=True, help="Stay until it has closed, and print its result.")
-@click.option(
-    "--timeout", metavar="TIME", type=SECONDS, default=WAIT_SECONDS, help="Longest --wait.  [default: 300]"
-)
+@click.option("--timeout", metavar="TIME", type=SECONDS, default=WAIT_SECONDS, help="Longest --wait.  [default: 300]")
 @connected
-def start(session: Session, wait: bool, timeout: float, **fields: Any) -> None:
+def start(session: Session, /, wait: bool, timeout: float, **fields: Any) -> None:
     """Start a workflow, and print its ids.
 
     \b
@@ -124,7 +125,7 @@ def start(session: Session, wait: bool, timeout: float, **fields: Any) -> None:
 @click.option("--limit", metavar="N", type=click.IntRange(1), default=20, show_default=True, help="How many at most.")
 @click.option("--offset", metavar="N", type=click.IntRange(0), help="How many to leave out.")
 @connected
-def list_runs(session: Session, limit: int, offset: int | None, **filters: Any) -> None:
+def list_runs(session: Session, /, limit: int, offset: int | None, **filters: Any) -> None:
     """List runs, newest first.
 
     \b
@@ -165,7 +166,7 @@ def _hint(session: Session, shown: int, total: str | None) -> None:
 @_run_id
 @connected
 def describe(session: Session, workflow_id: str, run_id: str | None) -> None:
-    """Show one run: its status, input, result and all that is known of it.
+    """Show all that is known of a run.
 
     \b
     Examples:
@@ -181,7 +182,7 @@ def describe(session: Session, workflow_id: str, run_id: str | None) -> None:
 @_run_id
 @connected
 def state(session: Session, workflow_id: str, name: str | None, run_id: str | None) -> None:
-    """Show what the queries of a workflow answer: all of them, or NAME alone.
+    """Show what its queries answer. NAME picks one of them.
 
     \b
     Examples:
@@ -218,7 +219,7 @@ def events(session: Session, workflow_id: str, follow: bool, run_id: str | None)
 @_run_id
 @connected
 def children(session: Session, workflow_id: str, run_id: str | None) -> None:
-    """List the workflows that a workflow has started, oldest first.
+    """List its child workflows, oldest first.
 
     \b
     Example:
@@ -231,7 +232,9 @@ def children(session: Session, workflow_id: str, run_id: str | None) -> None:
 @_id
 @connected
 def runs(session: Session, workflow_id: str) -> None:
-    """List the runs of an id, newest first: retries, cron, continue-as-new and new starts make one each.
+    """List the runs of an id, newest first.
+
+    A new start of the id makes one, and so do retries, cron and continue-as-new.
 
     \b
     Example:
@@ -304,7 +307,7 @@ def wait(session: Session, workflow_id: str, timeout: float, target: str | None)
 
 
 def _timed_out(workflow_id: str, seconds: float) -> click.exceptions.Exit:
-    complain(f"timed out after {seconds:g} s: {workflow_id} is not there yet")
+    complain(f"timed out after {seconds:g} s waiting for {workflow_id}")
     return click.exceptions.Exit(TIMED_OUT)
 
 
@@ -377,10 +380,10 @@ def terminate(session: Session, workflow_id: str, reason: str | None, run_id: st
 @click.option("--new-id", metavar="ID", type=NAME, help="Begin a chain of its own under this id.")
 @_run_id
 @connected
-def continue_as_new(
-    session: Session, workflow_id: str, input: Any, new_id: str | None, run_id: str | None
-) -> None:
-    """Begin a new run like this one, with an empty history; this one ends if it is open.
+def continue_as_new(session: Session, workflow_id: str, input: Any, new_id: str | None, run_id: str | None) -> None:
+    """Begin a new run with an empty history.
+
+    It has the type, queue and search attributes of this one, which ends if it is open.
 
     \b
     Example:
@@ -398,7 +401,9 @@ def continue_as_new(
 @_run_id
 @connected
 def retry(session: Session, workflow_id: str, requested_by: str, reason: str, run_id: str | None) -> None:
-    """Let a failed workflow go on: its last failed activity is tried again, in a new run.
+    """Let a failed workflow go on.
+
+    A new run takes up its history, and tries the activity that failed last once more.
 
     \b
     Example:

@@ -1,4 +1,5 @@
 import pytest
+from msgspec.structs import replace
 
 from assay.core.commands import RequestCancelActivity, ScheduleActivity
 from assay.core.effects import CloseActivity, NoteAttempt
@@ -423,6 +424,32 @@ def test_a_worker_that_lives_keeps_its_attempt():
 def test_a_deadline_of_an_activity_that_is_done_does_nothing():
     world = running(completed(), later(3_600 * SECOND))
     assert world.when(due()).effects == []
+
+
+@pytest.mark.parametrize("number", range(64))
+def test_the_next_deadline_is_the_first_of_its_clocks(number):
+    """The deadline is worked out without the list of clocks, because it is needed for every change of every activity."""
+    chosen = [bool(number & bit) for bit in (1, 2, 4, 8, 16, 32)]
+    to_start, to_close, heartbeat, lease, held, waiting = chosen
+    options = ActivityOptions(
+        start_to_close=7 * SECOND,
+        schedule_to_start=5 * SECOND if to_start else None,
+        schedule_to_close=9 * SECOND if to_close else None,
+        heartbeat=3 * SECOND if heartbeat else None,
+    )
+    activity = replace(
+        given(started(), scheduled()).activity(1),
+        options=options,
+        worker=WORKER if held else None,
+        started_at=NOW + SECOND if held else None,
+        heartbeat_at=NOW + 2 * SECOND if held and heartbeat else None,
+        lease_until=NOW + 4 * SECOND if held and lease else None,
+        not_before=NOW + 6 * SECOND if waiting and not held else None,
+    )
+    times = [time for time, _ in activity.limits()]
+    if activity.not_before is not None:
+        times.append(activity.not_before)
+    assert activity.deadline() == min(times, default=None)
 
 
 def test_each_timeout_has_one_consequence():

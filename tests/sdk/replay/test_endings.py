@@ -225,6 +225,30 @@ def test_a_run_that_leaves_its_worker_orders_nothing_more(capsys: pytest.Capture
     assert capsys.readouterr() == ("", "")
 
 
+def test_a_coroutine_that_waits_while_it_is_closed_is_closed_to_the_end():
+    """A `TaskGroup` waits for its tasks when its body is left; who called it ends first, and must not leave it behind."""
+    ended: list[str] = []
+
+    async def workflow(ctx: Context) -> None:
+        async def inner() -> None:
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(ctx.sleep(60))
+                    await ctx.wait_for_signal("never")
+            finally:
+                ended.append("inner")
+                await ctx.execute_activity("refund")
+
+        try:
+            await inner()
+        finally:
+            ended.append("outer")
+
+    Trial(workflow).crash()
+    gc.collect()
+    assert sorted(ended) == ["inner", "outer"]
+
+
 def test_a_run_may_leave_before_it_begins_and_twice():
     trial = Trial(cleans_up)
     execution = execution_of(trial.key, trial.app)

@@ -28,6 +28,8 @@ FIRST_PATIENCE: Final = 2.0
 WAIT_SECONDS: Final = 20.0
 GRACE_SECONDS: Final = 10.0
 EVENTS_PAGE: Final = 1_000
+HELD: Final = 1.0
+"""Seconds that an attempt must have lasted to count as one that was taken up."""
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
 AGAIN: Final = frozenset({502, 503, 504})
@@ -139,6 +141,7 @@ class Calls:
         url = URL(self._url + path, encoded=True)
         effort = Effort()
         while True:
+            effort.begin()
             try:
                 async with self._session.request(method, url, data=body, headers=headers, timeout=LIMIT) as response:
                     answer = await response.read()
@@ -151,8 +154,11 @@ class Calls:
                     trouble = str(error)
             except aiohttp.ClientConnectorError as error:
                 trouble = error.strerror or str(error)
-            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            except TimeoutError:
+                trouble = "no answer came"
+            except (aiohttp.ClientError, OSError) as error:
                 self._met = True  # somebody was there, and has gone
+                effort.interrupted()
                 trouble = str(error) or type(error).__name__
             if not await effort.again(PATIENCE if self._met else FIRST_PATIENCE):
                 raise Unavailable(f"the engine at {self._url} cannot be reached: {trouble}", code="unreachable")
@@ -162,21 +168,32 @@ class Effort:
     """Repeated attempts at one thing, less and less often."""
 
     def __init__(self) -> None:
-        self._began: float | None = None
+        self._loop = asyncio.get_running_loop()
+        self._trying = 0.0
+        self._failing: float | None = None
         self._pause = FIRST_PAUSE
 
+    def begin(self) -> None:
+        """Here is another attempt."""
+        self._trying = self._loop.time()
+
+    def interrupted(self) -> None:
+        """The attempt was taken up; if it was held for a while, there was an engine all the time."""
+        if self._loop.time() - self._trying > HELD:
+            self._failing, self._pause = None, FIRST_PAUSE
+
     async def again(self, patience: float) -> bool:
-        """Wait for the next attempt; False when it failed for longer than `patience`."""
-        now = asyncio.get_running_loop().time()
-        self._began = now if self._began is None else self._began
-        if now + self._pause > self._began + patience:
+        """Wait for the next attempt; False when all failed for longer than `patience`."""
+        now = self._loop.time()
+        self._failing = now if self._failing is None else self._failing
+        if now + self._pause > self._failing + patience:
             return False
         await asyncio.sleep(self._pause * random.uniform(0.5, 1.0))  # noqa: S311  # spreads load, hides nothing
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
         return True
 
 
-LIMIT: Final = aiohttp.ClientTimeout(total=WAIT_SECONDS + GRACE_SECONDS)
+LIMIT: Final = aiohttp.ClientTimeout(total=WAIT_SECONDS + GRACE_SECONDS, sock_connect=5.0)
 
 
 def _quoted(segment: str) -> str:

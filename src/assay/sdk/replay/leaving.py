@@ -52,8 +52,9 @@ def close(task: asyncio.Task[Any]) -> None:
     coroutine: Any = task.get_coro()
     for unstarted in _unstarted(coroutine):
         unstarted.close()
-    if not _closed(coroutine):
-        _stubborn.append(coroutine)  # for ever: its finalizer would try again and complain aloud
+    for awaiting in _chain(coroutine):
+        if not _closed(awaiting):
+            _stubborn.append(awaiting)  # for ever: its finalizer would try again and complain aloud
     _release(task)
 
 
@@ -64,6 +65,14 @@ def close_generator(generator: AsyncGenerator[Any, Any]) -> None:
         closing.send(None)
     with contextlib.suppress(BaseException):
         closing.close()
+
+
+def _chain(coroutine: Any) -> list[Any]:
+    """The coroutine and those it awaits: one that waits while it is closed is left behind by who awaits it."""
+    chain = [coroutine]
+    while isinstance(inner := getattr(chain[-1], "cr_await", None), CoroutineType):
+        chain.append(inner)
+    return chain
 
 
 def _closed(coroutine: Any) -> bool:

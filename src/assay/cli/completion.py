@@ -1,0 +1,90 @@
+"""`assay completion`: scripts that teach a shell the commands, options and ids."""
+
+import os
+import sys
+from typing import ClassVar, Final
+
+import click
+from click.shell_completion import (
+    CompletionItem,
+    ShellComplete,
+    add_completion_class,
+    get_completion_class,
+)
+
+from assay.cli.trouble import Trouble
+
+SHELLS: Final = ("bash", "zsh", "fish", "powershell", "elvish")
+PROGRAM: Final = "assay"
+VARIABLE: Final = "_ASSAY_COMPLETE"
+"""Set by the scripts when they ask what may come next; click names it after the program."""
+
+_ELVISH = """\
+use str
+
+set edit:completion:arg-completer[%(prog_name)s] = {|@words|
+  set-env %(complete_var)s elvish_complete
+  set-env COMP_WORDS (to-json [$words])
+  try {
+    for line [(e:%(prog_name)s 2>/dev/null | from-lines)] {
+      var kind value display = (str:split &max=3 "\\t" $line)
+      if (eq $kind plain) {
+        edit:complex-candidate $value &display=$display
+      } else {
+        edit:complete-filename $value
+      }
+    }
+  } catch { nop } finally {
+    unset-env %(complete_var)s
+    unset-env COMP_WORDS
+  }
+}
+"""
+
+
+class ElvishComplete(ShellComplete):
+    """Elvish: the words go out as a JSON list, each answer comes back as kind, value and what to show."""
+
+    name: ClassVar[str] = "elvish"
+    source_template: ClassVar[str] = _ELVISH
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """The words before the one that is being written, and that one."""
+        import json
+
+        *args, incomplete = json.loads(os.environ["COMP_WORDS"])[1:] or [""]
+        return args, incomplete
+
+    def format_completion(self, item: CompletionItem[str]) -> str:
+        """One line of the answer."""
+        display = f"{item.value} ({' '.join(item.help.split())})" if item.help else item.value
+        return f"{item.type}\t{item.value}\t{display}"
+
+
+add_completion_class(ElvishComplete)
+
+
+@click.command()
+@click.argument("shell", metavar="SHELL", type=click.Choice(SHELLS, case_sensitive=False))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print a script that completes commands in SHELL: bash, zsh, fish, powershell or elvish.
+
+    \b
+    Examples:
+      assay completion bash > /etc/bash_completion.d/assay
+      assay completion zsh > "${fpath[1]}/_assay"
+      assay completion fish > ~/.config/fish/completions/assay.fish
+      assay completion powershell >> $PROFILE
+      assay completion elvish >> ~/.config/elvish/rc.elv
+    """
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise Trouble(f"no completion for {shell}")
+    # Not `source` of bash itself, which runs bash to look at its version: the script may be for another machine.
+    script = ShellComplete.source(kind(context.find_root().command, {}, PROGRAM, VARIABLE))
+    try:
+        click.echo(script)
+    except BrokenPipeError:
+        # Whoever read it has enough; Python must not complain when it flushes once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

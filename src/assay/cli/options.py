@@ -1,0 +1,114 @@
+"""The five options that every command about a running engine takes, anywhere in the line (6.2)."""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from assay.cli.settings import FORMATS
+
+FLAGS: Final = "assay.flags"
+"""Where the flags are kept while the line is read; contexts inside each other share it."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class GlobalOption(click.Option):
+    """An option that may stand at several places of a line; the innermost counts."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs, expose_value=False, callback=_remember)
+
+
+def _remember(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value is not None and parameter.name is not None:
+        context.meta.setdefault(FLAGS, {})[parameter.name] = value
+
+
+def flags_of(context: click.Context) -> dict[str, str]:
+    """The global options that were given."""
+    found: dict[str, str] = context.meta.get(FLAGS, {})
+    return found
+
+
+def _formats(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    return [CompletionItem(name) for name in FORMATS if name.startswith(incomplete.lower())]
+
+
+def global_options(command: F, *, hidden: bool = False) -> F:
+    """Add the five options to a command or a group."""
+    for declaration, details in reversed(_OPTIONS):
+        command = click.option(declaration, cls=GlobalOption, hidden=hidden, **details)(command)
+    return command
+
+
+_OPTIONS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
+    (
+        "--engine-url",
+        {"metavar": "URL", "help": "Where the engine is.  [env: ASSAY_ENGINE_URL; default: http://127.0.0.1:8080]"},
+    ),
+    (
+        "--api-key",
+        {"metavar": "KEY", "help": "API key or JWT.  [env: ASSAY_API_KEY, or ASSAY_API_KEY_FILE naming a file]"},
+    ),
+    (
+        "--namespace",
+        {"metavar": "NAME", "help": "Namespace to work in.  [env: ASSAY_NAMESPACE; default: main]"},
+    ),
+    (
+        "--output",
+        {
+            "metavar": "FORMAT",
+            "shell_complete": _formats,
+            "help": "table, json, jsonl or yaml.  [env: ASSAY_OUTPUT; default: table on a terminal, else json]",
+        },
+    ),
+    (
+        "--config",
+        {
+            "metavar": "FILE",
+            "type": click.Path(),
+            "help": "Config file.  [env: ASSAY_CONFIG_FILE; default: ~/.config/assay/config.yaml, if there]",
+        },
+    ),
+)
+
+
+# help
+
+
+class RemoteCommand(click.Command):
+    """A command about a running engine: in its help, its own options stand before those of all."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The two lists of options."""
+        _write_options(self, ctx, formatter)
+
+
+class RemoteGroup(click.Group):
+    """A group of commands about a running engine."""
+
+    command_class = RemoteCommand
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the file, which is that of use."""
+        return list(self.commands)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands first: they are what a reader looks for."""
+        self.format_commands(ctx, formatter)
+        _write_options(self, ctx, formatter)
+
+
+def _write_options(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    own: list[tuple[str, str]] = []
+    shared: list[tuple[str, str]] = []
+    for parameter in command.get_params(ctx):
+        row = parameter.get_help_record(ctx)
+        if row is not None:
+            (shared if isinstance(parameter, GlobalOption) else own).append(row)
+    for title, rows in (("Options", own), ("Global options, before or after the command", shared)):
+        if rows:
+            with formatter.section(title):
+                formatter.write_dl(rows)

@@ -1,0 +1,236 @@
+"""`assay schedule`: workflows that start by the clock."""
+
+from typing import Any, Final
+
+import click
+
+from assay.cli.arguments import JSON, JSON_FORMS, JSON_OBJECT, MOMENT, NAME, OVERLAPS, SECONDS
+from assay.cli.options import RemoteGroup, global_options
+from assay.cli.render import Column
+from assay.cli.session import Session, connected
+from assay.cli.suggestions import schedule_names
+
+QUEUE: Final = "default"
+
+SCHEDULES: Final = (
+    Column("NAME", "name"),
+    Column("TYPE", "workflow_type"),
+    Column("CRON", "cron_expr"),
+    Column("TZ", "timezone"),
+    Column("PAUSED", "paused"),
+)
+FIRES: Final = (
+    Column("DUE", "due_at", is_time=True),
+    Column("OUTCOME", "outcome"),
+    Column("WORKFLOW", "workflow_id"),
+    Column("REASON", "reason"),
+)
+TIMES: Final = (Column("DUE", "due_at", is_time=True),)
+
+_name = click.argument("name", metavar="NAME", type=NAME, shell_complete=schedule_names)
+_overlap = click.option(
+    "--overlap",
+    "overlap_policy",
+    metavar="POLICY",
+    type=click.Choice(OVERLAPS, case_sensitive=False),
+    help=f"If the last run is still open: {', '.join(OVERLAPS)}.",
+)
+
+
+@click.group(cls=RemoteGroup)
+@global_options
+def schedule() -> None:
+    """Start workflows by the clock.
+
+    \b
+    Examples:
+      assay schedule create nightly --type Report --cron '0 0 2 * * *' --timezone Europe/Berlin
+      assay schedule list
+      assay schedule pause nightly
+
+    A cron expression has 5 fields (minute hour day month weekday), or 6 or 7 with seconds first and years last.
+    """
+
+
+@schedule.command("list")
+@connected
+def list_schedules(session: Session) -> None:
+    """List the schedules of a namespace, by name.
+
+    \b
+    Example:
+      assay schedule list
+    """
+    session.printer.list(session.engine.get("schedules").document, SCHEDULES)
+
+
+@schedule.command()
+@_name
+@connected
+def describe(session: Session, name: str) -> None:
+    """Show all that is known of a schedule.
+
+    \b
+    Example:
+      assay schedule describe nightly
+    """
+    session.printer.record(session.engine.get("schedules", name).document)
+
+
+@schedule.command()
+@click.argument("name", metavar="NAME", type=NAME)
+@click.option("--type", "workflow_type", metavar="TYPE", type=NAME, required=True, help="Workflow type to start.")
+@click.option("--cron", "cron_expr", metavar="EXPR", required=True, help="When: cron, @daily, @every 10m.")
+@click.option("--timezone", metavar="ZONE", help="IANA time zone.  [default: UTC]")
+@click.option("--input", "input", metavar="JSON", type=JSON, help=f"Input of each run. {JSON_FORMS}")
+@click.option("--queue", "task_queue", metavar="QUEUE", default=QUEUE, show_default=True, help="Task queue.")
+@_overlap
+@click.option("--search-attrs", "search_attributes", metavar="JSON", type=JSON_OBJECT, help="Search attributes.")
+@click.option("--memo", metavar="JSON", type=JSON_OBJECT, help="Notes that each run shows.")
+@click.option("--jitter", metavar="TIME", type=SECONDS, help="Spread the fires over this time.")
+@connected
+def create(session: Session, /, name: str, **fields: Any) -> None:
+    """Create a schedule.
+
+    \b
+    Examples:
+      assay schedule create nightly --type Report --cron '0 0 2 * * *' --timezone Europe/Berlin \\
+          --input '{"lookback_hours": 24}'
+      assay schedule create poll --type Poll --cron '@every 30s' --overlap skip
+    """
+    body = {"name": name, "namespace": session.namespace, **_given(fields)}
+    session.printer.record(session.engine.post("schedules", body=body).document)
+
+
+@schedule.command()
+@_name
+@click.option("--cron", "cron_expr", metavar="EXPR", help="When.")
+@click.option("--timezone", metavar="ZONE", help="IANA time zone.")
+@click.option("--input", "input", metavar="JSON", type=JSON, help=f"Input of each run. {JSON_FORMS}")
+@click.option("--queue", "task_queue", metavar="QUEUE", help="Task queue.")
+@_overlap
+@connected
+def patch(session: Session, /, name: str, **fields: Any) -> None:
+    """Change a schedule in place.
+
+    What is not named stays as it is; the next fire is computed anew.
+
+    \b
+    Examples:
+      assay schedule patch nightly --cron '0 0 3 * * *'
+      assay schedule patch nightly --timezone UTC --overlap queue
+    """
+    changes = _given(fields)
+    if not changes:
+        options = "--cron, --timezone, --input, --queue, --overlap"
+        raise click.UsageError(f"nothing to change: give at least one of {options}")
+    session.printer.record(session.engine.patch("schedules", name, body=changes).document)
+
+
+@schedule.command()
+@_name
+@click.option("--reason", metavar="TEXT", help="Why.")
+@connected
+def pause(session: Session, name: str, reason: str | None) -> None:
+    """Stop a schedule until it is resumed.
+
+    Runs that are open go on.
+
+    \b
+    Example:
+      assay schedule pause nightly --reason maintenance
+    """
+    session.engine.post("schedules", name, "pause", body=_given({"reason": reason}) or None)
+    session.printer.action(f"{name} paused")
+
+
+@schedule.command()
+@_name
+@connected
+def resume(session: Session, name: str) -> None:
+    """Let a paused schedule fire again, from now on.
+
+    \b
+    Example:
+      assay schedule resume nightly
+    """
+    session.engine.post("schedules", name, "resume")
+    session.printer.action(f"{name} resumed")
+
+
+@schedule.command()
+@_name
+@connected
+def delete(session: Session, name: str) -> None:
+    """Delete a schedule; runs that it started go on.
+
+    \b
+    Example:
+      assay schedule delete nightly
+    """
+    session.engine.delete("schedules", name)
+    session.printer.action(f"{name} deleted")
+
+
+@schedule.command()
+@_name
+@_overlap
+@connected
+def trigger(session: Session, name: str, overlap_policy: str | None) -> None:
+    """Fire a schedule once, now, whatever its times.
+
+    \b
+    Example:
+      assay schedule trigger nightly
+    """
+    body = _given({"overlap_policy": overlap_policy}) or None
+    session.printer.record(session.engine.post("schedules", name, "trigger", body=body).document)
+
+
+@schedule.command()
+@_name
+@click.option("--from", "start", metavar="TIME", type=MOMENT, required=True, help="First moment: 2026-01-31T00:00:00Z.")
+@click.option("--to", "end", metavar="TIME", type=MOMENT, required=True, help="Last moment.")
+@_overlap
+@connected
+def backfill(session: Session, name: str, start: float, end: float, overlap_policy: str | None) -> None:
+    """Fire a schedule for the due times of a range.
+
+    \b
+    Example:
+      assay schedule backfill nightly --from 2026-01-01 --to 2026-01-08 --overlap allow_all
+    """
+    body = {"start": start, "end": end, **_given({"overlap_policy": overlap_policy})}
+    session.printer.record(session.engine.post("schedules", name, "backfill", body=body).document)
+
+
+@schedule.command()
+@_name
+@click.option("--limit", metavar="N", type=click.IntRange(1), default=10, show_default=True, help="How many at most.")
+@connected
+def preview(session: Session, name: str, limit: int) -> None:
+    """Show when a schedule will fire next.
+
+    \b
+    Example:
+      assay schedule preview nightly --limit 5
+    """
+    session.printer.list(session.engine.get("schedules", name, "preview", limit=limit).document, TIMES)
+
+
+@schedule.command()
+@_name
+@click.option("--limit", metavar="N", type=click.IntRange(1), default=20, show_default=True, help="How many at most.")
+@connected
+def fires(session: Session, name: str, limit: int) -> None:
+    """Show what became of its due times, newest first.
+
+    \b
+    Example:
+      assay schedule fires nightly --limit 5
+    """
+    session.printer.list(session.engine.get("schedules", name, "fires", limit=limit).document, FIRES)
+
+
+def _given(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,203 @@
+"""Would today's code still follow the histories of yesterday? Ask before it is deployed, with histories saved to files.
+
+    history = await fetch_history(client, "order-1")      # and save it: Path("order.json").write_bytes(history.dump())
+    replay_history(Path("order.json"), app)               # in a test: raises NonDeterminismError if the code differs
+
+No engine is needed and nothing is done: no activity, step or side effect runs, no line is logged. The history may be of
+a run that is still open; then the code is held against it as far as it goes.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from assay.core import commands as cmd
+from assay.core import events as ev
+from assay.core.codec import UnknownEvent, decode, encode
+from assay.core.errors import NonDeterminismError, NotFound
+from assay.core.events import Event, Recorded
+from assay.core.ids import Namespace, RunId, RunKey, Seq, Time, WorkflowId
+from assay.core.payload import NULL, Payload
+from assay.sdk.app import App, Definition
+from assay.sdk.client import Client
+from assay.sdk.converter import Converter
+from assay.sdk.default_app import DEFAULT_APP
+from assay.sdk.execution.main import main
+from assay.sdk.replay.journal import LENIENT, diverged
+from assay.sdk.replay.runtime import Execution
+from assay.sdk.replay.turn import PausePoint
+from assay.sdk.signatures import signature_of
+
+
+class SavedEvent(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An event as it is stored (see `core.codec`)."""
+
+    seq: Seq
+    time: Time
+    kind: str
+    payload: Payload = NULL
+    data: Payload = NULL
+
+
+class History(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The history of one run, to be kept in a file for as long as such runs may be replayed."""
+
+    workflow_type: str
+    run_id: RunId
+    events: tuple[SavedEvent, ...]
+    workflow_id: WorkflowId = WorkflowId("replayed")
+    namespace: Namespace = Namespace("main")
+
+    def dump(self) -> bytes:
+        """As JSON, one event on a line."""
+        head = msgspec.json.encode(msgspec.structs.replace(self, events=()))
+        lines = b",\n".join(msgspec.json.encode(event) for event in self.events)
+        return head.replace(b'"events":[]', b'"events":[\n' + lines + b"\n]") + b"\n"
+
+    def recorded(self) -> list[Recorded]:
+        """The events as code is told of them."""
+        return [
+            Recorded(event.seq, event.time, decode(event.kind, bytes(event.payload), _present(event.data)))
+            for event in self.events
+        ]
+
+
+def save_history(key: RunKey, workflow_type: str, events: Sequence[Recorded]) -> History:
+    """A history that can be dumped."""
+    return History(workflow_type, key.run_id, tuple(map(_saved, events)), key.workflow_id, key.namespace)
+
+
+def load_history(source: History | Path | str | bytes | dict[str, Any]) -> History:
+    """A history from a file, from JSON, or from what JSON becomes in Python."""
+    match source:
+        case History():
+            return source
+        case Path():
+            return msgspec.json.decode(source.read_bytes(), type=History)
+        case dict():
+            return msgspec.json.decode(msgspec.json.encode(source), type=History)
+        case _:
+            return msgspec.json.decode(source, type=History)
+
+
+async def fetch_history(client: Client, workflow_id: str, run_id: str | None = None) -> History:
+    """The history of a run as an engine has it now; without `run_id` of the newest run of the id."""
+    record = await client.describe(workflow_id, run_id)
+    if record is None:
+        raise NotFound(f"workflow {workflow_id} not found")
+    key = RunKey(Namespace(client.namespace), WorkflowId(workflow_id), RunId(record["run_id"]))
+    return save_history(key, record["workflow_type"], await client.transport.history(key.run_id))
+
+
+def replay_history(
+    history: History | Path | str | bytes | dict[str, Any],
+    app: App | None = None,
+    *,
+    workflow: Callable[..., Any] | None = None,
+) -> None:
+    """Hold code against a history; `NonDeterminismError` names the step, what the history says and what the code did.
+
+    The code is the app's workflow of the history's type, or the function given as `workflow`.
+    """
+    rehearse(history, app, workflow=workflow)
+
+
+def rehearse(
+    history: History | Path | str | bytes | dict[str, Any],
+    app: App | None = None,
+    *,
+    workflow: Callable[..., Any] | None = None,
+) -> cmd.AnyCommand | None:
+    """Like `replay_history`; returns the command by which the code closes the run, or None while it goes on."""
+    loaded = load_history(history)
+    own = DEFAULT_APP if app is None else app
+    run = _Rehearsal(loaded, own, _definition(loaded.workflow_type, own, workflow))
+    try:
+        return run.held_against(loaded.recorded())
+    finally:
+        run.drop()
+
+
+class _Rehearsal(Execution):
+    """Code that is told a history and stops where that ends."""
+
+    def __init__(self, history: History, app: App, definition: Definition) -> None:
+        key = RunKey(history.namespace, history.workflow_id, history.run_id)
+        super().__init__(key, definition, app, Converter(), main)
+        self.speculative = True  # so that nothing is logged and no side effect runs
+        self.ended_by: Event | None = None
+        self.ahead: tuple[str, int | str, str] | None = None
+
+    def held_against(self, events: list[Recorded]) -> cmd.AnyCommand | None:
+        """Apply all events, and see where that leads."""
+        if events and events[-1].event.closes is not None:
+            self.ended_by = events.pop().event
+        turn = self.activate(events, events[-1].seq if events else 0)
+        if self._divergence is not None:
+            raise self._divergence
+        if turn.failure is not None:
+            raise NonDeterminismError(f"the code cannot be replayed: {turn.failure[1]}")
+        closing = turn.commands[-1] if turn.closes else None
+        self._check_end(closing)
+        return closing
+
+    def order(self, kind: str, ident: int | str, name: str, command: cmd.AnyCommand) -> ev.Event | None:
+        """Find a command recorded; the first that is not, after all that are, is where the code is ahead of history."""
+        if kind in LENIENT or not self.journal.empty:
+            return super().order(kind, ident, name, command)
+        if self.ahead is None:
+            self.ahead = (kind, ident, name)
+            self._paused_at = PausePoint(self.loop)
+        self.loop.pause()
+        return None
+
+    def _check_leftover(self) -> None:
+        if isinstance(self.ended_by, ev.WorkflowCancelled):
+            self._inputs.clear()  # a cancelled run may close without having looked at what came last (R7)
+        super()._check_leftover()
+
+    def _check_end(self, closing: cmd.AnyCommand | None) -> None:
+        expected = None if self.ended_by is None else CLOSINGS.get(type(self.ended_by))
+        if expected is None or isinstance(closing, expected):
+            return
+        if isinstance(self.ended_by, ev.WorkflowCancelled) and closing is None:
+            return  # nobody had looked at it yet
+        found = "nothing more: it waits" if closing is None else f"{type(closing).__name__}"
+        if self.ahead is not None:
+            kind, ident, name = self.ahead
+            found = f"{kind} {ident} '{name}'"
+        raise diverged("end", self.seen + 1, type(self.ended_by).__name__, found)
+
+
+CLOSINGS: dict[type[Event], type[cmd.AnyCommand]] = {
+    ev.WorkflowCompleted: cmd.CompleteWorkflow,
+    ev.WorkflowFailed: cmd.FailWorkflow,
+    ev.WorkflowCancelled: cmd.CancelWorkflow,
+    ev.WorkflowContinuedAsNew: cmd.ContinueAsNew,
+}
+"""How code closes a run so that it ends like this; other ends are none of its doing."""
+
+
+def _definition(workflow_type: str, app: App, workflow: Callable[..., Any] | None) -> Definition:
+    if workflow is not None:
+        return Definition(workflow_type, workflow, signature_of(workflow))
+    definition = app.workflows.get(workflow_type)
+    if definition is None:
+        known = ", ".join(sorted(app.workflows)) or "none"
+        raise NotFound(f"no workflow handler registered for type {workflow_type} (registered: {known})")
+    return definition
+
+
+def _saved(recorded: Recorded) -> SavedEvent:
+    event = recorded.event
+    if isinstance(event, UnknownEvent):
+        return SavedEvent(recorded.seq, recorded.time, event.name, event.payload, event.data)
+    payload, data = encode(event)
+    beside = NULL if data is None else Payload(data)
+    return SavedEvent(recorded.seq, recorded.time, type(event).__name__, Payload(payload), beside)
+
+
+def _present(data: Payload) -> bytes | None:
+    return None if data == NULL else bytes(data)

@@ -1,0 +1,167 @@
+import json
+import socket
+
+import pytest
+
+from tests.api.support import JSON, PREFIX, Http, Server, fresh
+
+HEADERS = {
+    "content-security-policy",
+    "x-content-type-options",
+    "referrer-policy",
+    "cross-origin-opener-policy",
+    "cross-origin-resource-policy",
+    "cache-control",
+}
+
+
+def problem(reply, status: int, code: str) -> None:
+    assert reply.status == status, reply
+    assert reply.json()["code"] == code
+    assert reply.json()["error"]
+    assert reply.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("path", ["/", "/api", "/api/v1", "/api/v2/workflows", "/api/v1/nothing", "/api/v1/workflows/"])
+def test_an_unknown_route_is_not_found(http: Http, path: str):
+    problem(http.raw("GET", path), 404, "no_route")
+
+
+@pytest.mark.parametrize("path", ["/api/v1//workflows", "/api/v1/Workflows", "/api/v1/%77orkflows", "/x/health"])
+def test_no_trick_leads_to_a_route(http: Http, path: str):
+    assert http.raw("GET", path).status == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("DELETE", "/workflows"), ("PUT", "/health"), ("GET", "/tasks/poll"), ("OPTIONS", "/workflows")]
+)
+def test_a_wrong_method_is_told_the_right_ones(http: Http, method: str, path: str):
+    reply = http.send(method, path)
+    problem(reply, 405, "method_not_allowed")
+    assert reply.headers["allow"]
+
+
+@pytest.mark.parametrize("body", [b"{", b"{'a': 1}", b'{"workflow_type": "x"} x', b"\xff\xfe", b'{"a": NaN}', b"\xef\xbb\xbf{}"])
+def test_bad_json_is_refused(http: Http, body: bytes):
+    problem(http.post("/workflows", body), 400, "invalid_json")
+
+
+@pytest.mark.parametrize(
+    ("input", "code"),
+    [
+        ('"\\u0000"', "nul_character"),
+        ('"\\ud800"', "lone_surrogate"),
+        ("1e400", "invalid_json"),
+        ("[" * 100 + "]" * 100, "json_too_deep"),
+        ("[" * 100_000 + "]" * 100_000, "json_too_deep"),
+        ("{" + ",".join(f'"k{n}":1' for n in range(10_001)) + "}", "too_many_keys"),
+    ],
+)
+def test_payloads_that_cannot_be_kept_are_refused(http: Http, input: str, code: str):
+    body = f'{{"workflow_type": "Order", "input": {input}}}'.encode()
+    problem(http.post("/workflows", body), 400, code)
+
+
+def test_depth_is_counted_from_the_payload(http: Http):
+    inside = "[" * 64 + "]" * 64
+    body = f'{{"workflow_type": "Order", "workflow_id": "{fresh()}", "input": {inside}}}'.encode()
+    assert http.post("/workflows", body).status == 201
+
+
+def test_sizes_are_limited(http: Http):
+    payload = json.dumps({"workflow_type": "Order", "input": "x" * (2 * 1024 * 1024 + 1)}).encode()
+    problem(http.post("/workflows", payload), 413, "payload_too_large")
+    body = b'{"workflow_type": "Order", "input": "' + b"x" * (4 * 1024 * 1024) + b'"}'
+    problem(http.post("/workflows", body), 413, "body_too_large")
+
+
+def test_a_chunked_body_is_limited_too(server: Server):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as raw:
+        raw.sendall(b"POST /api/v1/workflows HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+        chunk = b"x" * 65_536
+        for _ in range(80):
+            raw.sendall(b"10000\r\n" + chunk + b"\r\n")
+        raw.sendall(b"0\r\n\r\n")
+        assert raw.recv(100).startswith(b"HTTP/1.1 413")
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/xml"])
+def test_another_explicit_type_is_refused(http: Http, kind: str):
+    body = json.dumps({"workflow_type": "Order"}).encode()
+    problem(http.raw("POST", f"{PREFIX}/workflows", body, {"Content-Type": kind}), 415, "unsupported_media_type")
+
+
+@pytest.mark.parametrize("kind", [None, "application/json", "application/json; charset=utf-8", "application/ld+json"])
+def test_json_is_json_whatever_it_is_called(http: Http, kind: str | None):
+    body = json.dumps({"workflow_type": "Order"}).encode()
+    headers = {} if kind is None else {"Content-Type": kind}
+    assert http.raw("POST", f"{PREFIX}/workflows", body, headers).status == 201
+
+
+def test_an_empty_body_may_have_any_type(http: Http):
+    name = http.start()["workflow_id"]
+    reply = http.raw("POST", f"{PREFIX}/workflows/{name}/cancel", b"", {"Content-Type": "text/plain"})
+    assert reply.status == 200
+
+
+def test_compressed_bodies_are_refused(http: Http):
+    reply = http.raw("POST", f"{PREFIX}/workflows", b"{}x", {**JSON, "Content-Encoding": "gzip"})
+    problem(reply, 415, "unsupported_encoding")
+
+
+def test_a_path_must_be_utf8(http: Http):
+    problem(http.get("/workflows/%ff"), 400, "invalid_path")
+
+
+def test_a_query_must_be_readable(http: Http):
+    problem(http.get("/workflows?type=%ff"), 400, "invalid_query")
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "localhost.evil.example", "10.1.2.3", ""])
+def test_only_own_names_are_answered(http: Http, host: str):
+    for method, path in (("GET", "/health"), ("POST", "/workflows"), ("GET", "/events/stream"), ("GET", "/nothing")):
+        problem(http.send(method, path, Host=host), 421, "wrong_host")
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:1234", "127.0.0.1", "[::1]:80", "LOCALHOST"])
+def test_own_names_are_answered(http: Http, host: str):
+    assert http.send("GET", "/health", Host=host).status == 200
+
+
+@pytest.mark.parametrize("headers", [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}])
+def test_pages_of_other_sites_change_nothing(http: Http, headers: dict[str, str]):
+    name = http.start()["workflow_id"]
+    problem(http.raw("POST", f"{PREFIX}/workflows/{name}/terminate", None, headers), 403, "cross_origin")
+    problem(http.raw("DELETE", f"{PREFIX}/namespaces/x", None, headers), 403, "cross_origin")
+    assert http.describe(name)["status"] == "PENDING"
+    reply = http.raw("GET", f"{PREFIX}/workflows/{name}", None, headers)
+    assert reply.status == 200
+    assert not any(header.startswith("access-control") for header in reply.headers)
+
+
+def test_a_page_of_our_own_may_change_things(http: Http):
+    name = http.start()["workflow_id"]
+    headers = {"Origin": f"http://localhost:{http.port}", "Sec-Fetch-Site": "same-origin"}
+    assert http.raw("POST", f"{PREFIX}/workflows/{name}/terminate", None, headers).status == 200
+
+
+def test_long_urls_and_headers_are_refused(http: Http):
+    problem(http.get("/workflows?text=" + "x" * 9_000), 414, "url_too_long")
+    problem(http.get("/health", X_Long="x" * 17_000), 431, "headers_too_large")
+
+
+@pytest.mark.parametrize("path", ["/health", "/workflows/nobody", "/nothing", "/docs", "/openapi.json", "/workflows"])
+def test_every_answer_has_the_security_headers(http: Http, path: str):
+    reply = http.get(path)
+    assert reply.headers.keys() >= HEADERS
+    assert reply.headers["x-content-type-options"] == "nosniff"
+    assert reply.headers["cache-control"] == "no-store"
+    assert "server" not in reply.headers
+
+
+@pytest.mark.parametrize("request_", [b"GARBAGE\r\n\r\n", b"GET /api/v1/\xc3\xa4 HTTP/1.1\r\nHost: localhost\r\n\r\n"])
+def test_what_is_no_http_is_refused(server: Server, request_: bytes):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as raw:
+        raw.sendall(request_)
+        assert raw.recv(100).startswith(b"HTTP/1.1 4")
+    assert server.http().get("/health").status == 200
