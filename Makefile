@@ -2,6 +2,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+VIEWER := src/assay/api/viewer/standalone.js
+VIEWER_VERSION := 1.72.1
+VIEWER_SHA256 := bf091006bdc3af6067af77c2f534812e3e633e94a94e87138069f570f33b762c
+SHA256 := $(if $(shell command -v sha256sum 2>/dev/null),sha256sum,shasum -a 256)
 UV := $(shell command -v uv 2>/dev/null)
 KILLS ?= 30
 WORKFLOWS ?= 1000
@@ -18,7 +22,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench chaos fmt setup lock
+.PHONY: help run test check bench chaos fmt setup lock viewer
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,7 +49,19 @@ fmt: setup ## format the sources and apply safe fixes
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
 
-setup: $(STAMP)
+setup: $(STAMP) $(VIEWER)
+
+viewer: $(VIEWER) ## place the viewer of the API docs (needs npm)
+
+# The viewer of the API docs is one file of a package: no node is needed to run it, and npm only to fetch it.
+$(VIEWER):
+	@if command -v npm > /dev/null; then \
+		folder=$$(mktemp -d) && mkdir -p $(@D) && \
+		npm pack --silent --pack-destination $$folder @scalar/api-reference@$(VIEWER_VERSION) > /dev/null && \
+		tar -xzf $$folder/*.tgz -C $$folder package/dist/browser/standalone.js && \
+		echo "$(VIEWER_SHA256)  $$folder/package/dist/browser/standalone.js" | $(SHA256) --check --status && \
+		mv $$folder/package/dist/browser/standalone.js $@ && rm -r $$folder; \
+	else echo "npm is not here: the API docs page will only say how to get its viewer"; fi
 
 lock: ## pin the dependencies again (needs uv; UPGRADE=1 takes newer versions)
 	uv pip compile pyproject.toml requirements/dev.in --extra pydantic --universal --python-version 3.11 \

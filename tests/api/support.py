@@ -188,6 +188,7 @@ class Server:
                 api = next(one for one in self.greeting if "API " in one and "docs" not in one)
                 return int(api.split(":")[2].split("/")[0])
         self.process.wait(START_SECONDS)
+        self.process.stdout.close()
         raise NotStarted(self.process.returncode, self.errors.read_text())
 
     def http(self, prefix: str = PREFIX) -> Http:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import assay
+from assay.testing.replay import History, fetch_history
 from tests.chaos.ledger import acks_file, effects_file, read
 from tests.chaos.workflows import app
 
@@ -20,6 +21,8 @@ class RunStory:
 
     record: assay.Record
     events: list[assay.Record]
+    history: History
+    """The same events in the form in which they can be replayed."""
 
     def of(self, *kinds: str) -> list[assay.Record]:
         """The events of some kinds."""
@@ -60,7 +63,8 @@ async def _chains(client: assay.Client) -> dict[str, list[RunStory]]:
         page = await client.list(limit=PAGE, cursor=cursor)
         for record in page:
             events = await client.get_events(record.id, record.run_id)
-            chains[record.id].append(RunStory(record, events))
+            history = await fetch_history(client, record.id, record.run_id)
+            chains[record.id].append(RunStory(record, events, history))
         cursor = page.next_cursor
         if cursor is None:
             break

@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import assay
@@ -125,6 +127,13 @@ def swap_signals(evidence: Evidence) -> None:
     raise AssertionError("no run has two signals")
 
 
+def replay_other_code(evidence: Evidence) -> None:
+    for workflow, chain in evidence.chains.items():
+        evidence.chains[workflow] = [
+            replace(story, history=msgspec.structs.replace(story.history, workflow_type="Errand")) for story in chain
+        ]
+
+
 def leave_a_run_open(evidence: Evidence) -> None:
     evidence.stories[0].record["completed_at"] = None
 
@@ -145,6 +154,7 @@ LIES = [
     (try_too_often, "attempts_over"),
     (begin_an_attempt_twice, "attempts_over"),
     (swap_signals, "unordered"),
+    (replay_other_code, "unfaithful"),
     (leave_a_run_open, "stuck"),
 ]
 

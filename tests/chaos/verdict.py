@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import assay
+from assay.testing.replay import replay_history
 from tests.chaos.evidence import Evidence, RunStory
 from tests.chaos.plan import Program, agrees, predicted
 from tests.chaos.program import workflow_id
-from tests.chaos.workflows import LIMITS
+from tests.chaos.workflows import LIMITS, app
 
 CLOSINGS = {
     "complete": "WorkflowCompleted",
@@ -209,6 +210,15 @@ def unordered(evidence: Evidence, _: list[Program]) -> Iterator[str]:
                 yield f"{workflow}: signals are out of order"
 
 
+def unfaithful(evidence: Evidence, _: list[Program]) -> Iterator[str]:
+    """Histories that the very code that made them does not follow."""
+    for story in evidence.stories:
+        try:
+            replay_history(story.history, app)
+        except assay.NonDeterminismError as error:
+            yield f"{story.record.id} {story.record.run_id}: {error}"
+
+
 CHECKS: dict[str, Callable[[Evidence, list[Program]], Iterator[str]]] = {
     "lost": lost,
     "dup": duplicated,
@@ -216,6 +226,7 @@ CHECKS: dict[str, Callable[[Evidence, list[Program]], Iterator[str]]] = {
     "early_timers": early,
     "attempts_over": over,
     "unordered": unordered,
+    "unfaithful": unfaithful,
     "stuck": stuck,
 }
 

@@ -185,6 +185,7 @@ class Ledger:
         for seq, activity in run.activities.items():
             current = activity.attempt_id if activity.running else None
             assert current == self.current.get((run.run_id, seq)), "I8: the current attempt"
+            assert activity.running or (run.run_id, seq) not in self.unwanted, "R18: queued, but nobody wants it"
         if run.closed:
             last = picture(run)
             first = self.closed.setdefault(run.run_id, last)

@@ -22,6 +22,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         super().__init__()
         self.virtual = 0.0
+        self._clock_resolution = 1e-6  # after half a year the loop's own is lost in the rounding of its clock
 
     def time(self) -> float:
         return self.virtual

@@ -23,7 +23,7 @@ class Lines(logging.Handler):
         return [record.getMessage() for record in self.records]
 
 
-@pytest.fixture()
+@pytest.fixture
 def lines() -> Iterator[Lines]:
     logger = logging.getLogger("assay.workflow.Order")
     handler = Lines()

@@ -48,6 +48,12 @@ class RemoteEngine:
         self._key = api_key
         self._connection: HTTPConnection | None = None
 
+    def close(self) -> None:
+        """Hang up; the next question dials anew."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
     # each path is given in parts, which may hold anything: slashes, blanks, any letter
 
     def get(self, *path: str, **query: Query) -> Answer:
@@ -74,18 +80,18 @@ class RemoteEngine:
             response = self._send(method, target, None if body is None else json.dumps(body).encode())
             content = response.read()
         except (OSError, HTTPException, UnicodeError) as error:
-            self._connection = None
+            self.close()
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise Unreachable(f"{self._context}: engine unreachable at {self.url}: {reason}") from None
         return self._answer(response, content)
 
     def _send(self, method: str, target: str, body: bytes | None) -> HTTPResponse:
-        used = self._connection
-        if used is not None and method == "GET":
+        if self._connection is not None and method == "GET":
             try:
-                return self._exchange(used, method, target, body)
+                return self._exchange(self._connection, method, target, body)
             except (ConnectionError, HTTPException):
-                used.close()  # it was closed while nobody spoke; what only reads may be asked again
+                pass  # it was closed while nobody spoke; what only reads may be asked again
+        self.close()
         self._connection = self._connect()
         return self._exchange(self._connection, method, target, body)
 

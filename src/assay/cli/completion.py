@@ -34,7 +34,9 @@ set edit:completion:arg-completer[%(prog_name)s] = {|@words|
         edit:complete-filename $value
       }
     }
-  } catch { nop } finally {
+  } catch problem {
+    nop $problem
+  } finally {
     unset-env %(complete_var)s
     unset-env COMP_WORDS
   }

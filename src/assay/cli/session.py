@@ -34,7 +34,9 @@ class Session:
 def session_of(context: click.Context, timeout: float = TIMEOUT) -> Session:
     """The session of the command that is being run."""
     settings = of_this_process(flags_of(context), terminal=sys.stdout.isatty())
-    return Session(settings, context.command_path.partition(" ")[2], timeout)
+    session = Session(settings, context.command_path.partition(" ")[2], timeout)
+    context.call_on_close(session.engine.close)
+    return session
 
 
 def connected(command: Callable[Concatenate[Session, P], R]) -> Callable[P, R]:

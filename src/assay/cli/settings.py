@@ -2,9 +2,8 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from assay.cli.trouble import Trouble
 
@@ -15,8 +14,7 @@ KEYS: Final = ("engine_url", "api_key", "api_key_file", "namespace", "output")
 """All that a config file may say."""
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """What a call needs to know before it can ask anything."""
 
     engine_url: str

@@ -48,7 +48,8 @@ class Watch:
     def outcome(self, run_id: str | None = None, *, follow: bool = True) -> dict[str, Any] | None:
         """How the run ended, or None if it is still open at the deadline; `follow` goes on to the runs after it."""
         while True:
-            answer = self._result(min(LONG_POLL, self.left), run_id, follow=follow)
+            # Asked without waiting at first: from then on it is known that there is an engine, and a run.
+            answer = self._result(min(LONG_POLL, self.left) if self._answered else 0, run_id, follow=follow)
             document: dict[str, Any] = answer.document
             if answer.status == 200:
                 return document

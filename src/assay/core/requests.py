@@ -125,6 +125,8 @@ class ScheduleDirect(ToWorkflow, frozen=True, gc=False):
     """Schedule an activity of an open run from outside its code; once per seq."""
 
     command: ScheduleActivity = ScheduleActivity()
+    known: bool = False
+    """Is there an activity with this seq already, open or closed? Only the store can tell."""
 
 
 class LeaseTask(ToRun, frozen=True, gc=False):

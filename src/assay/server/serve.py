@@ -106,11 +106,10 @@ def _greeting(config: ServerConfig, address: str, place: str) -> list[str]:
         f"assay {__version__}",
         f"  API       {address}{PREFIXES[0]}",
         f"  API docs  {address}{PREFIXES[0]}/docs",
-        f"  database  {place}",
     ]
     if config.exposed:
         lines.append("  no authentication: everybody who can reach this address may do everything")
-    return lines
+    return [*lines, f"  database  {place}"]
 
 
 def _uvicorn(api: Api) -> uvicorn.Config:

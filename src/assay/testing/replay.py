@@ -7,6 +7,7 @@ No engine is needed and nothing is done: no activity, step or side effect runs, 
 a run that is still open; then the code is held against it as far as it goes.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -156,7 +157,27 @@ class _Rehearsal(Execution):
     def _check_leftover(self) -> None:
         if isinstance(self.ended_by, ev.WorkflowCancelled):
             self._inputs.clear()  # a cancelled run may close without having looked at what came last (R7)
+        elif self.closed:
+            self._inputs = deque(recorded for recorded in self._inputs if not self._untold(recorded.event))
         super()._check_leftover()
+
+    def _untold(self, event: Event) -> bool:
+        """May it stand in the history after code has ended? It came before the end was recorded, too late to be told.
+
+        So may everything from outside, and the outcome of whatever the code had ordered.
+        """
+        match event:
+            case ev.SignalReceived() | ev.WorkflowCancelRequested():
+                return True
+            case ev.ActivityCompleted() | ev.ActivityFailed() | ev.ActivityCancelled():
+                return event.activity_seq <= self._counters["activity"]
+            case ev.StepCompleted() | ev.StepFailed():
+                return event.step_seq <= self._counters["step"]
+            case ev.TimerFired():
+                return event.timer_seq <= self._counters["timer"]
+            case ev.ChildWorkflowCompleted() | ev.ChildWorkflowFailed():
+                return event.child_workflow_id in self.children
+        return False
 
     def _check_end(self, closing: cmd.AnyCommand | None) -> None:
         expected = None if self.ended_by is None else CLOSINGS.get(type(self.ended_by))

@@ -298,6 +298,52 @@ class WorkerRecord(msgspec.Struct, kw_only=True):
     registered_at: float
 
 
+class ScheduleRecord(msgspec.Struct, kw_only=True):
+    """A schedule: the original's 13 fields and ours; times in seconds since the epoch, durations in seconds."""
+
+    name: str
+    namespace: str
+    workflow_type: str
+    cron_expr: str
+    timezone: str
+    input: Any
+    task_queue: str
+    overlap_policy: Literal["skip", "queue", "cancel_old", "terminate_old", "allow_all"]
+    paused: bool
+    last_run_at: float | None
+    next_run_at: float | None
+    last_workflow_id: str | None
+    created_at: float
+    dst: Literal["skip", "shift", "both"]
+    missed: Literal["skip", "last", "all"]
+    window_secs: float
+    jitter_secs: float
+    end_at: float | None
+    remaining: int | None
+    search_attributes: Any
+    memo: Any
+    pause_reason: str | None
+    paused_by: str | None
+    paused_at: float | None
+    waiting: list[float]
+    updated_at: float
+
+
+class FireRecord(msgspec.Struct, kw_only=True):
+    """What became of a due time of a schedule, and why."""
+
+    schedule: str
+    namespace: str
+    due_at: float
+    fired_at: float
+    outcome: Literal["started", "queued", "skipped", "dropped", "missed", "paused", "failed"]
+    reason: str | None
+    workflow_id: str | None
+    run_id: str | None
+    trigger: Literal["time", "manual", "backfill"]
+    until: float | None
+
+
 class NamespaceRecord(msgspec.Struct, kw_only=True):
     """A namespace."""
 

@@ -201,6 +201,15 @@ def test_an_activity_that_does_not_wait_is_not_leased(before):
         given(started(), scheduled(), before).when(leases(worker=OTHER))
 
 
+@pytest.mark.parametrize("option", ["schedule_to_start_secs", "schedule_to_close_secs"])
+def test_no_attempt_begins_when_the_time_for_it_is_over(option):
+    world = given(started(), scheduled(**{option: 5}), later(5 * SECOND - 1))
+    assert world.when(leases()).reply.running
+    world.take(later(1))
+    with refused("not_ready"):
+        world.when(leases())
+
+
 # success
 
 
@@ -428,7 +437,7 @@ def test_a_deadline_of_an_activity_that_is_done_does_nothing():
 
 @pytest.mark.parametrize("number", range(64))
 def test_the_next_deadline_is_the_first_of_its_clocks(number):
-    """The deadline is worked out without the list of clocks, because it is needed for every change of every activity."""
+    """The deadline is worked out without the list of clocks, because every change of every activity needs it."""
     chosen = [bool(number & bit) for bit in (1, 2, 4, 8, 16, 32)]
     to_start, to_close, heartbeat, lease, held, waiting = chosen
     options = ActivityOptions(

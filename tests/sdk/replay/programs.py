@@ -207,10 +207,7 @@ def _branches(inner: st.SearchStrategy[Program]) -> st.SearchStrategy[Program]:
             for name in ("sequence", "sequence", "gather", "group", "race", "queue", "lock")
         ),
         *(inner.map(lambda part, name=name: (name, part)) for name in ("attempt", "shield", "spawn")),
-        *(
-            st.tuples(SECONDS, inner).map(lambda pair, name=name: (name, *pair))
-            for name in ("limit", "wait_for")
-        ),
+        *(st.tuples(SECONDS, inner).map(lambda pair, name=name: (name, *pair)) for name in ("limit", "wait_for")),
         st.tuples(inner, inner).map(lambda pair: ("clean", *pair)),
     )
 

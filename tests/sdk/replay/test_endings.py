@@ -134,7 +134,7 @@ def test_code_that_never_waits_is_a_failed_task_and_not_a_failed_run(monkeypatch
     monkeypatch.setattr("assay.sdk.replay.loop.HANDLE_LIMIT", 2_000)
 
     async def workflow(ctx: Context) -> None:
-        while True:
+        while True:  # noqa: ASYNC110  # that is the point
             await asyncio.sleep(0)
 
     trial = Trial(workflow)
@@ -226,7 +226,7 @@ def test_a_run_that_leaves_its_worker_orders_nothing_more(capsys: pytest.Capture
 
 
 def test_a_coroutine_that_waits_while_it_is_closed_is_closed_to_the_end():
-    """A `TaskGroup` waits for its tasks when its body is left; who called it ends first, and must not leave it behind."""
+    """A `TaskGroup` waits for its tasks when its body is left; who called it ends first, and must not forget it."""
     ended: list[str] = []
 
     async def workflow(ctx: Context) -> None:

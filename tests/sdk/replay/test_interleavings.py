@@ -22,7 +22,7 @@ MOVES = 40
 
 
 class Troubled(Trial):
-    """A trial in which things happen at any moment: between a turn and its answer, during a pause, while nobody looks."""
+    """A trial in which things happen at any moment: between a turn and its answer, in a pause, while nobody looks."""
 
     def __init__(self, program: Program, chance: random.Random) -> None:
         self.chance = chance

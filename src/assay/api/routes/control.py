@@ -115,9 +115,9 @@ async def schedule_activity(backend: Backend, call: Call) -> Answer:
     body = await call.read(ActivityBody)
     run = (await backend.reads.run(call.namespace, call.parameters["workflow_id"], call.text("run_id"))).run
     known = await backend.reads.activity_of(run.run_id, body.seq)
-    if known is not None:
+    if known is not None and call.header(b"idempotency-key") is None:
         return answers.json(activity_record(known), 201)
-    request = ScheduleDirect(**_target(call), command=_command(body))
+    request = ScheduleDirect(**_target(call), command=_command(body), known=known is not None)
     try:
         answer = await change(backend, call, call.namespace, request, _scheduled)
     except AssayError as error:

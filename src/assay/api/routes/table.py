@@ -3,7 +3,17 @@
 from typing import Final
 
 from assay.api.router import Route
-from assay.api.routes import control, exchange, meta, namespaces, streams, worker_protocol, workers, workflows
+from assay.api.routes import (
+    control,
+    exchange,
+    meta,
+    namespaces,
+    schedules,
+    streams,
+    worker_protocol,
+    workers,
+    workflows,
+)
 
 ROUTES: Final[tuple[Route, ...]] = (
     *workflows.ROUTES,
@@ -12,6 +22,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *workers.ROUTES,
     *exchange.ROUTES,
     *namespaces.ROUTES,
+    *schedules.ROUTES,
     *streams.ROUTES,
     *meta.ROUTES,
 )

@@ -44,12 +44,12 @@ def schedule(decision: Decision, command: cmd.ScheduleActivity, at: Moment) -> N
 
 
 def schedule_direct(run: Run, request: rq.ScheduleDirect, at: Moment) -> Decision:
-    """Schedule from outside the run's code. That no closed activity has the seq is for the caller to know."""
+    """Schedule from outside the run's code, unless the seq is known already."""
     command = request.command
     decision = Decision(run, at.now)
     if not 0 <= command.seq <= HIGHEST_SEQ:
         raise Invalid(f"seq must be from 0 to {HIGHEST_SEQ}", field="seq")
-    if command.seq not in run.activities:
+    if not request.known and command.seq not in run.activities:
         _schedule(decision, command, at)
         check_open(decision, 1)
     decision.reply = decision.activity(command.seq)
@@ -161,6 +161,9 @@ def lease(run: Run, request: rq.LeaseActivity, at: Moment) -> Decision:
     activity = run.activities.get(request.seq)
     if activity is None or not activity.ready:
         raise Refused("the activity is not waiting for a worker", code="not_ready")
+    over = activity.deadline()
+    if over is not None and over <= at.now:
+        raise Refused("the activity's time to begin is over", code="not_ready")
     decision = Decision(run, at.now)
     leased = replace(
         activity,

@@ -77,7 +77,7 @@ def _create(schedule: Schedule | None, request: rq.CreateSchedule, at: Moment) -
     if schedule is not None:
         raise AlreadyExists(f"schedule '{schedule.name}' already exists", existing={"name": schedule.name})
     wanted = replace(request.schedule, created_at=at.now, paused_at=at.now if request.schedule.paused else None)
-    _check(wanted)
+    check_schedule(wanted)
     if wanted.remaining is not None:
         _check_remaining(wanted.remaining)
     due = wanted.after(at.now)
@@ -88,7 +88,7 @@ def _create(schedule: Schedule | None, request: rq.CreateSchedule, at: Moment) -
     return decision
 
 
-def _check(schedule: Schedule) -> None:
+def check_schedule(schedule: Schedule) -> None:
     """Raise `Invalid` with what is wrong about a schedule."""
     check_id(schedule.namespace, "namespace")
     check_id(schedule.name, "name")
@@ -118,7 +118,7 @@ def _patch(decision: ScheduleDecision, request: rq.PatchSchedule) -> None:
     changes = {name: value for name, value in request.changes.items() if getattr(before, name) != value}
     if not changes:
         return
-    _check(replace(before, **changes))
+    check_schedule(replace(before, **changes))
     if changes.get("remaining") is not None:
         _check_remaining(changes["remaining"])
     if changes.keys() & set(TIMING):

@@ -1,0 +1,202 @@
+"""Schedules: created, changed, paused, fired by hand or for the past, and looked at (wire 1.3, D15)."""
+
+from typing import Any, Final
+
+from msgspec.structs import asdict
+
+from assay.api import answers
+from assay.api.answers import Answer
+from assay.api.backend import Backend
+from assay.api.call import Call, document, payload
+from assay.api.mutations import change
+from assay.api.router import Parameter, Route
+from assay.api.routes.workflows import NAMESPACE
+from assay.core import schedule_requests as rq
+from assay.core.ids import Namespace, seconds
+from assay.core.rules.schedules import check_schedule
+from assay.core.schedule import Schedule
+from assay.engine.scheduler import LARGEST_FIRES, LARGEST_PREVIEW
+from assay.wire import shapes
+from assay.wire.schedules import (
+    BackfillBody,
+    PauseBody,
+    ScheduleBody,
+    ScheduleFields,
+    SchedulePatchBody,
+    TriggerBody,
+    core_fields,
+    fire_record,
+    moment,
+    overlap_of,
+    reply_record,
+    schedule_record,
+)
+
+
+async def create(backend: Backend, call: Call) -> Answer:
+    """A new schedule; nothing is stored if there is something wrong with it."""
+    body = await call.read(ScheduleBody)
+    fields = _fields(body)
+    namespace = Namespace(fields.pop("namespace", None) or call.namespace)
+    schedule = Schedule(namespace, **fields)
+    check_schedule(schedule)
+    await backend.roster.ensure(namespace)
+    request = rq.CreateSchedule(namespace, schedule.name, schedule)
+    return await change(backend, call, namespace, request, _created)
+
+
+def _fields(body: ScheduleFields) -> dict[str, Any]:
+    told = asdict(body)
+    told["input"] = payload(body.input, "input")
+    for name in ("search_attributes", "memo"):
+        told[name] = document(told[name], name)
+    return core_fields(told)
+
+
+def _created(reply: object) -> tuple[int, bytes]:
+    return 201, answers.encoded(reply_record(reply))
+
+
+def _told(reply: object) -> tuple[int, bytes]:
+    return 200, answers.encoded(reply_record(reply))
+
+
+def _target(call: Call) -> tuple[Namespace, str]:
+    return Namespace(call.namespace), call.parameters["name"]
+
+
+async def patch(backend: Backend, call: Call) -> Answer:
+    """Change a schedule; its next fire is computed anew if its times change."""
+    body = await call.read(SchedulePatchBody)
+    request = rq.PatchSchedule(*_target(call), changes=_fields(body))
+    return await change(backend, call, call.namespace, request, _told)
+
+
+async def pause(backend: Backend, call: Call) -> Answer:
+    """Stop firing until it is resumed."""
+    body = await call.read(PauseBody)
+    request = rq.PauseSchedule(*_target(call), reason=body.reason, by=body.by)
+    return await change(backend, call, call.namespace, request, _told)
+
+
+async def resume(backend: Backend, call: Call) -> Answer:
+    """Fire again, from now on."""
+    return await change(backend, call, call.namespace, rq.ResumeSchedule(*_target(call)), _told)
+
+
+async def delete(backend: Backend, call: Call) -> Answer:
+    """Forget a schedule and its fires; its runs go on."""
+    return await change(backend, call, call.namespace, rq.DeleteSchedule(*_target(call)))
+
+
+async def trigger(backend: Backend, call: Call) -> Answer:
+    """Fire once, now."""
+    body = await call.read(TriggerBody)
+    request = rq.TriggerSchedule(*_target(call), overlap=overlap_of(body.overlap_policy))
+    return await change(backend, call, call.namespace, request, _told)
+
+
+async def backfill(backend: Backend, call: Call) -> Answer:
+    """Fire for each due time of a past range that has no run yet."""
+    body = await call.read(BackfillBody)
+    request = rq.BackfillSchedule(
+        *_target(call),
+        start=moment(body.start, "start"),
+        end=moment(body.end, "end"),
+        overlap=overlap_of(body.overlap_policy),
+    )
+    return await change(backend, call, call.namespace, request, _told)
+
+
+async def list_schedules(backend: Backend, call: Call) -> Answer:
+    """The schedules of a namespace, by name."""
+    found = await backend.engine.scheduler.list(call.namespace)
+    return answers.json([schedule_record(schedule) for schedule in found])
+
+
+async def describe(backend: Backend, call: Call) -> Answer:
+    """A schedule as it is now."""
+    return answers.json(schedule_record(await backend.engine.scheduler.find(*_target(call))))
+
+
+async def preview(backend: Backend, call: Call) -> Answer:
+    """The next due times."""
+    found = await backend.engine.scheduler.preview(*_target(call), call.whole("count"))
+    return answers.json([seconds(due) for due in found])
+
+
+async def fires(backend: Backend, call: Call) -> Answer:
+    """What became of the latest due times, newest first."""
+    found = await backend.engine.scheduler.fires(*_target(call), call.whole("limit"))
+    return answers.json([fire_record(fire) for fire in found])
+
+
+def _route(method: str, path: str, operation_id: str, summary: str, reaction: Any, answer: Any, **more: Any) -> Route:
+    return Route(
+        method=method,
+        path=f"/schedules{path}",
+        operation_id=operation_id,
+        summary=summary,
+        tag="schedules",
+        reaction=reaction,
+        query=(NAMESPACE, *more.pop("query", ())),
+        answers=answer if isinstance(answer, dict) else {200: answer},
+        idempotent=method != "GET",
+        **more,
+    )
+
+
+_COUNT: Final = Parameter("count", f"How many; 10 unless told, {LARGEST_PREVIEW} at most.", int)
+_LIMIT: Final = Parameter("limit", f"How many at most; 50 unless told, {LARGEST_FIRES} at most.", int)
+_RECORD: Final = shapes.ScheduleRecord
+_FIRE: Final = shapes.FireRecord
+
+ROUTES: Final = (
+    _route("POST", "", "createSchedule", "Create a schedule", create, {201: _RECORD}, body=ScheduleBody),
+    _route("GET", "", "listSchedules", "List schedules, by name", list_schedules, list[shapes.ScheduleRecord]),
+    _route("GET", "/{name}", "getSchedule", "Describe a schedule", describe, _RECORD),
+    _route(
+        "PATCH",
+        "/{name}",
+        "patchSchedule",
+        "Change a schedule",
+        patch,
+        _RECORD,
+        body=SchedulePatchBody,
+        body_optional=True,
+    ),
+    _route("DELETE", "/{name}", "deleteSchedule", "Delete a schedule", delete, {200: None}),
+    _route(
+        "POST", "/{name}/pause", "pauseSchedule", "Pause a schedule", pause, _RECORD, body=PauseBody, body_optional=True
+    ),
+    _route("POST", "/{name}/resume", "resumeSchedule", "Resume a schedule", resume, _RECORD),
+    _route(
+        "POST",
+        "/{name}/trigger",
+        "triggerSchedule",
+        "Fire a schedule now",
+        trigger,
+        _FIRE,
+        body=TriggerBody,
+        body_optional=True,
+    ),
+    _route(
+        "POST",
+        "/{name}/backfill",
+        "backfillSchedule",
+        "Fire a schedule for a range of the past",
+        backfill,
+        list[shapes.FireRecord],
+        body=BackfillBody,
+    ),
+    _route("GET", "/{name}/preview", "previewSchedule", "The next due times", preview, list[float], query=(_COUNT,)),
+    _route(
+        "GET",
+        "/{name}/fires",
+        "listFires",
+        "What became of the latest due times",
+        fires,
+        list[shapes.FireRecord],
+        query=(_LIMIT,),
+    ),
+)

@@ -1,0 +1,14 @@
+"""Bugs that were made, or could be, planted one at a time: each must be found, else a checker or the load has a hole."""
+
+from assay.testing.simulation.mutants.activities import ACTIVITIES
+from assay.testing.simulation.mutants.families import FAMILIES
+from assay.testing.simulation.mutants.planting import Mutant
+from assay.testing.simulation.mutants.turns import SINGLE_CONDITIONS, TURNS
+from assay.testing.simulation.mutants.working import WORKING
+from assay.testing.simulation.mutants.writing import WRITING
+
+MUTANTS: dict[str, Mutant] = {
+    mutant.name: mutant for mutant in (*TURNS, *ACTIVITIES, *FAMILIES, *WRITING, *WORKING)
+}
+
+__all__ = ["MUTANTS", "SINGLE_CONDITIONS", "Mutant"]

@@ -1,0 +1,138 @@
+"""Planted bugs on the write path: commits, caches, keys, hands, and what is forgotten when a write fails (I1-I4)."""
+
+from typing import Any
+
+from assay.core.errors import AssayError
+from assay.core.ids import RunId
+from assay.engine.batch import Batch
+from assay.engine.cache import RunCache
+from assay.engine.commit import Committer
+from assay.engine.idempotency import Memory, Rendered
+from assay.engine.reaper import Reaper
+from assay.engine.turn import Turn
+from assay.storage.sql.dialect import Verb
+from assay.storage.store import Changes, Outcome, Store
+from assay.testing.simulation.mutants.planting import Mutant, Patch, does_nothing, waits_for_nothing
+from assay.testing.simulation.tables import Tables
+
+STORE = ("reject", "unknown", "unread")
+
+
+def _ack_first() -> list[Patch]:
+    write = Turn.write
+
+    async def answer_and_write(self: Turn) -> frozenset[RunId]:
+        for asked, reply, _ in self._answers:
+            if not isinstance(reply, AssayError):
+                asked.answer(reply)
+        return await write(self)
+
+    return [(Turn, "write", answer_and_write)]
+
+
+def _no_memory() -> list[Patch]:
+    def keep(self: Turn, asked: Any, reply: object, run_id: RunId | None, at: Any) -> object:
+        return reply if asked.key is None else Rendered(*asked.key.render(reply))
+
+    return [(Turn, "_keep_outcome", keep)]
+
+
+def _key_alone() -> list[Patch]:
+    """A key is kept before its request is decided, and without the answer."""
+    recall = Memory.recall
+
+    async def recall_and_keep(self: Memory, store: Store, keys: Any) -> None:
+        await recall(self, store, keys)
+        new = {(key.namespace, key.key): key for key in keys if self.answer(key) is None}
+        if new:
+            outcomes = [Outcome(key.namespace, key.key, key.fingerprint, 200, b"null", 0) for key in new.values()]
+            await store.write(Changes(outcomes=[(None, outcome) for outcome in outcomes]))
+
+    return [(Memory, "recall", recall_and_keep), *_no_memory()]
+
+
+def _stale_cache() -> list[Patch]:
+    return [(RunCache, "drop_all", does_nothing)]
+
+
+def _no_compare() -> list[Patch]:
+    return [(Tables, "unchanged", lambda self, run: True)]
+
+
+def _lost_update() -> list[Patch]:
+    """The seq comes from a read outside of the transaction, and nothing is unique."""
+    apply = Tables._apply
+
+    def overwrite(self: Tables, verb: Verb, table: Any, cells: Any) -> None:
+        apply(self, Verb.UPSERT if table.name == "events" else verb, table, cells)
+
+    return [*_no_compare(), (Tables, "_apply", overwrite)]
+
+
+def _winners_again() -> list[Patch]:
+    answer = Turn.answer
+
+    def answer_nobody(self: Turn, lost: frozenset[RunId]) -> Any:
+        if not lost:
+            return answer(self, lost)
+        self.undo()
+        for asked in self._asked:
+            asked.again = True
+        return self._asked
+
+    return [(Turn, "answer", answer_nobody)]
+
+
+def _untied() -> list[Patch]:
+    take = Batch.take
+
+    def take_apart(self: Batch, decision: Any) -> bool:
+        changed = take(self, decision)
+        self.changes.ties.clear()
+        return changed
+
+    return [(Batch, "take", take_apart)]
+
+
+def _given_up() -> list[Patch]:
+    find_out = Committer._give_up
+
+    async def give_up(self: Committer, turn: Turn, error: Any) -> None:
+        find_out(self, turn, error)
+
+    return [(Committer, "_find_out", give_up)]
+
+
+def _no_doubt() -> list[Patch]:
+    return [(Turn, "_doubt", lambda self, asked, run: False)]
+
+
+def _kept_reservation() -> list[Patch]:
+    from assay.engine import reaper
+
+    return [(reaper, "STEP_ASIDE", reaper.SHARED_PAUSE)]
+
+
+WRITING = (
+    Mutant("ack before commit", "I1", _ack_first, faults=("crash_before", "reject")),
+    Mutant("no idempotency keys", "I3, I14", _no_memory, faults=("lose", "repeat", "delay")),
+    Mutant("a key without its outcome", "I3", _key_alone, faults=("crash_before", "crash_after", "lose"), seeds=200),
+    Mutant("the cache keeps a batch that was not written", "I3", _stale_cache, faults=("reject",)),
+    Mutant("compare-and-set is ignored", "I4, R45", _no_compare, shared=True),
+    Mutant("seq read outside of the transaction", "I4", _lost_update, shared=True),
+    Mutant("winners are decided again", "R45, I14", _winners_again, shared=True, seeds=200),
+    Mutant("a child is written though its parent lost", "I2", _untied, shared=True, seeds=400),
+    Mutant("an unknown outcome is taken for none", "I3, L1", _given_up, shared=False, faults=("unknown",)),
+    Mutant("a refusal rests on an old state", "R45", _no_doubt, shared=True, seeds=200),
+    Mutant("hands stay promised after a failed write", "L1", lambda: [(Turn, "undo", does_nothing)], faults=STORE),
+    Mutant("work of a failed write is forgotten", "L1", lambda: [(Committer, "on_loss", does_nothing)], False, STORE),
+    Mutant(
+        "leases of the dead are not voided", "R9", lambda: [(Reaper, "_void", waits_for_nothing)], False,
+        ("kill_engine",),
+    ),
+    Mutant("whoever cannot serve keeps reserving", "L1", _kept_reservation, shared=True, seeds=200),
+    Mutant(
+        "a key's answer rests on a batch that lost", "I3", lambda: [(Memory, "rests_on", lambda self, key: None)],
+        True, ("pause_engine", "repeat", "delay"), 400,
+    ),
+)  # fmt: skip

@@ -1,0 +1,214 @@
+"""Schedules and their fires on the wire: what callers send, and what they are shown (wire 1.1, 1.3, R23).
+
+Times are seconds since the epoch, durations seconds or texts such as "1h30m" (R22).
+"""
+
+import math
+from typing import Any, Final
+
+import msgspec
+
+from assay.core.duration import LONGEST
+from assay.core.errors import Invalid
+from assay.core.ids import SECOND, Time, seconds
+from assay.core.options import choice, duration
+from assay.core.payload import NULL, Payload, value_of
+from assay.core.schedule import Fire, Missed, Overlap, Schedule
+from assay.core.timetable import Dst
+from assay.wire.bodies import Seconds
+
+LATEST: Final[Time] = 2 * LONGEST
+"""No time that anybody means is later."""
+
+
+class ScheduleFields(msgspec.Struct, kw_only=True):
+    """What can be said about a schedule at its creation and later."""
+
+    timezone: str | None = None
+    input: Payload = NULL
+    task_queue: str | None = None
+    overlap_policy: str | None = None
+    dst: str | None = None
+    missed: str | None = None
+    window_secs: Seconds | None = None
+    jitter_secs: Seconds | None = None
+    end_at: float | None = None
+    remaining: int | None = None
+    search_attributes: Payload = NULL
+    memo: Payload = NULL
+
+
+class ScheduleBody(ScheduleFields, kw_only=True):
+    """A schedule to be."""
+
+    name: str
+    workflow_type: str
+    cron_expr: str
+    namespace: str | None = None
+    paused: bool = False
+    pause_reason: str | None = None
+    paused_by: str | None = None
+
+
+class SchedulePatchBody(ScheduleFields, kw_only=True):
+    """Fields to change: absent and null leave as it is; `clear` names those that are to have no value any more."""
+
+    cron_expr: str | None = None
+    clear: list[str] | None = None
+
+
+class PauseBody(msgspec.Struct, kw_only=True):
+    """Why a schedule is paused, and who wants that."""
+
+    reason: str | None = None
+    by: str | None = None
+
+
+class TriggerBody(msgspec.Struct, kw_only=True):
+    """Another overlap policy than the schedule's own, for this fire alone."""
+
+    overlap_policy: str | None = None
+
+
+class BackfillBody(msgspec.Struct, kw_only=True):
+    """The range of due times, both ends included, and an overlap policy for these fires alone."""
+
+    start: float
+    end: float
+    overlap_policy: str | None = None
+
+
+def overlap_of(value: object) -> Overlap | None:
+    """An overlap policy from its text."""
+    return None if value is None else choice(Overlap, value, "overlap_policy", Overlap.SKIP)
+
+
+def moment(value: object, name: str) -> Time:
+    """A time from seconds since the epoch."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise Invalid(f"{name} must be seconds since the epoch", field=name)
+    time = round(value * SECOND)
+    if not 0 <= time <= LATEST:
+        raise Invalid(f"{name} must be a time of this or the next century", field=name)
+    return time
+
+
+CLEARABLE: Final[dict[str, Any]] = {
+    "input": NULL,
+    "end_at": None,
+    "remaining": None,
+    "search_attributes": NULL,
+    "memo": NULL,
+}
+
+
+def core_fields(told: dict[str, Any]) -> dict[str, Any]:
+    """Fields as a `Schedule` has them, from fields as the wire has them; documents are JSON bytes in both."""
+    found: dict[str, Any] = {}
+    for name, value in told.items():
+        if name == "clear":
+            found |= {cleared: CLEARABLE[_clearable(cleared)] for cleared in value or ()}
+        elif value is not None and value is not NULL and value != NULL:
+            found |= _core_field(name, value)
+    return found
+
+
+def _clearable(name: str) -> str:
+    if name not in CLEARABLE:
+        raise Invalid(f"clear names '{name}'; it can be {', '.join(CLEARABLE)}", field="clear")
+    return name
+
+
+def _core_field(name: str, value: Any) -> dict[str, Any]:
+    match name:
+        case "overlap_policy":
+            return {name: choice(Overlap, value, name, Overlap.SKIP)}
+        case "missed":
+            return {name: choice(Missed, value, name, Missed.LAST)}
+        case "dst":
+            return {name: choice(Dst, value, name, Dst.SKIP).value}
+        case "window_secs" | "jitter_secs":
+            return {name.removesuffix("_secs"): duration(value, name)}
+        case "end_at":
+            return {name: moment(value, name)}
+        case _:
+            return {name: value}
+
+
+def wire_fields(found: dict[str, Any]) -> dict[str, Any]:
+    """The reverse of `core_fields`: a body that asks for the same."""
+    told: dict[str, Any] = {}
+    for name, value in found.items():
+        if name in CLEARABLE and (value is None or value == NULL):
+            told.setdefault("clear", []).append(name)
+        elif name in ("window", "jitter"):
+            told[f"{name}_secs"] = seconds(value)
+        elif name == "end_at":
+            told[name] = seconds(value)
+        else:
+            told[name] = value
+    return told
+
+
+def schedule_record(schedule: Schedule) -> dict[str, Any]:
+    """A schedule: the 13 fields of the original first, ours after them."""
+    return {
+        "name": schedule.name,
+        "namespace": schedule.namespace,
+        "workflow_type": schedule.workflow_type,
+        "cron_expr": schedule.cron_expr,
+        "timezone": schedule.timezone,
+        "input": value_of(schedule.input),
+        "task_queue": schedule.task_queue,
+        "overlap_policy": schedule.overlap_policy.value,
+        "paused": schedule.paused,
+        "last_run_at": _seconds(schedule.last_run_at),
+        "next_run_at": _seconds(schedule.next_run_at),
+        "last_workflow_id": schedule.last_workflow_id,
+        "created_at": seconds(schedule.created_at),
+        "dst": schedule.dst,
+        "missed": schedule.missed.value,
+        "window_secs": seconds(schedule.window),
+        "jitter_secs": seconds(schedule.jitter),
+        "end_at": _seconds(schedule.end_at),
+        "remaining": schedule.remaining,
+        "search_attributes": value_of(schedule.search_attributes),
+        "memo": value_of(schedule.memo),
+        "pause_reason": schedule.pause_reason,
+        "paused_by": schedule.paused_by,
+        "paused_at": _seconds(schedule.paused_at),
+        "waiting": [seconds(waiting.due_at) for waiting in schedule.waiting],
+        "updated_at": seconds(schedule.updated_at),
+    }
+
+
+def fire_record(fire: Fire) -> dict[str, Any]:
+    """What became of a due time; `until` is set where one record stands for all due times up to that one."""
+    return {
+        "schedule": fire.schedule,
+        "namespace": fire.namespace,
+        "due_at": seconds(fire.due_at),
+        "fired_at": seconds(fire.fired_at),
+        "outcome": fire.outcome.value,
+        "reason": fire.reason,
+        "workflow_id": fire.workflow_id,
+        "run_id": fire.run_id,
+        "trigger": fire.trigger.value,
+        "until": _seconds(fire.until),
+    }
+
+
+def reply_record(reply: object) -> Any:
+    """The answer to a request about a schedule."""
+    match reply:
+        case Schedule():
+            return schedule_record(reply)
+        case Fire():
+            return fire_record(reply)
+        case tuple():
+            return [fire_record(fire) for fire in reply]
+    raise TypeError(reply)
+
+
+def _seconds(time: Time | None) -> float | None:
+    return None if time is None else seconds(time)

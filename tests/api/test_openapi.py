@@ -1,0 +1,153 @@
+import json
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import jsonschema
+import msgspec
+import pytest
+from openapi_spec_validator import validate
+
+from assay.api.openapi import description, document
+from assay.api.router import PREFIXES
+from assay.api.routes.table import ROUTES
+from assay.core.commands import AnyCommand
+from assay.wire import shapes
+from tests.api.support import OTHER_PREFIX, Http, Server, Worker, activity, complete, fresh
+
+COMMITTED = Path(__file__).parents[2] / "openapi.json"
+
+
+def resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema that stands alone."""
+    return {**schema, "components": description()["components"]}
+
+
+def answer_schema(path: str, method: str = "get", status: str = "200") -> dict[str, Any]:
+    operation = description()["paths"][PREFIXES[0] + path][method]
+    return resolved(operation["responses"][status]["content"]["application/json"]["schema"])
+
+
+def check(instance: Any, schema: dict[str, Any]) -> None:
+    jsonschema.validate(instance, schema, jsonschema.Draft202012Validator)
+
+
+def test_the_description_is_valid():
+    validate(description())
+
+
+def test_the_committed_description_is_this_one():
+    assert COMMITTED.read_bytes() == document(), "run `python -m assay.api.openapi > openapi.json`"
+
+
+def test_every_route_is_described_once():
+    names = [route.operation_id for route in ROUTES]
+    assert len(names) == len(set(names))
+    described = {
+        operation["operationId"] for methods in description()["paths"].values() for operation in methods.values()
+    }
+    assert described == set(names)
+
+
+def test_both_prefixes_and_the_command_agree(server: Server, http: Http):
+    served = http.get("/openapi.json")
+    assert served.body == server.http(OTHER_PREFIX).get("/openapi.json").body == document()
+    assert json.loads(served.body)["openapi"].startswith("3.1")
+
+
+def test_commands_are_typed():
+    commands = description()["components"]["schemas"]["CommandsBody"]["properties"]["commands"]["items"]
+    assert len(commands["oneOf"]) == len(AnyCommand.__args__)
+    assert commands["discriminator"]["propertyName"] == "type"
+    schema = description()["components"]["schemas"]["ScheduleActivity"]
+    assert schema["properties"]["type"] == {"type": "string", "const": "ScheduleActivity"}
+
+
+def test_errors_are_typed(http: Http):
+    reply = http.get("/workflows/nobody")
+    check(reply.json(), resolved({"$ref": "#/components/schemas/Problem"}))
+
+
+@pytest.fixture(scope="module")
+def world(server: Server) -> dict[str, Any]:
+    """Something of everything."""
+    http = server.http()
+    queue = fresh("queue")
+    worker = Worker(http, queue)
+    name = http.start(
+        task_queue=queue, retry_policy={"maximum_attempts": 1}, memo={"a": 1}, search_attributes={"b": 2}
+    )["workflow_id"]
+    task = worker.turn(name, {"type": "RecordSnapshot", "state": {"q": 1}}, activity(task_queue=queue, max_attempts=1))
+    attempt = worker.activity()
+    assert attempt is not None
+    worker.fail(attempt)
+    worker.turn(name, {"type": "FailWorkflow", "error": "x", "failure": {"message": "x", "cause": {"message": "y"}}})
+    waiting = http.start(task_queue=queue)["workflow_id"]
+    worker.turn(waiting, {"type": "WaitForSignal", "name": "go"})
+    done = http.start(task_queue=queue)["workflow_id"]
+    worker.turn(done, complete({"x": 1}))
+    return {"name": name, "task": task, "attempt": attempt, "waiting": waiting, "done": done, "queue": queue}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/workflows",
+        "/workflows/{name}",
+        "/workflows/{name}/runs",
+        "/workflows/{name}/children",
+        "/workflows/{name}/events",
+        "/workflows/{name}/state",
+        "/workflows/{name}/state/q",
+        "/workflows/{name}/result",
+        "/workflows/{done}/result",
+        "/workflows/{waiting}",
+        "/activities/{activity}",
+        "/workers",
+        "/queues",
+        "/namespaces",
+        "/namespaces/main",
+        "/health",
+        "/version",
+    ],
+)
+def test_answers_are_what_is_described(http: Http, world: dict[str, Any], path: str):
+    reply = http.get(path.format(**world, activity=world["attempt"]["activity_id"]))
+    assert reply.status == 200
+    described = (
+        path.replace("{name}", "{workflow_id}")
+        .replace("{done}", "{workflow_id}")
+        .replace("{waiting}", "{workflow_id}")
+        .replace("{activity}", "{activity_id}")
+        .replace("state/q", "state/{name}")
+        .replace("namespaces/main", "namespaces/{name}")
+    )
+    check(reply.json(), answer_schema(described))
+
+
+def test_tasks_are_what_is_described(http: Http, world: dict[str, Any]):
+    check(world["task"], answer_schema("/workflow-tasks/poll", "post"))
+    check(None, answer_schema("/workflow-tasks/poll", "post"))
+    check(world["attempt"], answer_schema("/tasks/poll", "post"))
+    check({"task": None}, answer_schema("/tasks/poll", "post"))
+    started = http.post("/workflows", {"workflow_type": "Order"}).json()
+    check(started, answer_schema("/workflows", "post", "201"))
+
+
+@pytest.mark.parametrize(
+    ("path", "shape"),
+    [
+        ("/workflows/{name}", shapes.WorkflowRecord),
+        ("/workflows/{name}/state", shapes.StateAnswer),
+        ("/activities/{activity}", shapes.ActivityRecord),
+        ("/namespaces/main", shapes.NamespaceStats),
+        ("/version", shapes.Version),
+    ],
+)
+def test_no_field_is_left_undescribed(http: Http, world: dict[str, Any], path: str, shape: type[msgspec.Struct]):
+    record = http.get(path.format(**world, activity=world["attempt"]["activity_id"])).json()
+    assert record.keys() == set(get_type_hints(shape))
+
+
+@pytest.mark.parametrize(("key", "shape"), [("task", shapes.WorkflowTask), ("attempt", shapes.ActivityTask)])
+def test_no_field_of_a_task_is_left_undescribed(world: dict[str, Any], key: str, shape: type[msgspec.Struct]):
+    assert world[key].keys() == set(get_type_hints(shape))

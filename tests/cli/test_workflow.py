@@ -1,0 +1,315 @@
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.api.support import Worker, activity, complete
+from tests.cli.support import Cli
+
+FORMATS = ["table", "json", "jsonl", "yaml"]
+ODD_IDS = ["with blank", "a/b/../c", "ünïcödé-名前-🦊", "100%25&x=1?y#z", "..", "semi;colon'quote\"", "-dash"]
+
+
+def kinds(cli: Cli, workflow_id: str) -> list[str]:
+    return [event["event_type"] for event in cli("workflow", "events", workflow_id).json]
+
+
+def signals(cli: Cli, workflow_id: str) -> list[tuple[str, Any]]:
+    events = cli("workflow", "events", "--", workflow_id).json
+    received = [event["payload"] for event in events if event["event_type"] == "SignalReceived"]
+    return [(payload["signal"], payload["payload"]) for payload in received]
+
+
+# start
+
+
+def test_start_prints_the_ids(cli: Cli, namespace: str):
+    told = cli("workflow", "start", "--type", "Order", "--id", "order-1", "--input", '{"n": 1}')
+    assert told.code == 0
+    assert told.json["workflow_id"] == "order-1"
+    assert told.json["started"] is True
+    record = cli("workflow", "describe", "order-1").json
+    assert (record["input"], record["task_queue"], record["namespace"]) == ({"n": 1}, "default", namespace)
+
+
+def test_start_makes_an_id(cli: Cli):
+    assert cli("workflow", "start", "--type", "Order").json["workflow_id"].startswith("wf-order-")
+
+
+def test_start_takes_all_options(cli: Cli):
+    options = ["--id", "o", "--queue", "q", "--search-attrs", '{"env": "prod"}', "--memo", '{"note": "x"}']
+    options += ["--delay", "1h", "--run-timeout", "90", "--execution-timeout", "2h", "--task-timeout", "7"]
+    options += ["--retry", '{"maximum_attempts": 2}', "--summary", "an order", "--reuse", "reject_duplicate"]
+    assert cli("workflow", "start", "--type", "Order", *options, "--request-id", "r1").code == 0
+    record = cli("workflow", "describe", "o").json
+    assert (record["task_queue"], record["search_attributes"]["env"], record["memo"]) == ("q", "prod", {"note": "x"})
+    assert (record["run_timeout"], record["task_timeout"], record["summary"]) == (90, 7, "an order")
+    assert record["execution_deadline"] > record["first_task_at"] >= record["created_at"] + 3600
+    assert record["retry_policy"]["maximum_attempts"] == 2
+    again = cli("workflow", "start", "--type", "Order", *options, "--request-id", "r1").json
+    assert again["run_id"] == record["run_id"]
+
+
+def test_start_with_a_cron_expression(cli: Cli):
+    assert cli("workflow", "start", "--type", "Order", "--id", "c", "--cron", "0 0 1 1 *").code == 0
+    assert cli("workflow", "describe", "c").json["cron_schedule"] == "0 0 1 1 *"
+
+
+def test_start_of_an_open_id(cli: Cli):
+    first = cli("workflow", "start", "--type", "Order", "--id", "o").json
+    told = cli("workflow", "start", "--type", "Order", "--id", "o")
+    assert (told.code, told.out) == (1, "")
+    assert told.err.startswith("error: workflow start: HTTP 409: {")
+    used = cli("workflow", "start", "--type", "Order", "--id", "o", "--conflict", "USE_EXISTING").json
+    assert (used["run_id"], used["started"]) == (first["run_id"], False)
+    fresh = cli("workflow", "start", "--type", "Order", "--id", "o", "--conflict", "terminate_existing").json
+    assert fresh["run_id"] != first["run_id"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--type", ""],
+        ["--type", "T", "--conflict", "whatever"],
+        ["--type", "T", "--delay", "soon"],
+        ["--type", "T", "--delay", "-1"],
+        ["--type", "T", "--search-attrs", "[1]"],
+        ["--type", "T", "--nonsense"],
+        ["--type", "T", "extra"],
+    ],
+)
+def test_a_wrong_call_is_64(cli: Cli, arguments: list[str]):
+    told = cli("workflow", "start", *arguments)
+    assert (told.code, told.out) == (64, "")
+    assert "Error:" in told.err
+
+
+# look
+
+
+@pytest.mark.parametrize("workflow_id", ODD_IDS)
+def test_odd_ids(cli: Cli, workflow_id: str):
+    assert cli("workflow", "start", "--type", "Order", f"--id={workflow_id}").json["workflow_id"] == workflow_id
+    assert cli("workflow", "describe", "--", workflow_id).json["id"] == workflow_id
+    told = cli("workflow", "--output", "table", "signal", "--", workflow_id, workflow_id, '"x"')
+    assert (told.code, told.out) == (0, f"signal '{workflow_id}' sent to {workflow_id}\n")
+    assert signals(cli, workflow_id) == [(workflow_id, "x")]
+    assert cli("workflow", "list", "--output", "table").out.splitlines()[1].startswith(f"{workflow_id}  Order  ")
+    assert cli("workflow", "terminate", "--", workflow_id).code == 0
+
+
+def test_list_filters(cli: Cli, worker: Callable[..., Worker]):
+    hand = worker()
+    for number in range(3):
+        cli(
+            "workflow",
+            "start",
+            "--type",
+            f"T{number % 2}",
+            "--id",
+            f"w{number}",
+            "--search-attrs",
+            f'{{"n": {number}}}',
+        )
+    hand.turn("w0", {"type": "StartChildWorkflow", "workflow_type": "Child", "workflow_id": "kid", "task_queue": "q"})
+
+    def ids(*options: str) -> list[str]:
+        return [record["id"] for record in cli("workflow", "list", *options).json]
+
+    assert ids() == ["kid", "w2", "w1", "w0"]
+    assert ids("--status", "running") == ["w0"]
+    assert ids("--type", "T1") == ["w1"]
+    assert ids("--queue", "q") == ["kid"]
+    assert ids("--parent", "w0") == ["kid"]
+    assert ids("--text", "W") == ["w2", "w1", "w0"]
+    assert ids("--search-attrs", '{"n": 2}') == ["w2"]
+    assert ids("--limit", "1", "--offset", "1") == ["w2"]
+    assert ids("--status", "FAILED") == []
+
+
+def test_list_has_20_rows_unless_told(cli: Cli):
+    for number in range(22):
+        cli("workflow", "start", "--type", "Order", "--id", f"w{number:02}")
+    assert len(cli("workflow", "list").json) == 20
+    assert len(cli("workflow", "list", "--limit", "21").json) == 21
+
+
+def test_a_long_list_is_read_page_by_page(cli: Cli, monkeypatch: pytest.MonkeyPatch):
+    for number in range(5):
+        cli("workflow", "start", "--type", "Order", "--id", f"w{number}")
+    monkeypatch.setattr("assay.cli.workflow.PAGE", 2)
+    assert [record["id"] for record in cli("workflow", "list", "--offset", "1").json] == ["w3", "w2", "w1", "w0"]
+    assert [record["id"] for record in cli("workflow", "list", "--limit", "3").json] == ["w4", "w3", "w2"]
+
+
+@pytest.mark.parametrize("status", ["nope", ""])
+def test_an_unknown_status_is_a_wrong_call(cli: Cli, status: str):
+    assert cli("workflow", "list", "--status", status).code == 64
+
+
+def test_state(cli: Cli, worker: Callable[..., Worker]):
+    cli("workflow", "start", "--type", "Order", "--id", "o")
+    assert cli("workflow", "state", "o").code == 1
+    snapshot = {"type": "RecordSnapshot", "state": {"stage": "build", "per/cent": 5}}
+    worker().turn("o", snapshot, {"type": "WaitForSignal", "name": "go"})
+    assert cli("workflow", "state", "o").json["state"] == {"stage": "build", "per/cent": 5}
+    assert cli("workflow", "state", "o", "per/cent").json["value"] == 5
+    told = cli("workflow", "state", "o", "nope")
+    assert told.code == 1
+    assert "HTTP 404" in told.err
+
+
+def test_children(cli: Cli, worker: Callable[..., Worker]):
+    cli("workflow", "start", "--type", "Order", "--id", "parent")
+    child = {"type": "StartChildWorkflow", "workflow_type": "Kid", "workflow_id": "kid", "task_queue": "other"}
+    worker().turn("parent", child)
+    assert cli("workflow", "children", "parent", "--output", "table").out == "ID   TYPE  STATUS\nkid  Kid   PENDING\n"
+
+
+def test_runs_and_another_run(cli: Cli):
+    first = cli("workflow", "start", "--type", "Order", "--id", "o").json["run_id"]
+    second = cli("workflow", "continue-as-new", "o", "--input", "[1]").json["run_id"]
+    assert [record["run_id"] for record in cli("workflow", "runs", "o").json] == [second, first]
+    table = cli("workflow", "runs", "o", "--output", "table").out.splitlines()
+    assert table[0].split("  ")[0] == "RUN ID"
+    assert table[2].split()[:3] == [first, "COMPLETED", "continued_as_new"]
+    assert cli("workflow", "describe", "o", "--run-id", first).json["next_run_id"] == second
+    assert cli("workflow", "describe", "o").json["input"] == [1]
+
+
+# steer
+
+
+def test_signal_without_payload(cli: Cli):
+    cli("workflow", "start", "--type", "Order", "--id", "o")
+    assert cli("workflow", "signal", "o", "go").code == 0
+    assert signals(cli, "o") == [("go", None)]
+
+
+def test_cancel(cli: Cli):
+    cli("workflow", "start", "--type", "Order", "--id", "o")
+    told = cli("workflow", "cancel", "o", "--reason", "changed my mind", "--output", "table")
+    assert (told.code, told.out) == (0, "cancel requested for o\n")
+    event = next(one for one in cli("workflow", "events", "o").json if one["event_type"] == "WorkflowCancelRequested")
+    assert "changed my mind" in json.dumps(event)
+    assert cli("workflow", "describe", "o").json["status"] == "CANCELLED"
+    told = cli("workflow", "cancel", "o")
+    assert told.code == 1
+    assert "HTTP 404" in told.err
+
+
+def test_terminate(cli: Cli):
+    cli("workflow", "start", "--type", "Order", "--id", "o")
+    assert cli("workflow", "terminate", "o", "--reason", "enough", "--output", "table").out == "o terminated\n"
+    record = cli("workflow", "describe", "o").json
+    assert (record["status"], record["close_reason"], record["error"]) == ("FAILED", "terminated", "enough")
+
+
+def test_continue_as_new_under_another_id(cli: Cli):
+    cli("workflow", "start", "--type", "Order", "--id", "o")
+    assert cli("workflow", "continue-as-new", "o", "--new-id", "p").json["workflow_id"] == "p"
+
+
+def test_retry(cli: Cli, worker: Callable[..., Worker]):
+    hand = worker()
+    cli("workflow", "start", "--type", "Order", "--id", "o")
+    hand.turn("o", activity(1, max_attempts=1))
+    task = hand.activity(wait_secs=5)
+    assert task is not None
+    hand.fail(task)
+    hand.turn("o", {"type": "FailWorkflow", "error": "broken"})
+    wanted = ["--requested-by", "alice", "--reason", "it is back"]
+    told = cli("workflow", "retry", "o", *wanted)
+    assert (told.code, told.json["status"]) == (0, "WAITING")
+    assert cli("workflow", "describe", "o").json["status"] in ("RUNNING", "PENDING")
+    told = cli("workflow", "retry", "o", *wanted)
+    assert told.code == 1
+    assert "HTTP 409" in told.err
+    assert cli("workflow", "retry", "o", "--reason", "why").code == 64
+
+
+# every command in every format
+
+
+READS: list[tuple[list[str], str, list[str] | None]] = [
+    (["workflow", "list"], "list", ["ID", "TYPE", "STATUS", "QUEUE"]),
+    (["workflow", "events", "o"], "list", ["SEQ", "TYPE", "TIMESTAMP"]),
+    (["workflow", "children", "o"], "list", ["ID", "TYPE", "STATUS"]),
+    (["workflow", "runs", "o"], "list", ["RUN", "ID", "STATUS", "REASON", "CREATED", "COMPLETED"]),
+    (["namespace", "list"], "list", ["NAME", "CREATED"]),
+    (["worker", "list"], "list", ["ID", "IDENTITY", "QUEUE", "ACTIVE", "LAST", "HEARTBEAT"]),
+    (["queue", "stats"], "list", ["QUEUE", "PENDING", "RUNNING", "WORKERS"]),
+    (["workflow", "describe", "o"], "record", None),
+    (["workflow", "state", "o"], "record", None),
+    (["workflow", "result", "o"], "record", None),
+    (["namespace", "describe", "main"], "record", None),
+]
+ACTIONS: list[tuple[list[str], str]] = [
+    (["workflow", "signal", "o", "go"], "signal 'go' sent to o"),
+    (["workflow", "cancel", "o"], "cancel requested for o"),
+    (["workflow", "terminate", "o"], "o terminated"),
+]
+
+
+@pytest.fixture
+def order(cli: Cli, worker: Callable[..., Worker]) -> None:
+    """A run with a state, a child and a worker."""
+    cli("workflow", "start", "--type", "Order", "--id", "o")
+    child = {"type": "StartChildWorkflow", "workflow_type": "Kid", "workflow_id": "kid", "task_queue": "default"}
+    worker().turn("o", {"type": "RecordSnapshot", "state": {"a": 1}}, child)
+
+
+@pytest.mark.usefixtures("order")
+def test_reads_in_every_format(cli: Cli):
+    for arguments, shape, header in READS:
+        told = {output: cli(*arguments, "--output", output) for output in FORMATS}
+        assert [one.code for one in told.values()] == [0] * 4, arguments
+        document: Any = told["json"].json
+        assert told["json"].out == json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        assert stable(told["yaml"].yaml) == stable(document)
+        if shape == "list":
+            assert document
+            assert stable(told["jsonl"].lines) == stable(document)
+            assert told["table"].rows[0] == header
+            assert len(told["table"].rows) == len(document) + 1
+        else:
+            assert stable(told["jsonl"].lines) == [stable(document)]
+            assert stable(told["table"].json) == stable(document)
+
+
+def stable(document: Any) -> Any:
+    """Without what changes from one look to the next."""
+    if isinstance(document, list):
+        return [stable(one) for one in document]
+    return {name: value for name, value in document.items() if name not in ("last_heartbeat", "oldest_pending_at")}
+
+
+@pytest.mark.parametrize("output", FORMATS)
+@pytest.mark.usefixtures("order")
+def test_actions_in_every_format(cli: Cli, output: str):
+    for arguments, sentence in ACTIONS:
+        told = cli(*arguments, "--output", output)
+        done = {"message": sentence, "ok": True}
+        expected = {
+            "table": f"{sentence}\n",
+            "json": json.dumps(done) + "\n",
+            "jsonl": json.dumps(done, separators=(",", ":")) + "\n",
+            "yaml": f"message: {sentence}\nok: true\n",
+        }
+        assert (told.code, told.out, told.err) == (0, expected[output], ""), arguments
+
+
+def test_the_session_of_the_seed(cli: Cli, worker: Callable[..., Worker]):
+    hand = worker(queue="deploys")
+    start = ["--type", "ApproveAndDeploy", "--id", "deploy-1234", "--queue", "deploys"]
+    assert cli("workflow", "start", *start, "--input", '{"git_sha":"abc123","target_env":"staging"}').code == 0
+    waits = {"type": "WaitForSignal", "name": "approve"}
+    hand.turn("deploy-1234", {"type": "RecordSnapshot", "state": {"pipeline_state": {"stage": "awaiting"}}}, waits)
+    assert cli("workflow", "state", "deploy-1234", "pipeline_state").json["value"] == {"stage": "awaiting"}
+    assert cli("workflow", "signal", "deploy-1234", "approve", '{"by":"alice"}').code == 0
+    hand.turn("deploy-1234", complete({"ok": True}))
+    told = cli("workflow", "wait", "deploy-1234", "--timeout", "300")
+    assert (told.code, told.json["result"]) == (0, {"ok": True})
+    assert kinds(cli, "deploy-1234")[-1] == "WorkflowCompleted"

@@ -1,0 +1,55 @@
+"""What came while a run was ending, too late for its code to be told, does not make its history a false one."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import assay
+from assay.testing.replay import History, fetch_history, replay_history
+
+app = assay.App()
+
+
+@app.activity
+async def nothing() -> None:
+    return None
+
+
+@app.workflow(name="First")
+async def first(ctx: assay.Context) -> str:
+    said: str = await ctx.wait_for_signal("word")
+    return said
+
+
+@app.workflow(name="Race")
+async def race(ctx: assay.Context) -> str:
+    running = asyncio.ensure_future(ctx.execute_activity(nothing))
+    said: str = await ctx.wait_for_signal("word")
+    running.cancel()
+    return said
+
+
+async def recorded(folder: Path, workflow: str, *signals: str) -> History:
+    """The history of a run that got all signals in one batch and ended with the first of them."""
+    async with await assay.Client.connect(f"sqlite://{folder}/late.db", app=app) as client:
+        handle = await client.start(workflow, "late-1")
+        await asyncio.gather(*(handle.signal("word", word) for word in signals))
+        assert await client.run(workflow, workflow_id="late-1") == signals[0]
+        return await fetch_history(client, "late-1")
+
+
+@pytest.mark.parametrize("workflow", ["First", "Race"])
+def test_signals_that_came_too_late_are_no_divergence(tmp_path: Path, workflow: str):
+    history = asyncio.run(recorded(tmp_path, workflow, "one", "two", "three"))
+    assert [event.kind for event in history.events].count("SignalReceived") == 3
+    replay_history(history, app)
+
+
+def test_a_step_that_code_never_ordered_is_one(tmp_path: Path):
+    async def shorter(ctx: assay.Context) -> str:
+        return "one"
+
+    history = asyncio.run(recorded(tmp_path, "Race", "one"))
+    with pytest.raises(assay.NonDeterminismError):
+        replay_history(history, app, workflow=shorter)
