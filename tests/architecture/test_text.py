@@ -39,7 +39,8 @@ def texts() -> dict[str, str]:
 
 def _files(folder: Path, ignored: list[str]) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
-        if any(fnmatch(path.name, pattern.strip("/")) for pattern in ignored):
+        names = (path.name, path.relative_to(ROOT).as_posix())
+        if any(fnmatch(name, pattern.strip("/")) for name in names for pattern in ignored):
             continue
         if path.is_dir():
             yield from _files(path, ignored)

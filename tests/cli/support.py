@@ -84,9 +84,10 @@ def _read(terminal: int) -> Iterator[bytes]:
     while True:
         try:
             part = os.read(terminal, 65_536)
-        except OSError as error:  # how Linux says that nobody is left at the other end
-            assert error.errno == errno.EIO
-            return
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            return  # how Linux says that nobody is left at the other end
         if not part:
             return
         yield part

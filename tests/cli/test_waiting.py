@@ -249,7 +249,7 @@ def test_wait_and_follow_outlive_a_restart(tmp_path: Path):
     ):
         assert follower.stdout is not None
         assert b"WorkflowStarted" in follower.stdout.readline()
-        time.sleep(1)  # the other one says nothing until it ends
+        waiting.pause(1)  # the other one says nothing until it ends
         server.kill()
         server.close()
         with serving(tmp_path, "--port", str(server.port), "--backend", "sqlite://w.db") as again:

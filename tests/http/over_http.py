@@ -6,6 +6,7 @@ Each SQLite URL that a test connects to gets a server in a thread of its own; th
 import asyncio
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 import uvicorn
@@ -16,6 +17,14 @@ from assay.sdk.transport import Transport
 from assay.server.composition import running
 from assay.server.config import ServerConfig
 from assay.server.serve import _bound, _Listener, _uvicorn
+
+
+class Quiet(_Listener):
+    """Signals are for the main thread."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
 
 
 class Served:
@@ -34,8 +43,7 @@ class Served:
         listening = _bound(self._config)
         async with running(self._config) as (api, _):
             self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-            self._listener = _Listener(_uvicorn(api), api)
-            self._listener.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+            self._listener = Quiet(_uvicorn(api), api)
             asyncio.get_running_loop().call_later(0.05, self._ready.set)
             await self._listener.serve([listening])
         listening.close()

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 from collections import OrderedDict, deque
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -15,8 +16,9 @@ from assay.api.answers import Header, always
 from assay.api.call import Call, Send
 from assay.core.errors import AssayError, Kind
 from assay.core.ids import RunId, Time, seconds
-from assay.engine.stream import Claimed, Entry, News, Stream
-from assay.wire.kinds import RUNNING, facts_of, kind_of
+from assay.core.schedule import Fire
+from assay.engine.stream import Claimed, Entry, News, Stream, Unfired
+from assay.wire.kinds import FIRED, RUNNING, facts_of, fire_of, kind_of
 
 STEP: Final = 1_024
 QUEUE_EVENTS: Final = 1_000
@@ -97,12 +99,21 @@ class _Queue:
 
     def frames(self, news: News) -> Iterator[bytes]:
         """What the client is told of some news."""
+        if isinstance(news, Unfired):
+            kind = f"schedule_{news.fire.outcome}"
+            if self._takes(news, kind):
+                yield _frame(news, kind, self._number_after(news.after), news.fire.fired_at, _unfired(news.fire))
+            return
         if isinstance(news, Claimed):
             if self._first(news.run_id) and self._takes(news, RUNNING):
                 yield _running_frame(news, news.time, self._number_after(news.after))
             return
         if news.begins_work and self._first(news.run_id) and self._takes(news, RUNNING):
             yield _running_frame(news, news.time, (news.id - 1) * STEP + STEP - 1)
+        fire = fire_of(news.kind, news.data)
+        if fire is not None and self._takes(news, FIRED):
+            facts = {"workflow_id": news.workflow_id, "run_id": news.run_id, **fire}
+            yield _frame(news, FIRED, (news.id - 1) * STEP + STEP - 1, news.time, facts)
         kind = kind_of(news.kind)
         if self._takes(news, kind):
             yield _event_frame(news, kind)
@@ -134,7 +145,12 @@ def _event_frame(entry: Entry, kind: str) -> bytes:
     return _frame(entry, kind, entry.id * STEP, entry.time, facts)
 
 
-def _running_frame(news: News, time: Time, number: int) -> bytes:
+def _unfired(fire: Fire) -> dict[str, Any]:
+    told = {"schedule": fire.schedule, "due_at": seconds(fire.due_at), "outcome": fire.outcome, "reason": fire.reason}
+    return {**told, "trigger": fire.trigger, "until": None if fire.until is None else seconds(fire.until)}
+
+
+def _running_frame(news: Entry | Claimed, time: Time, number: int) -> bytes:
     facts = {"workflow_id": news.workflow_id, "run_id": news.run_id, "task_queue": news.task_queue}
     return _frame(news, RUNNING, number, time, facts)
 
@@ -194,7 +210,10 @@ class EventStream:
             await _say(send, frames or b": keep-alive\n\n")
 
     def _past(self, entry: Entry) -> Iterator[bytes]:
-        if self._inner == STEP - 1 and self._after == entry.id - 1:
+        seen = self._inner == STEP - 1 and self._after == entry.id - 1
+        if seen and entry.kind == "WorkflowStarted":
+            return islice(self._queue.frames(entry), 1, None)  # the last frame before said what has started it
+        if seen:
             self._queue.heard(entry.run_id)  # the last frame before said that this run is taken up
         return self._queue.frames(entry)
 

@@ -123,7 +123,7 @@ class StartChildWorkflow(Command, frozen=True, gc=False, omit_defaults=True, tag
     details: str | None = None
     priority: Payload = NULL
     unaware: bool = False
-    """Ordered by code that had not heard of the cancel which the same turn has seen: the child must hear of it (I16)."""
+    """Ordered by code that had not heard of the cancel that the same turn has seen; the child must hear of it (I16)."""
 
 
 class ContinueAsNew(Command, frozen=True, gc=False, omit_defaults=True, tag="ContinueAsNew"):

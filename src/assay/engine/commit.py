@@ -38,7 +38,7 @@ CONFLICTS = 3
 class Committed:
     """What others may know once a batch is durable."""
 
-    __slots__ = ("attempts", "claimed", "events", "messages", "next_due", "tally")
+    __slots__ = ("attempts", "claimed", "events", "fires", "messages", "next_due", "tally")
 
     def __init__(self, batch: Batch, lost: frozenset[RunId], next_due: Time | None) -> None:
         self.events = [one for one in batch.published if one[0].run_id not in lost] if lost else batch.published
@@ -47,6 +47,7 @@ class Committed:
         self.tally = batch.tally
         self.claimed = [run for run in batch.tally.claimed if run.run_id not in lost]
         self.attempts = [end.outcome for end in batch.changes.attempts]
+        self.fires = [fire for fire in batch.changes.fires if fire.key not in lost]
 
 
 class Committer:

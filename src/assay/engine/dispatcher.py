@@ -64,7 +64,8 @@ class _Room:
         self.activities = _Line()
 
     def oldest(self) -> Time | None:
-        return min((since for line in (self.tasks, self.activities) if (since := line.oldest()) is not None), default=None)
+        waiting = (self.tasks.oldest(), self.activities.oldest())
+        return min((since for since in waiting if since is not None), default=None)
 
 
 class Dispatcher:

@@ -26,7 +26,7 @@ class BlockIds:
     def run_id(self) -> RunId:
         """An id that grows with time, so that new runs lie side by side in every index; 79 bits of it are random.
 
-        Within a millisecond it grows by one, so that runs made together are listed in the order in which they were made.
+        Within a millisecond it grows by one: runs made together are listed in the order in which they were made.
         """
         millisecond = self._clock.now() // 1_000
         if millisecond == self._millisecond:

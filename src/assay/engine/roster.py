@@ -123,9 +123,7 @@ class Roster:
         check_id(row.task_queue, "queue")
         await self.ensure(row.namespace)
         now = self._clock.now()
-        fresh = msgspec.structs.replace(
-            row, id=f"w-{secrets.token_hex(8)}", registered_at=now, last_heartbeat=now
-        )
+        fresh = msgspec.structs.replace(row, id=f"w-{secrets.token_hex(8)}", registered_at=now, last_heartbeat=now)
         await self._registry.register(fresh, self._outcome(key, fresh))
         self._remember(fresh)
         return _rendered(key, fresh) or fresh

@@ -15,6 +15,7 @@ import msgspec
 from assay.core.errors import AssayError
 from assay.core.ids import RunId, Time
 from assay.core.run import Run
+from assay.core.schedule import Fire, FireOutcome
 from assay.engine.clock import Clock
 from assay.engine.commit import Committed, Committer
 from assay.storage.journal import BEGINNING, Entry, Journal, Position
@@ -22,9 +23,11 @@ from assay.storage.store import Store
 
 log = logging.getLogger("assay.engine")
 
-__all__ = ["Claimed", "Entry", "News", "Stream"]
+__all__ = ["Claimed", "Entry", "News", "Stream", "Unfired"]
 
 PAGE: Final = 500
+UNFIRED: Final = 100
+"""Due times of one commit that are told: after an outage there may be more than a client can take in."""
 PATIENCE: Final = (0.05, 0.2, 1.0)
 """Seconds between two looks without a hint where other engines write: what is committed may not be readable yet."""
 
@@ -42,7 +45,18 @@ class Claimed(msgspec.Struct, frozen=True):
     """The id of the last event before."""
 
 
-News = Entry | Claimed
+class Unfired(msgspec.Struct, frozen=True):
+    """A due time of a schedule that started no run; a fire that did is in the first event of its run."""
+
+    namespace: str
+    fire: Fire
+    after: int
+    workflow_id: str = ""
+    run_id: None = None
+    workflow_type: None = None
+
+
+News = Entry | Claimed | Unfired
 Listener = Callable[[News], None]
 
 
@@ -56,6 +70,7 @@ class Stream:
         self._listeners: dict[Listener, Position] = {}
         self._woken = asyncio.Event()
         self._claims: list[Run] = []
+        self._unfired: list[Fire] = []
         self._position: Position = BEGINNING
         self._reader: asyncio.Task[None] | None = None
         committer.listen(self._committed)
@@ -68,6 +83,8 @@ class Stream:
     def _committed(self, committed: Committed) -> None:
         if self._listeners:
             self._claims.extend(committed.claimed)
+            unfired = [fire for fire in committed.fires if fire.outcome is not FireOutcome.STARTED]
+            self._unfired.extend(unfired[-UNFIRED:])
             self._woken.set()
 
     async def follow(self, after: int | None, listener: Listener) -> AsyncIterator[Sequence[Entry]]:
@@ -118,6 +135,7 @@ class Stream:
 
     async def _deliver(self) -> None:
         claims, self._claims = self._claims, []
+        unfired, self._unfired = self._unfired, []
         while page := await self._journal.after(self._position, PAGE):
             for entry in page:
                 self._position = entry.position
@@ -126,6 +144,8 @@ class Stream:
                 break
         for run in claims:
             self._tell(self._claimed(run))
+        for fire in unfired:
+            self._tell(Unfired(fire.namespace, fire, self._position[1]))
 
     def _claimed(self, run: Run) -> Claimed:
         start = run.start
@@ -141,5 +161,5 @@ class Stream:
 
     def _tell(self, news: News) -> None:
         for listener, since in tuple(self._listeners.items()):
-            if isinstance(news, Claimed) or news.position > since:
+            if isinstance(news, Claimed | Unfired) or news.position > since:
                 listener(news)

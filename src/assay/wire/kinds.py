@@ -9,6 +9,9 @@ import msgspec
 RUNNING: Final = "workflow_running"
 """A worker has taken up a run for the first time; derived, since no event says so."""
 
+FIRED: Final = "schedule_fired"
+"""A schedule has started a run; derived from the first event of that run."""
+
 SPECIAL: Final = {"ActivityScheduled": "activity_inserted"}
 """Kinds that the original calls otherwise than their event."""
 
@@ -38,6 +41,25 @@ def facts_of(event_type: str, payload: bytes) -> dict[str, Any]:
     if event_type == "SignalReceived":
         fields["signal_name"] = fields.get("signal")
     return fields
+
+
+class _Start(msgspec.Struct):
+    initiator: str = "start"
+    schedule: str | None = None
+    scheduled_for: int = 0
+
+
+_start: Final = msgspec.json.Decoder(_Start).decode
+
+
+def fire_of(event_type: str, data: bytes | None) -> dict[str, Any] | None:
+    """Which fire of a schedule an event is the beginning of, if it is one."""
+    if event_type != "WorkflowStarted" or data is None or b'"schedule"' not in data:
+        return None
+    start = _start(data)
+    if start.schedule is None or start.initiator != "start":  # the next run of a chain was not started by its schedule
+        return None
+    return {"schedule": start.schedule, "due_at": start.scheduled_for / 1_000_000, "outcome": "started"}
 
 
 def _short(value: Any) -> Any:

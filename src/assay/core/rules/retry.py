@@ -1,8 +1,8 @@
 """Rules of retrying a failed run: it goes on from before its last failed activity, as a new run of its id (R20).
 
-The new run begins with a copy of the history up to that failure. What was open there is open again: activities wait for
-a worker, timers are armed, children are its own; those that have ended since are recorded with their outcome. The failed
-run stays as it was, but for the name of its successor.
+The new run begins with a copy of the history up to that failure. What was open there is open again: activities wait
+for a worker, timers are armed, children are its own; those that have ended since are recorded with their outcome. The
+failed run stays as it was, but for the name of its successor.
 """
 
 from msgspec.structs import replace

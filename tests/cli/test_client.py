@@ -1,0 +1,108 @@
+import socket
+
+import pytest
+
+from assay._version import __version__
+from assay.cli.client import RemoteEngine, Unreachable
+from tests.cli.support import Cli, Stub
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+    return port
+
+
+def test_what_is_sent(stubbed: Cli, stub: Stub):
+    stub.answer({})
+    stubbed("workflow", "signal", "a/b c", "ü", '{"x": 1}', "--namespace", "n&m")
+    asked = stub.last
+    assert asked.method == "POST"
+    assert asked.path == "/api/v1/workflows/a%2Fb%20c/signal/%C3%BC?namespace=n%26m"
+    assert asked.body == {"payload": {"x": 1}}
+    assert asked.headers["content-type"] == "application/json"
+    assert asked.headers["user-agent"] == f"assay/{__version__}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "method", "path", "body"),
+    [
+        (["workflow", "cancel", "o"], "POST", "/workflows/o/cancel", None),
+        (["workflow", "terminate", "o"], "POST", "/workflows/o/terminate", {"reason": None}),
+        (["workflow", "signal", "o", "s"], "POST", "/workflows/o/signal/s", {"payload": None}),
+        (["workflow", "continue-as-new", "o"], "POST", "/workflows/o/continue-as-new", {"input": None}),
+        (["workflow", "start", "--type", "T"], "POST", "/workflows", {
+            "namespace": "main", "task_queue": "default", "workflow_type": "T",
+        }),
+        (["namespace", "create", "n"], "POST", "/namespaces", {"name": "n"}),
+        (["namespace", "delete", "n/m"], "DELETE", "/namespaces/n%2Fm", None),
+    ],
+)  # fmt: skip
+def test_what_commands_send(stubbed: Cli, stub: Stub, arguments: list[str], method: str, path: str, body: object):
+    assert stubbed(*arguments).code == 0
+    assert (stub.last.method, stub.last.path, stub.last.body) == (method, f"/api/v1{path}?namespace=main", body)
+
+
+def test_an_engine_below_a_path(bare: Cli, stub: Stub):
+    bare("queue", "stats", "--engine-url", f"{stub.url}/assay/")
+    assert stub.last.path == "/assay/api/v1/queues?namespace=main"
+
+
+def test_a_refusal(stubbed: Cli, stub: Stub):
+    stub.answer(b"no such thing\n", 418)
+    told = stubbed("worker", "list")
+    assert told == (1, "", "error: worker list: HTTP 418: no such thing\n")
+
+
+def test_a_refusal_by_the_real_engine(cli: Cli):
+    told = cli("workflow", "describe", "nobody")
+    assert (told.code, told.out) == (1, "")
+    assert told.err.startswith('error: workflow describe: HTTP 404: {"error":"not found: workflow nobody"')
+
+
+@pytest.mark.parametrize(
+    "arguments", [["workflow", "list"], ["workflow", "wait", "o"], ["namespace", "create", "n"], ["schedule", "list"]]
+)
+def test_nobody_there(bare: Cli, arguments: list[str]):
+    url = f"http://127.0.0.1:{free_port()}"
+    told = bare(*arguments, "--engine-url", url)
+    assert (told.code, told.out) == (1, "")
+    assert told.err.startswith(f"error: {' '.join(arguments[:2])}: engine unreachable at {url}")
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8080", "ftp://x", "http://", "http://x:port", "http://x:0", "nonsense"])
+def test_a_url_that_is_none(bare: Cli, url: str):
+    told = bare("queue", "stats", "--engine-url", url)
+    assert (told.code, told.out) == (1, "")
+    assert "must be like http://" in told.err
+
+
+def test_a_host_that_is_none(bare: Cli):
+    assert "engine unreachable" in bare("queue", "stats", "--engine-url", f"http://{'x' * 64}.invalid").err
+
+
+def test_somebody_else_there(stubbed: Cli, stub: Stub):
+    stub.answer(b"<html>hello</html>")
+    told = stubbed("queue", "stats")
+    assert told.code == 1
+    assert "is there an assay engine at" in told.err
+
+
+def test_one_that_never_answers():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        engine = RemoteEngine(f"http://127.0.0.1:{silent.getsockname()[1]}", None, "main", "test", timeout=0.1)
+        with pytest.raises(Unreachable, match="engine unreachable at http://127.0.0.1"):
+            engine.get("queues")
+
+
+def test_a_line_that_was_dropped_meanwhile(stub: Stub):
+    engine = RemoteEngine(stub.url, None, "main", "test")
+    engine.get("queues")
+    kept = engine._connection
+    assert kept is not None
+    assert kept.sock is not None
+    kept.sock.shutdown(socket.SHUT_RDWR)
+    engine.get("queues")
+    assert engine._connection is not kept
+    engine.close()
+    assert len(stub.asked) == 2

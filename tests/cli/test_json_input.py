@@ -1,0 +1,69 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.api.support import Server
+from tests.cli.support import Cli, plain_environment, spawn
+
+START = ["workflow", "start", "--type", "Order", "--id", "o", "--input"]
+
+
+@pytest.mark.parametrize(
+    "value", ["5", '"x"', "null", "[1, 2.5, {}]", '{"ü": "\\u00fc"}', "-1", "12345678901234567890"]
+)
+def test_a_literal(cli: Cli, value: str):
+    assert cli(*START, value).code == 0
+    assert cli("workflow", "describe", "o").json["input"] == json.loads(value)
+
+
+def test_a_file(cli: Cli, tmp_path: Path):
+    file = tmp_path / "in put.json"
+    file.write_bytes(b'\xef\xbb\xbf{"from": "file"}\n')  # some editors begin with a mark
+    assert cli(*START, f"@{file}").code == 0
+    assert cli("workflow", "describe", "o").json["input"] == {"from": "file"}
+
+
+def test_standard_input(engine: Server, namespace: str, tmp_path: Path):
+    url = f"http://127.0.0.1:{engine.port}"
+    environment = plain_environment(tmp_path, ASSAY_ENGINE_URL=url, ASSAY_NAMESPACE=namespace)
+    assert spawn([*START, "-"], environment, '{"from": "stdin ü"}').code == 0
+    assert spawn(["workflow", "describe", "o"], environment).json["input"] == {"from": "stdin ü"}
+    assert spawn(["workflow", "signal", "o", "go", "-"], environment, "[1]").code == 0
+    events = spawn(["workflow", "events", "o"], environment).json
+    assert events[-1]["payload"]["payload"] == [1]
+    told = spawn(["workflow", "signal", "o", "go", "-"], environment, "")
+    assert (told.code, told.out) == (64, "")
+
+
+@pytest.mark.parametrize("value", ["", "{", "nope", "{'a': 1}", "[1,]", "NaN", "-Infinity", "1e999", "[" * 100_000])
+def test_what_is_no_json(cli: Cli, value: str):
+    told = cli(*START, value)
+    assert (told.code, told.out) == (64, "")
+    assert "Invalid value for '--input': not JSON: " in told.err
+
+
+def test_a_file_that_cannot_be_read(cli: Cli, tmp_path: Path):
+    told = cli(*START, f"@{tmp_path}/missing.json")
+    assert (told.code, told.out) == (64, "")
+    assert f"cannot read {tmp_path}/missing.json" in told.err
+    assert cli(*START, f"@{tmp_path}").code == 64
+    broken = tmp_path / "broken.json"
+    broken.write_bytes(b"\xff")
+    assert cli(*START, f"@{broken}").code == 64
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["workflow", "list", "--search-attrs", "[]"],
+        ["workflow", "list", "--search-attrs", "{"],
+        ["workflow", "signal", "o", "go", "{"],
+        ["workflow", "continue-as-new", "o", "--input", "{"],
+        ["schedule", "create", "s", "--type", "T", "--cron", "@daily", "--input", "{"],
+        ["schedule", "patch", "s", "--input", "@/nowhere"],
+    ],
+)
+def test_every_document_is_checked(cli: Cli, arguments: list[str]):
+    told = cli(*arguments)
+    assert (told.code, told.out) == (64, "")
