@@ -55,6 +55,7 @@ WORKFLOW = [
     "query",
     "result",
     "run",
+    "schedules",
     "signal",
     "start",
     "terminate",

@@ -19,6 +19,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 
 from assay.core.errors import Invalid
+from assay.sdk.blocking_schedules import BlockingSchedules
 from assay.sdk.default_app import DEFAULT_APP
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ __all__ = [
     "query",
     "result",
     "run",
+    "schedules",
     "signal",
     "start",
     "terminate",
@@ -70,6 +72,10 @@ def _face() -> Face:
 
             _made = Face(DEFAULT_APP)
         return _made
+
+
+schedules: Final = BlockingSchedules(_face)
+"""Runs that start by themselves, at the times of a cron expression."""
 
 
 def connect(url: str | None = None, token: str | None = None, namespace: str = "main") -> None:

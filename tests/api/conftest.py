@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.support import Http, Server, serving
+from tests.api.support import Http, Server, serving, sound
 
 
 @pytest.fixture(scope="module")
@@ -11,6 +11,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder: Path = tmp_path_factory.mktemp("server")
     with serving(folder) as server:
         yield server
+    assert sound(f"sqlite://{folder}/assay-workflow.db") == []
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Real server processes and plain HTTP, for tests that see nothing but what is on the wire."""
 
+import asyncio
 import http.client
 import itertools
 import json
@@ -10,11 +11,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+from assay.server.verification import violations
 
 PREFIX = "/api/v1"
 OTHER_PREFIX = "/api/v1/engine/workflow"
@@ -104,6 +107,25 @@ class Http:
 
     def kinds(self, workflow_id: str, **query: str) -> list[str]:
         return [event["event_type"] for event in self.history(workflow_id, **query)]
+
+
+def until(ready: Callable[[], bool], seconds: float = 20) -> None:
+    """Wait until `ready` says so, asking again and again: what is on the wire cannot call back."""
+    deadline = time.monotonic() + seconds
+    while not ready():
+        assert time.monotonic() < deadline, "waited in vain"
+        threading.Event().wait(0.02)
+
+
+def gauge(http: Http, name: str) -> int:
+    """A metric that has no labels."""
+    lines = http.raw("GET", "/metrics").body.decode().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith(f"{name} ")))
+
+
+def holds(http: Http, polls: int) -> None:
+    """Wait until the engine holds so many polls."""
+    until(lambda: gauge(http, "assay_polls_held") == polls)
 
 
 def query_of(query: dict[str, str]) -> str:
@@ -230,6 +252,15 @@ def serving(folder: Path, *arguments: str, **environment: str) -> Iterator[Serve
         assert not traces(server), traces(server)
     finally:
         server.close()
+
+
+def sound(url: str) -> list[object]:
+    """What `assay verify` finds wrong in a database."""
+
+    async def found() -> list[object]:
+        return [violation async for violation in violations(url)]
+
+    return asyncio.run(found())
 
 
 def traces(server: Server) -> list[str]:

@@ -1,9 +1,8 @@
 import threading
-import time
 
 import pytest
 
-from tests.api.support import Http, Worker, activity, complete, fresh
+from tests.api.support import Http, Worker, activity, complete, fresh, until
 
 EMPTY_BODIES = [None, b"", b"null", b"{}", b"[]", b" \n"]
 
@@ -263,7 +262,9 @@ def test_an_activity_is_found_by_both_of_its_ids(http: Http):
         assert (found["id"], found["attempt"]) == (record["id"], 2)
 
 
-@pytest.mark.parametrize(("number", "status"), [("999999999", 404), ("x", 400), ("-1", 400), ("9" * 19, 404), ("9" * 40, 400)])
+@pytest.mark.parametrize(
+    ("number", "status"), [("999999999", 404), ("x", 400), ("-1", 400), ("9" * 19, 404), ("9" * 40, 400)]
+)
 def test_unknown_activities(http: Http, number: str, status: int):
     reply = http.get(f"/activities/{number}")
     assert reply.status == status
@@ -301,7 +302,11 @@ def test_a_failed_run_goes_on_where_it_failed(http: Http):
     assert reply.status == 200, reply
     body = reply.json()
     assert (body["workflow_id"], body["status"], body["invalidated_activities"]) == (name, "WAITING", 0)
-    assert (body["activity"]["name"], body["activity"]["status"], body["activity"]["attempt"]) == ("charge", "PENDING", 1)
+    assert (body["activity"]["name"], body["activity"]["status"], body["activity"]["attempt"]) == (
+        "charge",
+        "PENDING",
+        1,
+    )
     old, new = http.describe(name, run_id=run_id), http.describe(name)
     assert (old["status"], old["next_run_id"], old["error"]) == ("FAILED", new["run_id"], "no money")
     assert body["run_id"] == new["run_id"]
@@ -321,7 +326,7 @@ def test_a_failed_run_goes_on_where_it_failed(http: Http):
 
 
 def test_what_cannot_be_retried(http: Http):
-    worker, name, _ = failed_run(http)
+    _, name, _ = failed_run(http)
     assert http.post("/workflows/nobody/retry", ASKED).status == 404
     for body in ({}, {"requested_by": "ada"}, {"requested_by": " ", "reason": "x"}, None, b"[]"):
         reply = http.post(f"/workflows/{name}/retry", body)
@@ -378,7 +383,4 @@ def test_timers_of_a_retried_run_are_armed(http: Http):
     worker.fail(task)
     worker.turn(name, {"type": "FailWorkflow", "error": "x"})
     assert http.post(f"/workflows/{name}/retry", ASKED).status == 200
-    deadline = time.monotonic() + 10
-    while "TimerFired" not in http.kinds(name):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: "TimerFired" in http.kinds(name))

@@ -33,7 +33,8 @@ def test_no_trick_leads_to_a_route(http: Http, path: str):
 
 
 @pytest.mark.parametrize(
-    ("method", "path"), [("DELETE", "/workflows"), ("PUT", "/health"), ("GET", "/tasks/poll"), ("OPTIONS", "/workflows")]
+    ("method", "path"),
+    [("DELETE", "/workflows"), ("PUT", "/health"), ("GET", "/tasks/poll"), ("OPTIONS", "/workflows")],
 )
 def test_a_wrong_method_is_told_the_right_ones(http: Http, method: str, path: str):
     reply = http.send(method, path)
@@ -41,7 +42,9 @@ def test_a_wrong_method_is_told_the_right_ones(http: Http, method: str, path: st
     assert reply.headers["allow"]
 
 
-@pytest.mark.parametrize("body", [b"{", b"{'a': 1}", b'{"workflow_type": "x"} x', b"\xff\xfe", b'{"a": NaN}', b"\xef\xbb\xbf{}"])
+@pytest.mark.parametrize(
+    "body", [b"{", b"{'a': 1}", b'{"workflow_type": "x"} x', b"\xff\xfe", b'{"a": NaN}', b"\xef\xbb\xbf{}"]
+)
 def test_bad_json_is_refused(http: Http, body: bytes):
     problem(http.post("/workflows", body), 400, "invalid_json")
 
@@ -85,7 +88,9 @@ def test_a_chunked_body_is_limited_too(server: Server):
         assert raw.recv(100).startswith(b"HTTP/1.1 413")
 
 
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/xml"])
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/xml"]
+)
 def test_another_explicit_type_is_refused(http: Http, kind: str):
     body = json.dumps({"workflow_type": "Order"}).encode()
     problem(http.raw("POST", f"{PREFIX}/workflows", body, {"Content-Type": kind}), 415, "unsupported_media_type")
@@ -128,7 +133,9 @@ def test_own_names_are_answered(http: Http, host: str):
     assert http.send("GET", "/health", Host=host).status == 200
 
 
-@pytest.mark.parametrize("headers", [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}])
+@pytest.mark.parametrize(
+    "headers", [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}]
+)
 def test_pages_of_other_sites_change_nothing(http: Http, headers: dict[str, str]):
     name = http.start()["workflow_id"]
     problem(http.raw("POST", f"{PREFIX}/workflows/{name}/terminate", None, headers), 403, "cross_origin")

@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from assay.testing.postgres import create_database, temporary_postgres
-from tests.api.support import Http, Listener, Server, Worker, activity, complete, fresh, serving
+from tests.api.support import Http, Listener, Server, Worker, activity, complete, fresh, holds, serving
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def test_engines_share_the_work(http: Http, other: Server):
     found: list[dict[str, object] | None] = []
     waiting = threading.Thread(target=lambda: found.append(worker.task(wait_secs=20)))
     waiting.start()
-    time.sleep(0.3)
+    holds(there, 1)
     name = http.start(task_queue=queue)["workflow_id"]
     waiting.join(15)
     assert found[0] is not None
@@ -184,23 +184,20 @@ def test_a_reader_that_comes_back_misses_nothing_of_two_writers(http: Http, serv
             sent.append(f"{letter}{number}")
 
     writers = [
-        threading.Thread(target=write, args=(client, letter))
-        for client, letter in ((http, "a"), (other.http(), "b"))
+        threading.Thread(target=write, args=(client, letter)) for client, letter in ((http, "a"), (other.http(), "b"))
     ]
     for writer in writers:
         writer.start()
     deadline = time.monotonic() + 60
     while not (stop.is_set() and len(set(seen)) == len(sent)) and time.monotonic() < deadline:
         reader = Listener(server.port, f"?kind=signal_received&workflow_id={name}", last)
-        time.sleep(0.15)
+        threading.Event().wait(0.15)
         reader.close()
         for event in reader.events:
             seen.append(event["data"]["payload"]["signal_name"])
             last = str(event["id"])
         if not any(writer.is_alive() for writer in writers):
             stop.set()
-    history = [event["payload"]["signal"] for event in http.history(name)[1:]]
-    print(len(seen), len(sent), len(history), seen[:20], history[:20])
     assert sorted(seen) == sorted(sent)
     history = [event["payload"]["signal"] for event in http.history(name)[1:]]
     assert seen == history

@@ -20,7 +20,8 @@ def test_a_namespace_is_created_once(http: Http):
 
 
 @pytest.mark.parametrize(
-    ("body", "status"), [({}, 422), ({"name": 1}, 422), ({"name": ""}, 400), ({"name": "A B"}, 400), ({"name": "x" * 64}, 400)]
+    ("body", "status"),
+    [({}, 422), ({"name": 1}, 422), ({"name": ""}, 400), ({"name": "A B"}, 400), ({"name": "x" * 64}, 400)],
 )
 def test_bad_namespaces_are_refused(http: Http, body: dict[str, object], status: int):
     assert http.post("/namespaces", body).status == status

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.support import Http, NotStarted, Server, Worker, complete, serving
+from tests.api.support import Http, NotStarted, Server, Worker, complete, holds, serving
 
 
 def run(folder: Path, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
@@ -29,7 +29,13 @@ def test_it_says_where_everything_is(tmp_path):
 
 @pytest.mark.parametrize("how", ["--backend", "DATABASE_URL"])
 @pytest.mark.parametrize(
-    ("url", "file"), [("sqlite://w.db", "w.db"), ("sqlite://w.db?mode=rwc", "w.db"), ("w.db", "w.db"), ("sqlite://{folder}/a.db", "a.db")]
+    ("url", "file"),
+    [
+        ("sqlite://w.db", "w.db"),
+        ("sqlite://w.db?mode=rwc", "w.db"),
+        ("w.db", "w.db"),
+        ("sqlite://{folder}/a.db", "a.db"),
+    ],
 )
 def test_the_database_is_where_the_url_says(tmp_path, how: str, url: str, file: str):
     url = url.format(folder=tmp_path)
@@ -63,7 +69,7 @@ def test_sigterm_stops_it_at_once_and_loses_nothing(tmp_path):
     )
     polling.start()
     waiting.start()
-    time.sleep(0.3)
+    holds(http, 1)
     began = time.monotonic()
     assert server.stop() == 0
     assert time.monotonic() - began < 5
@@ -171,7 +177,7 @@ def test_an_idle_engine_is_small_and_still(tmp_path):
         process = psutil.Process(server.process.pid)
         wal = tmp_path / "assay-workflow.db-wal"
         before, size = process.cpu_times(), wal.stat().st_size
-        time.sleep(3)
+        threading.Event().wait(3)
         after = process.cpu_times()
         assert process.memory_info().rss < 100 * 1024 * 1024
         assert wal.stat().st_size == size

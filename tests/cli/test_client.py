@@ -91,7 +91,7 @@ def test_somebody_else_there(stubbed: Cli, stub: Stub):
 def test_one_that_never_answers():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         engine = RemoteEngine(f"http://127.0.0.1:{silent.getsockname()[1]}", None, "main", "test", timeout=0.1)
-        with pytest.raises(Unreachable, match="engine unreachable at http://127.0.0.1"):
+        with pytest.raises(Unreachable, match="engine unreachable at"):
             engine.get("queues")
 
 

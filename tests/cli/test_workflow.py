@@ -4,6 +4,10 @@ from typing import Any
 
 import pytest
 
+from assay.cli.arguments import STATUSES
+from assay.cli.workflow import CONFLICTS, REUSES
+from assay.core.policies import IdConflict, IdReuse
+from assay.engine import filters
 from tests.api.support import Worker, activity, complete
 from tests.cli.support import Cli
 
@@ -313,3 +317,9 @@ def test_the_session_of_the_seed(cli: Cli, worker: Callable[..., Worker]):
     told = cli("workflow", "wait", "deploy-1234", "--timeout", "300")
     assert (told.code, told.json["result"]) == (0, {"ok": True})
     assert kinds(cli, "deploy-1234")[-1] == "WorkflowCompleted"
+
+
+def test_choices_are_those_of_the_engine():
+    assert tuple(IdConflict) == CONFLICTS
+    assert tuple(IdReuse) == REUSES
+    assert set(filters.STATUSES) == set(STATUSES)

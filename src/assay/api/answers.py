@@ -24,7 +24,7 @@ ALWAYS: Final[tuple[Header, ...]] = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
-"""On every answer, errors and streams included (5.2, S14); a header that an answer sets itself replaces its namesake."""
+"""On every answer, errors and streams included (5.2, S14); what an answer sets itself replaces its namesake."""
 
 _encode: Final = msgspec.json.Encoder().encode
 

@@ -33,7 +33,19 @@ _decoders: dict[type, Callable[[bytes], Any]] = {}
 class Call:
     """One request."""
 
-    __slots__ = ("_body", "_headers", "_query", "_receive", "gone", "limit", "method", "operation", "parameters", "path", "scope")
+    __slots__ = (
+        "_body",
+        "_headers",
+        "_query",
+        "_receive",
+        "gone",
+        "limit",
+        "method",
+        "operation",
+        "parameters",
+        "path",
+        "scope",
+    )
 
     def __init__(self, scope: Scope, receive: Receive, parameters: Mapping[str, str], operation: str = "") -> None:
         self.scope = scope

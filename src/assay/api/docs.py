@@ -65,5 +65,3 @@ async def part(_: Backend, call: Call) -> Answer:
 def _viewer() -> bytes | None:
     file = resources.files("assay.api").joinpath("viewer", VIEWER)
     return file.read_bytes() if file.is_file() else None
-
-

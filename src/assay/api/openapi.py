@@ -1,4 +1,4 @@
-"""The API's description in OpenAPI 3.1, made from the table of routes (R41). `python -m assay.api.openapi` prints it."""
+"""The API's description in OpenAPI 3.1, from the table of routes (R41); `python -m assay.api.openapi` prints it."""
 
 import re
 import sys

@@ -117,9 +117,9 @@ class Polls:
 
     def _idle_activity(self, namespace: Namespace, queue: str, name: str) -> None:
         for seat in tuple(self._held):
-            if seat.tasks and (seat.namespace, seat.queue) == (namespace, queue):
-                if seat.activities is None or name in seat.activities:
-                    seat.release()
+            here = seat.tasks and (seat.namespace, seat.queue) == (namespace, queue)
+            if here and (seat.activities is None or name in seat.activities):
+                seat.release()
 
     async def poll(self, call: Call, seat: PollSeat, wait: float) -> Grant | None:
         """A task for the seat, or None when there is none; what its caller cannot get any more is given back."""

@@ -1,4 +1,4 @@
-"""Which route a path means. Paths are matched as they came, so that an id may hold a slash, a space or anything else."""
+"""Which route a path means. Paths are matched as they came: an id may hold a slash, a space or anything else."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final

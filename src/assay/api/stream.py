@@ -1,4 +1,4 @@
-"""The event stream: Server-Sent Events with durable ids, resumed without a gap, bounded for each client (wire 1.7, R40).
+"""The event stream: Server-Sent Events with durable ids, resumed without a gap, bounded per client (wire 1.7, R40).
 
 An id is the number of an event times 1,024; what is derived between two events takes a number between them.
 """

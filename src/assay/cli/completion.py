@@ -67,10 +67,10 @@ add_completion_class(ElvishComplete)
 
 
 @click.command()
-@click.argument("shell", metavar="SHELL", type=click.Choice(SHELLS, case_sensitive=False))
+@click.argument("shell", metavar="SHELL", type=click.Choice(SHELLS, case_sensitive=False), help=f"{', '.join(SHELLS)}.")
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print a script that completes commands in SHELL: bash, zsh, fish, powershell or elvish.
+    """Print a script that completes commands in your shell.
 
     \b
     Examples:

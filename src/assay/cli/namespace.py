@@ -12,7 +12,7 @@ from assay.cli.suggestions import namespace_names
 
 NAMESPACES: Final = (Column("NAME", "name"), Column("CREATED", "created_at", is_time=True))
 
-_name = click.argument("name", metavar="NAME", type=NAME, shell_complete=namespace_names)
+_name = click.argument("name", metavar="NAME", type=NAME, shell_complete=namespace_names, help="Name of the namespace.")
 
 
 @click.group(cls=RemoteGroup)
@@ -28,7 +28,7 @@ def namespace() -> None:
 
 
 @namespace.command()
-@click.argument("name", metavar="NAME", type=NAME)
+@click.argument("name", metavar="NAME", type=NAME, help="Name of the namespace.")
 @connected
 def create(session: Session, name: str) -> None:
     """Create a namespace.

@@ -61,7 +61,7 @@ _OPTIONS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
         {
             "metavar": "FORMAT",
             "shell_complete": _formats,
-            "help": "table, json, jsonl or yaml.  [env: ASSAY_OUTPUT; default: table on a terminal, else json]",
+            "help": "table, json, jsonl or yaml.  [env: ASSAY_OUTPUT; default: table; json in a pipe]",
         },
     ),
     (
@@ -69,7 +69,7 @@ _OPTIONS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
         {
             "metavar": "FILE",
             "type": click.Path(),
-            "help": "Config file.  [env: ASSAY_CONFIG_FILE; default: ~/.config/assay/config.yaml, if there]",
+            "help": "Config file.  [env: ASSAY_CONFIG_FILE; default: ~/.config/assay/config.yaml]",
         },
     ),
 )
@@ -106,7 +106,7 @@ def _write_options(command: click.Command, ctx: click.Context, formatter: click.
     shared: list[tuple[str, str]] = []
     for parameter in command.get_params(ctx):
         row = parameter.get_help_record(ctx)
-        if row is not None:
+        if row is not None and isinstance(parameter, click.Option):
             (shared if isinstance(parameter, GlobalOption) else own).append(row)
     for title, rows in (("Options", own), ("Global options, before or after the command", shared)):
         if rows:

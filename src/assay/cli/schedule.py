@@ -1,6 +1,7 @@
 """`assay schedule`: workflows that start by the clock."""
 
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -27,14 +28,40 @@ FIRES: Final = (
 )
 TIMES: Final = (Column("DUE", "due_at", is_time=True),)
 
-_name = click.argument("name", metavar="NAME", type=NAME, shell_complete=schedule_names)
-_overlap = click.option(
-    "--overlap",
-    "overlap_policy",
-    metavar="POLICY",
-    type=click.Choice(OVERLAPS, case_sensitive=False),
-    help=f"If the last run is still open: {', '.join(OVERLAPS)}.",
+MISSED: Final = ("skip", "last", "all")
+DST: Final = ("skip", "shift", "both")
+CLEARABLE: Final = ("input", "end_at", "remaining", "search_attributes", "memo")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _choice(*names: str, choices: Sequence[str], help: str, metavar: str = "POLICY", **more: Any) -> Callable[[F], F]:
+    kind = click.Choice(choices, case_sensitive=False)
+    return click.option(*names, metavar=metavar, type=kind, help=f"{help}: {', '.join(choices)}.", **more)
+
+
+_name = click.argument("name", metavar="NAME", type=NAME, shell_complete=schedule_names, help="Name of the schedule.")
+_overlap = _choice("--overlap", "overlap_policy", choices=OVERLAPS, help="If the last run is still open")
+_DETAILS: Final = (
+    click.option("--timezone", metavar="ZONE", help="IANA time zone.  [default: UTC]"),
+    click.option("--input", "input", metavar="JSON", type=JSON, help=f"Input of each run. {JSON_FORMS}"),
+    _overlap,
+    _choice("--missed", choices=MISSED, help="Which fires to make up for after an outage"),
+    click.option("--window", "window_secs", metavar="TIME", type=SECONDS, help="How late they may be.  [default: 1h]"),
+    click.option("--jitter", "jitter_secs", metavar="TIME", type=SECONDS, help="Spread the fires over this time."),
+    _choice("--dst", choices=DST, help="Local times that a change of the clocks drops or repeats"),
+    click.option("--end-at", metavar="TIME", type=MOMENT, help="No fire after it: 2026-01-31T12:00:00Z."),
+    click.option("--remaining", metavar="N", type=click.IntRange(0), help="How many more runs to start."),
+    click.option("--search-attrs", "search_attributes", metavar="JSON", type=JSON_OBJECT, help="Of each run."),
+    click.option("--memo", metavar="JSON", type=JSON_OBJECT, help="Notes that each run shows."),
 )
+
+
+def _details(command: F) -> F:
+    """The options that a schedule is created with, and changed by."""
+    for option in reversed(_DETAILS):
+        command = option(command)
+    return command
 
 
 @click.group(cls=RemoteGroup)
@@ -78,16 +105,12 @@ def describe(session: Session, name: str) -> None:
 
 
 @schedule.command()
-@click.argument("name", metavar="NAME", type=NAME)
+@click.argument("name", metavar="NAME", type=NAME, help="Name of the schedule.")
 @click.option("--type", "workflow_type", metavar="TYPE", type=NAME, required=True, help="Workflow type to start.")
 @click.option("--cron", "cron_expr", metavar="EXPR", required=True, help="When: cron, @daily, @every 10m.")
-@click.option("--timezone", metavar="ZONE", help="IANA time zone.  [default: UTC]")
-@click.option("--input", "input", metavar="JSON", type=JSON, help=f"Input of each run. {JSON_FORMS}")
 @click.option("--queue", "task_queue", metavar="QUEUE", default=QUEUE, show_default=True, help="Task queue.")
-@_overlap
-@click.option("--search-attrs", "search_attributes", metavar="JSON", type=JSON_OBJECT, help="Search attributes.")
-@click.option("--memo", metavar="JSON", type=JSON_OBJECT, help="Notes that each run shows.")
-@click.option("--jitter", metavar="TIME", type=SECONDS, help="Spread the fires over this time.")
+@_details
+@click.option("--paused", is_flag=True, default=None, help="Fire only once it is resumed.")
 @connected
 def create(session: Session, /, name: str, **fields: Any) -> None:
     """Create a schedule.
@@ -105,10 +128,9 @@ def create(session: Session, /, name: str, **fields: Any) -> None:
 @schedule.command()
 @_name
 @click.option("--cron", "cron_expr", metavar="EXPR", help="When.")
-@click.option("--timezone", metavar="ZONE", help="IANA time zone.")
-@click.option("--input", "input", metavar="JSON", type=JSON, help=f"Input of each run. {JSON_FORMS}")
 @click.option("--queue", "task_queue", metavar="QUEUE", help="Task queue.")
-@_overlap
+@_details
+@_choice("--clear", choices=CLEARABLE, metavar="FIELD", multiple=True, help="Field to empty, may be repeated")
 @connected
 def patch(session: Session, /, name: str, **fields: Any) -> None:
     """Change a schedule in place.
@@ -122,7 +144,7 @@ def patch(session: Session, /, name: str, **fields: Any) -> None:
     """
     changes = _given(fields)
     if not changes:
-        options = "--cron, --timezone, --input, --queue, --overlap"
+        options = "--cron, --timezone, --input, --queue, --overlap, ..."
         raise click.UsageError(f"nothing to change: give at least one of {options}")
     session.printer.record(session.engine.patch("schedules", name, body=changes).document)
 
@@ -130,8 +152,9 @@ def patch(session: Session, /, name: str, **fields: Any) -> None:
 @schedule.command()
 @_name
 @click.option("--reason", metavar="TEXT", help="Why.")
+@click.option("--by", metavar="WHO", help="Who wants it.")
 @connected
-def pause(session: Session, name: str, reason: str | None) -> None:
+def pause(session: Session, name: str, reason: str | None, by: str | None) -> None:
     """Stop a schedule until it is resumed.
 
     Runs that are open go on.
@@ -140,7 +163,7 @@ def pause(session: Session, name: str, reason: str | None) -> None:
     Example:
       assay schedule pause nightly --reason maintenance
     """
-    session.engine.post("schedules", name, "pause", body=_given({"reason": reason}) or None)
+    session.engine.post("schedules", name, "pause", body=_given({"reason": reason, "by": by}) or None)
     session.printer.action(f"{name} paused")
 
 
@@ -201,21 +224,22 @@ def backfill(session: Session, name: str, start: float, end: float, overlap_poli
       assay schedule backfill nightly --from 2026-01-01 --to 2026-01-08 --overlap allow_all
     """
     body = {"start": start, "end": end, **_given({"overlap_policy": overlap_policy})}
-    session.printer.record(session.engine.post("schedules", name, "backfill", body=body).document)
+    session.printer.list(session.engine.post("schedules", name, "backfill", body=body).document, FIRES)
 
 
 @schedule.command()
 @_name
-@click.option("--limit", metavar="N", type=click.IntRange(1), default=10, show_default=True, help="How many at most.")
+@click.option("--count", metavar="N", type=click.IntRange(1), default=10, show_default=True, help="How many.")
 @connected
-def preview(session: Session, name: str, limit: int) -> None:
+def preview(session: Session, name: str, count: int) -> None:
     """Show when a schedule will fire next.
 
     \b
     Example:
-      assay schedule preview nightly --limit 5
+      assay schedule preview nightly --count 5
     """
-    session.printer.list(session.engine.get("schedules", name, "preview", limit=limit).document, TIMES)
+    times = session.engine.get("schedules", name, "preview", count=count).document
+    session.printer.list([{"due_at": due} for due in times], TIMES)
 
 
 @schedule.command()
@@ -233,4 +257,4 @@ def fires(session: Session, name: str, limit: int) -> None:
 
 
 def _given(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
+    return {name: value for name, value in fields.items() if value not in (None, ())}

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import click
 
-from assay.cli.arguments import JSON, JSON_FORMS, JSON_OBJECT, NAME, SECONDS, STATUS
+from assay.cli.arguments import JSON, JSON_FORMS, JSON_OBJECT, NAME, SECONDS, STATUS, STATUSES
 from assay.cli.options import RemoteGroup, global_options
 from assay.cli.render import Column
 from assay.cli.session import Session, connected
@@ -34,7 +34,7 @@ CHAIN: Final = (
     Column("COMPLETED", "completed_at", is_time=True),
 )
 
-_id = click.argument("workflow_id", metavar="ID", type=NAME, shell_complete=workflow_ids)
+_id = click.argument("workflow_id", metavar="ID", type=NAME, shell_complete=workflow_ids, help="Workflow id.")
 _run_id = click.option("--run-id", metavar="RUN", help="Another run of the id than the newest one; see `runs`.")
 
 
@@ -116,7 +116,7 @@ def start(session: Session, /, wait: bool, timeout: float, **fields: Any) -> Non
 
 
 @workflow.command("list")
-@click.option("--status", type=STATUS, help="Only runs with this status.")
+@click.option("--status", metavar="STATUS", type=STATUS, help=f"Only runs that are {', '.join(STATUSES).lower()}.")
 @click.option("--type", "workflow_type", metavar="TYPE", help="Only runs of this type.")
 @click.option("--queue", metavar="QUEUE", help="Only runs of this queue.")
 @click.option("--parent", metavar="ID", help="Only children of this workflow.")
@@ -178,11 +178,11 @@ def describe(session: Session, workflow_id: str, run_id: str | None) -> None:
 
 @workflow.command()
 @_id
-@click.argument("name", metavar="[NAME]", required=False, type=NAME)
+@click.argument("name", metavar="[NAME]", required=False, type=NAME, help="One query.  [default: all]")
 @_run_id
 @connected
 def state(session: Session, workflow_id: str, name: str | None, run_id: str | None) -> None:
-    """Show what its queries answer. NAME picks one of them.
+    """Show what the queries of a workflow answer.
 
     \b
     Examples:
@@ -322,12 +322,12 @@ def _leave(status: str) -> None:
 
 @workflow.command()
 @_id
-@click.argument("name", metavar="NAME", type=NAME)
-@click.argument("payload", metavar="[PAYLOAD]", required=False, type=JSON)
+@click.argument("name", metavar="NAME", type=NAME, help="Name of the signal.")
+@click.argument("payload", metavar="[PAYLOAD]", required=False, type=JSON, help=JSON_FORMS)
 @_run_id
 @connected
 def signal(session: Session, workflow_id: str, name: str, payload: Any, run_id: str | None) -> None:
-    """Send a signal to an open workflow. PAYLOAD is literal JSON, @FILE, or - for standard input.
+    """Send a signal to an open workflow.
 
     \b
     Examples:

@@ -13,6 +13,7 @@ from assay.core.ids import SECOND, RunId, RunKey, Time
 from assay.core.requests import Request
 from assay.core.run import Run
 from assay.embedded.filters import run_filter
+from assay.embedded.schedules import EmbeddedSchedules
 from assay.embedded.stores import store_for
 from assay.engine.asked import Answer
 from assay.engine.clock import SystemClock
@@ -45,6 +46,7 @@ class EmbeddedTransport:
         store = store_for(url, clock.now)
         self.lease: Time | None = LEASE if store.shared else None
         self._engine = Engine(store, clock)
+        self.schedules = EmbeddedSchedules(self._running)
         self._seats: list[Seat] = []
         self.forked = False
         self._owner: tuple[int, asyncio.AbstractEventLoop] | None = None

@@ -51,7 +51,9 @@ class Loop:
             self._woken.clear()
             again = await self._survive()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), self._pause(again))
+                # not wait_for: in Python 3.11 that loses a cancel which comes together with what it waits for
+                async with asyncio.timeout(self._pause(again)):
+                    await self._woken.wait()
 
     async def _survive(self) -> Time | None:
         """A service that fails tries again: nobody else would do its work."""

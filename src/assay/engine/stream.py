@@ -120,23 +120,26 @@ class Stream:
             self._reader = None
 
     async def _read(self) -> None:
-        looks = 0
-        while True:
+        looks, own = 0, asyncio.current_task()
+        while self._reader is own:
             self._woken.clear()
             try:
-                await self._deliver()
+                await self._deliver(own)
             except AssayError as error:
                 log.warning("the stream of events is interrupted: %s", error)
             pause = PATIENCE[min(looks, len(PATIENCE) - 1)] if self._shared else None
             looks += 1
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), pause)
-                looks = 0
+                async with asyncio.timeout(pause):
+                    await self._woken.wait()
+                    looks = 0
 
-    async def _deliver(self) -> None:
+    async def _deliver(self, own: "asyncio.Task[None] | None") -> None:
         claims, self._claims = self._claims, []
         unfired, self._unfired = self._unfired, []
         while page := await self._journal.after(self._position, PAGE):
+            if self._reader is not own:
+                return  # another one reads now, and two would tell everything twice
             for entry in page:
                 self._position = entry.position
                 self._tell(entry)

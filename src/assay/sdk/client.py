@@ -20,6 +20,7 @@ from assay.sdk.default_app import DEFAULT_APP
 from assay.sdk.handle import Handle
 from assay.sdk.reading import Reading
 from assay.sdk.results import result_of
+from assay.sdk.schedules import Schedules
 from assay.sdk.standby import Standby
 from assay.sdk.starts import StartOptions, start_request
 from assay.sdk.transport import Transport
@@ -44,6 +45,7 @@ class Client(Reading):
         self.converter = Converter() if converter is None else converter
         self._joining = transport if isinstance(transport, Joining) else None
         self._standby = Standby(self)
+        self.schedules = Schedules(self)
 
     @classmethod
     async def connect(

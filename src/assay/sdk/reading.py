@@ -80,7 +80,7 @@ class Reading:
 
     async def list(self, **filters: Unpack[ListFilters]) -> Page:
         """Runs, newest first; `page.next_cursor` is the `cursor` of the next page, None after the last one."""
-        wanted: dict[str, Any] = {name: _epoch(value) for name, value in filters.items() if value is not None}
+        wanted: dict[str, Any] = {name: epoch(value) for name, value in filters.items() if value is not None}
         unknown = wanted.keys() - ListFilters.__annotations__.keys()
         if unknown:
             known = ", ".join(ListFilters.__annotations__)
@@ -105,7 +105,7 @@ class Reading:
         return Namespace(self.namespace if namespace is None else namespace)
 
 
-def _epoch(value: Any) -> Any:
+def epoch(value: Any) -> Any:
     """A datetime as seconds since the epoch; anything else as it is."""
     if not isinstance(value, datetime.datetime):
         return value

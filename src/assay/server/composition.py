@@ -17,8 +17,8 @@ from assay.engine.service import Loop
 from assay.engine.stream import Stream
 from assay.engine.tokens import Tokens
 from assay.server.config import ServerConfig
-from assay.storage.registry import Registry
 from assay.storage.journal import Journal
+from assay.storage.registry import Registry
 from assay.storage.sql.journal import SqlJournal
 from assay.storage.sql.registry import SqlRegistry
 from assay.storage.store import Store

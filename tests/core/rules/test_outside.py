@@ -1,4 +1,4 @@
-"""What only callers over HTTP ask for: direct activities, another id to continue under, leases known by their holder."""
+"""What only callers over HTTP ask for: direct activities, another id to go on under, leases known by their holder."""
 
 import pytest
 

@@ -360,9 +360,7 @@ ROUTES: Final = (
         query=_EVENTS,
         headers=(TOTAL, CURSOR),
     ),
-    _read(
-        "/workflows/{workflow_id}/state", "getState", "Read what a run's queries answer", state, shapes.StateAnswer
-    ),
+    _read("/workflows/{workflow_id}/state", "getState", "Read what a run's queries answer", state, shapes.StateAnswer),
     _read(
         "/workflows/{workflow_id}/state/{name}",
         "getQuery",
@@ -380,4 +378,3 @@ ROUTES: Final = (
         answers={202: shapes.ResultAnswer},
     ),
 )
-

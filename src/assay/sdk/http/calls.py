@@ -135,6 +135,10 @@ class Calls:
 
     # requests
 
+    async def call(self, method: str, path: str, body: bytes | None = None, key: str | None = None) -> bytes:
+        """Any request: the body of its answer."""
+        return await self._call(method, path, body, key)
+
     async def _call(self, method: str, path: str, body: bytes | None = None, key: str | None = None) -> bytes:
         """The body of the answer; the request is made again as long as that can help and the caller has patience."""
         headers = JSON if key is None else {**JSON, "idempotency-key": key}

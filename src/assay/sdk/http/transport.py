@@ -17,6 +17,7 @@ from assay.sdk.http.calls import Calls
 from assay.sdk.http.carriers import Carrier
 from assay.sdk.http.clock import LearnedClock
 from assay.sdk.http.link import Colleague, Link, Reply
+from assay.sdk.http.schedules import HttpSchedules
 
 PREFIX: Final = "/api/v1"
 LEASE: Final[Time] = 10 * SECOND
@@ -38,6 +39,7 @@ class HttpTransport:
         self._session: aiohttp.ClientSession | None = None
         self._calls: Calls | None = None
         self._links: dict[Link, asyncio.Task[None]] = {}
+        self.schedules = HttpSchedules(lambda: self._open().call)
 
     async def open(self) -> None:
         """Make ready to connect; whether an engine answers shows with the first call."""

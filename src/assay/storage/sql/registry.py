@@ -48,7 +48,8 @@ WHERE closed_at IS NULL AND task_worker IS NOT NULL AND task_worker $one_of(1) G
 
 HELD_ACTIVITIES = """
 SELECT a.worker, count(*) FROM runs r JOIN activities a ON a.run_id = r.run_id
-WHERE r.closed_at IS NULL AND a.completed_at IS NULL AND a.worker IS NOT NULL AND a.worker $one_of(1) GROUP BY a.worker"""
+WHERE r.closed_at IS NULL AND a.completed_at IS NULL AND a.worker IS NOT NULL AND a.worker $one_of(1)
+GROUP BY a.worker"""
 
 QUEUED_ACTIVITIES = """
 SELECT a.task_queue, sum(CASE WHEN a.worker IS NULL THEN 1 ELSE 0 END),
@@ -68,11 +69,11 @@ SECRET = "SELECT value FROM secrets WHERE name = $1"  # noqa: S105  # a statemen
 
 KEEP_SECRET = "INSERT INTO secrets (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING"  # noqa: S105
 
-_OUTCOME = "INSERT INTO outcomes (namespace, key, fingerprint, status, body, created_at)"
+KEEP_OUTCOME = """
+INSERT INTO outcomes (namespace, key, fingerprint, status, body, created_at) VALUES ($1, $2, $3, $4, $5, $6)"""
 
-KEEP_OUTCOME = f"{_OUTCOME} VALUES ($1, $2, $3, $4, $5, $6)"
-
-KEEP_OUTCOME_OF_DELETE = f"""{_OUTCOME}
+KEEP_OUTCOME_OF_DELETE = """
+INSERT INTO outcomes (namespace, key, fingerprint, status, body, created_at)
 SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (SELECT 1 FROM namespaces WHERE name = $7)"""
 
 

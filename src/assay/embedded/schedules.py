@@ -1,0 +1,40 @@
+"""Schedules of an engine in this process, with the same answers as over HTTP."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from assay.core.errors import NotFound
+from assay.core.ids import seconds
+from assay.core.schedule_requests import ScheduleRequest
+from assay.engine.engine import Engine
+from assay.wire.schedules import fire_record, reply_record, schedule_record
+
+
+class EmbeddedSchedules:
+    """See `SchedulePort`."""
+
+    def __init__(self, engine: Callable[[], Engine]) -> None:
+        self._engine = engine
+
+    async def ask(self, request: ScheduleRequest) -> Any:
+        """See `SchedulePort`."""
+        return reply_record(await self._engine().ask(request, object))
+
+    async def list(self, namespace: str) -> Sequence[dict[str, Any]]:
+        """See `SchedulePort`."""
+        return [schedule_record(schedule) for schedule in await self._engine().scheduler.list(namespace)]
+
+    async def describe(self, namespace: str, name: str) -> dict[str, Any] | None:
+        """See `SchedulePort`."""
+        try:
+            return schedule_record(await self._engine().scheduler.find(namespace, name))
+        except NotFound:
+            return None
+
+    async def preview(self, namespace: str, name: str, count: int | None) -> Sequence[float]:
+        """See `SchedulePort`."""
+        return [seconds(due) for due in await self._engine().scheduler.preview(namespace, name, count)]
+
+    async def fires(self, namespace: str, name: str, limit: int | None) -> Sequence[dict[str, Any]]:
+        """See `SchedulePort`."""
+        return [fire_record(fire) for fire in await self._engine().scheduler.fires(namespace, name, limit)]

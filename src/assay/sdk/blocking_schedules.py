@@ -1,0 +1,96 @@
+"""`workflow.schedules`: the calls of `client.schedules` for programs without asyncio; each of them blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.core.record import Record
+    from assay.sdk.face import Face
+    from assay.sdk.schedules import Moment, NewScheduleOptions, Records, SchedulePatch
+
+
+class BlockingSchedules:
+    """Schedules: made, changed, paused, fired by hand, and looked at; see `assay.Client.schedules`."""
+
+    def __init__(self, face: Callable[[], Face]) -> None:
+        self._face = face
+
+    def create(
+        self,
+        name: str,
+        workflow_type: Callable[..., Any] | str,
+        cron_expr: str,
+        *,
+        namespace: str | None = None,
+        **options: Unpack[NewScheduleOptions],
+    ) -> Record:
+        """Make a schedule: its record. `AlreadyExists` if the name is taken, `Invalid` if something is wrong."""
+        found: Record = self._call("create", name, workflow_type, cron_expr, namespace=namespace, **options)
+        return found
+
+    def list(self, *, namespace: str | None = None) -> Records:
+        """All schedules, by name."""
+        found: Records = self._call("list", namespace=namespace)
+        return found
+
+    def describe(self, name: str, *, namespace: str | None = None) -> Record | None:
+        """The record of a schedule; None if there is none."""
+        found: Record | None = self._call("describe", name, namespace=namespace)
+        return found
+
+    def patch(self, name: str, *, namespace: str | None = None, **changes: Unpack[SchedulePatch]) -> Record:
+        """Change fields; None leaves a field as it is, `clear=["end_at"]` takes its value away."""
+        found: Record = self._call("patch", name, namespace=namespace, **changes)
+        return found
+
+    def pause(
+        self, name: str, reason: str | None = None, by: str | None = None, *, namespace: str | None = None
+    ) -> Record:
+        """Stop firing; what is due meanwhile is never made up for."""
+        found: Record = self._call("pause", name, reason, by, namespace=namespace)
+        return found
+
+    def resume(self, name: str, *, namespace: str | None = None) -> Record:
+        """Fire again, from now on."""
+        found: Record = self._call("resume", name, namespace=namespace)
+        return found
+
+    def delete(self, name: str, *, namespace: str | None = None) -> None:
+        """Forget a schedule; its runs go on."""
+        self._call("delete", name, namespace=namespace)
+
+    def trigger(self, name: str, overlap_policy: str | None = None, *, namespace: str | None = None) -> Record:
+        """Fire once, now: what became of it, with the `workflow_id` of the run."""
+        found: Record = self._call("trigger", name, overlap_policy, namespace=namespace)
+        return found
+
+    def backfill(
+        self,
+        name: str,
+        start: Moment,
+        end: Moment,
+        overlap_policy: str | None = None,
+        *,
+        namespace: str | None = None,
+    ) -> Records:
+        """Fire for each due time from `start` to `end` that no run was started for."""
+        found: Records = self._call("backfill", name, start, end, overlap_policy, namespace=namespace)
+        return found
+
+    def preview(self, name: str, count: int | None = None, *, namespace: str | None = None) -> Sequence[float]:
+        """The next due times, 10 unless told."""
+        found: Sequence[float] = self._call("preview", name, count, namespace=namespace)
+        return found
+
+    def fires(self, name: str, limit: int | None = None, *, namespace: str | None = None) -> Records:
+        """What became of the latest due times and why, newest first, 50 unless told."""
+        found: Records = self._call("fires", name, limit, namespace=namespace)
+        return found
+
+    def _call(self, verb: str, *arguments: Any, **options: Any) -> Any:
+        face = self._face()
+        return face.call(f"schedules.{verb}", lambda client: getattr(client.schedules, verb)(*arguments, **options))

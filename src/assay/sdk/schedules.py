@@ -1,0 +1,208 @@
+"""Schedules as a program sees them: made, changed, paused, fired by hand, and looked at."""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack, runtime_checkable
+
+from assay.core import schedule_requests as rq
+from assay.core.duration import Duration
+from assay.core.errors import Invalid
+from assay.core.ids import Namespace
+from assay.core.payload import Payload
+from assay.core.record import Record
+from assay.core.schedule import Schedule
+from assay.sdk.converter import Converter
+from assay.sdk.reading import epoch
+from assay.wire.schedules import core_fields, moment, overlap_of
+
+if TYPE_CHECKING:
+    from assay.sdk.client import Client
+
+Records = list[Record]
+Moment = float | datetime.datetime
+"""Seconds since the epoch, or a datetime with a time zone."""
+
+DOCUMENTS = ("input", "search_attributes", "memo")
+
+
+class ScheduleOptions(TypedDict, total=False):
+    """What a schedule can be told beside its name, its workflow and its times (docs/schedules.md)."""
+
+    input: Any
+    timezone: str | None
+    task_queue: str | None
+    overlap_policy: str | None
+    dst: str | None
+    missed: str | None
+    window_secs: Duration | None
+    jitter_secs: Duration | None
+    end_at: Moment | None
+    remaining: int | None
+    search_attributes: Mapping[str, Any] | None
+    memo: Mapping[str, Any] | None
+
+
+class NewScheduleOptions(ScheduleOptions, total=False):
+    """What can be said at the creation alone."""
+
+    paused: bool | None
+    pause_reason: str | None
+    paused_by: str | None
+
+
+class SchedulePatch(ScheduleOptions, total=False):
+    """What can be changed; `clear` names fields that are to have no value any more."""
+
+    cron_expr: str | None
+    clear: Iterable[str] | None
+
+
+class SchedulePort(Protocol):
+    """The part of a transport that knows schedules; what it answers are records."""
+
+    async def ask(self, request: rq.ScheduleRequest) -> Any:
+        """Have a request decided; what the engine says to it when the outcome is durable."""
+        ...
+
+    async def list(self, namespace: str) -> Sequence[dict[str, Any]]:
+        """The schedules of a namespace, by name."""
+        ...
+
+    async def describe(self, namespace: str, name: str) -> dict[str, Any] | None:
+        """A schedule, or None."""
+        ...
+
+    async def preview(self, namespace: str, name: str, count: int | None) -> Sequence[float]:
+        """The next due times."""
+        ...
+
+    async def fires(self, namespace: str, name: str, limit: int | None) -> Sequence[dict[str, Any]]:
+        """What became of the latest due times, newest first."""
+        ...
+
+
+@runtime_checkable
+class Scheduling(Protocol):
+    """A transport whose engine has schedules."""
+
+    schedules: SchedulePort
+
+
+class Schedules:
+    """`client.schedules`: every call takes `namespace`, the client's own unless told."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def create(
+        self,
+        name: str,
+        workflow_type: Callable[..., Any] | str,
+        cron_expr: str,
+        *,
+        namespace: str | None = None,
+        **options: Unpack[NewScheduleOptions],
+    ) -> Record:
+        """Make a schedule: its record. `AlreadyExists` if the name is taken, `Invalid` if something is wrong."""
+        space = self._space(namespace)
+        fields = self._fields({"task_queue": self._client.app.queue, **_given(options)}, NewScheduleOptions)
+        schedule = Schedule(space, name, self._client.app.name_of(workflow_type), cron_expr, **fields)
+        return Record(await self._port().ask(rq.CreateSchedule(space, name, schedule)))
+
+    async def list(self, *, namespace: str | None = None) -> Records:
+        """All schedules, by name."""
+        return [Record(found) for found in await self._port().list(self._space(namespace))]
+
+    async def describe(self, name: str, *, namespace: str | None = None) -> Record | None:
+        """The record of a schedule; None if there is none."""
+        found = await self._port().describe(self._space(namespace), name)
+        return None if found is None else Record(found)
+
+    async def patch(self, name: str, *, namespace: str | None = None, **changes: Unpack[SchedulePatch]) -> Record:
+        """Change fields; None leaves a field as it is, `clear=["end_at"]` takes its value away."""
+        fields = self._fields(_given(changes), SchedulePatch)
+        return Record(await self._port().ask(rq.PatchSchedule(self._space(namespace), name, fields)))
+
+    async def pause(
+        self, name: str, reason: str | None = None, by: str | None = None, *, namespace: str | None = None
+    ) -> Record:
+        """Stop firing; what is due meanwhile is never made up for."""
+        return Record(await self._port().ask(rq.PauseSchedule(self._space(namespace), name, reason, by)))
+
+    async def resume(self, name: str, *, namespace: str | None = None) -> Record:
+        """Fire again, from now on."""
+        return Record(await self._port().ask(rq.ResumeSchedule(self._space(namespace), name)))
+
+    async def delete(self, name: str, *, namespace: str | None = None) -> None:
+        """Forget a schedule; its runs go on."""
+        await self._port().ask(rq.DeleteSchedule(self._space(namespace), name))
+
+    async def trigger(self, name: str, overlap_policy: str | None = None, *, namespace: str | None = None) -> Record:
+        """Fire once, now: what became of it, with the `workflow_id` of the run."""
+        request = rq.TriggerSchedule(self._space(namespace), name, overlap_of(overlap_policy))
+        return Record(await self._port().ask(request))
+
+    async def backfill(
+        self,
+        name: str,
+        start: Moment,
+        end: Moment,
+        overlap_policy: str | None = None,
+        *,
+        namespace: str | None = None,
+    ) -> Records:
+        """Fire for each due time from `start` to `end` that no run was started for."""
+        first, last = moment(epoch(start), "start"), moment(epoch(end), "end")
+        request = rq.BackfillSchedule(self._space(namespace), name, first, last, overlap_of(overlap_policy))
+        return [Record(fire) for fire in await self._port().ask(request)]
+
+    async def preview(self, name: str, count: int | None = None, *, namespace: str | None = None) -> Sequence[float]:
+        """The next due times, 10 unless told."""
+        return await self._port().preview(self._space(namespace), name, count)
+
+    async def fires(self, name: str, limit: int | None = None, *, namespace: str | None = None) -> Records:
+        """What became of the latest due times and why, newest first, 50 unless told."""
+        return [Record(fire) for fire in await self._port().fires(self._space(namespace), name, limit)]
+
+    def _port(self) -> SchedulePort:
+        transport = self._client.transport
+        if not isinstance(transport, Scheduling):
+            raise Invalid(f"{type(transport).__name__} has no schedules", code="no_schedules")
+        return transport.schedules
+
+    def _space(self, namespace: str | None) -> Namespace:
+        return Namespace(self._client.namespace if namespace is None else namespace)
+
+    def _fields(self, options: Mapping[str, Any], known: type[Any]) -> dict[str, Any]:
+        names = known.__annotations__ | ScheduleOptions.__annotations__
+        told: dict[str, Any] = {}
+        for name, value in options.items():
+            if name not in names:
+                raise _unknown(name, names)
+            told[name] = _told(self._client.converter, name, value)
+        return core_fields(told)
+
+
+def _told(converter: Converter, name: str, value: Any) -> Any:
+    if name in DOCUMENTS:
+        if name != "input" and not isinstance(value, Mapping):
+            raise Invalid(f"{name} must be a mapping, not {type(value).__name__}", field=name)
+        return Payload(converter.encode(value, name=name))
+    if name == "clear":
+        return [value] if isinstance(value, str) else list(value)
+    if name == "remaining" and (isinstance(value, bool) or not isinstance(value, int)):
+        raise Invalid("remaining must be a whole number", field=name)
+    return epoch(value)
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _unknown(name: str, known: Iterable[str]) -> TypeError:
+    close = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+    return TypeError(f"a schedule has no option {name!r}; {hint}")

@@ -1,0 +1,139 @@
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from assay.cli.completion import SHELLS
+from tests.cli.support import PROGRAM, SECONDS, Cli, Stub, plain_environment
+
+CHECKS = {
+    "bash": ["bash", "-n"],
+    "zsh": ["zsh", "-n"],
+    "fish": ["fish", "--no-execute"],
+    "powershell": ["pwsh", "-NoProfile", "-File"],
+}
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """A shell that finds `assay`."""
+    program = tmp_path / "bin" / "assay"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m assay.cli.main "$@"\n')
+    program.chmod(0o755)
+    return plain_environment(tmp_path, PATH=f"{program.parent}:{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_script_for_each_shell(bare: Cli, shell: str):
+    told = bare("completion", shell)
+    assert (told.code, told.err) == (0, "")
+    assert "_ASSAY_COMPLETE" in told.out
+    assert f"{shell}_complete" in told.out
+
+
+@pytest.mark.parametrize("shell", CHECKS)
+def test_a_script_is_sound(bare: Cli, tmp_path: Path, shell: str):
+    if shutil.which(CHECKS[shell][0]) is None:
+        pytest.skip(f"no {shell} on this machine")
+    script = tmp_path / f"script.{shell}"
+    script.write_text(bare("completion", shell).out)
+    subprocess.run([*CHECKS[shell], str(script)], check=True, timeout=SECONDS)  # noqa: S603
+
+
+def test_an_unknown_shell(bare: Cli):
+    assert bare("completion", "tcsh").code == 64
+    assert bare("completion").code == 64
+
+
+# bash, for real
+
+
+def completed(line: str, environment: dict[str, str]) -> list[str]:
+    """What bash offers for the last word of a line, the script being sourced as a user would."""
+    words = line.split(" ")
+    quoted = " ".join(f"'{word}'" for word in words)
+    program = f"""
+        source <(assay completion bash)
+        complete -p assay >/dev/null || exit 9
+        COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}
+        _assay_completion assay "${{COMP_WORDS[COMP_CWORD]}}" ''
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(  # noqa: S603
+        ["bash", "--norc", "-c", program],  # noqa: S607
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=True,
+    )
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+def test_bash_completes(environment: dict[str, str]):
+    assert completed("assay work", environment) == ["workflow", "worker"]
+    assert completed("assay workflow te", environment) == ["terminate"]
+    assert completed("assay workflow list --output j", environment) == ["json", "jsonl"]
+    assert completed("assay workflow list --status C", environment) == ["COMPLETED", "CANCELLED"]
+    assert completed("assay completion z", environment) == ["zsh"]
+
+
+def test_bash_completes_ids(environment: dict[str, str], stub: Stub):
+    environment["ASSAY_ENGINE_URL"] = stub.url
+    stub.answer([{"id": "order-1"}, {"id": "order-1"}, {"id": "xorder"}])
+    assert completed("assay workflow describe ord", environment) == ["order-1"]
+    assert "text=ord" in stub.last.path
+    stub.answer([{"name": "nightly"}, {"name": "weekly"}])
+    assert completed("assay schedule --namespace n pause n", environment) == ["nightly"]
+    assert stub.last.path == "/api/v1/schedules?namespace=n"
+    stub.answer(b"no", 500)
+    assert completed("assay namespace describe m", environment) == []
+    environment["ASSAY_ENGINE_URL"] = "http://127.0.0.1:1"
+    assert completed("assay workflow describe ord", environment) == []
+
+
+# the other shells, by what their scripts ask
+
+
+def test_elvish_is_answered(bare: Cli, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]):
+    monkeypatch.setenv("_ASSAY_COMPLETE", "elvish_complete")
+    monkeypatch.setenv("COMP_WORDS", '["assay","workflow","li"]')
+    with pytest.raises(SystemExit, match="0"):
+        bare()
+    assert capfd.readouterr().out == "plain\tlist\tlist (List runs, newest first.)\n"
+
+
+@pytest.mark.parametrize("shell", ["zsh", "powershell"])
+def test_zsh_and_powershell_are_answered(
+    bare: Cli, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], shell: str
+):
+    monkeypatch.setenv("_ASSAY_COMPLETE", f"{shell}_complete")
+    monkeypatch.setenv("COMP_WORDS", "assay workflow li")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    with pytest.raises(SystemExit, match="0"):
+        bare()
+    assert capfd.readouterr().out.splitlines()[:2] == ["plain", "list"]
+
+
+# a reader that leaves
+
+
+@pytest.mark.parametrize("shell", ["bash", "powershell"])
+def test_a_broken_pipe_is_no_failure(tmp_path: Path, shell: str):
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(  # noqa: S603
+        [*PROGRAM, "completion", shell],
+        env=plain_environment(tmp_path),
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        timeout=SECONDS,
+        check=False,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
