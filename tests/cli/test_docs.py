@@ -57,4 +57,4 @@ def test_every_command_and_option_is_on_the_page():
             continue
         assert not rest or re.search(rf"\b{re.escape(rest[0])}\b", text), path
         options = [option for parameter in command.params for option in parameter.opts if option.startswith("--")]
-        assert [option for option in options if f"{option}" not in text] == [], path
+        assert [option for option in options if option not in text] == [], path

@@ -121,7 +121,6 @@ def test_postgres(server: str, capsys: pytest.CaptureFixture[str]):
         (["verify"], USAGE, "Missing argument"),
         (["verify", "x.db", "--loud"], USAGE, "No such option"),
         (["very"], USAGE, "No such command"),
-        ([], USAGE, "Commands:"),
     ],
 )
 def test_errors_are_sentences_and_codes(

@@ -178,6 +178,9 @@ def check_families(world: World) -> None:
             following = world.runs[run.next_run_id]
             assert following.start.previous_run_id == run.run_id, "I18: the way back"
             assert following.start.first_run_id == run.start.first_run_id, "I18: the chain"
+            assert following.start.parent == run.start.parent, "I17: the chain has one parent"
+            begins, ends = following.start.first_task_at, following.start.execution_deadline
+            assert begins is None or ends is None or begins < ends, "4.4: a run that begins after the end"
         else:
             assert run.close_reason != "continued_as_new", "I18: continued as nothing"
         check_children(world, run)
@@ -196,11 +199,14 @@ def check_children(world: World, parent: Run) -> None:
         child = world.runs[event.run_id]
         assert child.start.parent is not None
         assert child.start.parent.run_id in _family(parent), "a child knows its parent"
-        if child.start.parent.close_policy is ParentClose.ABANDON or event.child_workflow_id in ended:
-            continue
-        asked = ("cancel", child.run_id) in told
         ways = {f"{parent.run_id}/{kind}/{child.run_id}" for kind in ("cancel", "terminate")}
         assert not ways <= keys, "R17: a child that was asked to cancel is left to finish"
+        if child.start.parent.close_policy is ParentClose.ABANDON:
+            assert not ways & keys, "R17: a child that was let go"
+            continue
+        if event.child_workflow_id in ended:
+            continue
+        asked = ("cancel", child.run_id) in told
         if 0 < recorded.seq < parent.cancel_seq:
             assert asked, "I16: a cancel did not reach a child"
         if parent.closed:

@@ -7,8 +7,9 @@ from typing import Any
 from assay.core import commands as cmd
 from assay.core import events as ev
 from assay.core import requests as rq
-from assay.core.effects import Decision, NoteAttempt
+from assay.core.effects import Decision, NoteAttempt, Send
 from assay.core.ids import RunId
+from assay.core.policies import IdConflict, ParentClose
 from assay.core.replies import Advanced, Started
 from assay.core.run import Activity, Run, Task
 from tests.core.invariants import picture
@@ -44,7 +45,7 @@ class Ledger:
         repeats = 0 <= request.seen_seq < self.seen[request.run_id]
         holds = self.holders.get(request.run_id) == (request.worker, request.epoch) and not repeats
         if reply.accepted:
-            self.turn_accepted(request, decision.run, reply, holds)
+            self.turn_accepted(request, decision, reply, holds)
             self.seen[request.run_id] = reply.seen_seq
             self.turn_knows(request, decision, reply, history)
         if reply.accepted and reply.leased:
@@ -59,17 +60,28 @@ class Ledger:
                 self.attempt_reported(request.run_id, outcome.seq, outcome.attempt_id)
             assert holds or not recorded or isinstance(outcome, rq.ActivityOutcome), "R3: a step of a stranger"
 
-    def turn_accepted(self, request: rq.Advance, run: Run, reply: Advanced, holds: bool) -> None:
+    def turn_accepted(self, request: rq.Advance, decision: Decision, reply: Advanced, holds: bool) -> None:
+        run = decision.run
         seen = request.seen_seq if request.seen_seq >= 0 else run.task.granted_seq
         if request.outcomes:
             assert seen == run.last_seq, "R8: something else has happened"
         if reply.closed and not any(isinstance(command, cmd.CancelWorkflow) for command in request.commands):
             assert seen >= run.last_seq, "R7: a close that has not seen everything"
+        if run.cancel_seq > seen:
+            self.children_hear(decision)
         if not holds:
             assert request.outcomes, "I7: commands of somebody who does not hold the task"
             assert self.holders.get(request.run_id) is None, "R8: somebody holds the task"
             assert self.epochs[request.run_id] == request.epoch, "R8: another epoch"
             assert run.task.since is None, "R8: a task is due"
+
+    def children_hear(self, decision: Decision) -> None:
+        """Children of a turn that had not heard of the cancel are told of it, but for those that are let go (I16)."""
+        told = {effect.message.run_id for effect in decision.effects if isinstance(effect, Send)}
+        for other in decision.others:
+            link = other.run.start.parent
+            if link is not None and link.run_id == decision.run.run_id and link.close_policy is not ParentClose.ABANDON:
+                assert other.run.run_id in told, "I16: a child that has not heard of the cancel"
 
     def turn_knows(self, request: rq.Advance, decision: Decision, reply: Advanced, history: list[ev.Recorded]) -> None:
         """The worker is not taken to know an input that it was not told of, and gets a task if it asked for one."""
@@ -117,6 +129,8 @@ class Ledger:
                 self.signals[run.run_id].append(bytes(request.payload))
             case rq.StartWorkflow() if isinstance(decision.reply, Started) and decision.events:
                 self.signals[run.run_id] += [bytes(message.payload) for message in request.signals]
+                ends = bool(decision.others)
+                assert not ends or request.id_conflict is IdConflict.TERMINATE_EXISTING, "D7: an open run was ended"
             case rq.LeaseTask() if isinstance(decision.reply, Task):
                 self.task_granted(run.run_id, request.worker, decision.reply.epoch)
             case rq.Advance() if isinstance(decision.reply, Advanced):

@@ -10,7 +10,7 @@ import pytest
 
 from tests.docs.pages import ROOT, Section, pages, sections
 
-RUN = ("README.md", "docs/guide.md")
+RUN = ("README.md", "docs/guide.md", "docs/schedules.md")
 SECONDS = 60
 PATHS = re.compile(
     r"`((?:src|tests|docs|examples|benchmarks|core|engine|storage|sdk|embedded|testing|server|cli|wire)/[\w./]+)`"

@@ -2,8 +2,8 @@
 
 import json
 import math
+import os
 import sys
-from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -33,7 +33,8 @@ class JsonInput(click.ParamType[Any]):
             if value == "-":
                 return sys.stdin.buffer.read().decode("utf-8-sig")
             if value.startswith("@"):
-                return Path(value[1:]).expanduser().read_text(encoding="utf-8-sig")
+                with open(os.path.expanduser(value[1:]), encoding="utf-8-sig") as file:
+                    return file.read()
         except OSError as error:
             self.fail(f"cannot read {_source(value)}: {error.strerror or error}", param, ctx)
         except UnicodeDecodeError as error:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
 from assay.cli.settings import FORMATS
 
@@ -32,8 +31,8 @@ def flags_of(context: click.Context) -> dict[str, str]:
     return found
 
 
-def _formats(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-    return [CompletionItem(name) for name in FORMATS if name.startswith(incomplete.lower())]
+def _formats(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in FORMATS if name.startswith(incomplete.lower())]
 
 
 def global_options(command: F, *, hidden: bool = False) -> F:

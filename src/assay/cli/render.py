@@ -7,6 +7,8 @@ from typing import Any, Final, NamedTuple
 
 import click
 
+from assay.cli.trouble import Trouble
+
 NOTHING: Final = "-"
 
 
@@ -77,7 +79,12 @@ class Printer:
         """All output passes here, so that no text of somebody else's can steer a terminal (5.2)."""
         if self.terminal:
             text = "".join(f"{_line(line)}\n" for line in text.split("\n")[:-1])
-        click.echo(text, nl=False)
+        try:
+            click.echo(text, nl=False)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise Trouble(f"the answer cannot be written: {error.strerror}") from None
 
 
 def table(records: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> Iterable[str]:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from assay.cli.trouble import Trouble
@@ -39,25 +38,25 @@ def resolve(flags: Mapping[str, str], environment: Mapping[str, str], *, termina
     )
 
 
-def _config_file(flags: Mapping[str, str], environment: Mapping[str, str]) -> Path | None:
+def _config_file(flags: Mapping[str, str], environment: Mapping[str, str]) -> str | None:
     """The file that somebody named, which must be there, else the first of the usual places that is."""
     named = flags.get("config") or environment.get("ASSAY_CONFIG_FILE")
     if named:
-        return Path(named).expanduser()
+        return named
     folders = [environment.get("XDG_CONFIG_HOME"), _below(environment.get("HOME"), ".config"), "/etc"]
-    places = [Path(folder, "assay", "config.yaml") for folder in folders if folder]
-    return next((place for place in places if place.is_file()), None)
+    places = [f"{folder}/assay/config.yaml" for folder in folders if folder]
+    return next((place for place in places if os.path.isfile(place)), None)
 
 
 def _below(folder: str | None, name: str) -> str | None:
     return f"{folder}/{name}" if folder else None
 
 
-def _read(file: Path) -> dict[str, str]:
+def _read(file: str) -> dict[str, str]:
     import yaml  # a plain call without a config file does not pay for it
 
     try:
-        content: Any = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content: Any = yaml.safe_load(_text_of(file))
     except (OSError, UnicodeDecodeError) as error:
         raise Trouble(f"config file {file} cannot be read: {_reason(error)}") from None
     except yaml.YAMLError as error:
@@ -69,7 +68,7 @@ def _read(file: Path) -> dict[str, str]:
     return _checked(file, content)
 
 
-def _checked(file: Path, content: dict[Any, Any]) -> dict[str, str]:
+def _checked(file: str, content: dict[Any, Any]) -> dict[str, str]:
     unknown = [str(key) for key in content if key not in KEYS]
     if unknown:
         raise Trouble(f"config file {file}: unknown key {', '.join(unknown)}; there are {', '.join(KEYS)}")
@@ -89,15 +88,15 @@ def _api_key(flags: Mapping[str, str], environment: Mapping[str, str], config: M
         (config.get("api_key_file"), config.get("api_key")),
     ):
         if file:
-            return _plain(_key_in(Path(file).expanduser()))
+            return _plain(_key_in(file))
         if key:
             return _plain(key)
     return None
 
 
-def _key_in(file: Path) -> str:
+def _key_in(file: str) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return _text_of(file)
     except (OSError, UnicodeDecodeError) as error:
         raise Trouble(f"API key file {file} cannot be read: {_reason(error)}") from None
 
@@ -127,6 +126,11 @@ def _output(name: str) -> str:
     if found not in FORMATS:
         raise Trouble(f"unknown output format '{name}': choose table, json, jsonl or yaml")
     return found
+
+
+def _text_of(file: str) -> str:
+    with open(os.path.expanduser(file), encoding="utf-8") as opened:
+        return opened.read()
 
 
 def _reason(error: Exception) -> str:

@@ -3,7 +3,6 @@
 from typing import Any, Final
 
 import click
-from click.shell_completion import CompletionItem
 
 from assay.cli.session import session_of
 from assay.cli.trouble import Trouble
@@ -11,28 +10,26 @@ from assay.cli.trouble import Trouble
 SECONDS: Final = 1.0
 MOST: Final = 50
 
-Items = list[CompletionItem[str]]
 
-
-def workflow_ids(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
+def workflow_ids(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Ids of the newest runs."""
     return _offered(context, incomplete, "id", "workflows", text=incomplete or None, limit=MOST)
 
 
-def schedule_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
+def schedule_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Names of schedules."""
     return _offered(context, incomplete, "name", "schedules")
 
 
-def namespace_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> Items:
+def namespace_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Names of namespaces."""
     return _offered(context, incomplete, "name", "namespaces")
 
 
-def _offered(context: click.Context, incomplete: str, field: str, path: str, **query: Any) -> Items:
+def _offered(context: click.Context, incomplete: str, field: str, path: str, **query: Any) -> list[str]:
     try:
         records = session_of(context, SECONDS).engine.get(path, **query).document
     except Trouble:
         return []
     names = dict.fromkeys(record[field] for record in records if record[field].startswith(incomplete))
-    return [CompletionItem(name) for name in names]
+    return list(names)

@@ -106,8 +106,6 @@ class Roster:
         return counted, await self._schedules(namespace)
 
     async def _schedules(self, namespace: str) -> int:
-        if not hasattr(self._store, "list_schedules"):
-            return 0
         return len(await self._store.list_schedules(namespace))
 
     async def queues(self, namespace: str) -> Sequence[QueueRow]:

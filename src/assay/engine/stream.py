@@ -93,7 +93,7 @@ class Stream:
         Between the last page and the first call nothing is lost and nothing comes twice.
         """
         if after is None:
-            position = self._position if self._reader is not None else await self._journal.head()
+            position = await self._journal.head()
         else:
             position = await self._journal.position(after)
             while True:

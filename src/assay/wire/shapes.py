@@ -83,6 +83,8 @@ class ResultAnswer(msgspec.Struct, kw_only=True):
     error: str | None
     failure: Failure | None
     close_reason: str | None
+    reason: str | None
+    timeout_type: str | None
     started: bool | msgspec.UnsetType = msgspec.UNSET
     pid: str | msgspec.UnsetType = msgspec.UNSET
 

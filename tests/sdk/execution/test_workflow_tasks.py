@@ -9,7 +9,7 @@ from assay.core import commands as cmd
 from assay.core import events as ev
 from assay.core import requests as rq
 from assay.core.errors import Invalid, Unavailable
-from assay.core.ids import SECOND, WorkflowId
+from assay.core.ids import SECOND, WorkerId, WorkflowId
 from assay.core.run import Run
 from assay.sdk.app import App
 from assay.sdk.context import Context
@@ -80,6 +80,25 @@ async def test_one_turn_is_unanswered_at_most_and_results_that_come_meanwhile_jo
         desk.let()
         assert await desk.result() == [0, 1, 2]
         assert desk.told(rq.CompleteActivity) == []
+
+
+@on_loop
+async def test_results_that_waited_are_dated_after_what_was_recorded_meanwhile():
+    """Otherwise the engine could not believe their times (R12), and the coroutine would be replayed for nothing."""
+    async with serving(app) as (desk, worker):
+        run = desk.start("parallel")
+        await desk.until(lambda: len(advances(desk)) == 1)
+        desk.held = (rq.Advance,)
+        await desk.held_request(rq.Advance)
+        await desk.quiet()
+        desk.world.now += 1_000
+        desk.let()
+        late = await desk.held_request(rq.Advance)
+        assert all(outcome.time >= run.last_time for outcome in late.outcomes)
+        assert worker.holds(run.run_id)
+        desk.let()
+        assert await desk.result() == [0, 1, 2]
+        assert len(advances(desk)) == 3
 
 
 @on_loop
@@ -297,6 +316,31 @@ async def test_the_task_is_kept_while_a_step_runs_and_its_lease_extended():
         assert run.task.worker == worker.worker
         assert worker.free_tasks == 4
         finish.set()
+        assert await desk.result() is True
+
+
+@on_loop
+async def test_a_task_that_somebody_else_took_is_let_go():
+    """Its lease ran out while nobody looked; the extension says so, and the hand is free although the step goes on."""
+    served, finish = App(), asyncio.Event()
+
+    @served.workflow
+    async def steps(ctx: Context) -> Any:
+        return await ctx.run("slow", finish.wait)
+
+    async with serving(served, desk=Desk(lease=SECOND * 3 // 50)) as (desk, worker):
+        run = desk.start("steps")
+        await desk.until(lambda: run.task.worker is not None and run.seen_seq > 0)
+        seat, desk.seat = desk.seat, None
+        desk.world.now += 11 * SECOND
+        desk.ask(rq.Elapse(run.run_id, "run"))
+        desk.ask(rq.LeaseTask(run.run_id, WorkerId("w-other"), None))
+        await desk.until(lambda: worker.free_tasks == 5)
+        assert not worker.holds(run.run_id)
+        desk.ask(rq.ReleaseTask(run.run_id, WorkerId("w-other"), run.task.epoch))
+        desk.seat = seat
+        finish.set()
+        desk.pump()
         assert await desk.result() is True
 
 

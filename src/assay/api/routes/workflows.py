@@ -161,7 +161,7 @@ def _still_open(run: Run) -> dict[str, Any]:
 
 
 _RESULT: Final[dict[str, Any]] = dict.fromkeys(
-    ("workflow_id", "run_id", "status", "result", "error", "failure", "close_reason")
+    ("workflow_id", "run_id", "status", "result", "error", "failure", "close_reason", "reason", "timeout_type")
 )
 
 
@@ -177,6 +177,8 @@ def result_record(key: RunKey, event: Event) -> dict[str, Any]:
         "error": error,
         "failure": None if failure is None else failure_record(failure),
         "close_reason": CLOSE_REASONS[type(event)],
+        "reason": getattr(event, "reason", None),
+        "timeout_type": getattr(event, "scope", None),
     }
 
 

@@ -198,6 +198,7 @@ class _Copy:
         activity = self._by_seq.pop(event.activity_seq, None)
         if activity is None:
             return event
+        self.decision.add(PutActivity(activity))
         match event:
             case ActivityCompleted():
                 self.decision.add(CloseActivity(replace(activity, attempt=1), COMPLETED, event.result))

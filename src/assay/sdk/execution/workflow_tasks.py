@@ -5,6 +5,7 @@ worker finds out are sent together with what the code does next (R8), and never 
 """
 
 import asyncio
+import functools
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -327,7 +328,15 @@ class WorkflowTasks:
         for run in self._live:
             if run.leased and self._lease is not None:
                 extension = ExtendTask(run.key.run_id, self._worker, run.epoch, self._lease)
-                self._transport.send(extension).add_done_callback(_noted)
+                heard = functools.partial(self._extended, run, run.epoch)
+                self._transport.send(extension).add_done_callback(heard)
+
+    def _extended(self, run: LiveRun, epoch: int, answer: "asyncio.Future[object]") -> None:
+        """A refusal means that the lease ran out and somebody else has the task: let go of it."""
+        error = None if answer.cancelled() else answer.exception()
+        stale = isinstance(error, AssayError) and not unsure(error)
+        if stale and self._live.has(run) and run.leased and run.epoch == epoch and not run.in_flight:
+            self._lost(run)
 
     def release(self) -> None:
         """Give back what is still held, so that others need not wait for the lease to end (L4)."""
@@ -343,12 +352,6 @@ def _wanted(run: LiveRun, outcome: Outcome) -> bool:
     """A step that its code gave up needs no outcome; an activity's is the engine's to judge."""
     reported = outcome[0]
     return isinstance(reported, ActivityOutcome) or run.execution.wants_step(reported.seq)
-
-
-def _noted(answer: "asyncio.Future[object]") -> None:
-    """An answer that changes nothing here; a refusal means that somebody else took over, which is as well."""
-    if not answer.cancelled():
-        answer.exception()
 
 
 def _ended(events: Sequence[Recorded]) -> bool:

@@ -21,8 +21,9 @@ class ResultBody(msgspec.Struct, kw_only=True):
     error: str | None = None
     failure: FailureInfo | None = None
     close_reason: str | None = None
+    reason: str | None = None
+    timeout_type: str | None = None
     started: bool = True
-    first_run_id: str | None = None
 
 
 decode = msgspec.json.Decoder(ResultBody).decode
@@ -45,10 +46,9 @@ def closing_of(body: ResultBody) -> ev.Event:
         case "COMPLETED", _:
             return ev.WorkflowCompleted(body.result)
         case "CANCELLED", _:
-            return ev.WorkflowCancelled(body.error)
+            return ev.WorkflowCancelled(body.reason)
         case "TIMED_OUT", _:
-            scope = body.failure.timeout_type if body.failure is not None else None
-            return ev.WorkflowTimedOut(scope=scope or "run", **text)
+            return ev.WorkflowTimedOut(scope=body.timeout_type or "run", **text)
         case _, "terminated":
-            return ev.WorkflowTerminated(body.error or "terminated")
+            return ev.WorkflowTerminated(body.reason or "terminated")
     return ev.WorkflowFailed(failure=body.failure, **text)

@@ -1,0 +1,1 @@
+"""The engine as a server: engine, worker and client as three processes on one machine."""
