@@ -120,6 +120,10 @@ def test_zsh_and_powershell_are_answered(
     assert capfd.readouterr().out.splitlines()[:2] == ["plain", "list"]
 
 
+def test_fish_keeps_commas(bare: Cli):
+    assert 'string split -m 1 ","' in bare("completion", "fish").out
+
+
 # a reader that leaves
 
 

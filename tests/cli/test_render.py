@@ -1,9 +1,10 @@
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from assay.cli.render import Column, table, timestamp
-from tests.cli.support import Cli, Stub, on_terminal, plain_environment, spawn
+from tests.cli.support import PROGRAM, SECONDS, Cli, Stub, on_terminal, plain_environment, spawn
 
 NASTY = "\x1b[31mred\x07\nline\x9b2J\u202eback\u2028"
 COLUMNS = (Column("A", "a"), Column("LONG TITLE", "b"), Column("LAST", "c"))
@@ -63,6 +64,15 @@ def test_other_letters_stay_what_they_are(stub: Stub, environment: dict[str, str
 def test_half_a_letter(stubbed: Cli, stub: Stub):
     stub.answer(b'[{"queue": "\\ud83e"}]')
     assert stubbed("queue", "stats").json == [{"queue": "\ud83e"}]
+
+
+def test_a_full_disk(stub: Stub, environment: dict[str, str]):
+    command = [*PROGRAM, "queue", "stats", "--output", "table"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(  # noqa: S603
+            command, env=environment, stdout=full, stderr=subprocess.PIPE, timeout=SECONDS, check=False
+        )
+    assert (done.returncode, done.stderr) == (1, b"error: the answer cannot be written: No space left on device\n")
 
 
 # on a terminal

@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 import click
 from click.shell_completion import (
     CompletionItem,
+    FishComplete,
     ShellComplete,
     add_completion_class,
     get_completion_class,
@@ -63,7 +64,16 @@ class ElvishComplete(ShellComplete):
         return f"{item.type}\t{item.value}\t{display}"
 
 
+class FishCompleteWithCommas(FishComplete):
+    """Fish, with answers cut at the first comma alone: ids and sentences have commas of their own."""
+
+    source_template: ClassVar[str] = FishComplete.source_template.replace(
+        'string split "," $completion', 'string split -m 1 "," $completion'
+    )
+
+
 add_completion_class(ElvishComplete)
+add_completion_class(FishCompleteWithCommas, "fish")
 
 
 @click.command()

@@ -20,7 +20,9 @@ WORKERS: Final = (
 @click.group(cls=RemoteGroup)
 @global_options
 def worker() -> None:
-    """Look at the workers of a namespace; `assay run FILE` starts one.
+    """Look at the workers of a namespace.
+
+    `assay run FILE` starts one.
 
     \b
     Example:

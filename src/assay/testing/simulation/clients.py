@@ -39,6 +39,7 @@ class Client:
         self._messages = 0
         # a second run would find the children of the first under their ids
         self._has_children = any("program" in step for _, step in walk(program))
+        self._starters = 0
         self.busy = True
 
     def begin(self) -> None:
@@ -47,12 +48,13 @@ class Client:
 
     async def _run(self) -> None:
         await self._pause(3)
-        await asyncio.gather(*(self._start(place) for place in range(self._chance.choice((1, 1, 2)))))
+        self._starters = self._chance.choice((1, 1, 2))
+        await asyncio.gather(*(self._start(place) for place in range(self._starters)))
         others = [self._send(workflow_id, step) for workflow_id, step in walk(self._program) if "count" in step]
         others += [self._noise() for _ in range(self._chance.choice((0, 0, 1, 3)))]
-        if self._chance.random() < 0.15:
+        if self._chance.random() < self._world.settings.cancels:
             others.append(self._cancel())
-        if self._chance.random() < 0.08:
+        if self._chance.random() < self._world.settings.terminations:
             others.append(self._terminate())
         waiting = asyncio.create_task(self._wait()) if self._chance.random() < 0.5 else None
         await asyncio.gather(*others)
@@ -84,14 +86,21 @@ class Client:
             try:
                 reply = await self._call(request, key)
             except AlreadyExists:
+                self._was_alone(request)
                 return
             except AssayError as error:
                 self._only_unavailable(error, request)
                 await self._pause(1)
                 continue
             self._world.checks.started(request, reply)
+            if isinstance(reply, Started) and not reply.started:
+                self._was_alone(request)
             return
         self._world.ledger.violate(f"L1 {self._id} could not be started in {TRIES} tries")
+
+    def _was_alone(self, request: Request) -> None:
+        if self._starters == 1:
+            self._world.ledger.violate(f"I3 the only start of {self._id} was told that somebody else had done it")
 
     def _key(self, request: Request) -> IdempotencyKey:
         self._messages += 1

@@ -169,6 +169,7 @@ class EngineHost:
             worker.stop()
         await asyncio.gather(*(task for _, task in self.workers), return_exceptions=True)
         await engine.stop()
+        self._world.checks.stopped([worker.worker for worker, _ in self.workers])
         self.crash()
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from assay.core.commands import CLOSING
 from assay.core.ids import RunId, Time
 from assay.core.replies import Advanced
 from assay.core.requests import ActivityOutcome, Advance, CompleteActivity, ReleaseActivity, Request
@@ -26,6 +27,10 @@ class Accepted(msgspec.Struct, frozen=True):
     epoch: int
     last_seq: int
     closed: bool
+    known: int
+    """The last event that the worker knew of, its own outcomes included."""
+    must_know: bool
+    """Does it close the run in a way that must have seen everything (R7)?"""
 
 
 class Ledger:
@@ -79,4 +84,7 @@ class Ledger:
             if recorded and isinstance(outcome, ActivityOutcome):
                 self.completions[request.run_id, outcome.seq].add(outcome.attempt_id)
         if reply.accepted:
-            self.turns[request.run_id].append(Accepted(request.epoch, reply.last_seq, reply.closed))
+            known = request.seen_seq + len(request.outcomes)
+            must_know = reply.closed and any(isinstance(command, CLOSING) for command in request.commands)
+            turn = Accepted(request.epoch, reply.last_seq, reply.closed, known, must_know)
+            self.turns[request.run_id].append(turn)

@@ -67,7 +67,7 @@ class Stalled(Exception):
 class SimLoop(asyncio.AbstractEventLoop):
     """Runs the callbacks of all nodes; `errors` keeps what callbacks raised, which is always a bug."""
 
-    def __init__(self, chance: random.Random, *, hiccups: float = 0.0, limit: int = 1_000_000) -> None:
+    def __init__(self, chance: random.Random, *, hiccups: float = 0.0, limit: int = 200_000) -> None:
         self.now: Time = 0
         self.steps = 0
         self.errors: list[BaseException] = []

@@ -26,15 +26,17 @@ class OneOf:
 class Author:
     """Writes the programs of one seed."""
 
-    def __init__(self, chance: random.Random) -> None:
+    def __init__(self, chance: random.Random, kinds: tuple[str, ...] = (), again: float = 0.2) -> None:
         self._chance = chance
+        self._kinds = kinds or KINDS
+        self._again = again
         self._count = 0
 
     def program(self, workflow_id: str, depth: int = 0) -> Step:
         """A program for a workflow id."""
         size = self._chance.randint(1, 5 if depth == 0 else 2)
         steps = [self._step(workflow_id, depth, 0) for _ in range(size)]
-        if self._chance.random() < 0.2:
+        if self._chance.random() < self._again:
             steps.insert(self._chance.randint(0, len(steps)), {"do": "again"})
         return {"id": workflow_id, "steps": steps, "cleanup": self._chance.random() < 0.5, "done": []}
 
@@ -45,12 +47,9 @@ class Author:
         return {"id": workflow_id, "steps": [step, *after, self._make("act", workflow_id, 2, 2)], "done": []}
 
     def _step(self, workflow_id: str, depth: int, nesting: int) -> Step:
-        kinds = list(SIMPLE)
-        if depth < DEEPEST:
-            kinds += ["child", "child", "orphan"]
-        if nesting < 2:
-            kinds += ["all", "group", "race", "limit", "drop"]
-        return self._make(self._chance.choice(kinds), workflow_id, depth, nesting)
+        deep, nested = depth >= DEEPEST, nesting >= 2
+        kinds = [kind for kind in self._kinds if not (deep and kind in CHILDREN) and not (nested and kind in NESTING)]
+        return self._make(self._chance.choice(kinds or list(SIMPLE)), workflow_id, depth, nesting)
 
     def _make(self, kind: str, workflow_id: str, depth: int, nesting: int) -> Step:
         self._count += 1
@@ -102,6 +101,12 @@ def _hang(chance: random.Random, number: int) -> Step:
     return {**_act(chance, number), "fails": 0, "secs": 0.1, "hangs": chance.choice((1, 2)), "opts": opts}
 
 
+def _tight(chance: random.Random, number: int) -> Step:
+    """Ends at the very moment at which its time is over, until it has had enough of that."""
+    opts = {"max_attempts": 0, "initial_interval_secs": 0.05, "start_to_close_secs": 1.0}
+    return {**_act(chance, number), "fails": 0, "secs": chance.choice((0.9995, 0.9999, 1.0)), "tight": 2, "opts": opts}
+
+
 def _late(chance: random.Random, number: int) -> Step:
     limit = chance.choice(("schedule_to_close_secs", "schedule_to_start_secs"))
     return {**_act(chance, number), "opts": {"max_attempts": 0, limit: chance.choice((0.5, 3.0))}}
@@ -138,6 +143,10 @@ def _inline(chance: random.Random, number: int) -> Step:
     }
 
 
+def _clocks(chance: random.Random, _: int) -> Step:
+    return {"each": [chance.choice((0.2, 0.5, 1.0, 3.0)) for _ in range(3)]}
+
+
 def _nothing(_: random.Random, __: int) -> Step:
     return {}
 
@@ -148,9 +157,12 @@ SIMPLE: dict[str, Callable[[random.Random, int], Step]] = {
     "limited": _limited,
     "final": _final,
     "hang": _hang,
+    "tight": _tight,
     "late": _late,
     "beat": _beat,
     "sleep": _sleep,
+    "clocks": _clocks,
+    "flash": _nothing,
     "signal": _signal,
     "perhaps": _perhaps,
     "effect": _effect,
@@ -161,7 +173,9 @@ SIMPLE: dict[str, Callable[[random.Random, int], Step]] = {
 }
 """Steps that contain no others, with what chance decides about each."""
 
-KINDS = (*SIMPLE, "child", "orphan", "all", "group", "race", "limit", "drop")
+CHILDREN = ("child", "orphan")
+NESTING = ("all", "group", "race", "limit", "drop")
+KINDS = (*SIMPLE, "child", *CHILDREN, *NESTING)
 
 
 def expected(step: Step) -> Any:
@@ -185,9 +199,12 @@ MODEL: dict[str, Callable[[Step], Any]] = {
     "limited": _limited_result,
     "final": lambda _: FAILED,
     "hang": lambda step: step["value"],
+    "tight": lambda step: step["value"],
     "late": lambda step: OneOf(step["value"], FAILED),
     "beat": lambda step: step["value"],
     "sleep": lambda _: SAME,
+    "clocks": lambda step: [SAME] * len(step["each"]),
+    "flash": lambda _: SAME,
     "signal": lambda step: list(range(step["count"])),
     "perhaps": lambda _: OneOf(0, None),
     "effect": lambda _: SAME,

@@ -42,9 +42,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cached_runs: int = 1_000
     engine_cache: int = 10_000
     programs: int = 4
+    kinds: tuple[str, ...] = ()
+    """The kinds of steps in programs; empty for all."""
+    again: float = 0.2
+    """How likely it is that a program continues as new."""
+    cancels: float = 0.15
+    terminations: float = 0.08
     faults: frozenset[str] = frozenset()
     fault_seconds: int = 30
-    heal_seconds: int = 900
+    heal_seconds: int = 240
 
     def has(self, fault: str) -> bool:
         """Does this fault happen here?"""

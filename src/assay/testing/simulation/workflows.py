@@ -37,7 +37,8 @@ class Handlers:
     async def work(self, ctx: ActivityContext, input: Any) -> Any:
         """Fails as often as it is told to, hangs as often as it is told to, then returns its value."""
         attempt = self._began(ctx)
-        await asyncio.sleep(min(input["secs"], 0.3) if attempt <= input["fails"] else input["secs"])
+        brief = attempt <= input["fails"] or attempt > input.get("tight", attempt)
+        await asyncio.sleep(min(input["secs"], 0.1) if brief else input["secs"])
         if attempt <= input["fails"]:
             raise RuntimeError(f"attempt {attempt} fails")
         if attempt <= input.get("hangs", 0):
@@ -138,6 +139,20 @@ class Interpreter:
         await self._ctx.sleep(step["secs"])
         slept = (self._ctx.now() - began).total_seconds()
         return SAME if slept >= step["secs"] - 1e-6 else f"slept {slept} of {step['secs']}"
+
+    async def clocks(self, step: Step) -> list[str]:
+        """Several timers at once, each to its own time."""
+        return list(await asyncio.gather(*(self.sleep({"secs": secs}) for secs in step["each"])))
+
+    async def flash(self, _: Step) -> str:
+        """Two activities, of which one is given up as soon as the other is done."""
+        tasks = [asyncio.create_task(self._echoed(place)) for place in range(2)]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+        return next(task for task in tasks if task in done).result()
 
     async def signal(self, step: Step) -> list[int]:
         """So many different messages, however often each of them comes."""
@@ -241,8 +256,10 @@ class Interpreter:
 
 
 STEPS: dict[str, Callable[[Interpreter, Step], Coroutine[Any, Any, Any]]] = {
-    **dict.fromkeys(("act", "long", "limited", "final", "hang", "late", "beat"), Interpreter.act),
+    **dict.fromkeys(("act", "long", "limited", "final", "hang", "tight", "late", "beat"), Interpreter.act),
     "sleep": Interpreter.sleep,
+    "clocks": Interpreter.clocks,
+    "flash": Interpreter.flash,
     "signal": Interpreter.signal,
     "perhaps": Interpreter.perhaps,
     "effect": Interpreter.effect,

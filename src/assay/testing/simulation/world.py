@@ -68,7 +68,7 @@ class World:
         self.app = Handlers(self).app()
         self.node = Node("world")
         self._chance = chance_of(settings.seed, "world")
-        author = Author(chance_of(settings.seed, "programs"))
+        author = Author(chance_of(settings.seed, "programs"), settings.kinds, settings.again)
         self.programs = programs or [author.program(f"w{number}") for number in range(settings.programs)]
         self.engines = [EngineHost(self, number) for number in range(settings.engines)]
         self.workers = [WorkerHost(self, number) for number in range(settings.remote_workers)]

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from assay.core.ids import Time
+from assay.core.ids import Time, WorkerId
 from assay.core.requests import StartWorkflow
 from assay.sdk.replay.runtime import Execution
 from assay.storage.store import Changes
@@ -13,6 +13,10 @@ from assay.testing.simulation.checks.replays import check_replays
 
 if TYPE_CHECKING:
     from assay.testing.simulation.world import World
+
+
+SLOW = frozenset(("reject", "unknown", "unread", "slow_store", "pause_engine", "hiccup", "crash_before", "crash_after"))
+"""Faults under which a worker may not have the time to give back what it holds."""
 
 
 class Checks:
@@ -52,6 +56,12 @@ class Checks:
             missing = self._commits.not_durable(run.key.run_id, ordered)
             if missing:
                 self._world.ledger.violate(f"R3 step {name} ran before its {missing} was durable")
+
+    def stopped(self, workers: list[WorkerId]) -> None:
+        """Workers were asked to end and have ended: they hold nothing any more (L4)."""
+        if not self._world.settings.faults & SLOW:
+            for held in self._commits.held_by(workers):
+                self._world.ledger.violate(f"L4 {held} is still leased to a worker that was asked to stop")
 
     def final(self) -> None:
         """Everything that can be said when all is over."""

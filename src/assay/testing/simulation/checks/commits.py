@@ -21,7 +21,7 @@ CLOSING = frozenset(
     for kind in ("Completed", "Failed", "Cancelled", "Terminated", "TimedOut", "ContinuedAsNew")
 )
 MARKS = {"activity": "activity_mark", "timer": "timer_mark", "side effect": "effect_mark"}
-RUN, OUTBOX = PLACE["runs"], PLACE["outbox"]
+RUN, OUTBOX, ACTIVITY = PLACE["runs"], PLACE["outbox"], PLACE["activities"]
 _start = msgspec.json.Decoder(StartData).decode
 
 
@@ -96,6 +96,13 @@ class CommitChecks:
                 return kind
         return None
 
+    def held_by(self, workers: list[WorkerId]) -> list[str]:
+        """What is leased to these workers."""
+        rows = self._world.database.tables.rows
+        runs = [row[2] for row in rows["runs"].values() if row[RUN["task_worker"]] in workers]
+        taken = [row for row in rows["activities"].values() if row[ACTIVITY["worker"]] in workers]
+        return runs + [row[ACTIVITY["name"]] for row in taken if row[ACTIVITY["completed_at"]] is None]
+
     def _lease(self, run: Run) -> None:
         """A new holder needs a new epoch (I7)."""
         holder, epoch = run.task.worker, run.task.epoch
@@ -135,8 +142,20 @@ class CommitChecks:
         for event in changes.events:
             if event.kind == "WorkflowCancelRequested" or event.kind in CLOSING:
                 self._children_told(event.run_id, event.kind)
+                if event.kind == "WorkflowCancelRequested":
+                    self._parent_first(event.run_id, event.payload)
             elif event.kind == "ChildWorkflowStarted" and self._cancelled(event.run_id):
                 self._children_told(event.run_id, event.kind)
+
+    def _parent_first(self, run_id: RunId, payload: bytes) -> None:
+        """A parent is marked before its children are asked to cancel (R13)."""
+        rows = self._world.database.tables.rows
+        parent = _start(rows["events"][run_id, 1][5]).parent
+        above = None if parent is None else rows["runs"].get((parent.run_id,))
+        if above is None or b'"from":' not in payload:
+            return
+        if above[RUN["closed_at"]] is None and not above[RUN["cancel_seq"]]:
+            self._violate(f"R13 {run_id} is asked to cancel by its parent, which is not")
 
     def _cancelled(self, run_id: RunId) -> bool:
         return bool(self._world.database.tables.rows["runs"][(run_id,)][RUN["cancel_seq"]])

@@ -14,9 +14,21 @@ from assay.testing.simulation.checks.histories import Archive, Life
 from assay.testing.simulation.ledger import Sent
 from assay.testing.simulation.programs import Step, expected, matches
 from assay.testing.simulation.shown import shown
+from assay.testing.simulation.tables import PLACE
 
 if TYPE_CHECKING:
     from assay.testing.simulation.world import World
+
+
+FROM_OUTSIDE = (
+    ev.SignalReceived,
+    ev.WorkflowCancelRequested,
+    ev.TimerFired,
+    ev.ActivityCompleted,
+    ev.ActivityFailed,
+    ev.ChildWorkflowCompleted,
+)
+"""Inputs that a turn cannot bring about by its own commands."""
 
 
 def run_named(reply: object) -> RunId | None:
@@ -30,7 +42,7 @@ def run_named(reply: object) -> RunId | None:
 
 def check_promises(world: "World", archive: Archive) -> None:
     """Everything that was said must be true."""
-    for check in (_finished, _starts, _signals, _orders, _turns, _completions, _executions, _told, _results):
+    for check in (_finished, _starts, _signals, _orders, _turns, _completions, _executions, _final_limits, _told, _results):
         for problem in check(world, archive):
             world.ledger.violate(problem)
 
@@ -105,6 +117,10 @@ def _turns(world: "World", archive: Archive) -> Iterator[str]:
         for turn in turns:
             if run_id not in archive.lives or turn.last_seq > len(archive.lives[run_id].history):
                 yield f"I1 a turn of {run_id} was accepted and lost"
+                continue
+            history = archive.lives[run_id].history[turn.known : turn.last_seq]
+            if turn.must_know and any(isinstance(recorded.event, FROM_OUTSIDE) for recorded in history):
+                yield f"I14 {run_id} was closed by code that did not know of everything after {turn.known}"
             for epoch, last_seq in world.ledger.grants[run_id]:
                 if turn.epoch < epoch and turn.last_seq > last_seq:
                     yield f"I7 {run_id} took a turn of epoch {turn.epoch} after epoch {epoch} began"
@@ -130,6 +146,17 @@ def _executions(world: "World", archive: Archive) -> Iterator[str]:
         repeated = len(attempts) - len(set(attempts))
         if repeated > ledger.released[run_id, seq]:
             yield f"I8 activity {seq} of {run_id} was executed as {attempts}"
+
+
+def _final_limits(world: "World", archive: Archive) -> Iterator[str]:
+    """R10: an activity that was not taken or not done in time is over."""
+    place = PLACE["attempts"]
+    ended = {row["id"]: row for row in archive.activities.values()}
+    for row in archive.tables.rows["attempts"].values():
+        final = row[place["outcome"]] in ("schedule_to_start", "schedule_to_close")
+        activity = ended[row[place["activity_id"]]]
+        if final and activity["status"] != "FAILED":
+            yield f"R10 activity {activity['seq']} of {activity['run_id']} went on after {row[place['outcome']]}"
 
 
 def _told(world: "World", archive: Archive) -> Iterator[str]:

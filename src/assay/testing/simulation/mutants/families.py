@@ -7,10 +7,11 @@ from assay.core import requests as rq
 from assay.core.effects import Decision, Message, Send
 from assay.core.events import ChildWorkflowCompleted, ChildWorkflowFailed, WorkflowContinuedAsNew
 from assay.core.fold import EFFECTS
-from assay.core.ids import Time
+from assay.core.ids import SECOND, Time
 from assay.core.moment import Moment
 from assay.core.rules import children, lifecycle, messages
 from assay.core.run import Run
+from assay.engine import courier
 from assay.engine.batch import GATHER, Batch
 from assay.engine.commit import Committer
 from assay.engine.courier import Courier
@@ -123,7 +124,12 @@ def _parent_untold() -> list[Patch]:
 
 
 def _child_kept() -> list[Patch]:
-    return [(EFFECTS, fx.DropChild, does_nothing)]  # type: ignore[list-item]  # found by the type of its effect
+    """Deliveries are made to overlap: then only the parent's list of children tells one from the next."""
+    return [
+        (EFFECTS, fx.DropChild, does_nothing),  # type: ignore[list-item]  # found by the type of its effect
+        (courier, "PATIENCE", 0),
+        (courier, "PAUSE", SECOND // 20),
+    ]
 
 
 def _request_id_ignored() -> list[Patch]:

@@ -24,6 +24,8 @@ class Mutant(msgspec.Struct, frozen=True):
     """The faults that bring it out; None for what each seed decides."""
     seeds: int = 100
     """Within how many seeds it must be found."""
+    world: dict[str, Any] = {}
+    """Settings that are the same for all seeds."""
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -35,7 +37,7 @@ class Mutant(msgspec.Struct, frozen=True):
 
     def settings(self, seed: int) -> Settings:
         """The world of a seed in which the bug is looked for."""
-        return settings_of(seed, shared=self.shared, faults=self.faults)
+        return msgspec.structs.replace(settings_of(seed, shared=self.shared, faults=self.faults), **self.world)
 
 
 def _patched(target: Any, name: str, value: Any) -> AbstractContextManager[Any]:
