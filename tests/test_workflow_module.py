@@ -99,6 +99,7 @@ CALLS = {
     "list_children": lambda: workflow.list_children("w"),
     "list_runs": lambda: workflow.list_runs("w"),
     "continue_as_new": lambda: workflow.continue_as_new("w"),
+    "schedules": lambda: workflow.schedules.list(),
 }
 
 

@@ -7,7 +7,6 @@ work at the same time that figure is the one to trust.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import re
 import signal

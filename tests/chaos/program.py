@@ -22,6 +22,9 @@ from tests.chaos.ledger import Ledger, acks_file, read
 from tests.chaos.plan import Program, programs, signals_of
 from tests.chaos.workflows import app, record_effects_in
 
+IN_FLIGHT = 200
+"""Workflows that a client looks after at once."""
+
 SPREAD = 1.5
 """Seconds over which the starts of a life are spread, so that a kill at any moment interrupts some."""
 
@@ -70,16 +73,18 @@ class Customer:
     def __init__(self, client: assay.Client, progress: Progress) -> None:
         self._client = client
         self._progress = progress
+        self._slots = asyncio.Semaphore(IN_FLIGHT)
 
     async def serve(self, index: int, program: Program) -> None:
         """Bring one workflow to its end."""
         workflow = workflow_id(index)
         if self._progress.has(workflow, "closed"):
             return
-        await self._start(workflow, program)
-        await self._send_signals(workflow, program)
-        await self._send_ending(workflow, program["ending"])
-        self._progress.note(workflow, "closed", outcome=await self._outcome(workflow))
+        async with self._slots:
+            await self._start(workflow, program)
+            await self._send_signals(workflow, program)
+            await self._send_ending(workflow, program["ending"])
+            self._progress.note(workflow, "closed", outcome=await self._outcome(workflow))
 
     async def _start(self, workflow: str, program: Program) -> None:
         if not self._progress.has(workflow, "start"):

@@ -30,6 +30,7 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
             worker.terminate()
 
 
+@pytest.mark.timeout(240)  # some forty programs, one after the other
 def test_every_command_works(environment: dict[str, str], tmp_path: Path):
     lines = [command for section in sections(PAGE) for command in section.commands]
     assert len(lines) > 30
@@ -40,7 +41,7 @@ def test_every_command_works(environment: dict[str, str], tmp_path: Path):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=3 * SECONDS,
+        timeout=6 * SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -75,6 +75,19 @@ def test_a_full_disk(stub: Stub, environment: dict[str, str]):
     assert (done.returncode, done.stderr) == (1, b"error: the answer cannot be written: No space left on device\n")
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-"])
+def test_closed_streams(stub: Stub, environment: dict[str, str], closed: str):
+    line = f'exec "$@" {closed}'
+    done = subprocess.run(  # noqa: S603
+        ["sh", "-c", line, "sh", *PROGRAM, "queue", "stats"],  # noqa: S607
+        env=environment,
+        capture_output=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 # on a terminal
 
 

@@ -160,6 +160,7 @@ def check_task(run: Run, history: list[Recorded]) -> None:
     """No wake-up is lost: what nobody has seen makes a task due, or is with the one who works on it (L1)."""
     task = run.task
     inputs = [recorded.seq for recorded in history if recorded.event.is_input]
+    assert run.input_seq == inputs[-1], "the last input"
     if run.closed:
         assert (task.since, task.worker) == (None, None), "a closed run has no task"
     elif inputs[-1] > run.seen_seq and task.since is None:

@@ -24,7 +24,7 @@ async def signalled_and_cancelled_at_once(folder: Path) -> tuple[Any, list[list[
         worker = assay.Worker(client)
         serving = asyncio.ensure_future(worker.run())
         handle = await client.start("Relay", "relay-1", 0)
-        while (await handle.describe()).waiting_on is None:  # noqa: ASYNC110  # the record is what is waited for
+        while (await handle.describe()).waiting_on is None:  # the record is what is waited for
             await asyncio.sleep(0)
         # one batch: the code is told of the signal, continues as new, and never hears of the cancel in this run
         await asyncio.gather(handle.signal("on"), handle.cancel("the day is over", deadline=3600))

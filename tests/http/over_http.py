@@ -7,6 +7,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import ClassVar
 
 import pytest
 import uvicorn
@@ -57,7 +58,7 @@ class Served:
 class Shared:
     """The server of one database, for as long as somebody is connected to it."""
 
-    servers: dict[str, tuple[Served, int]] = {}
+    servers: ClassVar[dict[str, tuple[Served, int]]] = {}
 
     @classmethod
     def enter(cls, database: str) -> str:
@@ -82,7 +83,7 @@ class OverHttp(HttpTransport):
         super().__init__(Shared.enter(database), token)
 
     async def close(self) -> None:
-        if self._session is not None:
+        if self._calls is not None:
             await super().close()
             await asyncio.to_thread(Shared.leave, self._database)
 

@@ -1,4 +1,4 @@
-"""A worker for the tests: `python -m tests.http.program URL FOLDER [key=value ...]`; its effects are lines of a file."""
+"""A worker for tests: `python -m tests.http.program URL FOLDER [key=value ...]`; its effects are lines of a file."""
 
 import asyncio
 import logging

@@ -62,9 +62,7 @@ def test_the_work_of_a_killed_worker_is_done_by_another(tmp_path: Path):
 
         async def main() -> list[str]:
             async with await Client.connect(engine.url) as client:
-                handles = [
-                    await client.start("Slow", f"s{n}", {"id": f"s{n}", "seconds": 2.0}) for n in range(5)
-                ]
+                handles = [await client.start("Slow", f"s{n}", {"id": f"s{n}", "seconds": 2.0}) for n in range(5)]
                 ledger = Ledger(tmp_path / "ledger")
                 while sum(line[0] == "begin" for line in ledger.lines()) < 5:
                     await asyncio.sleep(0.02)

@@ -53,3 +53,20 @@ def test_a_step_that_code_never_ordered_is_one(tmp_path: Path):
     history = asyncio.run(recorded(tmp_path, "Race", "one"))
     with pytest.raises(assay.NonDeterminismError):
         replay_history(history, app, workflow=shorter)
+
+
+@app.workflow(name="Relay")
+async def relay(ctx: assay.Context) -> None:
+    ctx.continue_as_new()
+
+
+def test_a_run_that_was_cancelled_before_it_began_says_nothing_about_its_code(tmp_path: Path):
+    async def act() -> History:
+        async with await assay.Client.connect(f"sqlite://{tmp_path}/late.db", app=app) as client:
+            handle = await client.start("Relay", "late-1")
+            await handle.cancel()
+            return await fetch_history(client, "late-1")
+
+    history = asyncio.run(act())
+    assert [event.kind for event in history.events][-1] == "WorkflowCancelled"
+    replay_history(history, app)

@@ -130,7 +130,7 @@ def test_code_that_never_waits_is_reported_and_not_waited_for(monkeypatch: pytes
     monkeypatch.setattr("assay.sdk.replay.loop.HANDLE_LIMIT", 2_000)
 
     async def spins(ctx: Context, name: str) -> None:
-        while True:  # noqa: ASYNC110  # that is the point
+        while True:  # that is the point
             await asyncio.sleep(0)
 
     assert "without ever waiting" in str(difference(HELLO, spins))

@@ -57,7 +57,7 @@ class Place:
 
     async def until(self, true: Callable[[], Any]) -> Any:
         """Wait until something in a worker is the case."""
-        while not true():  # noqa: ASYNC110  # nothing in there tells when it changes
+        while not true():  # nothing in there tells when it changes
             await asyncio.sleep(0.002)
         return true()
 

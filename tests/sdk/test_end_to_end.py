@@ -374,7 +374,7 @@ async def test_a_poisonous_program_stops_nobody_else(tmp_path: Path):
 
     @own.workflow
     async def spins(ctx: Context) -> None:
-        while True:  # noqa: ASYNC110  # that is the point
+        while True:  # that is the point
             await asyncio.sleep(0)
 
     @own.workflow

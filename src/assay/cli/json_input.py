@@ -30,6 +30,8 @@ class JsonInput(click.ParamType[Any]):
 
     def _text(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:
+            if value == "-" and sys.stdin is None:
+                self.fail("standard input is closed", param, ctx)
             if value == "-":
                 return sys.stdin.buffer.read().decode("utf-8-sig")
             if value.startswith("@"):

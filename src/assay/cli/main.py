@@ -124,7 +124,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _prepare() -> None:
-    """Programs read UTF-8, whatever the locale; terminals get what they can show."""
+    """Programs read UTF-8, whatever the locale; terminals get what they can show; who closed a stream gets nothing."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115  # as long as the process
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")

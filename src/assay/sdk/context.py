@@ -9,7 +9,7 @@ import datetime
 import random
 import uuid
 import weakref
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar, overload
 
 import msgspec
@@ -419,8 +419,9 @@ class Context:
 class _Done:
     """Already done; awaiting it is allowed, so that code reads alike whether or not a call has to wait."""
 
-    def __await__(self) -> Iterator[Any]:
-        return iter(())
+    def __await__(self) -> Generator[None, None, None]:
+        return
+        yield
 
 
 def _item(item: Any) -> tuple[Any, Any, Mapping[str, Any]]:

@@ -125,7 +125,6 @@ def _uvicorn(api: Api) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        date_header=False,
         proxy_headers=False,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=DRAIN_SECONDS,

@@ -135,6 +135,8 @@ class _Rehearsal(Execution):
         """Apply all events, and see where that leads."""
         if events and events[-1].event.closes is not None:
             self.ended_by = events.pop().event
+        if isinstance(self.ended_by, ev.WorkflowCancelled) and all(isinstance(one.event, OUTSIDE) for one in events):
+            return None  # it was cancelled before any worker had looked at it (R18)
         turn = self.activate(events, events[-1].seq if events else 0)
         if self._divergence is not None:
             raise self._divergence
@@ -191,6 +193,9 @@ class _Rehearsal(Execution):
             found = f"{kind} {ident} '{name}'"
         raise diverged("end", self.seen + 1, type(self.ended_by).__name__, found)
 
+
+OUTSIDE = (ev.WorkflowStarted, ev.SignalReceived, ev.WorkflowCancelRequested)
+"""What can be in a history although its code has never run."""
 
 CLOSINGS: dict[type[Event], type[cmd.AnyCommand]] = {
     ev.WorkflowCompleted: cmd.CompleteWorkflow,

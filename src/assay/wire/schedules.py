@@ -45,7 +45,7 @@ class ScheduleBody(ScheduleFields, kw_only=True):
     workflow_type: str
     cron_expr: str
     namespace: str | None = None
-    paused: bool = False
+    paused: bool | None = None
     pause_reason: str | None = None
     paused_by: str | None = None
 

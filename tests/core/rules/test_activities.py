@@ -299,6 +299,7 @@ def test_starts_are_bounded_by_max_attempts():
     (outcome,) = events(decision)
     assert (outcome.final_attempt, outcome.error) == (3, "broken")
     assert outcome.failure.retry_state == "maximum_attempts_reached"
+    assert [(note.activity.attempt, note.outcome) for note in effects(decision, NoteAttempt)] == [(3, "failed")]
     assert effects(decision, CloseActivity)[0].status == FAILED
     assert world.run.activities == {}
     assert world.run.task.ready

@@ -230,6 +230,11 @@ def test_closing_empties_the_run():
     assert world.run.task == Task(epoch=1)
 
 
+def test_closing_takes_the_task_from_whoever_holds_it():
+    world = given(started(), claimed(), signalled(), terminated())
+    assert world.run.task == Task(epoch=1)
+
+
 def test_what_a_closing_turn_started_is_withdrawn_with_it():
     commands = ScheduleActivity(1, "late"), ScheduleTimer(1, 60), CompleteWorkflow()
     world = given(started(), turned(*commands))

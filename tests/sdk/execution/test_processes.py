@@ -82,7 +82,7 @@ async def test_nobody_waits_for_a_process_when_the_worker_goes():
         job.cancel()
     processes.close()
     processes.close()
-    while alive(number):  # noqa: ASYNC110  # only the system knows
+    while alive(number):  # only the system knows
         await asyncio.sleep(0.01)
 
 

@@ -43,7 +43,7 @@ async def test_there_are_never_more_threads_than_allowed_and_jobs_wait_their_tur
         return number
 
     jobs = [threads.submit(job, number) for number in range(6)]
-    while len(running) < 2:  # noqa: ASYNC110  # threads tell nobody
+    while len(running) < 2:  # threads tell nobody
         await asyncio.sleep(0.001)
     assert len(set(running)) == 2
     go_on.set()

@@ -134,7 +134,7 @@ def test_code_that_never_waits_is_a_failed_task_and_not_a_failed_run(monkeypatch
     monkeypatch.setattr("assay.sdk.replay.loop.HANDLE_LIMIT", 2_000)
 
     async def workflow(ctx: Context) -> None:
-        while True:  # noqa: ASYNC110  # that is the point
+        while True:  # that is the point
             await asyncio.sleep(0)
 
     trial = Trial(workflow)

@@ -125,6 +125,12 @@ class WorkflowTasks:
             message = f"no workflow handler registered for type {grant.start.workflow_type} (registered: {known})"
             self._fail_task(grant, ("no_handler", message))
             return
+        present = self._live.get(grant.key.run_id)
+        if present is not None and present.epoch > grant.epoch:
+            self._freed()  # its lease ran out while the history was on its way, and a later one was faster
+            return
+        if present is not None:
+            self._lost(present)
         execution = Execution(grant.key, definition, self._app, self._converter, main)
         run = LiveRun(grant.key, execution)
         self._live.put(run)
@@ -195,10 +201,17 @@ class WorkflowTasks:
                 log.error("a turn of %s could not be sent: %r", run.key.workflow_id, error)
             self._lost(run)
             self._complete(run, request.outcomes)
+            if pause > FIRST_PAUSE:
+                self._let_go(run)
         elif not answer.result().accepted:
             self._lost(run)
         else:
             self._accepted(run, answer.result())
+
+    def _let_go(self, run: LiveRun) -> None:
+        """A turn was refused that was sent more than once: it may have been taken before, and given a lease (R8)."""
+        for epoch in (run.epoch, run.epoch + 1):
+            self._reports.tell(ReleaseTask(run.key.run_id, self._worker, epoch))
 
     def _lost(self, run: LiveRun) -> None:
         """Somebody else knows better: forget the coroutine; the engine sends the task again to whoever is to do it."""

@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 from urllib.parse import quote, urlencode
 
-import aiohttp
 import msgspec
-from yarl import URL
 
 from assay.core import requests as rq
 from assay.core.errors import Invalid, NotFound, Unavailable
@@ -19,6 +17,7 @@ from assay.core.payload import NULL, Payload
 from assay.core.policies import RetryPolicy
 from assay.core.replies import Started
 from assay.sdk.http import endings
+from assay.sdk.http.pool import Pool, Unreachable
 from assay.sdk.http.problems import error_in
 
 PATIENCE: Final = 30.0
@@ -33,7 +32,7 @@ HELD: Final = 1.0
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
 AGAIN: Final = frozenset({502, 503, 504})
-JSON: Final = {"content-type": "application/json"}
+OPEN: Final = frozenset({"PENDING", "RUNNING", "WAITING"})
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
@@ -42,8 +41,8 @@ _decode: Final = msgspec.json.Decoder().decode
 class Calls:
     """Asks one engine."""
 
-    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
-        self._session = session
+    def __init__(self, pool: Pool, url: str) -> None:
+        self._pool = pool
         self._url = url
         self._met = False
 
@@ -60,18 +59,18 @@ class Calls:
         action, body = change(request)
         query = _query(namespace=target.namespace, run_id=target.run_id)
         path = f"/workflows/{_quoted(target.workflow_id)}/{action}{query}"
-        answer = await self._call("POST", path, _encode(body), key=uuid.uuid4().hex)
+        answer = await self.call("POST", path, _encode(body), key=uuid.uuid4().hex)
         return endings.started_of(target.namespace, endings.decode(answer)) if answer else None
 
     async def start(self, request: rq.StartWorkflow) -> Started:
         """Start a workflow."""
-        answer = await self._call("POST", "/workflows", _start_body(request))
+        answer = await self.call("POST", "/workflows", _start_body(request))
         return endings.started_of(request.namespace, endings.decode(answer))
 
     async def run(self, request: rq.StartWorkflow) -> tuple[Started, tuple[RunKey, Event]]:
         """Start a workflow and wait for the end of its chain."""
         path = f"/workflows?wait_secs={WAIT_SECONDS:g}"
-        answer = endings.decode(await self._call("POST", path, _start_body(request)))
+        answer = endings.decode(await self.call("POST", path, _start_body(request)))
         started = endings.started_of(request.namespace, answer)
         return started, await self._ended(started.key, answer)
 
@@ -84,10 +83,10 @@ class Calls:
     async def _ended(
         self, key: RunKey, answer: endings.ResultBody | None, *, follow: bool = True
     ) -> tuple[RunKey, Event]:
-        query = _query(namespace=key.namespace, run_id=key.run_id, wait_secs=f"{WAIT_SECONDS:g}")
-        path = f"/workflows/{_quoted(key.workflow_id)}/result{query}{'' if follow else '&follow=false'}"
-        while answer is None or answer.status in ("PENDING", "RUNNING", "WAITING"):
-            answer = endings.decode(await self._call("GET", path))
+        while answer is None or answer.status in OPEN:
+            query = _query(namespace=key.namespace, run_id=key.run_id, wait_secs=f"{WAIT_SECONDS:g}")
+            path = f"/workflows/{_quoted(key.workflow_id)}/result{query}{'' if follow else '&follow=false'}"
+            answer = endings.decode(await self.call("GET", path))
         return endings.key_of(key.namespace, answer), endings.closing_of(answer)
 
     async def describe(self, namespace: str, workflow_id: str, run_id: str | None) -> dict[str, Any] | None:
@@ -102,7 +101,7 @@ class Calls:
 
     async def _found(self, path: str) -> dict[str, Any] | None:
         try:
-            record: dict[str, Any] = _decode(await self._call("GET", path))
+            record: dict[str, Any] = _decode(await self.call("GET", path))
         except NotFound:
             return None
         return record
@@ -110,16 +109,11 @@ class Calls:
     async def list(self, namespace: str, filters: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
         """Records of runs, newest first."""
         given = {name: value for name, value in filters.items() if value is not None}
-        chain = given.pop("workflow_id", None)
         if "search_attrs" in given:
             given["search_attrs"] = _encode(given["search_attrs"]).decode()
-        path = "/workflows" if chain is None else f"/workflows/{_quoted(chain)}/runs"
-        try:
-            found: list[dict[str, Any]] = _decode(await self._call("GET", path + _query(namespace=namespace, **given)))
-        except NotFound:
-            if chain is None:
-                raise
-            return []
+        found: list[dict[str, Any]] = _decode(
+            await self.call("GET", f"/workflows{_query(namespace=namespace, **given)}")
+        )
         return found
 
     async def events(self, namespace: str, workflow_id: str, run_id: str | None) -> Sequence[dict[str, Any]]:
@@ -128,42 +122,35 @@ class Calls:
         while True:
             after = found[-1]["seq"] if found else None
             query = _query(namespace=namespace, run_id=run_id, limit=EVENTS_PAGE, cursor=after)
-            page = _decode(await self._call("GET", f"/workflows/{_quoted(workflow_id)}/events{query}"))
+            page = _decode(await self.call("GET", f"/workflows/{_quoted(workflow_id)}/events{query}"))
             found.extend(page)
             if len(page) < EVENTS_PAGE:
                 return found
 
     # requests
 
-    async def call(self, method: str, path: str, body: bytes | None = None, key: str | None = None) -> bytes:
-        """Any request: the body of its answer."""
-        return await self._call(method, path, body, key)
-
-    async def _call(self, method: str, path: str, body: bytes | None = None, key: str | None = None) -> bytes:
+    async def call(self, method: str, path: str, body: bytes = b"", key: str | None = None) -> bytes:
         """The body of the answer; the request is made again as long as that can help and the caller has patience."""
-        headers = JSON if key is None else {**JSON, "idempotency-key": key}
-        url = URL(self._url + path, encoded=True)
         effort = Effort()
         while True:
             effort.begin()
             try:
-                async with self._session.request(method, url, data=body, headers=headers, timeout=LIMIT) as response:
-                    answer = await response.read()
-                    self._met = True
-                    if response.status < 300:
-                        return answer
-                    error = error_in(response.status, answer)
-                    if response.status not in AGAIN:
-                        raise error
-                    trouble = str(error)
-            except aiohttp.ClientConnectorError as error:
-                trouble = error.strerror or str(error)
+                status, answer = await self._pool.request(method, path, body, LIMIT, key)
+                self._met = True
+                if status < 300:
+                    return answer
+                error = error_in(status, answer)
+                if status not in AGAIN:
+                    raise error
+                trouble = str(error)
             except TimeoutError:
                 trouble = "no answer came"
-            except (aiohttp.ClientError, OSError) as error:
+            except Unreachable as problem:
+                trouble = str(problem)
+            except OSError as problem:
                 self._met = True  # somebody was there, and has gone
                 effort.interrupted()
-                trouble = str(error) or type(error).__name__
+                trouble = str(problem) or type(problem).__name__
             if not await effort.again(PATIENCE if self._met else FIRST_PATIENCE):
                 raise Unavailable(f"the engine at {self._url} cannot be reached: {trouble}", code="unreachable")
 
@@ -197,7 +184,7 @@ class Effort:
         return True
 
 
-LIMIT: Final = aiohttp.ClientTimeout(total=WAIT_SECONDS + GRACE_SECONDS, sock_connect=5.0)
+LIMIT: Final = WAIT_SECONDS + GRACE_SECONDS
 
 
 def _quoted(segment: str) -> str:

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import logging
 import random
+from collections.abc import Mapping
 from typing import Final
 
 import aiohttp
@@ -26,6 +27,12 @@ POLL_SECONDS: Final = 20.0
 GRACE_SECONDS: Final = 10.0
 """What an answer may take beyond the time for which a request is held."""
 TROUBLE: Final = (aiohttp.ClientError, OSError, TimeoutError, AssayError)
+
+
+async def carry(url: str, headers: Mapping[str, str], link: Link) -> None:
+    """Keep a worker connected until it has left and everything is answered."""
+    async with aiohttp.ClientSession(headers=headers, auto_decompress=False) as session:
+        await Carrier(session, url, link).run()
 
 
 class Carrier:

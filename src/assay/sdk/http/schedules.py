@@ -26,7 +26,7 @@ TOLD_AT_CREATION: Final = (
 class Caller(Protocol):
     """Makes requests, again as long as that can help."""
 
-    def __call__(self, method: str, path: str, body: bytes | None = None, key: str | None = None) -> Awaitable[bytes]:
+    def __call__(self, method: str, path: str, body: bytes = b"", key: str | None = None) -> Awaitable[bytes]:
         """The body of the answer."""
         ...
 
@@ -41,7 +41,7 @@ class HttpSchedules:
         """See `SchedulePort`."""
         method, action, body = _told(request)
         path = "/schedules" if method == "" else _path(request.namespace, request.name, action)
-        content = None if body is None else _encode(body)
+        content = b"" if body is None else _encode(body)
         answer = await self._caller()(method or "POST", path, content, key=uuid4().hex)
         return _decode(answer) if answer else None
 

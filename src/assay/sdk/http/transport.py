@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-import aiohttp
-
 from assay.core.errors import Invalid, Refused, Unavailable
 from assay.core.events import Event, Recorded
 from assay.core.grants import Seat
@@ -14,9 +12,9 @@ from assay.core.ids import SECOND, RunId, RunKey, Time
 from assay.core.replies import Started
 from assay.core.requests import Request, StartWorkflow, ToRun
 from assay.sdk.http.calls import Calls
-from assay.sdk.http.carriers import Carrier
 from assay.sdk.http.clock import LearnedClock
 from assay.sdk.http.link import Colleague, Link, Reply
+from assay.sdk.http.pool import Pool
 from assay.sdk.http.schedules import HttpSchedules
 
 PREFIX: Final = "/api/v1"
@@ -34,26 +32,23 @@ class HttpTransport:
             raise Invalid("the URL of an engine names its host: http://127.0.0.1:8080", code="invalid_url", field="url")
         self.lease: Time | None = LEASE
         self._url = url.rstrip("/").removesuffix(PREFIX) + PREFIX
-        self._token = token
         self._clock = LearnedClock()
-        self._session: aiohttp.ClientSession | None = None
+        self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        self._pool = Pool(self._url, self._headers)
         self._calls: Calls | None = None
         self._links: dict[Link, asyncio.Task[None]] = {}
         self.schedules = HttpSchedules(lambda: self._open().call)
 
     async def open(self) -> None:
         """Make ready to connect; whether an engine answers shows with the first call."""
-        if self._session is not None:
+        if self._calls is not None:
             raise Invalid("this transport is open already", code="already_open")
-        headers = {} if self._token is None else {"authorization": f"Bearer {self._token}"}
-        connector = aiohttp.TCPConnector(limit=0)  # each waiting result holds a connection
-        self._session = aiohttp.ClientSession(connector=connector, headers=headers, auto_decompress=False)
-        self._calls = Calls(self._session, self._url)
+        self._calls = Calls(self._pool, self._url)
 
     async def close(self) -> None:
         """Tell the engine what is still to be told, and disconnect."""
-        session, self._session, self._calls = self._session, None, None
-        if session is None:
+        calls, self._calls = self._calls, None
+        if calls is None:
             return
         for link in self._links:
             link.leaving = True
@@ -64,7 +59,7 @@ class HttpTransport:
             carrying.cancel()
             await asyncio.gather(carrying, return_exceptions=True)
             link.end(_closed())
-        await session.close()
+        self._pool.close()
 
     def _open(self) -> Calls:
         if self._calls is None:
@@ -124,13 +119,13 @@ class HttpTransport:
 
     def join(self, seat: Seat) -> None:
         """See `Transport`."""
-        session = self._session
-        if session is None:
-            raise _closed()
+        from assay.sdk.http.carriers import carry  # a program that only manages workflows never needs it
+
+        self._open()
         worker: Colleague = seat  # type: ignore[assignment]  # every worker of the SDK is one
         link = Link(worker, self._clock)
         url = f"{self._url}/workers/{quote(seat.worker, safe='')}/exchange?namespace={quote(seat.namespace, safe='')}"
-        carrying = asyncio.get_running_loop().create_task(Carrier(session, url, link).run(), name="assay-exchange")
+        carrying = asyncio.get_running_loop().create_task(carry(url, self._headers, link), name="assay-exchange")
         self._links[link] = carrying
         carrying.add_done_callback(lambda _: self._links.pop(link, None))
 

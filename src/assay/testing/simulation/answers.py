@@ -5,10 +5,9 @@ from typing import Any
 
 from assay.storage.sql import queries
 from assay.storage.sql import tables as t
-from assay.storage.sql.rows import Cells
-from assay.testing.simulation.tables import PLACE, Tables
+from assay.testing.simulation.tables import PLACE, Cells, Tables
 
-Answer = Callable[..., list[Sequence[Any]]]
+Answer = Callable[..., Sequence[Sequence[Any]]]
 RUN, ACTIVITY, OUTBOX = PLACE["runs"], PLACE["activities"], PLACE["outbox"]
 
 

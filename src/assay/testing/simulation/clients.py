@@ -118,7 +118,7 @@ class Client:
             await self._insist(workflow_id, step["name"], number)
 
     async def _insist(self, workflow_id: str, name: str, number: int) -> None:
-        """Send a signal until it is taken; a run that is not there yet may come, one that has ended needs it no more."""
+        """Send a signal until it is taken; a run that is not there yet may come, one that has ended needs it not."""
         for _ in range(TRIES):
             if await self._signal(workflow_id, name, number) or self._world.is_over(workflow_id):
                 return

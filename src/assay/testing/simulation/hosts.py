@@ -121,7 +121,9 @@ class EngineHost:
         elif isinstance(error, AssayError) and error.code == "internal_error":
             self._world.ledger.violate(f"bug: {shown(request)} -> {error}")
         if self._world.ledger.tracing:
-            self._world.ledger.note(self._world.loop.now, f"{self.node} {shown(request)} -> {shown(error or answer.result())}")
+            self._world.ledger.note(
+                self._world.loop.now, f"{self.node} {shown(request)} -> {shown(error or answer.result())}"
+            )
 
     def greet(self, greeting: Greeting, make: "RemoteSeat") -> "asyncio.Future[Any]":
         """A worker says that it is there and how many hands it has free."""

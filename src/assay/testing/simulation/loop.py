@@ -135,7 +135,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         """What background tasks of living nodes died of without anybody asking."""
         found = []
         for task in self.tasks:
-            if task.done() and not task.cancelled() and task._log_traceback:  # type: ignore[attr-defined]  # private
+            if task.done() and not task.cancelled() and task._log_traceback:
                 error = task.exception()
                 if error is not None:
                     found.append(error)
@@ -148,14 +148,14 @@ class SimLoop(asyncio.AbstractEventLoop):
     def _step(self, until: Time) -> bool:
         timers = self._timers
         if not self._runnable:
-            while timers and (timers[0][2]._cancelled or not timers[0][3].alive):  # type: ignore[attr-defined]
+            while timers and (timers[0][2]._cancelled or not timers[0][3].alive):
                 heapq.heappop(timers)
             if not timers:
                 return False
             self.now = max(self.now, min(timers[0][0], until))
         while timers and timers[0][0] <= self.now:
             _, _, timer, node = heapq.heappop(timers)
-            if not timer._cancelled:  # type: ignore[attr-defined]  # private to asyncio
+            if not timer._cancelled:
                 self._enqueue(node, timer)
         if self._runnable:
             self._run_one()
@@ -167,8 +167,8 @@ class SimLoop(asyncio.AbstractEventLoop):
         handle = node.ready.popleft()
         if not node.ready:
             runnable.remove(node)
-        if not handle._cancelled:  # type: ignore[attr-defined]  # private to asyncio
-            handle._run()  # type: ignore[attr-defined]  # private to asyncio
+        if not handle._cancelled:
+            handle._run()
         self.steps += 1
         luck = self._chance.random()
         self.now += 1 + int(luck * 40)
@@ -238,7 +238,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         return task
 
     def _sweep(self) -> None:
-        self.tasks = [task for task in self.tasks if not task.done() or task._log_traceback]  # type: ignore[attr-defined]
+        self.tasks = [task for task in self.tasks if not task.done() or task._log_traceback]
         self._sweep_at = 2 * len(self.tasks) + 256
 
     def get_debug(self) -> bool:

@@ -24,7 +24,8 @@ class Nemesis:
         """Decide who is hit when."""
         world, chance = self._world, self._chance
         for fault in ("kill", "stop", "pause", "cut"):
-            for victim in (*world.engines, *world.workers):
+            victims: list[Victim] = [*world.engines, *world.workers]
+            for victim in victims:
                 kind = "engine" if isinstance(victim, EngineHost) else "worker"
                 if not world.settings.has(fault if fault == "cut" else f"{fault}_{kind}"):
                     continue
@@ -65,5 +66,5 @@ class Nemesis:
         world.ledger.note(world.loop.now, "healed")
         world.chaos.calm = world.network.calm = True
         world.network.cut.clear()
-        for host in (*world.engines, *world.workers):
-            world.loop.resume(host.node)
+        for node in [*(host.node for host in world.engines), *(host.node for host in world.workers)]:
+            world.loop.resume(node)

@@ -76,9 +76,7 @@ class Network:
             return
         answer.add_done_callback(lambda done: self._answer(source, target, done, future))
 
-    def _answer(
-        self, source: Host, target: Host, answer: "asyncio.Future[Any]", future: "asyncio.Future[Any]"
-    ) -> None:
+    def _answer(self, source: Host, target: Host, answer: "asyncio.Future[Any]", future: "asyncio.Future[Any]") -> None:
         if answer.cancelled():
             return
         error = answer.exception()

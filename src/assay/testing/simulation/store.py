@@ -83,7 +83,14 @@ class SimStore(SqlReads):
     dialect: ClassVar[PostgresDialect] = PostgresDialect()
 
     def __init__(
-        self, database: Database, node: Node, loop: SimLoop, trouble: Trouble, crash: Callable[[], None], *, inline: bool
+        self,
+        database: Database,
+        node: Node,
+        loop: SimLoop,
+        trouble: Trouble,
+        crash: Callable[[], None],
+        *,
+        inline: bool,
     ) -> None:
         self.shared = database.shared
         self.inline = inline

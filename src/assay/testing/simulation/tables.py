@@ -7,11 +7,12 @@ from assay.core.ids import RunId
 from assay.storage.sql import rows
 from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import Verb
-from assay.storage.sql.rows import Cells
 from assay.storage.sql.tables import Table
 from assay.storage.sql.writes import lost_with, steps, without
 from assay.storage.store import Changes, Conflict
 
+Cells = tuple[Any, ...]
+"""A row; what is in which place is said by `PLACE`."""
 Key = tuple[Any, ...]
 WHOLE = (t.RUNS, t.EVENTS, t.ACTIVITIES, t.ATTEMPTS, t.DEADLINES, t.SNAPSHOTS, t.DOCUMENTS, t.ATTRIBUTES, t.OUTBOX)
 """Each table with all of its columns; the others are views of these."""

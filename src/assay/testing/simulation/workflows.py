@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FOREVER = 100_000.0
 
 
-class Handlers:
+class Programs:
     """Bodies that leave their marks in the ledger."""
 
     def __init__(self, world: "World") -> None:
@@ -87,7 +87,7 @@ class Handlers:
         return body
 
 
-def interpret(handlers: Handlers) -> "Callable[[Context, Any], Coroutine[Any, Any, Any]]":
+def interpret(handlers: Programs) -> "Callable[[Context, Any], Coroutine[Any, Any, Any]]":
     """The workflow function."""
 
     async def program(ctx: Context, input: Any) -> Any:
@@ -106,7 +106,7 @@ def interpret(handlers: Handlers) -> "Callable[[Context, Any], Coroutine[Any, An
 class Interpreter:
     """Takes the steps of one run."""
 
-    def __init__(self, ctx: Context, handlers: Handlers, workflow_id: str) -> None:
+    def __init__(self, ctx: Context, handlers: Programs, workflow_id: str) -> None:
         self._ctx = ctx
         self._handlers = handlers
         self._id = workflow_id
@@ -145,14 +145,19 @@ class Interpreter:
         return list(await asyncio.gather(*(self.sleep({"secs": secs}) for secs in step["each"])))
 
     async def flash(self, _: Step) -> str:
-        """Two activities, of which one is given up as soon as the other is done."""
-        tasks = [asyncio.create_task(self._echoed(place)) for place in range(2)]
+        """Two activities, of which one never ends and is given up as soon as the other is done."""
+        endless = {"secs": 0.0, "fails": 0, "hangs": 1_000, "value": 0}
+        options = {"max_attempts": 0, "start_to_close_secs": 60.0}
+        tasks = [
+            asyncio.create_task(self._echoed("flash")),
+            asyncio.create_task(self._ctx.execute_activity("work", endless, **options)),
+        ]
         try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            done, _pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in tasks:
                 task.cancel()
-        return next(task for task in tasks if task in done).result()
+        return str(next(task for task in tasks if task in done).result())
 
     async def signal(self, step: Step) -> list[int]:
         """So many different messages, however often each of them comes."""

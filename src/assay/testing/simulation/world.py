@@ -23,9 +23,11 @@ from assay.testing.simulation.programs import Author, Step
 from assay.testing.simulation.settings import Settings, chance_of
 from assay.testing.simulation.store import Database, Trouble
 from assay.testing.simulation.tables import PLACE
-from assay.testing.simulation.workflows import Handlers
+from assay.testing.simulation.workflows import Programs
 
 RUN = PLACE["runs"]
+REST: Time = 15 * SECOND
+"""How long the world is left alone when everything is done, so that workers hear of what nobody wants any more."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -59,13 +61,13 @@ class World:
         self.ledger = Ledger()
         self.ledger.tracing = tracing
         chance = chance_of(settings.seed, "loop")
-        self.loop = SimLoop(chance, hiccups=0.002 if settings.has("hiccup") else 0.0)
+        self.loop = SimLoop(chance, hiccups=0.002 if settings.has("hiccup") else 0.0)  # type: ignore[abstract]  # no I/O
         self.checks = Checks(self)
         self.database = Database(self.loop, self.checks, shared=settings.shared)
         self.network = Network(self.loop, settings)
         self.chaos = Chaos(settings)
         self.trouble: Trouble = trouble or self.chaos
-        self.app = Handlers(self).app()
+        self.app = Programs(self).app()
         self.node = Node("world")
         self._chance = chance_of(settings.seed, "world")
         author = Author(chance_of(settings.seed, "programs"), settings.kinds, settings.again)
@@ -75,6 +77,12 @@ class World:
         self.clients = [Client(self, program) for program in self.programs]
         self.nemesis = Nemesis(self)
         self._buried: list[Worker] = []
+
+    @property
+    def living(self) -> list[Worker]:
+        """The workers of processes that run."""
+        embedded = [worker for host in self.engines if host.node.alive for worker, _ in host.workers]
+        return embedded + [host.worker for host in self.workers if host.worker is not None and host.node.alive]
 
     # what hosts ask for
 
@@ -132,14 +140,17 @@ class World:
 
     def _live(self) -> None:
         self.nemesis.plan()
-        for host in (*self.engines, *self.workers):
-            host.boot()
+        for engine in self.engines:
+            engine.boot()
+        for worker in self.workers:
+            worker.boot()
         for client in self.clients:
             client.begin()
         heal_at = self.settings.fault_seconds * SECOND
-        if not self.loop.run_until(self._finished, heal_at):
-            self.nemesis.heal()
-            self.loop.run_until(self._finished, heal_at + self.settings.heal_seconds * SECOND)
+        early = self.loop.run_until(self._finished, heal_at)
+        self.nemesis.heal()
+        if early or self.loop.run_until(self._finished, heal_at + self.settings.heal_seconds * SECOND):
+            self.loop.run_until(lambda: bool(self.ledger.violations), self.loop.now + REST)
         self.checks.final()
 
     def _finished(self) -> bool:
@@ -169,9 +180,7 @@ class World:
         )
 
     def _dismantle(self) -> None:
-        living = [worker for host in self.engines for worker, _ in host.workers]
-        living += [host.worker for host in self.workers if host.worker is not None]
-        for worker in (*self._buried, *living):
+        for worker in (*self._buried, *self.living):
             for run in worker._workflow_tasks._live:
                 run.execution.drop()
         self.loop.dismantle()
@@ -192,7 +201,7 @@ class World:
     def _seeded(self) -> Iterator[None]:
         """Ids that real code makes up by itself come from the seed, too."""
         chance = chance_of(self.settings.seed, "uuid")
-        with mock.patch.object(uuid, "uuid4", lambda: uuid.UUID(int=chance.getrandbits(128), version=4)):
+        with mock.patch.object(uuid, "uuid4", lambda: uuid.UUID(int=chance.getrandbits(128), version=4)):  # noqa: PT008  # a new one each time
             yield
 
 

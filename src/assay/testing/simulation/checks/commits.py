@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from assay.testing.simulation.world import World
 
 CLOSING = frozenset(
-    f"Workflow{kind}"
-    for kind in ("Completed", "Failed", "Cancelled", "Terminated", "TimedOut", "ContinuedAsNew")
+    f"Workflow{kind}" for kind in ("Completed", "Failed", "Cancelled", "Terminated", "TimedOut", "ContinuedAsNew")
 )
 MARKS = {"activity": "activity_mark", "timer": "timer_mark", "side effect": "effect_mark"}
 RUN, OUTBOX, ACTIVITY = PLACE["runs"], PLACE["outbox"], PLACE["activities"]
@@ -163,7 +162,9 @@ class CommitChecks:
     def _children_told(self, run_id: RunId, kind: str) -> None:
         """A cancel or the end of a run must be on its way to every child that is open (I16)."""
         tables = self._world.database.tables.rows
-        told = {row[OUTBOX["workflow_id"]] for row in tables["outbox"].values() if row[OUTBOX["kind"]] != "child_closed"}
+        told = {
+            row[OUTBOX["workflow_id"]] for row in tables["outbox"].values() if row[OUTBOX["kind"]] != "child_closed"
+        }
         for row in tables["runs"].values():
             if row[RUN["parent_run_id"]] != run_id or row[RUN["closed_at"]] is not None or row[RUN["cancel_seq"]]:
                 continue

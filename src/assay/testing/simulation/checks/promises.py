@@ -42,7 +42,19 @@ def run_named(reply: object) -> RunId | None:
 
 def check_promises(world: "World", archive: Archive) -> None:
     """Everything that was said must be true."""
-    for check in (_finished, _starts, _signals, _orders, _turns, _completions, _executions, _final_limits, _told, _results):
+    for check in (
+        _finished,
+        _hands,
+        _starts,
+        _signals,
+        _orders,
+        _turns,
+        _completions,
+        _executions,
+        _final_limits,
+        _told,
+        _results,
+    ):
         for problem in check(world, archive):
             world.ledger.violate(problem)
 
@@ -59,6 +71,19 @@ def _finished(world: "World", archive: Archive) -> Iterator[str]:
             yield f"L1 {life.workflow_id} is open at {world.loop.time():.0f} s after {shown(last)}; {facts}"
     if archive.tables.rows["outbox"]:
         yield f"L1 {len(archive.tables.rows['outbox'])} messages were never delivered"
+
+
+def _hands(world: "World", archive: Archive) -> Iterator[str]:
+    """Once nothing is open, every worker has all its hands free, and not one more."""
+    settings = world.settings
+    if any(life.end is None for life in archive.lives.values()):
+        return
+    for worker in world.living:
+        if worker._activity_tasks._attempts:
+            yield f"L1 a worker still works on {list(worker._activity_tasks._attempts)}, which nobody wants"
+        hands = (worker.free_tasks, worker.free_activities)
+        if hands != (settings.task_hands, settings.activity_hands):
+            yield f"L1 a worker has {hands} free hands of {settings.task_hands} and {settings.activity_hands}"
 
 
 def _starts(world: "World", archive: Archive) -> Iterator[str]:

@@ -78,7 +78,7 @@ def _missing(life: Life, turn: Turn) -> Iterator[str]:
     for one in life.history:
         rule = ECHOES.get(type(one.event))
         if rule is not None:
-            recorded[rule(one.event)] = one.event  # type: ignore[index]  # ids of some kinds are None
+            recorded[rule(one.event)] = one.event
     fresh_value = False
     for command in turn.commands:
         order = ORDERS.get(type(command))
@@ -89,7 +89,8 @@ def _missing(life: Life, turn: Turn) -> Iterator[str]:
         if echo is None and not _unstarted(life, command):
             yield f"the code does {order(command)}, which was never recorded"
         elif isinstance(echo, ev.ActivityScheduled) and not fresh_value and echo.input != command.input:  # type: ignore[union-attr]
-            yield f"activity {echo.activity_seq} was recorded with {shown(echo.input)}, now it is {shown(command.input)}"  # type: ignore[union-attr]
+            now = shown(command.input)  # type: ignore[union-attr]
+            yield f"activity {echo.activity_seq} was recorded with {shown(echo.input)}, now it is {now}"
 
 
 def _unstarted(life: Life, command: cmd.AnyCommand) -> bool:

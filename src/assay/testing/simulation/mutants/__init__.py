@@ -1,4 +1,4 @@
-"""Bugs that were made, or could be, planted one at a time: each must be found, else a checker or the load has a hole."""
+"""Bugs that were made, or could be, planted one at a time: each must be found, else checkers or load have a hole."""
 
 from assay.testing.simulation.mutants.activities import ACTIVITIES
 from assay.testing.simulation.mutants.families import FAMILIES
@@ -7,8 +7,6 @@ from assay.testing.simulation.mutants.turns import SINGLE_CONDITIONS, TURNS
 from assay.testing.simulation.mutants.working import WORKING
 from assay.testing.simulation.mutants.writing import WRITING
 
-MUTANTS: dict[str, Mutant] = {
-    mutant.name: mutant for mutant in (*TURNS, *ACTIVITIES, *FAMILIES, *WRITING, *WORKING)
-}
+MUTANTS: dict[str, Mutant] = {mutant.name: mutant for mutant in (*TURNS, *ACTIVITIES, *FAMILIES, *WRITING, *WORKING)}
 
 __all__ = ["MUTANTS", "SINGLE_CONDITIONS", "Mutant"]

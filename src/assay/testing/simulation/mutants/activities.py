@@ -98,7 +98,7 @@ def _early() -> list[Patch]:
             if isinstance(effect, ArmTimer) and effect.seq == command.seq:
                 decision.effects[place] = ArmTimer(effect.seq, max(decision.now, effect.due - SECOND // 5))
 
-    return [(workflow_tasks.COMMANDS, _timer_command(), schedule)]  # type: ignore[list-item]
+    return [(workflow_tasks.COMMANDS, _timer_command(), schedule)]
 
 
 def _timer_command() -> Any:
@@ -150,7 +150,7 @@ def _from_now() -> list[Patch]:
         if isinstance(last, ArmTimer) and ahead > 0:
             decision.effects[-1] = ArmTimer(last.seq, last.due - ahead)
 
-    return [(workflow_tasks.COMMANDS, _timer_command(), schedule)]  # type: ignore[list-item]
+    return [(workflow_tasks.COMMANDS, _timer_command(), schedule)]
 
 
 def _silent_end() -> list[Patch]:
@@ -179,18 +179,25 @@ def _effects() -> Any:
     return EFFECTS
 
 
+AHEAD = {"remote_workers": 2, "local_workers": 0, "kinds": ("act", "sleep", "stamp")}
 ACTIVITIES = (
     Mutant("no fence on results", "I8", _unfenced, faults=(*REMOTE, "pause_engine")),
     Mutant("one attempt more than allowed", "I8", _one_more),
     Mutant("retry without back-off", "I12, 4.9 row 5", _no_back_off, faults=()),
     Mutant("a lost attempt does not count", "R9", _lost_uncounted, faults=("kill_engine", "kill_worker")),
     Mutant("start-to-close is final", "R10", lambda: [_final("start_to_close")], faults=()),
-    Mutant("schedule-to-start is tried again", "R10", lambda: [_not_final()], faults=("pause_engine", "pause_worker")),
+    Mutant(
+        "schedule-to-start is tried again",
+        "R10",
+        lambda: [_not_final()],
+        faults=(),
+        world={"activity_hands": 1, "kinds": ("late", "long", "all")},
+    ),
     Mutant("a released attempt keeps its id", "R11", _id_kept, faults=("stop_engine", "stop_worker")),
     Mutant("timers are early", "I10", _early, faults=()),
     Mutant("timer fired in two transactions", "I2, 4.9 row 3", _half_fired, faults=("crash_after",), seeds=200),
     Mutant("time goes back", "I13, R12", _back_in_time, shared=False, faults=("clock", "kill_engine")),
-    Mutant("a timer counts from the engine's time", "R12", _from_now, faults=("clock",)),
+    Mutant("a timer counts from the engine's time", "R12", _from_now, faults=("clock",), world=AHEAD),
     Mutant("a hanging attempt is not told that it is over", "L1", _silent_end, shared=False, faults=()),
     Mutant("an ended activity stays in the run", "I6", _forgotten, faults=("repeat", *REMOTE)),
 )

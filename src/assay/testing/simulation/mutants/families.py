@@ -71,11 +71,18 @@ def _children_first() -> list[Patch]:
             return original(run, reason, sender, deadline, at)
         decision = Decision(run, at.now)
         children.cancel_children(decision, reason)
-        own = Message(f"{run.run_id}/self", run.namespace, run.workflow_id, run.run_id, "cancel", reason, None, "itself")
+        own = Message(
+            f"{run.run_id}/self", run.namespace, run.workflow_id, run.run_id, "cancel", reason, None, "itself"
+        )
         decision.add(Send(own))
         return decision
 
-    return [(lifecycle, "cancel_decision", cancel)]
+    def carry(self: Courier, committed: Any) -> None:
+        committed.messages = [message for message in committed.messages if not message.key.endswith("/self")]
+        original_carry(self, committed)
+
+    original_carry = Courier.carry
+    return [(lifecycle, "cancel_decision", cancel), (Courier, "carry", carry)]
 
 
 def _told_twice() -> list[Patch]:
@@ -149,14 +156,16 @@ def _renamed(request: rq.StartWorkflow) -> rq.StartWorkflow:
     return replace(request, request_id=f"{request.request_id}'")
 
 
+CANCELLED = {"cancels": 1.0, "kinds": ("child", "orphan", "sleep", "act", "all")}
+CARRIED = {"again": 1.0, "kinds": ("signal", "act", "sleep")}
 FAMILIES = (
-    Mutant("continue-as-new in two transactions", "I18", lambda: _split(True), faults=CRASHES, seeds=300),
+    Mutant("continue-as-new in two transactions", "I18", lambda: _split(True), faults=CRASHES, world={"again": 1.0}),
     Mutant("a child starts in a second transaction", "I2, R14", lambda: _split(False), faults=CRASHES),
-    Mutant("a cancel misses a child that is being started", "I16", _unheard_cancel, seeds=400),
-    Mutant("a cancel reaches children before their parent", "R13", _children_first, faults=CRASHES, seeds=200),
+    Mutant("a cancel misses a child that is being started", "I16", _unheard_cancel, world=CANCELLED),
+    Mutant("a cancel reaches children before their parent", "R13", _children_first, faults=(), world=CANCELLED),
     Mutant("a parent is told twice", "I17", _told_twice, faults=()),
     Mutant("the outbox is not delivered after a crash", "I17, R14", _outbox_forgotten, faults=CRASHES, seeds=200),
-    Mutant("continue-as-new loses signals", "R19", _signals_lost),
+    Mutant("continue-as-new loses signals", "R19", _signals_lost, world=CARRIED),
     Mutant("children do not hear of a close", "I16", _close_untold, faults=()),
     Mutant("a parent does not hear of a close", "I17", _parent_untold, faults=()),
     Mutant("a closed child stays open in its parent", "I2", _child_kept, faults=()),

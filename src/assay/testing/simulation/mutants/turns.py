@@ -97,17 +97,25 @@ def _repeatable() -> list[Patch]:
     return [(workflow_tasks, "_settle", settle)]
 
 
+FAR = {"remote_workers": 2, "local_workers": 0}
+WAITING = {"kinds": ("inline", "signal", "attributes", "all", "act")}
 TURNS = (
-    Mutant("no fence on commands", "I7, R7", _unfenced, faults=(*REMOTE, "pause_engine", "kill_engine")),
+    Mutant("no fence on commands", "I7, R7", _unfenced, faults=REMOTE, world={**FAR, **WAITING}),
     Mutant("a lease without a new epoch", "R7", _same_epoch),
     Mutant("complete while a signal is unseen", "R7, I14", _blind_close),
-    Mutant("fused: last seq not compared", "R8", _without("last_seq")),
+    Mutant("fused: last seq not compared", "R8", _without("last_seq"), faults=("hiccup", "slow_store"), world=WAITING),
     Mutant("fused: not every result recorded", "R8", _without("recorded"), faults=("pause_engine", *REMOTE)),
-    Mutant("fused: any time is good", "R12", _without("time"), faults=("clock",)),
+    Mutant(
+        "fused: any time is good", "R12", _without("time"), faults=("clock",),
+        world={**FAR, "kinds": ("stamp", "sleep", "act")},
+    ),
     Mutant("fused: neither lease nor epoch nor due task", "R8", _without("lease+epoch+due+last_seq")),
-    Mutant("no lease sweeper", "L1, 4.2", _no_sweeper, faults=(*REMOTE, "kill_engine")),
-    Mutant("a kept lease takes its turn twice", "I7", _repeatable, faults=("repeat", "lose", "delay"), seeds=400),
-)
+    Mutant("no lease sweeper", "L1, 4.2", _no_sweeper, faults=(*REMOTE, "kill_engine"), world=FAR),
+    Mutant(
+        "a kept lease takes its turn twice", "I7", _repeatable, faults=("repeat",), seeds=200,
+        world={**FAR, **WAITING},
+    ),
+)  # fmt: skip
 
 SINGLE_CONDITIONS = tuple(
     Mutant(f"fused: {condition} not asked", "R8", _without(condition)) for condition in ("lease", "due", "epoch")

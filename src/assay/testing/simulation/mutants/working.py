@@ -9,11 +9,11 @@ from assay.core.payload import NULL
 from assay.sdk.execution import activity_tasks, reports, workflow_tasks
 from assay.sdk.execution.activity_tasks import ActivityTasks, Attempt
 from assay.sdk.execution.live import LiveRuns
-from assay.sdk.execution.reports import Reports
 from assay.sdk.execution.workflow_tasks import WorkflowTasks
 from assay.sdk.replay.loop import WorkflowLoop
 from assay.sdk.replay.mailbox import Mailbox
 from assay.sdk.replay.runtime import Execution
+from assay.testing.simulation.mutants.families import CARRIED
 from assay.testing.simulation.mutants.planting import Mutant, Patch, does_nothing, waits_for_nothing
 from assay.testing.simulation.mutants.turns import REMOTE
 
@@ -95,19 +95,24 @@ def _no_drain() -> list[Patch]:
     return [(ActivityTasks, "release", does_nothing), (WorkflowTasks, "release", does_nothing)]
 
 
+STEPS = {"kinds": ("inline", "act")}
+FLASHES = {"kinds": ("flash", "act"), "activity_hands": 1}
+FAILING = {"kinds": ("act", "limited", "final"), "cached_runs": 1}
 WORKING = (
     Mutant("a side effect runs in doubt", "R2", lambda: [(Execution, "durable_point", waits_for_nothing)], faults=()),
     Mutant("a side effect runs again on replay", "R2, I6", lambda: _runs_again(False)),
     Mutant("a side effect of None runs again on replay", "R2, I6", lambda: _runs_again(True)),
     Mutant("a step begins before its turn is durable", "R3", _too_soon, faults=()),
-    Mutant("task leases are not extended", "R3", lambda: [(WorkflowTasks, "extend", does_nothing)], True, ()),
+    Mutant(
+        "task leases are not extended", "R3", lambda: [(WorkflowTasks, "extend", does_nothing)], True, (), 50, STEPS
+    ),
     Mutant("attempt leases are not extended", "R9", lambda: [(ActivityTasks, "extend", does_nothing)], True, ()),
     Mutant("a lost turn is not sent again", "I3, L1", lambda: _sure(workflow_tasks), False, ("reject",)),
-    Mutant("a lost report is not sent again", "I3, L1", lambda: _sure(reports), False, ("reject",)),
+    Mutant("a lost report is not sent again", "I3, L1", lambda: _sure(reports), False, ("reject",), 50, FAILING),
     Mutant("a lost heartbeat ends the attempt", "R9", lambda: _sure(activity_tasks), None, REMOTE),
-    Mutant("an attempt is cancelled before it began", "L1", _eager_cancel, seeds=300),
+    Mutant("an attempt is cancelled before it began", "L1", _eager_cancel, False, (), 50, FLASHES),
     Mutant("a refused turn keeps its coroutine", "R8", _refused_kept),
-    Mutant("unread signals are not named", "R19", _newest_letter),
+    Mutant("unread signals are not named", "R19", _newest_letter, world=CARRIED),
     Mutant("one timer fires all", "R4, I10", _clock_timers, faults=()),
     Mutant("a stopping worker gives nothing back", "L4", _no_drain, False, ("stop_engine",)),
 )

@@ -113,6 +113,9 @@ def _kept_reservation() -> list[Patch]:
     return [(reaper, "STEP_ASIDE", reaper.SHARED_PAUSE)]
 
 
+SIGNALS = {"engines": 3, "programs": 6, "kinds": ("signal", "act")}
+RACING = {"engines": 3, "kinds": ("child", "orphan", "signal", "act")}
+FEW = {"engines": 3, "local_workers": 0, "remote_workers": 1}
 WRITING = (
     Mutant("ack before commit", "I1", _ack_first, faults=("crash_before", "reject")),
     Mutant("no idempotency keys", "I3, I14", _no_memory, faults=("lose", "repeat", "delay")),
@@ -120,8 +123,8 @@ WRITING = (
     Mutant("the cache keeps a batch that was not written", "I3", _stale_cache, faults=("reject",)),
     Mutant("compare-and-set is ignored", "I4, R45", _no_compare, shared=True),
     Mutant("seq read outside of the transaction", "I4", _lost_update, shared=True),
-    Mutant("winners are decided again", "R45, I14", _winners_again, shared=True, seeds=200),
-    Mutant("a child is written though its parent lost", "I2", _untied, shared=True, seeds=400),
+    Mutant("winners are decided again", "R45, I14", _winners_again, shared=True, world=SIGNALS),
+    Mutant("a child is written though its parent lost", "I2", _untied, shared=True, world=RACING),
     Mutant("an unknown outcome is taken for none", "I3, L1", _given_up, shared=False, faults=("unknown",)),
     Mutant("a refusal rests on an old state", "R45", _no_doubt, shared=True, seeds=200),
     Mutant("hands stay promised after a failed write", "L1", lambda: [(Turn, "undo", does_nothing)], faults=STORE),
@@ -130,9 +133,9 @@ WRITING = (
         "leases of the dead are not voided", "R9", lambda: [(Reaper, "_void", waits_for_nothing)], False,
         ("kill_engine",),
     ),
-    Mutant("whoever cannot serve keeps reserving", "L1", _kept_reservation, shared=True, seeds=200),
+    Mutant("whoever cannot serve keeps reserving", "L1", _kept_reservation, shared=True, world=FEW),
     Mutant(
         "a key's answer rests on a batch that lost", "I3", lambda: [(Memory, "rests_on", lambda self, key: None)],
-        True, ("pause_engine", "repeat", "delay"), 400,
+        True, ("pause_engine", "repeat", "delay"), 200, SIGNALS,
     ),
 )  # fmt: skip
