@@ -184,9 +184,15 @@ def complete(result: Any = None) -> dict[str, Any]:
 class Server:
     """`assay serve` in a process of its own."""
 
-    def __init__(self, folder: Path, *arguments: str, **environment: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *arguments: str,
+        python: tuple[str, ...] = ("-m", "assay.cli.main"),
+        **environment: str,
+    ) -> None:
         self.folder = folder
-        command = [sys.executable, "-m", "assay.cli.main", "serve", "--port", "0", *arguments]
+        command = [sys.executable, *python, "serve", "--port", "0", *arguments]
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "DATABASE_"))}
         self.errors = folder / f"server-{next(_numbers)}.log"
         with self.errors.open("wb") as log:

@@ -169,6 +169,26 @@ def test_no_migrate_refuses_an_old_schema(tmp_path):
     assert re.search(r"assay migrate", refused.value.said)
 
 
+def test_storage_that_fails_ends_the_engine(tmp_path):
+    """After an I/O error nobody knows what is on disk: the engine says so and stops (4.8)."""
+    limit = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000)); "
+    program = limit + "from assay.cli.main import main; main(sys.argv[1:])"
+    server = Server(tmp_path, python=("-c", program))
+    try:
+        http = server.http()
+        statuses = []
+        while server.process.poll() is None and len(statuses) < 200:
+            try:
+                statuses.append(http.post("/workflows", {"workflow_type": "Order", "input": "x" * 50_000}).status)
+            except OSError:
+                break
+        assert server.process.wait(15) == 74
+        assert set(statuses) <= {201, 503}
+        assert "the engine stopped" in server.errors.read_text()
+    finally:
+        server.close()
+
+
 def test_an_idle_engine_is_small_and_still(tmp_path):
     import psutil
 

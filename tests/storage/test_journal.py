@@ -1,0 +1,78 @@
+"""All histories as one stream: in order of commits, on both databases."""
+
+import asyncpg
+import pytest
+
+from assay.core import commands as cmd
+from assay.storage.journal import BEGINNING
+from assay.storage.postgres import PostgresStore
+from assay.storage.sql.journal import SqlJournal
+from tests.core.support import asks_to_cancel, claimed, signalled, started, turned
+from tests.storage.support import AnyStore, StoredWorld
+
+
+@pytest.fixture
+def journal(store: AnyStore) -> SqlJournal:
+    return SqlJournal(store)
+
+
+async def test_an_empty_journal_has_no_head(journal: SqlJournal):
+    assert await journal.head() == BEGINNING
+    assert await journal.position(5) == BEGINNING
+    assert list(await journal.after(BEGINNING, 10)) == []
+
+
+async def test_events_of_all_runs_in_one_order(store: AnyStore, journal: SqlJournal):
+    world = StoredWorld(store)
+    for steps in ([started("a"), started("b")], [signalled(of="a")], [signalled(of="b")]):
+        for step in steps:
+            world.take(step)
+        await world.commit()
+    entries = await journal.after(BEGINNING, 10)
+    told = [(entry.workflow_id, entry.seq, entry.kind) for entry in entries]
+    assert told == [
+        ("a", 1, "WorkflowStarted"), ("b", 1, "WorkflowStarted"), ("a", 2, "SignalReceived"), ("b", 2, "SignalReceived")
+    ]  # fmt: skip
+    assert [entry.position for entry in entries] == sorted(entry.position for entry in entries)
+    assert await journal.head() == entries[-1].position
+    assert await journal.position(entries[1].id) == entries[1].position
+    assert await journal.after(entries[1].position, 1) == entries[2:3]
+    assert await journal.position(entries[-1].id + 1_000) == entries[-1].position
+    first = entries[0]
+    assert (first.namespace, first.workflow_type, first.task_queue) == ("main", "Order", "default")
+
+
+async def test_the_first_sign_of_work(store: AnyStore, journal: SqlJournal):
+    world = StoredWorld(store)
+    never, once = "never", "once"
+    for step in (
+        started(never),
+        asks_to_cancel(of=never),
+        started(once),
+        signalled(of=once),
+        claimed(of=once),
+        turned(cmd.ScheduleActivity(1, "x"), cmd.ScheduleActivity(2, "y"), of=once),
+    ):
+        world.take(step)
+    await world.commit()
+    entries = await journal.after(BEGINNING, 20)
+    begun = [(entry.workflow_id, entry.kind, entry.seq) for entry in entries if entry.begins_work]
+    assert begun == [(once, "ActivityScheduled", 3)]
+
+
+async def test_what_is_not_certain_is_not_read(postgres: PostgresStore):
+    """Later transactions wait for one that began earlier and may yet commit (4.6)."""
+    journal, world = SqlJournal(postgres), StoredWorld(postgres)
+    world.take(started("before"))
+    await world.commit()
+    slow = await asyncpg.connect(postgres._dsn)
+    transaction = slow.transaction()
+    await transaction.start()
+    await slow.execute("SELECT pg_current_xact_id()")
+    world.take(started("after"))
+    await world.commit()
+    assert [entry.workflow_id for entry in await journal.after(BEGINNING, 10)] == ["before"]
+    assert (await journal.head())[1] == (await journal.after(BEGINNING, 10))[0].id
+    await transaction.rollback()
+    await slow.close()
+    assert [entry.workflow_id for entry in await journal.after(BEGINNING, 10)] == ["before", "after"]
