@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from assay.core.ids import SECOND, Time
+from assay.core.ids import SECOND, Time, WorkflowId
 from assay.core.schedule import FireOutcome, Missed, Overlap, Trigger
 from assay.core.schedule_requests import ScheduledRunClosed
 from tests.core.schedule_support import HOUR, MINUTE, NAME, Timed
@@ -62,7 +62,7 @@ class Walk:
 
     def close(self) -> None:
         for name in self.world.open_runs():
-            if self.chance.random() < 0.5:
+            if self.chance.random() < 0.5 and not self.world.newest[WorkflowId(name)].closed:
                 self.world.close(name, told=self.chance.random() < 0.7)
 
     def patch(self) -> None:
@@ -99,7 +99,7 @@ class Walk:
         raise AssertionError("the queue does not end")
 
 
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", range(40))
 def test_every_due_time_is_accounted_for_once(seed: int):
     walk = Walk(seed)
     for _ in range(STEPS):

@@ -132,8 +132,10 @@ class Exchange:
         try:
             while (body := await _next(receive)) is not None:
                 message = read(body)
+                if writer is None and message.hello is None:
+                    raise NotFound("a worker's first message is a hello", code="unknown_worker")
                 session = await self._hear(namespace, worker, message)
-                if writer is None:
+                if message.hello is not None:
                     writer = self._attach(session, send)
                 elif not message.reports:
                     session.orders.ready.set()  # a sign of life gets one back, and the time

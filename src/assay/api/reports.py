@@ -1,12 +1,15 @@
 """From what a worker reports to what the engine is asked, and from the engine's reply to the worker's answer."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, get_args
+
+import msgspec
 
 from assay.core import requests as rq
+from assay.core.commands import AnyCommand
 from assay.core.errors import AssayError, Invalid, Kind
 from assay.core.ids import SECOND, RunId, Time, WorkerId
-from assay.core.payload import Payload, check_limits
+from assay.core.payload import NULL, Payload, check_limits
 from assay.core.replies import Advanced
 from assay.core.run import Activity
 from assay.engine.tokens import Lease, unknown
@@ -14,6 +17,12 @@ from assay.wire import exchange as wire
 
 LEASE: Final[Time] = 10 * SECOND
 """After so long without a word about it, work is given to others; the SDK extends at a third (R9, D19)."""
+
+DOCUMENTS: Final = {
+    command: tuple(field.name for field in msgspec.structs.fields(command) if field.type is msgspec.Raw)
+    for command in get_args(AnyCommand)
+}
+"""The documents in each kind of command."""
 
 LeaseOf = Callable[[str], Lease]
 
@@ -25,6 +34,9 @@ def request_of(report: wire.Report, lease: Lease, lease_of: LeaseOf) -> rq.Reque
 
 def _advance(report: wire.Advance, lease: Lease, lease_of: LeaseOf) -> rq.Request:
     _task(lease)
+    for command in report.commands:
+        for name in DOCUMENTS[type(command)]:
+            _payload(getattr(command, name))
     return rq.Advance(
         RunId(lease.run_id),
         WorkerId(lease.worker),
@@ -58,7 +70,8 @@ def _outcome(
 
 def _payload(raw: Payload) -> Payload:
     """A document within its limits; that it is JSON was found out with its message."""
-    check_limits(bytes(raw))
+    if raw is not NULL:
+        check_limits(bytes(raw))
     return raw
 
 

@@ -126,6 +126,8 @@ class Worker:
     async def _drain(self) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + self._drain_seconds
+        self._workflow_tasks.extend()  # whatever is finished in this time must not have been given to others
+        self._activity_tasks.extend()
         # many small things end a drain and none of them owns an event
         while self._busy and loop.time() < end:  # noqa: ASYNC110
             await asyncio.sleep(0.005)

@@ -123,6 +123,7 @@ def _uvicorn(api: Api) -> uvicorn.Config:
         ws_ping_interval=None,
         lifespan="off",
         log_config=None,
+        log_level="warning",
         access_log=False,
         server_header=False,
         proxy_headers=False,

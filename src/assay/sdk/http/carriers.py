@@ -44,8 +44,11 @@ class Carrier:
     def __init__(self, session: aiohttp.ClientSession, url: str, link: Link) -> None:
         self._session = session
         self._url = url
+        self._engine = url.partition("/api/")[0]
         self._link = link
         self._connected = False
+        self._waiting = False
+        self._heard = 0.0
 
     async def run(self) -> None:
         """Carry messages until the worker has left and everything is answered."""
@@ -55,6 +58,8 @@ class Carrier:
                 await (self._post() if self.by_post else self._websocket())
             except TROUBLE as error:
                 self._lost(error)
+            except Exception:  # a mistake of ours must not cut a worker off for ever
+                log.exception("the exchange with the engine failed; trying again")
             if self._finished():
                 return
             pause = FIRST_PAUSE if self._connected else min(2 * pause, LONGEST_PAUSE)
@@ -64,15 +69,24 @@ class Carrier:
     def _finished(self) -> bool:
         return self._link.leaving and self._link.idle
 
+    def _met(self) -> None:
+        """The engine has said something."""
+        self._heard = asyncio.get_running_loop().time()
+        if not self._connected:
+            self._connected, self._waiting = True, False
+            log.info("connected to %s", self._engine)
+
     def _lost(self, error: BaseException) -> None:
-        refused = isinstance(error, aiohttp.WSServerHandshakeError)
-        if refused and getattr(error, "status", 0) in NO_WEBSOCKET:
-            log.info("no WebSocket at %s: using POST", self._url)
+        """Say so, once for each time that the engine goes away."""
+        if isinstance(error, aiohttp.WSServerHandshakeError) and error.status in NO_WEBSOCKET:
+            log.info("no WebSocket at %s: using POST", self._engine)
             self.by_post = self._connected = True
-        elif self._connected or refused:
-            log.warning("the connection to the engine is lost (%s); trying again", _said(error))
-        else:
-            log.info("no engine at %s yet (%s)", self._url, _said(error))
+        elif self._connected:
+            log.warning("the connection to %s is lost (%s); trying again", self._engine, _said(error))
+            self._waiting = True
+        elif not self._waiting:
+            log.warning("no engine at %s (%s); waiting for it", self._engine, _said(error))
+            self._waiting = True
 
     # WebSocket
 
@@ -91,15 +105,12 @@ class Carrier:
                         await task
 
     async def _read(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        loop, link = asyncio.get_running_loop(), self._link
+        link = self._link
         while True:
             message = await socket.receive()
             if message.type is not aiohttp.WSMsgType.BINARY:
-                raise Unavailable(f"the engine closed the connection ({socket.close_code})", code="connection_closed")
-            self._heard = loop.time()
-            if not self._connected:
-                self._connected = True
-                log.info("connected to %s", self._url)
+                raise Unavailable(f"closed by the engine, {socket.close_code}", code="connection_closed")
+            self._met()
             link.hear(message.data)
             if link.leaving and link.idle:
                 return
@@ -118,7 +129,7 @@ class Carrier:
         while True:
             await asyncio.sleep(wire.KEEP_ALIVE)
             if loop.time() - self._heard > wire.SILENCE:
-                log.warning("nothing heard from the engine for %.0f s", loop.time() - self._heard)
+                log.warning("nothing was heard from %s for %.0f s", self._engine, loop.time() - self._heard)
                 await socket.close()
                 return
             self._link.live()
@@ -128,7 +139,6 @@ class Carrier:
     async def _post(self) -> None:
         """Two requests side by side: one that waits for work, and one that tells what there is to tell."""
         await self._exchange(self._link.compose(hello=True))
-        self._connected = True
         polling = asyncio.get_running_loop().create_task(self._poll())
         telling = asyncio.get_running_loop().create_task(self._tell())
         try:
@@ -167,10 +177,15 @@ class Carrier:
                     if isinstance(error, NotFound):  # an engine that was restarted knows nobody
                         raise Unavailable(str(error), code=error.code)
                     raise error
+                self._met()
                 self._link.hear(answer)
 
 
 def _said(error: BaseException) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return error.strerror or str(error)
+    if isinstance(error, aiohttp.WSServerHandshakeError):
+        return f"it answers {error.status}"
     return str(error) or type(error).__name__
 
 

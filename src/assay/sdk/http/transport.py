@@ -13,8 +13,9 @@ from assay.core.replies import Started
 from assay.core.requests import Request, StartWorkflow, ToRun
 from assay.sdk.http.calls import Calls
 from assay.sdk.http.clock import LearnedClock
-from assay.sdk.http.link import Colleague, Link, Reply
+from assay.sdk.http.link import Colleague, Link
 from assay.sdk.http.pool import Pool
+from assay.sdk.http.replies import Reply
 from assay.sdk.http.schedules import HttpSchedules
 
 PREFIX: Final = "/api/v1"

@@ -13,6 +13,7 @@ from assay.sdk.execution.workflow_tasks import WorkflowTasks
 from assay.sdk.replay.loop import WorkflowLoop
 from assay.sdk.replay.mailbox import Mailbox
 from assay.sdk.replay.runtime import Execution
+from assay.sdk.worker import Worker
 from assay.testing.simulation.mutants.families import CARRIED
 from assay.testing.simulation.mutants.planting import Mutant, Patch, does_nothing, waits_for_nothing
 from assay.testing.simulation.mutants.turns import REMOTE
@@ -58,6 +59,10 @@ def _eager_cancel() -> list[Patch]:
     return [(Attempt, "interrupt", interrupt)]
 
 
+def _impatient_cancel() -> list[Patch]:
+    return [(Worker, "cancel", lambda self, attempt_id: self._activity_tasks.cancel(attempt_id))]
+
+
 def _refused_kept() -> list[Patch]:
     """A refused turn keeps its coroutine."""
 
@@ -96,7 +101,7 @@ def _no_drain() -> list[Patch]:
 
 
 STEPS = {"kinds": ("inline", "act")}
-FLASHES = {"kinds": ("flash", "act"), "activity_hands": 1}
+FLASHES = {"kinds": ("flash", "act"), "activity_hands": 1, "inline": False, "programs": 6, "cancels": 0.5}
 FAILING = {"kinds": ("act", "limited", "final"), "cached_runs": 1}
 WORKING = (
     Mutant("a side effect runs in doubt", "R2", lambda: [(Execution, "durable_point", waits_for_nothing)], faults=()),
@@ -110,7 +115,8 @@ WORKING = (
     Mutant("a lost turn is not sent again", "I3, L1", lambda: _sure(workflow_tasks), False, ("reject",)),
     Mutant("a lost report is not sent again", "I3, L1", lambda: _sure(reports), False, ("reject",), 50, FAILING),
     Mutant("a lost heartbeat ends the attempt", "R9", lambda: _sure(activity_tasks), None, REMOTE),
-    Mutant("an attempt is cancelled before it began", "L1", _eager_cancel, False, (), 50, FLASHES),
+    Mutant("an attempt is cancelled before it began", "L1", _eager_cancel, False, ("slow_store",), 100, FLASHES),
+    Mutant("a cancel overtakes its grant", "R18, L1", _impatient_cancel, False, ("slow_store",), 100, FLASHES),
     Mutant("a refused turn keeps its coroutine", "R8", _refused_kept),
     Mutant("unread signals are not named", "R19", _newest_letter, world=CARRIED),
     Mutant("one timer fires all", "R4, I10", _clock_timers, faults=()),

@@ -1,0 +1,171 @@
+"""What one worker has in its hands: the tokens of its leases, the runs it keeps alive, and how many hands are free."""
+
+from typing import Final
+
+from assay.core import requests as rq
+from assay.core.errors import Refused
+from assay.core.grants import Seat
+from assay.core.ids import RunId
+from assay.core.replies import Advanced
+from assay.wire import exchange as wire
+
+ENDS: Final = (rq.CompleteActivity, rq.FailActivity, rq.CancelledActivity, rq.ReleaseActivity)
+"""Reports after which a worker has nothing more to say about an attempt."""
+ENOUGH: Final = 8
+"""Hands that the engine must believe free before a worker keeps it waiting for news of more."""
+
+
+class Holdings:
+    """Leases by what they are for."""
+
+    def __init__(self, seat: Seat) -> None:
+        self._seat = seat
+        self._tasks: dict[str, tuple[str, int]] = {}
+        """By run: the token of its last lease, and the epoch. A run that is no longer leased keeps it for its turns."""
+        self._leased: set[str] = set()
+        self._attempts: dict[int, str] = {}
+        self._given: set[str] = set()
+        """Runs that the engine believes to be live here."""
+
+    def __len__(self) -> int:
+        return len(self._leased) + len(self._attempts)
+
+    def has_attempt(self, attempt_id: int) -> bool:
+        """Is this attempt here?"""
+        return attempt_id in self._attempts
+
+    def knows(self, run_id: str) -> bool:
+        """Was a task of this run given to this worker?"""
+        return run_id in self._tasks
+
+    def task_token(self, run_id: str, epoch: int) -> str:
+        """The token of a run's last lease, if that is the one that is meant."""
+        found = self._tasks.get(run_id)
+        if found is None or found[1] != epoch:
+            raise Refused("this worker no longer holds the workflow task", code="stale_task")
+        return found[0]
+
+    def run_token(self, run_id: str) -> str:
+        """The token of a run's last lease, whichever that is."""
+        found = self._tasks.get(run_id)
+        return "" if found is None else found[0]
+
+    def attempt_token(self, attempt_id: int) -> str:
+        """The token of an attempt."""
+        token = self._attempts.get(attempt_id)
+        if token is None:
+            raise Refused("this attempt is over; another one is pending or running", code="stale_attempt")
+        return token
+
+    def held(self) -> tuple[str, ...]:
+        """The tokens of all leases (R11)."""
+        return (*(self._tasks[run_id][0] for run_id in self._leased), *self._attempts.values())
+
+    def live(self) -> tuple[str, ...]:
+        """The runs that are live here; the engine will believe so."""
+        self._given = {run_id for run_id in self._tasks if self._seat.holds(RunId(run_id))}
+        return tuple(self._given)
+
+    def left(self) -> list[str]:
+        """Runs that the engine believes to be live here and that are so no longer; said once."""
+        left = [run_id for run_id in self._given if not self._seat.holds(RunId(run_id))]
+        self._given.difference_update(left)
+        for run_id in left:
+            if run_id not in self._leased:
+                self._tasks.pop(run_id, None)
+        return left
+
+    def take_task(self, task: wire.Task) -> bool:
+        """A task has come; False if it was here already, because an answer crossed it."""
+        known = self._tasks.get(task.run_id)
+        if known is not None and known[1] >= task.epoch and task.run_id in self._leased:
+            return False
+        self._tasks[task.run_id] = task.token, task.epoch
+        self._leased.add(task.run_id)
+        self._given.add(task.run_id)
+        return True
+
+    def take_attempt(self, order: wire.Activity) -> bool:
+        """An attempt has come; False if it was here already."""
+        if order.attempt_id in self._attempts:
+            return False
+        self._attempts[order.attempt_id] = order.token
+        return True
+
+    def settle(self, request: rq.ToRun, answer: wire.Answer | None) -> None:
+        """A request was answered; without an answer it was refused. Forget what is no longer held."""
+        if isinstance(request, rq.Advance):
+            if answer is not None and answer.advanced is not None:
+                self._advanced(request, answer.token, answer.advanced)
+            else:
+                self._unlease(request.run_id, request.epoch)
+        elif isinstance(request, rq.FailTask | rq.ReleaseTask):
+            self._unlease(request.run_id, request.epoch)
+        elif isinstance(request, ENDS):
+            self._attempts.pop(request.attempt_id, None)
+
+    def _advanced(self, request: rq.Advance, token: str | None, reply: Advanced) -> None:
+        for outcome, recorded in zip(request.outcomes, reply.recorded, strict=False):
+            if recorded and isinstance(outcome, rq.ActivityOutcome):
+                self._attempts.pop(outcome.attempt_id, None)
+        run_id = request.run_id
+        if not reply.accepted or reply.closed:
+            self._unlease(run_id, request.epoch)
+            if reply.closed:
+                self._given.discard(run_id)
+        elif reply.leased:
+            self._leased.add(run_id)
+            if token is not None:
+                self._tasks[run_id] = token, reply.epoch
+        else:
+            self._leased.discard(run_id)
+
+    def _unlease(self, run_id: str, epoch: int) -> None:
+        """A lease is gone, unless it is one that has been replaced already."""
+        found = self._tasks.get(run_id)
+        if found is not None and found[1] <= epoch:
+            self._leased.discard(run_id)
+            del self._tasks[run_id]
+
+
+class Hands:
+    """Free hands of a worker, and how many of them the engine knows of; totals, so that no message is missed."""
+
+    def __init__(self, seat: Seat) -> None:
+        self._seat = seat
+        self.most = self._base = seat.free_tasks, seat.free_activities
+        self._received = [0, 0]
+        self._told = (0, 0)
+
+    def count(self) -> tuple[int, int]:
+        """Begin to count from now on: what is free."""
+        self._base = self._seat.free_tasks, self._seat.free_activities
+        self._received = [0, 0]
+        return self._base
+
+    def received_task(self) -> None:
+        """The engine has used a hand for a workflow task."""
+        self._received[0] += 1
+
+    def received_attempt(self) -> None:
+        """The engine has used a hand for an activity."""
+        self._received[1] += 1
+
+    def freed(self) -> tuple[int, int]:
+        """Hands that became free since the count, to be told to the engine."""
+        base, received = self._base, self._received
+        self._told = (
+            self._seat.free_tasks - base[0] + received[0],
+            self._seat.free_activities - base[1] + received[1],
+        )
+        return self._told
+
+    @property
+    def urgent(self) -> bool:
+        """May the engine believe us busier than we are? Else it is told with whatever is said next."""
+        free = self._seat.free_tasks, self._seat.free_activities
+        for place in (0, 1):
+            believed = self._base[place] + self._told[place] - self._received[place]
+            if (free[place] > believed and believed < ENOUGH) or free[place] > 2 * believed:
+                return True
+        return False
