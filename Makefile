@@ -27,8 +27,8 @@ endif
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: setup ## run the demo
-	$(BIN)/python -m examples.demo
+run: setup ## run the demo: engine, worker and nightly reports, until Ctrl-C
+	$(BIN)/python -m examples.server_demo
 
 test: check ## run the static checks, then every test
 	$(BIN)/python -m pytest -n 2

@@ -8,7 +8,9 @@ back to it, so that only the next unfinished step is sent. Run it beside `assay 
 
 and start something:
 
-    curl -X POST http://127.0.0.1:8080/api/v1/workflows -d '{"workflow_type": "GreetWorkflow", "input": {"who": "you"}}'
+    curl -X POST http://127.0.0.1:8080/api/v1/workflows -H 'Content-Type: application/json' \\
+        -d '{"workflow_type": "GreetWorkflow", "workflow_id": "hello-1", "input": {"who": "you"}}'
+    curl 'http://127.0.0.1:8080/api/v1/workflows/hello-1/result?wait_secs=10'
 """
 
 import json

@@ -10,7 +10,7 @@ from assay.core.codec import encode
 from assay.core.effects import Decision
 from assay.core.events import ActivityScheduled, Recorded
 from assay.core.fold import fold
-from assay.core.ids import Namespace, RunId, Time, WorkflowId
+from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.payload import NULL
 from assay.core.run import CANCELLED, PENDING, RUNNING, Activity, Run, Task
 from assay.core.schedule import Schedule
@@ -44,6 +44,8 @@ class Batch:
         self.published: list[tuple[Run, Recorded]] = []
         self.waiting: list[tuple[Run, Activity]] = []
         self.unwanted: list[Activity] = []
+        self.left: list[tuple[Run, WorkerId]] = []
+        """Runs that ended while a worker held their task: it may be busy with them, and nobody else would tell it."""
         self.tally = Tally()
         self._born: set[RunId] = set()
         self._scheduled: set[int] = set()
@@ -84,6 +86,8 @@ class Batch:
         fold(run, decision)
         if run.task is not task:
             self._count_task(run, task, status, decision.now)
+            if task.worker is not None and run.closed_at is not None:
+                self.left.append((run, task.worker))
         self._gather_events(run, decision.events)
         for effect in decision.effects:
             gather = GATHER.get(type(effect))

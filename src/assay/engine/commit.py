@@ -176,7 +176,7 @@ class Committer:
                 if len(asked) > 1:
                     return await self._one_by_one(asked)
             except OutcomeUnknown as error:
-                return await self._find_out(turn, error)
+                asked = await self._find_out(turn, error)
             except Rejected as error:
                 return self._give_up(turn, error)
             else:
@@ -186,13 +186,13 @@ class Committer:
         for single in asked:
             await self._flush([single])
 
-    async def _find_out(self, turn: Turn, error: OutcomeUnknown) -> None:
+    async def _find_out(self, turn: Turn, error: OutcomeUnknown) -> list[Asked]:
         """Where no other engine writes this always ends the doubt: a lease without an end must not be lost."""
         written = None if isinstance(error, Broken) else await was_written(self._tools.store, turn.batch)
         if written:
-            self._publish(turn, frozenset())
-        else:
-            self._give_up(turn, error if written is None else Rejected(str(error)))
+            return self._publish(turn, frozenset())
+        self._give_up(turn, error if written is None else Rejected(str(error)))
+        return []
 
     def _give_up(self, turn: Turn, error: AssayError) -> None:
         """The store did not take the batch: nobody may believe that it did, and the cache must not either (I3)."""

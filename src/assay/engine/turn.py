@@ -247,6 +247,8 @@ class Turn:
                 self._lease_now(dispatcher.assign_task(run), run, at)
             elif task.worker is not None:
                 self._news(run, task.worker)
+        for run, worker in self.batch.left:
+            self._news(run, worker)
 
     def _lease_now(self, assigned: tuple[Lease, Seat] | None, run: Run, at: Moment) -> None:
         if assigned is not None:

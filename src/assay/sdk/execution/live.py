@@ -1,5 +1,6 @@
 """A run that this worker holds: its coroutine, its lease, and what waits to be sent."""
 
+import asyncio
 import itertools
 from collections import OrderedDict, deque
 from collections.abc import Iterator
@@ -17,7 +18,9 @@ Outcome = tuple[StepOutcome | ActivityOutcome, InputEvent]
 class LiveRun:
     """One run in this worker. At most one turn of it is unacknowledged (R8); what comes meanwhile waits here."""
 
-    __slots__ = ("epoch", "execution", "hand", "in_flight", "key", "leased", "news", "steps", "turn", "waiting")
+    __slots__ = (
+        "epoch", "execution", "hand", "in_flight", "key", "leased", "news", "steps", "tasks", "turn", "waiting",
+    )  # fmt: skip
 
     def __init__(self, key: RunKey, execution: Execution) -> None:
         self.key = key
@@ -31,6 +34,8 @@ class LiveRun:
         self.turn: Turn | None = None
         self.waiting: deque[Outcome] = deque()
         self.steps = 0
+        self.tasks: set[asyncio.Task[None]] = set()
+        """The steps that run; they end with the run's life here, lest they run beside their own repetition."""
 
     @property
     def idle(self) -> bool:
@@ -78,4 +83,6 @@ class LiveRuns:
         """Leave a run; whoever serves it next replays it."""
         if self._runs.get(run.key.run_id) is run:
             del self._runs[run.key.run_id]
+        for task in run.tasks:
+            task.cancel()
         run.execution.drop()

@@ -41,7 +41,9 @@ class Steps:
         """Begin a step whose predecessors are durable."""
         task = asyncio.get_running_loop().create_task(self._run(run, call))
         self._tasks.add(task)
+        run.tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(run.tasks.discard)
 
     def stop(self) -> None:
         """Leave steps that are still running; they are repeated elsewhere."""

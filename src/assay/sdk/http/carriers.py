@@ -6,6 +6,7 @@ A connection that breaks is made again with back-off and jitter, and begins with
 import asyncio
 import contextlib
 import logging
+import os
 import random
 from collections.abc import Mapping
 from typing import Final
@@ -183,7 +184,7 @@ class Carrier:
 
 def _said(error: BaseException) -> str:
     if isinstance(error, aiohttp.ClientConnectorError):
-        return error.strerror or str(error)
+        return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
     if isinstance(error, aiohttp.WSServerHandshakeError):
         return f"it answers {error.status}"
     return str(error) or type(error).__name__

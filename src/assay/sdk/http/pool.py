@@ -6,6 +6,8 @@ little: a length or chunks, keep-alive, and to notice when the other side has go
 """
 
 import asyncio
+import os
+import socket
 import ssl
 from collections import deque
 from collections.abc import Mapping
@@ -134,7 +136,7 @@ class Pool:
         try:
             _, connection = await asyncio.wait_for(making, CONNECT_SECONDS)
         except OSError as error:  # a TimeoutError, too
-            raise Unreachable(error.strerror or str(error) or "no connection could be made") from None
+            raise Unreachable(_said(error)) from None
         self.all.add(connection)
         return connection
 
@@ -147,6 +149,13 @@ class Pool:
 
 class Unreachable(ConnectionError):
     """Nobody is there."""
+
+
+def _said(error: OSError) -> str:
+    """What the system says, without the words that a library puts around it."""
+    if isinstance(error, socket.gaierror):
+        return error.strerror or str(error)
+    return os.strerror(error.errno) if error.errno else str(error) or "no connection could be made"
 
 
 def _checked(value: str) -> str:

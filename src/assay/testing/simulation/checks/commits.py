@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from assay.core.events import ActivityOptions, StartData
-from assay.core.ids import RunId, Time, WorkerId
+from assay.core.ids import SECOND, RunId, Time, WorkerId
 from assay.core.policies import ParentClose
 from assay.core.run import Activity, Run
 from assay.storage.store import ActivityChange, AttemptEnd, Changes, StoredEvent
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 CLOSING = frozenset(
     f"Workflow{kind}" for kind in ("Completed", "Failed", "Cancelled", "Terminated", "TimedOut", "ContinuedAsNew")
 )
+UNORDERED = frozenset(("reject", "unknown", "unread", "crash_before", "crash_after", "clock"))
+"""Faults after which an engine finds ready work again in the store, and some of it later than other."""
+SLACK: Time = SECOND // 10
 MARKS = {"activity": "activity_mark", "timer": "timer_mark", "side effect": "effect_mark"}
 RUN, OUTBOX, ACTIVITY = PLACE["runs"], PLACE["outbox"], PLACE["activities"]
 _start = msgspec.json.Decoder(StartData).decode
@@ -35,6 +38,7 @@ class CommitChecks:
         self._effects: dict[RunId, dict[str, int]] = defaultdict(dict)
         self._attempts: dict[int, tuple[int, Time]] = {}
         self._leased: set[int] = set()
+        self._ready: dict[RunId, Time] = {}
         self._ended: dict[int, tuple[Time, Time]] = {}
         self.states: dict[RunId, dict[tuple[int, int], None]] = defaultdict(dict)
         """Every (last seq, seen seq) that a run's row ever had: the prefixes that workers may be given (I19)."""
@@ -45,6 +49,7 @@ class CommitChecks:
             self._tell(changes, now)
         for event in changes.events:
             self._event(event)
+        self._order((*changes.new_runs, *changes.runs))
         for run in (*changes.new_runs, *changes.runs):
             self._lease(run)
             if run.closed_at is None:
@@ -101,6 +106,22 @@ class CommitChecks:
         runs = [row[2] for row in rows["runs"].values() if row[RUN["task_worker"]] in workers]
         taken = [row for row in rows["activities"].values() if row[ACTIVITY["worker"]] in workers]
         return runs + [row[ACTIVITY["name"]] for row in taken if row[ACTIVITY["completed_at"]] is None]
+
+    def _order(self, runs: tuple[Run, ...]) -> None:
+        """Tasks go out oldest first (R13), where one engine knows them all and nothing went wrong with it."""
+        settings = self._world.settings
+        if settings.shared or settings.faults & UNORDERED:
+            return
+        given = [self._ready.pop(run.run_id, None) for run in runs if run.task.worker is not None]
+        for run in runs:
+            if run.task.ready and run.closed_at is None and run.task.since is not None:
+                self._ready[run.run_id] = run.task.since
+            else:
+                self._ready.pop(run.run_id, None)
+        latest = max((since for since in given if since is not None), default=0)
+        for run_id, since in self._ready.items():
+            if since < latest - SLACK:
+                self._violate(f"R13 the task of {run_id} was passed over for one that came later")
 
     def _lease(self, run: Run) -> None:
         """A new holder needs a new epoch (I7)."""

@@ -13,7 +13,6 @@ from assay.sdk.execution.workflow_tasks import WorkflowTasks
 from assay.sdk.replay.loop import WorkflowLoop
 from assay.sdk.replay.mailbox import Mailbox
 from assay.sdk.replay.runtime import Execution
-from assay.sdk.worker import Worker
 from assay.testing.simulation.mutants.families import CARRIED
 from assay.testing.simulation.mutants.planting import Mutant, Patch, does_nothing, waits_for_nothing
 from assay.testing.simulation.mutants.turns import REMOTE
@@ -57,10 +56,6 @@ def _eager_cancel() -> list[Patch]:
             self.task.cancel()
 
     return [(Attempt, "interrupt", interrupt)]
-
-
-def _impatient_cancel() -> list[Patch]:
-    return [(Worker, "cancel", lambda self, attempt_id: self._activity_tasks.cancel(attempt_id))]
 
 
 def _refused_kept() -> list[Patch]:
@@ -116,7 +111,6 @@ WORKING = (
     Mutant("a lost report is not sent again", "I3, L1", lambda: _sure(reports), False, ("reject",), 50, FAILING),
     Mutant("a lost heartbeat ends the attempt", "R9", lambda: _sure(activity_tasks), None, REMOTE),
     Mutant("an attempt is cancelled before it began", "L1", _eager_cancel, False, ("slow_store",), 100, FLASHES),
-    Mutant("a cancel overtakes its grant", "R18, L1", _impatient_cancel, False, ("slow_store",), 100, FLASHES),
     Mutant("a refused turn keeps its coroutine", "R8", _refused_kept),
     Mutant("unread signals are not named", "R19", _newest_letter, world=CARRIED),
     Mutant("one timer fires all", "R4, I10", _clock_timers, faults=()),

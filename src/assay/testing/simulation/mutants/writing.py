@@ -7,6 +7,7 @@ from assay.core.ids import RunId
 from assay.engine.batch import Batch
 from assay.engine.cache import RunCache
 from assay.engine.commit import Committer
+from assay.engine.dispatcher import _Line
 from assay.engine.idempotency import Memory, Rendered
 from assay.engine.reaper import Reaper
 from assay.engine.turn import Turn
@@ -113,8 +114,21 @@ def _kept_reservation() -> list[Patch]:
     return [(reaper, "STEP_ASIDE", reaper.SHARED_PAUSE)]
 
 
+def _newest_first() -> list[Patch]:
+    def pop(self: _Line, kinds: frozenset[str] | None) -> tuple[RunId, int] | None:
+        for line in self._types.values():
+            if line:
+                _, run_id, seq = line.pop()
+                self._queued.discard((run_id, seq))
+                return run_id, seq
+        return None
+
+    return [(_Line, "pop", pop)]
+
+
 SIGNALS = {"engines": 3, "programs": 6, "kinds": ("signal", "act")}
 RACING = {"engines": 3, "kinds": ("child", "orphan", "signal", "act")}
+BUSY = {"task_hands": 1, "programs": 6, "kinds": ("inline", "signal", "sleep")}
 FEW = {"engines": 3, "local_workers": 0, "remote_workers": 1}
 WRITING = (
     Mutant("ack before commit", "I1", _ack_first, faults=("crash_before", "reject")),
@@ -133,6 +147,7 @@ WRITING = (
         "leases of the dead are not voided", "R9", lambda: [(Reaper, "_void", waits_for_nothing)], False,
         ("kill_engine",),
     ),
+    Mutant("the newest task goes first", "R13", _newest_first, False, (), 50, BUSY),
     Mutant("whoever cannot serve keeps reserving", "L1", _kept_reservation, shared=True, world=FEW),
     Mutant(
         "a key's answer rests on a batch that lost", "I3", lambda: [(Memory, "rests_on", lambda self, key: None)],

@@ -1,0 +1,182 @@
+"""`assay run` and `assay dev` with real engines, real files and real signals."""
+
+import asyncio
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay import Client
+from tests.http.processes import Process, Server, free_port, server
+
+ROOT = Path(__file__).parents[2]
+CONNECTED = re.compile("connected to http")
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with server(tmp_path_factory.mktemp("engine")) as made:
+        yield made
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "worker.py"
+    file.write_text(textwrap.dedent(text))
+    return file
+
+
+@contextmanager
+def running(file: Path, url: str, *options: str) -> Iterator[Process]:
+    made = Process(["-m", "assay.cli.main", "run", str(file), *options], file.with_suffix(".log"), ASSAY_ENGINE_URL=url)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def outcome(url: str, name: str, value: Any, queue: str) -> Any:
+    async def main() -> Any:
+        async with await Client.connect(url) as client:
+            return await asyncio.wait_for(client.run(name, value, task_queue=queue), 20)
+
+    return asyncio.run(main())
+
+
+def failed(file: Path, url: str = "http://127.0.0.1:1") -> tuple[int, str]:
+    """How `assay run` ends when it cannot begin."""
+    ran = subprocess.run(  # noqa: S603
+        [sys.executable, "-m", "assay.cli.main", "run", str(file), "--engine-url", url],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return ran.returncode, ran.stderr
+
+
+def test_a_file_that_only_registers_is_served(tmp_path: Path, engine: Server):
+    file = written(
+        tmp_path,
+        """
+        from assay import workflow
+
+        @workflow.define
+        async def Add(ctx, n): return await ctx.execute_activity(one_more, n)
+
+        @workflow.activity
+        def one_more(n): return n + 1
+        """,
+    )
+    with running(file, engine.url, "--queue", "plain") as worker:
+        said = worker.wait_for(re.compile("serving .*"))[0]
+        assert said == f"serving workflow Add and activity one_more on queue plain at {engine.url}"
+        assert outcome(engine.url, "Add", 41, "plain") == 42
+        assert worker.stop() == 0
+
+
+@pytest.mark.parametrize("guard", ['if __name__ == "__main__":', "if True:"], ids=["guarded", "at the top"])
+def test_a_file_that_listens_by_itself_serves_its_queue_at_the_engine_we_say(
+    tmp_path: Path, engine: Server, guard: str
+):
+    queue = f"own-{len(guard)}"
+    file = written(
+        tmp_path,
+        f"""
+        from assay import workflow
+
+        @workflow.define
+        async def Shout(ctx, text): return text.upper()
+
+        {guard}
+            workflow.connect("http://127.0.0.1:1")
+            workflow.listen(queue="{queue}")
+        """,
+    )
+    with running(file, engine.url) as worker:
+        worker.wait_for(CONNECTED)
+        assert outcome(engine.url, "Shout", "hello", queue) == "HELLO"
+        assert worker.stop() == 0
+
+
+def test_an_app_of_its_own_is_served(tmp_path: Path, engine: Server):
+    file = written(
+        tmp_path,
+        """
+        import assay
+
+        shop = assay.App(queue="shop")
+
+        @shop.workflow
+        async def Sell(ctx, n): return {"sold": n}
+        """,
+    )
+    with running(file, engine.url) as worker:
+        worker.wait_for(CONNECTED)
+        assert outcome(engine.url, "Sell", 3, "shop") == {"sold": 3}
+        assert worker.stop() == 0
+
+
+def test_an_engine_that_is_not_there_yet_is_waited_for(tmp_path: Path):
+    file = written(tmp_path, "from assay import workflow\n@workflow.define\nasync def Nothing(ctx): return 1\n")
+    port = free_port()
+    with running(file, f"http://127.0.0.1:{port}") as worker:
+        worker.wait_for(re.compile(r"no engine at http://127.0.0.1:\d+ \(Connection refused\); waiting for it"))
+        made = Process(
+            ["-m", "assay.cli.main", "serve", "--port", str(port), "--backend", f"sqlite://{tmp_path}/e.db"],
+            tmp_path / "engine.log",
+        )
+        try:
+            worker.wait_for(CONNECTED)
+            assert outcome(f"http://127.0.0.1:{port}", "Nothing", None, "default") == 1
+            assert worker.stop() == 0
+        finally:
+            made.end()
+
+
+def test_mistakes_of_the_file_are_shown_as_its_own(tmp_path: Path):
+    code, said = failed(written(tmp_path, "from assay import workflow\nx = 1 / 0\n"))
+    assert code == 1
+    assert "ZeroDivisionError" in said
+    assert f'File "{tmp_path}/worker.py", line 2' in said
+    assert "assay/cli" not in said
+    code, said = failed(written(tmp_path, "def broken(:\n"))
+    assert code == 1
+    assert "SyntaxError" in said
+    assert "worker.py" in said
+    code, said = failed(written(tmp_path, "from assay import workflow\n"))
+    assert code == 1
+    assert "registers no workflow and no activity" in said
+    code, said = failed(tmp_path / "nowhere.py")
+    assert code == 64
+    assert "does not exist" in said
+
+
+def test_dev_serves_reloads_and_shows_tracebacks(tmp_path: Path):
+    template = "from assay import workflow\n\n@workflow.define\nasync def Say(ctx): return {!r}\n"
+    file = tmp_path / "worker.py"
+    file.write_text(template.format("first"))
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    command = ["dev", str(file), "--port", str(port), "--backend", f"sqlite://{tmp_path}/dev.db"]
+    made = Process(["-m", "assay.cli.main", *command], tmp_path / "dev.log")
+    try:
+        made.wait_for(CONNECTED)
+        assert outcome(url, "Say", None, "default") == "first"
+        file.write_text("from assay import workflow\nraise ValueError('a slip')\n")
+        made.wait_for(re.compile("ValueError: a slip"))
+        file.write_text(template.format("second, and better"))
+        made.wait_for(re.compile(r"a slip(.|\n)*connected to http"))
+        assert outcome(url, "Say", None, "default") == "second, and better"
+        made._process.send_signal(signal.SIGINT)
+        assert made._process.wait(20) == 0
+    finally:
+        made.end()
+    assert "Traceback" in made.said()
