@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from assay.core import commands as cmd
 from assay.core import requests as rq
 from assay.core.effects import CloseActivity, Decision, PutActivity, SetDeadlines
-from assay.core.errors import Invalid, Kind, NotFound
+from assay.core.errors import Invalid, Kind
 from assay.core.events import (
     Event,
     Recorded,
@@ -249,6 +249,8 @@ def elapse(run: Run, at: Moment) -> Decision:
 def _after_failure(decision: Decision, failure: FailureInfo, at: Moment) -> RunId | None:
     """The run that follows a failed one, if its retry policy or its cron schedule asks for one (4.4)."""
     run = decision.run
+    if run.cancel_seq:
+        return None  # whoever asked it to end did not ask for another one
     policy = run.start.retry_policy
     delay = None if policy is None else policy.delay_after(run.start.attempt, failure)
     if delay is not None and _in_time(run, at.now + delay):
@@ -297,8 +299,3 @@ def close(decision: Decision, event: Event, at: Moment) -> None:
     if getattr(event, "next_run_id", None) is None or getattr(event, "workflow_id", None) is not None:
         children.tell_parent(decision, event)
     decision.task = Task(epoch=decision.task.epoch)
-
-
-def missing(run_or_id: str) -> NotFound:
-    """The answer to whoever asks something of a run that is not open."""
-    return NotFound(f"workflow {run_or_id} not found or already terminal", code="not_found")

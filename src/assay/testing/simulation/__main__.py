@@ -1,52 +1,81 @@
-"""Many worlds, one after the other: `python -m assay.testing.simulation --seeds 1000`."""
+"""The long run: `python -m assay.testing.simulation --seeds 1000 [--start N] [--jobs 2] [--mutant NAME] [--seed N]`."""
 
 import argparse
-import contextlib
 import sys
-import time
 
-from assay.testing.simulation.mutants import MUTANTS
-from assay.testing.simulation.settings import settings_of
-from assay.testing.simulation.world import Outcome, simulate
+from assay.testing.simulation.campaign import Report, clock, hunt, outcomes
+from assay.testing.simulation.mutants import MUTANTS, SINGLE_CONDITIONS
+from assay.testing.simulation.settings import Settings, settings_of
+from assay.testing.simulation.world import World
 
 
 def main() -> int:
-    """Run the seeds that were asked for; 1 if any of them breaks a rule."""
-    wanted = _arguments()
-    mutant = None if wanted.mutant is None else MUTANTS[wanted.mutant]
-    seeds = range(wanted.start, wanted.start + wanted.seeds) if wanted.seed is None else [wanted.seed]
-    began, broken, events = time.perf_counter(), 0, 0
-    with contextlib.nullcontext() if mutant is None else mutant.planted():
-        for seed in seeds:
-            settings = settings_of(seed) if mutant is None else mutant.settings(seed)
-            outcome = simulate(settings, tracing=wanted.trace)
-            events += outcome.events
-            broken += bool(outcome.violations)
-            _show(outcome)
-    taken = time.perf_counter() - began
-    _say(f"seeds={len(seeds)} broken={broken} events={events} seeds_per_second={len(seeds) / taken:.1f}")
-    return 1 if broken else 0
+    """Do what the command line asks for; 1 if anything was found that should not be, or was not that should."""
+    asked = _arguments()
+    if asked.seed is not None:
+        return _one(asked.seed, asked.mutant, tracing=asked.trace)
+    if asked.mutants or asked.mutant is not None:
+        return _hunt([asked.mutant] if asked.mutant is not None else list(MUTANTS), asked.start)
+    return _campaign(asked.start, asked.seeds, asked.jobs)
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m assay.testing.simulation", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=1_000, help="how many seeds")
-    parser.add_argument("--start", type=int, default=0, help="the first of them")
-    parser.add_argument("--seed", type=int, help="this one only")
-    parser.add_argument("--trace", action="store_true", help="show what happens")
-    parser.add_argument("--mutant", choices=sorted(MUTANTS), metavar="NAME", help="with this bug planted")
+    parser = argparse.ArgumentParser(prog="python -m assay.testing.simulation")
+    parser.add_argument("--seeds", type=int, default=1_000, help="how many worlds to live through")
+    parser.add_argument("--start", type=int, default=0, help="the first seed")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--seed", type=int, help="one world only")
+    parser.add_argument("--trace", action="store_true", help="everything that happens in it")
+    parser.add_argument("--mutant", choices=sorted(_known()), metavar="NAME", help="with a planted bug")
+    parser.add_argument("--mutants", action="store_true", help="hunt every planted bug")
     return parser.parse_args()
 
 
-def _show(outcome: Outcome) -> None:
-    for line in outcome.trace:
+def _known() -> dict[str, object]:
+    return {**MUTANTS, **{mutant.name: mutant for mutant in SINGLE_CONDITIONS}}
+
+
+def _campaign(start: int, seeds: int, jobs: int) -> int:
+    report, began = Report(), clock()
+    for outcome in outcomes(range(start, start + seeds), jobs):
+        report.add(outcome)
+        if outcome.violations:
+            _say(f"seed {outcome.seed}: {'; '.join(outcome.violations[:3])}")
+    report.real_seconds = clock() - began
+    _say(report.line())
+    return 1 if report.failed else 0
+
+
+def _hunt(names: list[str], start: int) -> int:
+    survivors = 0
+    for name in names:
+        began = clock()
+        found = hunt(MUTANTS[name], start)
+        survivors += found is None
+        fate = "SURVIVED" if found is None else f"seed {found.seed} after {clock() - began:.1f} s: {found.violations[0]}"
+        _say(f"{name} ({MUTANTS[name].rule}): {fate[:160]}")
+    _say(f"simulation: mutants={len(names)} survived={survivors}")
+    return 1 if survivors else 0
+
+
+def _one(seed: int, mutant: str | None, *, tracing: bool) -> int:
+    if mutant is None:
+        return _live(settings_of(seed), tracing=tracing)
+    with MUTANTS[mutant].planted():
+        return _live(MUTANTS[mutant].settings(seed), tracing=tracing)
+
+
+def _live(settings: Settings, *, tracing: bool) -> int:
+    outcome = World(settings, tracing=tracing).live()
+    for line in (str(settings), *outcome.trace, *outcome.violations):
         _say(line)
-    for violation in outcome.violations:
-        _say(f"seed {outcome.seed}: {violation}")
+    _say(f"seed {settings.seed}: {outcome.seconds:.1f} virtual seconds, {outcome.steps} steps, digest {outcome.digest}")
+    return 1 if outcome.violations else 0
 
 
 def _say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

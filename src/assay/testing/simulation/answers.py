@@ -243,11 +243,6 @@ def _record(tables: Tables, row: Cells) -> Cells:
     return (*_with_documents(tables, row), None if opening is None else opening[4], result)
 
 
-def no_schedules(_: Tables) -> list[Cells]:
-    """WAITING_SCHEDULES: an engine asks at its start, and nothing that the simulation runs makes any."""
-    return []
-
-
 ANSWERS: dict[str, Answer] = {
     queries.RUNS_BY_ID: runs_by_id,
     queries.NEWEST_RUNS: newest_runs,
@@ -272,7 +267,6 @@ ANSWERS: dict[str, Answer] = {
     queries.SNAPSHOT: snapshot,
     queries.DESCRIBE_NEWEST: describe_newest,
     queries.DESCRIBE_RUN: describe_run,
-    queries.WAITING_SCHEDULES: no_schedules,
 }
 """By statement. Lists and searches are not here: nothing that the simulation runs asks for them."""
 

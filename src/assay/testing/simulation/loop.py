@@ -19,9 +19,10 @@ import random
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import Context, ContextVar, copy_context
-from typing import Any, TypeVarTuple
+from typing import Any, NoReturn, TypeVarTuple
 
 from assay.core.ids import SECOND, Time
+from assay.sdk.replay import guard
 
 Args = TypeVarTuple("Args")
 NODE: ContextVar[Node] = ContextVar("node")
@@ -64,10 +65,10 @@ class Stalled(Exception):
     """So many callbacks ran that the world must be turning in circles."""
 
 
-class SimLoop(asyncio.AbstractEventLoop):
+class SimLoop(guard.NoIOLoop):
     """Runs the callbacks of all nodes; `errors` keeps what callbacks raised, which is always a bug."""
 
-    def __init__(self, chance: random.Random, *, hiccups: float = 0.0, limit: int = 200_000) -> None:
+    def __init__(self, chance: random.Random, *, hiccups: float = 0.0, limit: int = 80_000) -> None:
         self.now: Time = 0
         self.steps = 0
         self.errors: list[BaseException] = []
@@ -249,6 +250,29 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     def is_closed(self) -> bool:
         return False
+
+    def set_debug(self, enabled: bool) -> None: ...
+
+    async def shutdown_asyncgens(self) -> None: ...
+
+    async def shutdown_default_executor(self) -> None: ...
+
+    def get_task_factory(self) -> None: ...
+
+    def get_exception_handler(self) -> None: ...
+
+    def _driven(self, *args: object) -> NoReturn:
+        raise RuntimeError("the world drives this loop")
+
+    run_forever: Any = _driven
+    run_until_complete: Any = _driven
+    stop: Any = _driven
+    close: Any = _driven
+    set_task_factory: Any = _driven
+    set_exception_handler: Any = _driven
+
+    def default_exception_handler(self, context: Mapping[str, Any]) -> None:
+        self.call_exception_handler(context)
 
     def call_exception_handler(self, context: Mapping[str, Any]) -> None:
         error = context.get("exception")

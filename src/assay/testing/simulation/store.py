@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol
 
 from assay.core.ids import SECOND, RunId, Time
+from assay.core.schedule import Schedule
 from assay.storage.sql import queries
 from assay.storage.sql.dialect import PostgresDialect
 from assay.storage.sql.reads import SqlReads
@@ -175,6 +176,10 @@ class SimStore(SqlReads):
     async def local_leases(self) -> Sequence[HeldLease]:
         """See `Store`."""
         return () if self.shared else await super().local_leases()
+
+    async def list_schedules(self, namespace: str | None, *, waiting: bool = False) -> Sequence[Schedule]:
+        """See `Store`: an engine asks at its start, and nothing that the simulation runs makes any."""
+        return ()
 
     async def _ask(self) -> None:
         await self._travel()

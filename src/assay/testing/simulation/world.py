@@ -61,7 +61,7 @@ class World:
         self.ledger = Ledger()
         self.ledger.tracing = tracing
         chance = chance_of(settings.seed, "loop")
-        self.loop = SimLoop(chance, hiccups=0.002 if settings.has("hiccup") else 0.0)  # type: ignore[abstract]  # no I/O
+        self.loop = SimLoop(chance, hiccups=0.002 if settings.has("hiccup") else 0.0)
         self.checks = Checks(self)
         self.database = Database(self.loop, self.checks, shared=settings.shared)
         self.network = Network(self.loop, settings)

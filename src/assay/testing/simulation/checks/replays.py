@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from assay.testing.simulation.world import World
 
 Name = tuple[str, object, str]
-PREFIXES = 12
+PREFIXES = 5
 """Prefixes tried of each run, the whole history among them; the seed says which."""
 
 ORDERS: dict[type[Any], Callable[[Any], Name]] = {
