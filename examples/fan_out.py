@@ -27,7 +27,7 @@ async def CountWords(ctx: Context, documents: dict[str, str]) -> dict[str, int]:
 
 
 @workflow.activity
-def count(text: str) -> dict[str, int]:
+async def count(text: str) -> dict[str, int]:
     print(f"counting {len(text)} characters")
     return Counter(text.split())
 

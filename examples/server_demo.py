@@ -108,17 +108,17 @@ async def watch(client: assay.Client, screen: Screen, number: int) -> None:
     began, region = time.monotonic(), random.choice(REGIONS)  # noqa: S311
     handle = await client.start("NightlyReport", input={"region": region})
     screen.fact(number, began, f"started for {region} as {handle.workflow_id}", "bold")
-    result, seen = asyncio.ensure_future(handle.result()), 0
-    while True:
-        ended = result.done()
-        events = await client.get_events(handle.workflow_id)
-        for event in events[seen:]:
-            if (fact := told(event)) is not None:
-                screen.fact(number, began, *fact)
-        seen = len(events)
-        if ended:
-            break
-        await asyncio.wait({result}, timeout=0.1)
+    result, seen, ended = asyncio.create_task(handle.result()), 0, False
+    try:
+        while not ended:
+            ended = bool((await asyncio.wait({result}, timeout=0.1))[0])
+            events = await client.get_events(handle.workflow_id)
+            for event in events[seen:]:
+                if (fact := told(event)) is not None:
+                    screen.fact(number, began, *fact)
+            seen = len(events)
+    finally:
+        result.cancel()
     screen.fact(number, began, f"done: {counted(result.result()['anomalies_handled'])} handled", "green")
 
 
@@ -133,17 +133,13 @@ async def begun(client: assay.Client) -> None:
 
 async def demo(url: str, screen: Screen, reports: int | None) -> None:
     """A report every few seconds."""
-    watching: set[asyncio.Task[None]] = set()
-    async with await assay.Client.connect(url) as client:
+    async with await assay.Client.connect(url) as client, asyncio.TaskGroup() as watching:
         await begun(client)
         number = 0
         while reports is None or number < reports:
             number += 1
-            task = asyncio.create_task(watch(client, screen, number))
-            watching.add(task)
-            task.add_done_callback(watching.discard)
-            await asyncio.wait({task}, timeout=PAUSE)
-        await asyncio.gather(*watching)
+            watching.create_task(watch(client, screen, number))
+            await asyncio.sleep(PAUSE)
 
 
 # the other two processes

@@ -35,6 +35,12 @@ class Section:
         return "".join(self.of("text"))
 
     @property
+    def session(self) -> list[str]:
+        """What a reader types into several terminals; the first lines may be programs that stay."""
+        lines = [line for text in self.of("console") for line in text.splitlines() if line.startswith("$ ")]
+        return [line[2:].partition("  #")[0].rstrip() for line in lines]
+
+    @property
     def commands(self) -> list[str]:
         """The lines that a reader types into a shell."""
         lines = [line.partition("  #")[0].rstrip() for text in self.of("sh") for line in text.splitlines()]

@@ -2,8 +2,13 @@
 
 import os
 import re
+import shlex
+import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -33,11 +38,11 @@ def environment(folder: Path) -> dict[str, str]:
     }
 
 
-def run(arguments: list[str], folder: Path) -> "subprocess.CompletedProcess[str]":
+def run(arguments: list[str], folder: Path, extra: dict[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(  # noqa: S603
         arguments,
         cwd=folder,
-        env=environment(folder),
+        env={**environment(folder), **(extra or {})},
         capture_output=True,
         text=True,
         timeout=SECONDS,
@@ -65,8 +70,60 @@ def check_command(command: str, folder: Path) -> None:
     assert told.returncode == 0, f"{command}: {told.stderr}"
 
 
+@contextmanager
+def staying(command: str, folder: Path, extra: dict[str, str]) -> Iterator[None]:
+    """A program that runs until the session is over, and then ends well."""
+    with (folder / "log").open("a") as log:
+        process = subprocess.Popen(  # noqa: S603
+            shlex.split(command), cwd=folder, env={**environment(folder), **extra}, stdout=log, stderr=log
+        )
+    try:
+        yield
+        process.terminate()
+        assert process.wait(SECONDS) == 0, (folder / "log").read_text()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as trial:
+        trial.bind(("127.0.0.1", 0))
+        found: int = trial.getsockname()[1]
+        return found
+
+
+@pytest.mark.parametrize("section", [one for one in SECTIONS if one.session], ids=str)
+def test_a_session_does_what_it_says(section: Section, tmp_path: Path):
+    """On a port of its own; `worker.py` is what the page registered before, without its last lines."""
+    program = next(one.program for one in sections(section.page) if one.program)
+    (tmp_path / "worker.py").write_text(program.partition("workflow.connect(")[0], encoding="utf-8")
+    port = free_port()
+    here = {"ASSAY_ENGINE_URL": f"http://127.0.0.1:{port}"}
+    with ExitStack() as stack:
+        for command in section.session:
+            if command == "assay serve":
+                stack.enter_context(staying(f"{command} --port {port}", tmp_path, here))
+                reachable(port)
+            elif command.startswith("assay run "):
+                stack.enter_context(staying(command, tmp_path, here))
+            else:
+                told = run(shlex.split(command), tmp_path, here)
+                assert told.returncode == 0, f"{command}: {told.stderr}"
+
+
+def reachable(port: int) -> None:
+    """Wait until somebody listens."""
+    for _ in range(SECONDS * 20):
+        with socket.socket() as trial:
+            if trial.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        threading.Event().wait(0.05)
+    raise AssertionError("the engine does not listen")
+
+
 def test_every_block_has_a_known_language():
-    known = {"python", "text", "sh", ""}
+    known = {"python", "text", "sh", "console", ""}
     assert {language for section in SECTIONS for language, _ in section.blocks} <= known
 
 

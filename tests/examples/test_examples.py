@@ -81,7 +81,7 @@ def run(folder: Path, *arguments: str) -> list[str]:
 
 def test_every_example_is_known():
     files = {path.stem for path in (ROOT / "examples").glob("*.py") if path.stem != "__init__"}
-    assert files == SHOWN.keys()
+    assert files == SHOWN.keys() | {"server_demo"}
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -131,6 +131,12 @@ def test_the_demo_repeats_no_finished_step(tmp_path: Path):
     assert "\x1b" not in "".join(lines)
     assert lines[-1].startswith(f"  so far: orders completed 1, processes killed {len(killed)},")
     assert lines[-1].endswith("done steps repeated 0")
+
+
+def test_the_server_demo_makes_its_reports(tmp_path: Path):
+    lines = run(tmp_path, "-m", "examples.server_demo", "--reports", "2")
+    assert len([line for line in lines if " started for " in line]) == 2
+    assert len([line for line in lines if re.search(r" done: .* handled$", line)]) == 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

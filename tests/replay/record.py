@@ -24,9 +24,16 @@ async def record(name: str, folder: Path) -> list[Path]:
     written = []
     for number, history in enumerate(histories, 1):
         path = HISTORIES / (f"{name}.json" if len(histories) == 1 else f"{name}-{number}.json")
-        path.write_bytes(history.dump())
+        path.write_bytes(_anonymous(history.dump()))
         written.append(path)
     return written
+
+
+def _anonymous(raw: bytes) -> bytes:
+    """Tracebacks without the paths of this machine."""
+    for prefix in (Path(__file__).parents[2], Path(sys.base_prefix)):
+        raw = raw.replace(f"{prefix}/".encode(), b"")
+    return raw
 
 
 def kept(name: str) -> bool:

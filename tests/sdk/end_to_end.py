@@ -105,6 +105,6 @@ def on_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 
     @functools.wraps(test)
     def run(*args: Any, **options: Any) -> None:
-        asyncio.run(asyncio.wait_for(test(*args, **options), 30))
+        asyncio.run(asyncio.wait_for(test(*args, **options), 60))
 
     return run

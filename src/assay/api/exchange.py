@@ -80,15 +80,20 @@ class Exchange:
             raise Unavailable("the engine is stopping", code="engine_stopped")
         session = self._session(namespace, worker, message)
         if message.hello is not None:
-            if message.hello.namespace != namespace:
-                raise Invalid("the namespace of the hello is not that of the address", field="hello.namespace")
+            await self._greet(session, message.hello)
+        session.hear(message)
+        return session
+
+    async def _greet(self, session: Session, hello: wire.Hello) -> None:
+        """One greeting of a worker at a time: of several connections the last one counts."""
+        if hello.namespace != session.namespace:
+            raise Invalid("the namespace of the hello is not that of the address", field="hello.namespace")
+        async with session.greeting:
             former = self._writers.pop(session, None)
             if former is not None:
                 former.cancel()  # its connection may not know yet that it is dead
-            await self._roster.introduce(_row(worker, message.hello))
-            await session.greet(message.hello)
-        session.hear(message)
-        return session
+            await self._roster.introduce(_row(session.worker, hello))
+            await session.greet(hello)
 
     # POST
 

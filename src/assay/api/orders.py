@@ -62,11 +62,9 @@ class Orders:
                 self._size += wire.size_of(answer.events)
         self.ready.set()
 
-    def task(self, grant: TaskGrant, whole: Sequence[Recorded] | None = None) -> None:
-        """Tell of a workflow task, with its `whole` history or else with what is new in it."""
+    def task(self, grant: TaskGrant, events: Sequence[Recorded] | None, after: int) -> None:
+        """Tell of a workflow task, with the events `after` a seq, or with none if the worker is to ask for them."""
         key, start = grant.key, grant.start
-        after = 0 if whole is not None else grant.seen_seq
-        events = grant.tail if whole is None else whole
         sent = None if events is None else wire.sent(events)
         size = 0 if sent is None else wire.size_of(sent)
         self._message.tasks.append(

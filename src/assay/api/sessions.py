@@ -28,6 +28,7 @@ from assay.wire import exchange as wire
 log = logging.getLogger("assay.exchange")
 TASK: Final = -1
 """Stands for the seq of a workflow task among leases: those of activities begin with 0."""
+MOST_HANDS: Final = 100_000
 PAGE: Final = 500
 """Events read at a time for a page of a history."""
 
@@ -47,6 +48,7 @@ class Session:
         self.free_tasks = 0
         self.free_activities = 0
         self.greetings = 0
+        self.greeting = asyncio.Lock()
         self.heard = self.signed = asyncio.get_running_loop().time()
         self.orders = Orders(engine, tokens, namespace, worker)
         self._engine = engine
@@ -74,10 +76,9 @@ class Session:
             self.orders.activity(grant)
         elif grant.tail is not None and (grant.seen_seq == 0 or grant.key.run_id in self._runs):
             self._runs.add(grant.key.run_id)
-            self.orders.task(grant)
+            self.orders.task(grant, grant.tail, grant.seen_seq)
         else:
-            self._runs.add(grant.key.run_id)
-            self._read(self._give_whole(grant))
+            self._read(self._give_read(grant))
 
     def news(self, run_id: RunId) -> None:
         """See `Seat`."""
@@ -99,7 +100,8 @@ class Session:
         self.activities = None if hello.activities is None else frozenset(hello.activities)
         self._runs = set(hello.runs)
         self._freed = (0, 0)
-        self.free_tasks, self.free_activities = hello.free_tasks, hello.free_activities
+        self.free_tasks = min(hello.free_tasks, MOST_HANDS)
+        self.free_activities = min(hello.free_activities, MOST_HANDS)
         if hello.again:
             await self._settle()
             await self._repeat(hello.held)
@@ -171,8 +173,7 @@ class Session:
                 self.orders.activity(ActivityGrant(run.key, run.start, activity))
         elif run.task.worker == self.worker and run.task.epoch == fence:
             self.free_tasks -= 1
-            self._runs.discard(run.run_id)
-            self._read(self._give_whole(task_grant(run)))
+            self._read(self._give_read(task_grant(run)))
 
     # hearing
 
@@ -259,7 +260,7 @@ class Session:
         run = self._engine.committer.cache.get(RunId(lease.run_id))
         if run is not None and run.task.worker == self.worker and self._seated:
             self.free_tasks -= 1
-            self._read(self._give_whole(task_grant(run)))
+            self._read(self._give_read(task_grant(run)))
 
     def _answer(self, answer: wire.Answer) -> None:
         self._pending.discard(answer.n)
@@ -274,16 +275,23 @@ class Session:
         self._reading.add(task)
         task.add_done_callback(self._reading.discard)
 
-    async def _give_whole(self, grant: TaskGrant) -> None:
-        """Give a task together with its history, unless that is long: then the worker asks for it page by page."""
-        events = None
-        if grant.history_bytes <= wire.HISTORY_LIMIT and grant.last_seq <= PAGE:
+    async def _give_read(self, grant: TaskGrant) -> None:
+        """Give a task with events from the store: those that are new to a worker that keeps the run, else all of them.
+
+        A long history does not come with its task: the worker asks for it page by page.
+        """
+        run_id, events = grant.key.run_id, None
+        after = grant.seen_seq if run_id in self._runs else 0
+        self._runs.add(run_id)
+        if after or (grant.history_bytes <= wire.HISTORY_LIMIT and grant.last_seq <= PAGE):
             with contextlib.suppress(AssayError):
-                events = await self._engine.store.events(grant.key.run_id, 0, PAGE + 1)
-        if self._seated:
-            self.orders.task(grant, events)
-        else:
+                events = await self._engine.store.events(run_id, after, PAGE + 1)
+        if not self._seated:
             self._release(grant)
+        elif events is None or len(events) > PAGE:
+            self.orders.task(grant, None, after)
+        else:
+            self.orders.task(grant, events, after)
 
     async def _answer_history(self, report: wire.ReadHistory, lease: Lease) -> None:
         try:

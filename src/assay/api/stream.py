@@ -184,6 +184,12 @@ class EventStream:
         self._drained = drained
         self._queue = _Queue(wanted)
 
+    async def begin(self) -> None:
+        """Hear what happens from now on, before the client is told that it is connected."""
+        if self._after is None:
+            async for _ in self._stream.follow(None, self._queue.put):
+                pass
+
     async def send(self, call: Call, send: Send) -> None:
         """Send events until the client has gone, is too slow, or the engine stops."""
         await send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *always(HEADERS)]})
@@ -201,10 +207,11 @@ class EventStream:
 
     async def _talk(self, send: Send) -> None:
         await _say(send, b": connected\n\n")
-        async for page in self._stream.follow(self._after, self._queue.put):
-            told = b"".join(frame for entry in page for frame in self._past(entry))
-            if told:
-                await _say(send, told)
+        if self._after is not None:
+            async for page in self._stream.follow(self._after, self._queue.put):
+                told = b"".join(frame for entry in page for frame in self._past(entry))
+                if told:
+                    await _say(send, told)
         while True:
             frames = await self._queue.take()
             await _say(send, frames or b": keep-alive\n\n")

@@ -165,8 +165,8 @@ class Dispatcher:
                 self.pump(seat)
 
     def pump(self, seat: Seat) -> None:
-        """Ask for leases of queued work for as many hands as the worker has free."""
-        if self._submit is None:
+        """Ask for leases of queued work for as many hands as the worker has free, if it has not left."""
+        if self._submit is None or self._seats.get(seat.worker) is not seat:
             return
         for lease in self._queued_for(seat):
             self._submit(lease, seat)

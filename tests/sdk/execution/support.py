@@ -232,6 +232,8 @@ async def serving(app: App, *, desk: Desk | None = None, **options: Any) -> Asyn
     desk = desk or Desk()
     worker = Worker(Connection(desk, app), **{"max_concurrent_workflows": 5, "max_concurrent_activities": 7, **options})
     before = worker.free_tasks, worker.free_activities
+    mishaps: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: mishaps.append(context))
     running = asyncio.create_task(worker.run())
     await asyncio.sleep(0)
     try:
@@ -244,6 +246,7 @@ async def serving(app: App, *, desk: Desk | None = None, **options: Any) -> Asyn
         worker.stop()
         await running
     await desk.quiet()
+    assert mishaps == []
     assert (worker.free_tasks, worker.free_activities) == before, "a hand was lost or found"
 
 
@@ -252,6 +255,6 @@ def on_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 
     @functools.wraps(test)
     def run(*args: Any, **options: Any) -> None:
-        asyncio.run(asyncio.wait_for(test(*args, **options), 20))
+        asyncio.run(asyncio.wait_for(test(*args, **options), 60))
 
     return run

@@ -77,7 +77,11 @@ async def test_what_cannot_be_raised_through_a_future_is_told_otherwise():
 @on_loop
 async def test_a_caller_that_gave_up_is_not_told():
     threads, go_on = DaemonThreads(1), threading.Event()
-    job = threads.submit(go_on.wait, 5)
+
+    async def late() -> None:
+        raise AssertionError("never awaited")
+
+    job = threads.submit(lambda: go_on.wait(5) and late())
     job.cancel()
     go_on.set()
     assert await threads.submit(lambda: "next") == "next"

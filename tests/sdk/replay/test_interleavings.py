@@ -17,7 +17,7 @@ from assay.sdk.replay.turn import Turn
 from tests.sdk.replay.programs import PROGRAMS, Program, app
 from tests.sdk.support import Trial, inputs_of, replayed, telling, told
 
-EXAMPLES = 300
+EXAMPLES = 200
 MOVES = 40
 
 

@@ -17,7 +17,9 @@ async def events_stream(backend: Backend, call: Call) -> EventStream:
     if len(backend.stream) >= backend.settings.streams:
         raise TooManyStreams(f"{backend.settings.streams} event streams are open already")
     wanted = _wanted(call)
-    return EventStream(backend.stream, wanted, _cursor(call), backend.drained)
+    stream = EventStream(backend.stream, wanted, _cursor(call), backend.drained)
+    await stream.begin()
+    return stream
 
 
 def _wanted(call: Call) -> Wanted:

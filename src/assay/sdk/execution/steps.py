@@ -12,7 +12,7 @@ from assay.core.payload import NULL, Payload
 from assay.core.requests import StepOutcome
 from assay.sdk.converter import Converter
 from assay.sdk.execution.live import LiveRun, Outcome
-from assay.sdk.execution.threads import DaemonThreads
+from assay.sdk.execution.threads import DaemonThreads, abandon
 from assay.sdk.failures import judged, to_info
 from assay.sdk.replay.turn import StepCall, StepOrder
 from assay.sdk.transport import Transport
@@ -87,7 +87,12 @@ class Steps:
     async def _value(self, order: StepOrder) -> object:
         if inspect.iscoroutinefunction(order.function):
             return await order.function(*order.args)
-        value = await self._threads.submit(order.function, *order.args)
+        job = self._threads.submit(order.function, *order.args)
+        try:
+            value = await job
+        except asyncio.CancelledError:
+            abandon(job)
+            raise
         # a lambda around an async function is `def`, and its result still has to be awaited
         return await value if inspect.isawaitable(value) else value
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import inspect
 import queue
 import threading
 from collections.abc import Callable
@@ -61,6 +62,7 @@ def _tell(
 ) -> None:
     def finish() -> None:
         if future.done():
+            _close(value)
             return
         if error is None:
             future.set_result(value)
@@ -72,4 +74,16 @@ def _tell(
     try:
         loop.call_soon_threadsafe(finish)
     except RuntimeError:
-        return  # the loop is closed: nobody waits any more
+        _close(value)  # the loop is closed: nobody waits any more
+
+
+def abandon(future: "asyncio.Future[Any]") -> None:
+    """Nobody waits for a job any more, whose outcome may just have come."""
+    if future.done() and not future.cancelled() and future.exception() is None:
+        _close(future.result())
+
+
+def _close(value: Any) -> None:
+    """A coroutine that nobody will await complains about that."""
+    if inspect.iscoroutine(value):
+        value.close()

@@ -87,6 +87,9 @@ class WorkflowTasks:
             self._give_back(grant)
             return
         run = self._live.get(grant.key.run_id)
+        if run is not None and run.epoch >= grant.epoch:
+            self._freed()  # it comes late, over a network: the lease is over, and the run has a newer life here
+            return
         if run is not None and grant.tail is not None and run.execution.seen == grant.seen_seq and not run.in_flight:
             self._activate(run, grant, grant.tail)
             return
@@ -111,8 +114,15 @@ class WorkflowTasks:
             return
         if _ended(history):
             self._freed()  # it was closed from outside while the history was on its way: the lease went with it
-        else:
-            self._begin(grant, history)
+            return
+        current = self._live.get(grant.key.run_id)
+        if current is not None and current.epoch >= grant.epoch:
+            self._freed()
+            return
+        if current is not None:
+            self._lost(current)
+        # what came later belongs to another lease: together with this one it would make no sense
+        self._begin(grant, [recorded for recorded in history if recorded.seq <= grant.last_seq])
 
     def _give_back(self, grant: TaskGrant) -> None:
         self._reports.tell(ReleaseTask(grant.key.run_id, self._worker, grant.epoch))

@@ -151,6 +151,8 @@ class Calls:
                 self._met = True  # somebody was there, and has gone
                 effort.interrupted()
                 trouble = str(problem) or type(problem).__name__
+            if self._pool.closed:
+                raise Unavailable("this client is closed: connect again", code="client_closed")
             if not await effort.again(PATIENCE if self._met else FIRST_PATIENCE):
                 raise Unavailable(f"the engine at {self._url} cannot be reached: {trouble}", code="unreachable")
 

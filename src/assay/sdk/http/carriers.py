@@ -86,8 +86,11 @@ class Carrier:
             log.warning("the connection to %s is lost (%s); trying again", self._engine, _said(error))
             self._waiting = True
         elif not self._waiting:
-            log.warning("no engine at %s (%s); waiting for it", self._engine, _said(error))
             self._waiting = True
+            if isinstance(error, aiohttp.WSServerHandshakeError | AssayError):
+                log.error("the engine at %s refuses this worker (%s); trying again", self._engine, _said(error))
+            else:
+                log.warning("no engine at %s (%s); waiting for it", self._engine, _said(error))
 
     # WebSocket
 

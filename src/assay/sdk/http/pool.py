@@ -46,6 +46,9 @@ class Connection(asyncio.Protocol):
 
     def ask(self, request: bytes, waiter: "asyncio.Future[Answer]") -> None:
         """Send a request; its answer goes to `waiter`."""
+        if self.closed:  # lost as soon as it was made
+            waiter.set_exception(Gone("the engine closed the connection"))
+            return
         self._waiter = waiter
         self._body = []
         if self._transport is not None:
@@ -105,6 +108,7 @@ class Pool:
         self._head = f" HTTP/1.1\r\n{lines}content-type: application/json\r\n"
         self.idle: deque[Connection] = deque()
         self.all: set[Connection] = set()
+        self.closed = False
 
     async def request(self, method: str, path: str, body: bytes, seconds: float, key: str | None = None) -> Answer:
         """The status and the body of the answer; `OSError` when there is none, `TimeoutError` when it is late."""
@@ -137,11 +141,13 @@ class Pool:
             _, connection = await asyncio.wait_for(making, CONNECT_SECONDS)
         except OSError as error:  # a TimeoutError, too
             raise Unreachable(_said(error)) from None
-        self.all.add(connection)
+        if not connection.closed:
+            self.all.add(connection)
         return connection
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, and make no more."""
+        self.closed = True
         for connection in tuple(self.all):
             connection.abort(Gone("this client is closed"))
         self.idle.clear()

@@ -44,6 +44,8 @@ class HttpTransport:
         """Make ready to connect; whether an engine answers shows with the first call."""
         if self._calls is not None:
             raise Invalid("this transport is open already", code="already_open")
+        if self._pool.closed:
+            self._pool = Pool(self._url, self._headers)
         self._calls = Calls(self._pool, self._url)
 
     async def close(self) -> None:

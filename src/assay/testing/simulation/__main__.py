@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from assay.testing.simulation.campaign import Report, clock, hunt, outcomes
-from assay.testing.simulation.mutants import MUTANTS, SINGLE_CONDITIONS
+from assay.testing.simulation.mutants import MUTANTS, SINGLE_CONDITIONS, Mutant
 from assay.testing.simulation.settings import Settings, settings_of
 from assay.testing.simulation.world import World
 
@@ -31,7 +31,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _known() -> dict[str, object]:
+def _known() -> dict[str, Mutant]:
     return {**MUTANTS, **{mutant.name: mutant for mutant in SINGLE_CONDITIONS}}
 
 
@@ -50,10 +50,11 @@ def _hunt(names: list[str], start: int) -> int:
     survivors = 0
     for name in names:
         began = clock()
-        found = hunt(MUTANTS[name], start)
+        found = hunt(_known()[name], start)
         survivors += found is None
-        fate = "SURVIVED" if found is None else f"seed {found.seed} after {clock() - began:.1f} s: {found.violations[0]}"
-        _say(f"{name} ({MUTANTS[name].rule}): {fate[:160]}")
+        taken = f"{clock() - began:.1f} s"
+        fate = f"SURVIVED {taken}" if found is None else f"seed {found.seed} after {taken}: {found.violations[0]}"
+        _say(f"{name} ({_known()[name].rule}): {fate[:160]}")
     _say(f"simulation: mutants={len(names)} survived={survivors}")
     return 1 if survivors else 0
 
@@ -61,8 +62,8 @@ def _hunt(names: list[str], start: int) -> int:
 def _one(seed: int, mutant: str | None, *, tracing: bool) -> int:
     if mutant is None:
         return _live(settings_of(seed), tracing=tracing)
-    with MUTANTS[mutant].planted():
-        return _live(MUTANTS[mutant].settings(seed), tracing=tracing)
+    with _known()[mutant].planted():
+        return _live(_known()[mutant].settings(seed), tracing=tracing)
 
 
 def _live(settings: Settings, *, tracing: bool) -> int:

@@ -10,7 +10,7 @@ import msgspec
 from assay.core.errors import AlreadyExists, AssayError, Invalid, Kind, NotFound
 from assay.core.ids import SECOND, Namespace, RunId, RunKey, WorkflowId
 from assay.core.payload import Payload
-from assay.core.policies import IdConflict, IdReuse
+from assay.core.policies import IdConflict, IdReuse, RetryPolicy
 from assay.core.replies import Started
 from assay.core.requests import Request, RequestCancel, Signal, StartWorkflow, Terminate
 from assay.engine.idempotency import IdempotencyKey, Rendered
@@ -78,6 +78,8 @@ class Client:
             request_id=f"{self._id}/{place}",
             id_conflict=self._chance.choice((IdConflict.FAIL, IdConflict.USE_EXISTING)),
             id_reuse=IdReuse.REJECT_DUPLICATE if self._has_children else IdReuse.ALLOW_DUPLICATE,
+            start_delay=self._chance.choice((None, None, None, None, SECOND)),
+            retry_policy=RetryPolicy(max_attempts=0) if self._program.get("retry") else None,
         )
         key = self._key(request) if self._chance.random() < 0.5 else None
         if place:
@@ -156,7 +158,9 @@ class Client:
         await self._pause(8)
         self._world.ledger.cancels.add(self._id)
         run_id = self._world.newest(self._id)
-        if run_id is not None and await self._order(RequestCancel(NAMESPACE, self._id, run_id, "please")):
+        deadline = self._chance.choice((None, None, 2 * SECOND))
+        request = RequestCancel(NAMESPACE, self._id, run_id, "please", None, deadline)
+        if run_id is not None and await self._order(request):
             self._world.ledger.acked_cancels.add(run_id)
 
     async def _terminate(self) -> None:

@@ -89,7 +89,10 @@ class SimLoop(guard.NoIOLoop):
         asyncio._set_running_loop(self)
         try:
             while not done():
-                if self.now >= until or not self._step(until):
+                if self.now >= until:
+                    return False
+                if not self._step(until):
+                    self.now = until  # nobody has anything to do until then
                     return False
             return True
         finally:

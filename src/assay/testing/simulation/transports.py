@@ -82,6 +82,7 @@ class LocalTransport(_WorkersOnly):
         self.lease = lease
         self._engine = engine
         self._note = note
+        self._seats: list[Seat] = []
 
     def now(self) -> Time:
         """See `Transport`."""
@@ -101,15 +102,18 @@ class LocalTransport(_WorkersOnly):
 
     def join(self, seat: Seat) -> None:
         """See `Transport`."""
+        self._seats.append(seat)
         self._engine.sit(seat)
 
     def leave(self, seat: Seat) -> None:
         """See `Transport`."""
+        self._seats.remove(seat)
         self._engine.rise(seat)
 
     def free(self, seat: Seat) -> None:
-        """See `Transport`."""
-        self._engine.dispatcher.pump(seat)
+        """See `Transport`: as in the embedded engine, one that is leaving gets no more."""
+        if seat in self._seats:
+            self._engine.dispatcher.pump(seat)
 
 
 class RemoteTransport(_WorkersOnly):

@@ -200,6 +200,12 @@ class Interpreter:
         await self._ctx.upsert_search_attributes({step["name"]: "yes"})
         return SAME
 
+    async def break_(self, step: Step) -> str:
+        """Fails the run, in the first runs of its chain."""
+        if self._ctx.info().attempt <= step["times"]:
+            raise ValueError("this run fails")
+        return SAME
+
     async def child(self, step: Step) -> Any:
         """A child, waited for."""
         program = step["program"]
@@ -272,6 +278,7 @@ STEPS: dict[str, Callable[[Interpreter, Step], Coroutine[Any, Any, Any]]] = {
     "stamp": Interpreter.stamp,
     "chance": Interpreter.chance,
     "attributes": Interpreter.attributes,
+    "break": Interpreter.break_,
     "child": Interpreter.child,
     "orphan": Interpreter.orphan,
     "all": Interpreter.all,

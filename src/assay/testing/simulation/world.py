@@ -71,12 +71,16 @@ class World:
         self.node = Node("world")
         self._chance = chance_of(settings.seed, "world")
         author = Author(chance_of(settings.seed, "programs"), settings.kinds, settings.again)
-        self.programs = programs or [author.program(f"w{number}") for number in range(settings.programs)]
+        self.programs = programs or [self._program(author, number) for number in range(settings.programs)]
         self.engines = [EngineHost(self, number) for number in range(settings.engines)]
         self.workers = [WorkerHost(self, number) for number in range(settings.remote_workers)]
         self.clients = [Client(self, program) for program in self.programs]
         self.nemesis = Nemesis(self)
         self._buried: list[Worker] = []
+
+    def _program(self, author: Author, number: int) -> Step:
+        stubborn = not self.settings.kinds and self._chance.random() < 0.06
+        return author.stubborn(f"w{number}") if stubborn else author.program(f"w{number}")
 
     @property
     def living(self) -> list[Worker]:

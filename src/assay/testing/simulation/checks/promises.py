@@ -205,7 +205,8 @@ def _result(world: "World", program: Step, life: Life) -> Iterator[str]:
     end: Any = life.end
     if isinstance(end, ev.WorkflowCancelled) and life.workflow_id in world.ledger.cancels:
         return
-    if isinstance(end, ev.WorkflowTerminated) and life.workflow_id in world.ledger.terminations:
+    impatient = world.ledger.terminations | world.ledger.cancels  # a cancel may have a deadline
+    if isinstance(end, ev.WorkflowTerminated) and life.workflow_id in impatient:
         return
     if not isinstance(end, ev.WorkflowCompleted):
         yield f"model: {life.workflow_id} ended with {shown(end)}"

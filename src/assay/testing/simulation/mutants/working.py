@@ -15,7 +15,7 @@ from assay.sdk.replay.mailbox import Mailbox
 from assay.sdk.replay.runtime import Execution
 from assay.testing.simulation.mutants.families import CARRIED
 from assay.testing.simulation.mutants.planting import Mutant, Patch, does_nothing, waits_for_nothing
-from assay.testing.simulation.mutants.turns import REMOTE
+from assay.testing.simulation.mutants.turns import FAR, REMOTE
 
 
 def _runs_again(only_none: bool) -> list[Patch]:
@@ -56,6 +56,18 @@ def _eager_cancel() -> list[Patch]:
             self.task.cancel()
 
     return [(Attempt, "interrupt", interrupt)]
+
+
+def _late_grant() -> list[Patch]:
+    take = WorkflowTasks.take
+
+    def take_any(self: WorkflowTasks, grant: Any) -> None:
+        run = self._live.get(grant.key.run_id)
+        if run is not None:
+            run.epoch = min(run.epoch, grant.epoch - 1)
+        take(self, grant)
+
+    return [(WorkflowTasks, "take", take_any)]
 
 
 def _refused_kept() -> list[Patch]:
@@ -111,6 +123,7 @@ WORKING = (
     Mutant("a lost report is not sent again", "I3, L1", lambda: _sure(reports), False, ("reject",), 50, FAILING),
     Mutant("a lost heartbeat ends the attempt", "R9", lambda: _sure(activity_tasks), None, REMOTE),
     Mutant("an attempt is cancelled before it began", "L1", _eager_cancel, False, ("slow_store",), 100, FLASHES),
+    Mutant("a late grant replaces a newer life", "R7", _late_grant, None, ("delay", "repeat"), 300, FAR),
     Mutant("a refused turn keeps its coroutine", "R8", _refused_kept),
     Mutant("unread signals are not named", "R19", _newest_letter, world=CARRIED),
     Mutant("one timer fires all", "R4, I10", _clock_timers, faults=()),

@@ -1,15 +1,18 @@
 """Planted bugs on the write path: commits, caches, keys, hands, and what is forgotten when a write fails (I1-I4)."""
 
+import asyncio
 from typing import Any
 
 from assay.core.errors import AssayError
-from assay.core.ids import RunId
+from assay.core.ids import RunId, Time
+from assay.engine import doubt
 from assay.engine.batch import Batch
 from assay.engine.cache import RunCache
 from assay.engine.commit import Committer
 from assay.engine.dispatcher import _Line
 from assay.engine.idempotency import Memory, Rendered
 from assay.engine.reaper import Reaper
+from assay.engine.service import Loop
 from assay.engine.turn import Turn
 from assay.storage.sql.dialect import Verb
 from assay.storage.store import Changes, Outcome, Store
@@ -98,8 +101,9 @@ def _untied() -> list[Patch]:
 def _given_up() -> list[Patch]:
     find_out = Committer._give_up
 
-    async def give_up(self: Committer, turn: Turn, error: Any) -> None:
+    async def give_up(self: Committer, turn: Turn, error: Any) -> list[Any]:
         find_out(self, turn, error)
+        return []
 
     return [(Committer, "_find_out", give_up)]
 
@@ -112,6 +116,32 @@ def _kept_reservation() -> list[Patch]:
     from assay.engine import reaper
 
     return [(reaper, "STEP_ASIDE", reaper.SHARED_PAUSE)]
+
+
+def _mortal() -> list[Patch]:
+    """A service that fails once is gone for good."""
+
+    async def die(self: Loop) -> Time | None:
+        try:
+            return await self._service.run_once()
+        except AssayError:
+            await asyncio.get_running_loop().create_future()
+            raise
+
+    return [(Loop, "_survive", die)]
+
+
+def _hasty() -> list[Patch]:
+    """A run in doubt is dropped while others of its batch are still to be decided."""
+    doubt = Turn._doubt
+
+    def doubt_and_drop(self: Turn, asked: Any, run: Any) -> bool:
+        doubtful = doubt(self, asked, run)
+        if doubtful:
+            self._tools.cache.drop(run)
+        return doubtful
+
+    return [(Turn, "_doubt", doubt_and_drop)]
 
 
 def _newest_first() -> list[Patch]:
@@ -151,6 +181,12 @@ WRITING = (
     Mutant("whoever cannot serve keeps reserving", "L1", _kept_reservation, shared=True, world=FEW),
     Mutant(
         "a key's answer rests on a batch that lost", "I3", lambda: [(Memory, "rests_on", lambda self, key: None)],
-        True, ("pause_engine", "repeat", "delay"), 200, SIGNALS,
+        True, ("pause_engine", "repeat", "delay"), 200, {"engines": 2, "programs": 8, "kinds": ("signal",)},
+    ),
+    Mutant("a service that fails is gone", "L1", _mortal, faults=("unread",)),
+    Mutant("a run in doubt is not found", "R45", _hasty, True, ("pause_engine", "pause_worker", "hiccup"), 200),
+    Mutant(
+        "somebody else's write is taken for ours", "I3", lambda: [(doubt, "TELLING", ("last_seq", "last_time"))],
+        True, ("unknown", "mute"), 100, {"engines": 3, "kinds": ("hang", "tight", "beat", "act")},
     ),
 )  # fmt: skip

@@ -1,0 +1,264 @@
+"""One worker's end of the exchange, without a network: numbers, tokens, hands, and what is said again."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from assay.core import requests as rq
+from assay.core.commands import CompleteWorkflow, RecordSideEffect
+from assay.core.errors import Invalid, Refused, Unavailable
+from assay.core.grants import ActivityGrant, TaskGrant
+from assay.core.ids import SECOND, Namespace, RunId, Time, WorkerId
+from assay.core.payload import Payload
+from assay.core.replies import Advanced
+from assay.sdk.http.clock import LearnedClock
+from assay.sdk.http.link import Link
+from assay.wire import exchange as wire
+
+WORKER = WorkerId("w-1")
+RUN = RunId("run-1")
+FIRST, SECOND_LEASE = "t-1", "t-2"
+
+
+class Bench:
+    """A worker that only takes note."""
+
+    worker = WORKER
+    namespace = Namespace("main")
+    queue = "default"
+    identity = "me"
+    lease: Time | None = 10 * SECOND
+    local = False
+    workflows: frozenset[str] | None = frozenset({"W"})
+    activities: frozenset[str] | None = None
+
+    def __init__(self, tasks: int = 10, activities: int = 10) -> None:
+        self.free_tasks = tasks
+        self.free_activities = activities
+        self.taken: list[TaskGrant | ActivityGrant] = []
+        self.kept: set[str] = set()
+        self.cancelled: list[int] = []
+
+    def holds(self, run_id: RunId) -> bool:
+        return run_id in self.kept
+
+    def take(self, grant: TaskGrant | ActivityGrant) -> None:
+        self.taken.append(grant)
+        self.kept.add(grant.key.run_id)
+
+    def news(self, run_id: RunId) -> None: ...
+
+    def cancel(self, attempt_id: int) -> None:
+        self.cancelled.append(attempt_id)
+
+
+def linked(test: Callable[[Link, Bench], None], **hands: int) -> None:
+    async def main() -> None:
+        bench = Bench(**hands)
+        link = Link(bench, LearnedClock())
+        link.compose(hello=True)
+        test(link, bench)
+
+    asyncio.run(main())
+
+
+def said(link: Link, **options: Any) -> wire.WorkerMessage:
+    (body,) = link.compose(**options)
+    return wire.decode_from_worker(body)
+
+
+def tell(link: Link, **fields: Any) -> None:
+    link.hear(wire.encode(wire.EngineMessage(time=1_000_000, **fields)))
+
+
+def task(epoch: int = 1, token: str = FIRST, **fields: Any) -> wire.Task:
+    events = (wire.SentEvent(1, 5, "WorkflowStarted", Payload(b"1")),)
+    told = {"seen_seq": 0, "last_seq": 1, "events": events, **fields}
+    return wire.Task(token, "wf", RUN, "W", "default", epoch, **told)
+
+
+def attempt(number: int) -> wire.Activity:
+    return wire.Activity(f"a-{number}", "wf", RUN, "W", number, number, number, 1, "act", "default")
+
+
+def advance(epoch: int = 1, seen: int = 1, *outcomes: Any) -> rq.Advance:
+    return rq.Advance(RUN, WORKER, epoch, seen, (), outcomes)
+
+
+def test_a_report_is_said_under_its_number_until_it_is_answered():
+    def test(link: Link, bench: Bench) -> None:
+        tell(link, tasks=[task()])
+        heard: list[Any] = []
+        link.send(advance()).add_done_callback(lambda reply: heard.append(reply.result()))
+        first = said(link).reports
+        assert [(report.n, report.token) for report in first] == [(1, "t-1")]
+        assert said(link).reports == ()
+        again = said(link, hello=True)
+        assert again.reports == first
+        assert again.hello is not None
+        assert (again.hello.again, again.hello.held) == (True, ("t-1",))
+        reply = Advanced(accepted=True, last_seq=3, seen_seq=3, epoch=1)
+        tell(link, answers=[wire.Answer(1, advanced=reply)])
+        tell(link, answers=[wire.Answer(1, advanced=reply)])  # given twice, heard once
+        assert heard == [reply]
+        assert said(link, hello=True).reports == ()
+        assert said(link).answered == 2
+
+    linked(test)
+
+
+def test_a_token_goes_with_its_epoch():
+    def test(link: Link, bench: Bench) -> None:
+        tell(link, tasks=[task(epoch=1)])
+        link.send(advance(epoch=1))
+        pending = Advanced(accepted=True, last_seq=3, seen_seq=3, epoch=2, leased=True)
+        tell(link, answers=[wire.Answer(1, advanced=pending, token=SECOND_LEASE)])
+        with pytest.raises(Refused):
+            link.send(advance(epoch=1)).result()
+        link.send(advance(epoch=2, seen=3))
+        assert [report.token for report in said(link).reports] == ["t-1", "t-2"]
+        greeting = said(link, hello=True).hello
+        assert greeting is not None
+        assert greeting.held == ("t-2",)
+
+    linked(test)
+
+
+def test_a_task_or_an_attempt_that_comes_twice_is_taken_once_and_its_hand_given_back():
+    def test(link: Link, bench: Bench) -> None:
+        for _ in range(2):
+            tell(link, tasks=[task()], activities=[attempt(7)])
+        assert len(bench.taken) == 2
+        assert (bench.free_tasks, bench.free_activities) == (9, 9)
+        assert said(link).freed == (1, 1)
+        tell(link, tasks=[task(epoch=2, token=SECOND_LEASE)])
+        assert len(bench.taken) == 3
+
+    linked(test)
+
+
+def test_what_is_over_is_no_longer_held():
+    def test(link: Link, bench: Bench) -> None:
+        tell(link, tasks=[task()], activities=[attempt(7), attempt(8), attempt(9)])
+        outcome = rq.ActivityOutcome(7, 7, 5)
+        link.send(advance(1, 1, outcome))
+        link.send(rq.CompleteActivity(RUN, 8, 8))
+        link.send(rq.FailTask(RUN, WORKER, 1, "x", "y"))
+        closed = Advanced(accepted=True, epoch=1, closed=True, recorded=(True,))
+        problem = wire.Problem("too late", "stale_attempt", "CONFLICT")
+        tell(link, answers=[wire.Answer(1, advanced=closed), wire.Answer(2, problem)])
+        greeting = said(link, hello=True).hello
+        assert greeting is not None
+        assert greeting.held == ("a-9",)
+        assert not link.idle
+        tell(link, answers=[wire.Answer(3)])
+        link.send(rq.ReleaseActivity(RUN, 9, 9))
+        tell(link, answers=[wire.Answer(4)])
+        assert link.idle
+
+    linked(test)
+
+
+def test_an_answer_that_leaves_the_outcome_open_leaves_the_lease():
+    def test(link: Link, bench: Bench) -> None:
+        tell(link, activities=[attempt(7)])
+        reply = link.send(rq.CompleteActivity(RUN, 7, 7))
+        tell(link, answers=[wire.Answer(1, wire.Problem("no idea", "outcome_unknown", "UNAVAILABLE"))])
+        with pytest.raises(Unavailable):
+            reply.result()
+        link.send(rq.CompleteActivity(RUN, 7, 7))
+        assert [report.n for report in said(link).reports][-1] == 2
+
+    linked(test)
+
+
+def test_freed_hands_are_told_at_once_only_if_the_engine_may_wait_for_them():
+    def test(link: Link, bench: Bench) -> None:
+        said(link)
+        tell(link, activities=[attempt(7)])
+        bench.free_activities += 1
+        link.freed()
+        assert not link.ready.is_set()
+        assert said(link).freed == (0, 1)
+
+    linked(test, tasks=100, activities=100)
+
+    def scarce(link: Link, bench: Bench) -> None:
+        said(link)
+        tell(link, activities=[attempt(7)])
+        bench.free_activities += 1
+        link.freed()
+        assert link.ready.is_set()
+
+    linked(scarce, tasks=1, activities=1)
+
+
+def test_the_engine_hears_which_runs_are_kept_no_longer():
+    def test(link: Link, bench: Bench) -> None:
+        tell(link, tasks=[task()])
+        link.live()
+        assert said(link).dropped == ()
+        bench.kept.clear()
+        link.live()
+        assert said(link).dropped == (RUN,)
+        assert said(link).dropped == ()
+
+    linked(test)
+
+
+def test_a_history_that_came_with_its_task_is_not_asked_for():
+    async def main() -> None:
+        link = Link(Bench(), LearnedClock())
+        events = tuple(wire.SentEvent(n, n, "WorkflowStarted", Payload(b"1")) for n in range(1, 4))
+        tell(link, tasks=[task(seen_seq=2, last_seq=3, events=events, after=0)])
+        assert [event.seq for event in await link.history(RUN, 0)] == [1, 2, 3]
+        asked = asyncio.ensure_future(link.history(RUN, 1))
+        await asyncio.sleep(0)
+        (report,) = said(link).reports
+        assert isinstance(report, wire.ReadHistory)
+        tell(link, answers=[wire.Answer(report.n, events=events[1:2], more=True)])
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        (report,) = said(link).reports
+        assert isinstance(report, wire.ReadHistory)
+        assert report.after == 2
+        tell(link, answers=[wire.Answer(report.n, events=events[2:])])
+        assert [event.seq for event in await asked] == [2, 3]
+
+    asyncio.run(main())
+
+
+def test_a_message_is_split_at_the_limit_and_a_turn_above_it_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(wire, "MESSAGE_LIMIT", 2_000_000)
+
+    def test(link: Link, bench: Bench) -> None:
+        tell(link, activities=[attempt(n) for n in range(1, 7)], tasks=[task()])
+        for number in range(1, 7):
+            link.send(rq.CompleteActivity(RUN, number, number, Payload(b'"' + b"x" * 400_000 + b'"')))
+        big = tuple(RecordSideEffect(n, "s", Payload(b'"' + b"x" * 700_000 + b'"')) for n in range(2))
+        refused = link.send(rq.Advance(RUN, WORKER, 1, 1, (*big, CompleteWorkflow())))
+        bodies = link.compose()
+        assert len(bodies) == 3
+        assert all(len(body) <= 2_000_000 for body in bodies)
+        numbers = [report.n for body in bodies for report in wire.decode_from_worker(body).reports]
+        assert numbers == [1, 2, 3, 4, 5, 6]
+        with pytest.raises(Invalid, match="more than a message can hold"):
+            refused.result()
+
+    linked(test)
+
+
+def test_the_learned_clock_never_goes_back_a_little(monkeypatch: pytest.MonkeyPatch):
+    now = 50 * SECOND
+    monkeypatch.setattr("assay.sdk.http.clock._steady", lambda: now)
+    clock = LearnedClock()
+    assert clock.now() == 0
+    clock.learn(1_000 * SECOND)
+    assert clock.now() == 1_000 * SECOND
+    now += SECOND
+    clock.learn(1_000 * SECOND + SECOND // 2)  # it was under way for half a second
+    assert clock.now() == 1_001 * SECOND
+    clock.learn(900 * SECOND)  # the engine's clock was set back
+    assert clock.now() == 900 * SECOND

@@ -1,0 +1,16 @@
+"""The quality of the simulation: it finds the bugs that were planted, each within its number of seeds (3.3)."""
+
+import pytest
+
+from assay.testing.simulation.campaign import hunt
+from assay.testing.simulation.mutants import MUTANTS, SINGLE_CONDITIONS
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_planted_bug_is_found(name: str):
+    assert hunt(MUTANTS[name]) is not None, f"{name} ({MUTANTS[name].rule}) survived {MUTANTS[name].seeds} seeds"
+
+
+def test_conditions_that_others_imply_are_known():
+    assert {mutant.rule for mutant in SINGLE_CONDITIONS} == {"R8"}

@@ -1,0 +1,53 @@
+"""The real engine, workers and core in seeded worlds: whatever goes wrong, every rule holds (3.3)."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from assay.testing.simulation.campaign import live_seed
+from assay.testing.simulation.settings import FAULTS, settings_of
+from assay.testing.simulation.world import simulate
+
+WORLDS = 300
+BLOCK = 15
+DIGESTS = (
+    "from assay.testing.simulation.campaign import live_seed\n"
+    "print([live_seed(seed).digest for seed in (1, 2, 3, 5, 8, 13)])"
+)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("first", range(0, WORLDS, BLOCK))
+def test_every_rule_holds_in_every_world(first: int):
+    for seed in range(first, first + BLOCK):
+        assert live_seed(seed).violations == (), f"seed {seed}"
+
+
+@pytest.mark.timeout(300)
+def test_a_seed_is_the_same_world_in_every_process():
+    seen = set()
+    for salt in ("1", "2"):
+        done = subprocess.run(  # noqa: S603  # this file's own program
+            [sys.executable, "-c", DIGESTS],
+            env={**os.environ, "PYTHONHASHSEED": salt},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        seen.add(done.stdout)
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_world_without_faults_needs_no_restart(shared: bool):
+    outcome = simulate(settings_of(4, shared=shared, faults=()))
+    assert outcome.violations == ()
+    assert outcome.boots == settings_of(4, shared=shared, faults=()).engines
+
+
+def test_seeds_try_every_fault_and_never_all_of_them():
+    swarms = [settings_of(seed).faults for seed in range(200)]
+    assert frozenset().union(*swarms) == frozenset(FAULTS)
+    assert max(map(len, swarms)) < len(FAULTS)
