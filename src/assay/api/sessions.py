@@ -17,7 +17,7 @@ from assay.core.errors import AssayError, Unavailable
 from assay.core.grants import ActivityGrant, TaskGrant
 from assay.core.ids import Namespace, RunId, Time, WorkerId
 from assay.core.replies import Advanced
-from assay.core.requests import Elapse, ReleaseActivity, ReleaseTask, Request
+from assay.core.requests import Elapse, ExtendActivity, ExtendTask, ReleaseActivity, ReleaseTask, Request
 from assay.core.run import Run
 from assay.engine.asked import Answer as Decided
 from assay.engine.dispatcher import task_grant
@@ -149,6 +149,8 @@ class Session:
                 lease = self._lease_of(token)
                 named.add((lease.run_id, lease.seq if lease.activity else TASK, lease.fence))
         leased = {(lease.run_id, lease.seq, lease.fence) for lease in await self._engine.store.leases(self.worker)}
+        for run_id, seq, fence in leased & named:
+            self._engine.committer.tell(_extended(run_id, seq, fence, self.worker))  # it lives, whoever doubted it
         lost = leased - named
         for run in await self._runs_of({run_id for run_id, _, _ in lost}):
             for run_id, seq, fence in lost:
@@ -311,6 +313,10 @@ class Session:
             more = len(page) == PAGE
             after = page[-1].seq if page else after
         return wire.Answer(n, events=tuple(found), more=more)
+
+
+def _extended(run_id: RunId, seq: int, fence: int, worker: WorkerId) -> Request:
+    return ExtendTask(run_id, worker, fence, LEASE) if seq == TASK else ExtendActivity(run_id, seq, fence, LEASE)
 
 
 def _given_back(grant: TaskGrant | ActivityGrant, worker: WorkerId) -> Request:

@@ -43,7 +43,7 @@ class Batch:
         self.newest: dict[tuple[Namespace, WorkflowId], Run] = {}
         self.published: list[tuple[Run, Recorded]] = []
         self.waiting: list[tuple[Run, Activity]] = []
-        self.unwanted: list[Activity] = []
+        self.unwanted: list[tuple[RunId, Activity]] = []
         self.left: list[tuple[Run, WorkerId]] = []
         """Runs that ended while a worker held their task: it may be busy with them, and nobody else would tell it."""
         self.tally = Tally()
@@ -147,7 +147,7 @@ class Batch:
         if activity.ready:
             self.waiting.append((run, activity))
         elif activity.cancel_requested:
-            self.unwanted.append(activity)
+            self.unwanted.append((run.run_id, activity))
 
     def _close_activity(self, run: Run, effect: fx.CloseActivity, now: Time) -> None:
         activity = effect.activity
@@ -157,7 +157,7 @@ class Batch:
             run, activity, effect.status, now, extent, effect.result, effect.error
         )
         if activity.running and effect.status == CANCELLED:
-            self.unwanted.append(activity)
+            self.unwanted.append((run.run_id, activity))
         if activity.deadline() is not None:
             self.changes.deadlines[run.run_id, "activity", activity.seq] = None
 
@@ -165,7 +165,7 @@ class Batch:
         self.changes.attempts.append(AttemptEnd(run, effect.activity, effect.outcome, effect.failure, now))
         if effect.outcome != "failed":
             # its worker has not reported anything: one that hangs must hear that its time is over, or its hand is lost
-            self.unwanted.append(effect.activity)
+            self.unwanted.append((run.run_id, effect.activity))
 
     def _arm_timer(self, run: Run, effect: fx.ArmTimer, _: Time) -> None:
         self.changes.deadlines[run.run_id, "timer", effect.seq] = effect.due

@@ -55,10 +55,10 @@ class Reaper:
     async def _spare(self) -> None:
         """Workers over the network live on without an engine: they get one full lease from now, to say so (R9).
 
-        Where other engines run they have heard of those that live; what is over and still there nobody has looked at.
+        Where other engines run they have heard of those that live. There only what is over and nobody has looked at is
+        extended: otherwise engines that are restarted often would keep the work of the dead for ever.
         """
-        now = self._clock.now()
-        limit = now if self._store.shared else now + SPARED
+        limit = self._clock.now() + (0 if self._store.shared else SPARED)
         held = [lease for lease in await self._store.leases() if lease.until is not None and lease.until <= limit]
         await asyncio.gather(*(self._committer.submit(_extended(lease)) for lease in held), return_exceptions=True)
 

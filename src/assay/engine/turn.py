@@ -308,7 +308,9 @@ class Turn:
         for seat, run_id in self._told:
             if run_id not in lost:
                 seat.news(run_id)
-        for activity in self.batch.unwanted:
+        for run_id, activity in self.batch.unwanted:
+            if run_id in lost:
+                continue  # not written: whoever works on it may go on
             holder = None if activity.worker is None else self._tools.dispatcher.seat(activity.worker)
             if holder is not None:
                 holder.cancel(activity.attempt_id)

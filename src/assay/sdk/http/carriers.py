@@ -21,7 +21,11 @@ from assay.wire import exchange as wire
 log = logging.getLogger("assay.worker")
 
 FIRST_PAUSE: Final = 0.05
-LONGEST_PAUSE: Final = 5.0
+LONGEST_PAUSE: Final = 1.0
+"""Seconds between attempts: with a lease of ten a worker must not be long in coming back."""
+LATER_PAUSE: Final = 5.0
+LATER: Final = 30.0
+"""Seconds after which all leases are over anyhow, and there is no hurry."""
 NO_WEBSOCKET: Final = frozenset({200, 400, 405, 426, 501})
 """Answers to an upgrade that mean: this server, or a proxy before it, speaks no WebSocket."""
 POLL_SECONDS: Final = 20.0
@@ -53,7 +57,8 @@ class Carrier:
 
     async def run(self) -> None:
         """Carry messages until the worker has left and everything is answered."""
-        pause = FIRST_PAUSE
+        loop = asyncio.get_running_loop()
+        pause, lost = FIRST_PAUSE, loop.time()
         while not self._finished():
             try:
                 await (self._post() if self.by_post else self._websocket())
@@ -63,7 +68,10 @@ class Carrier:
                 log.exception("the exchange with the engine failed; trying again")
             if self._finished():
                 return
-            pause = FIRST_PAUSE if self._connected else min(2 * pause, LONGEST_PAUSE)
+            if self._connected:
+                pause, lost = FIRST_PAUSE, loop.time()
+            else:
+                pause = min(2 * pause, LONGEST_PAUSE if loop.time() - lost < LATER else LATER_PAUSE)
             self._connected = False
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  # spreads load, hides nothing
 
@@ -114,8 +122,8 @@ class Carrier:
             message = await socket.receive()
             if message.type is not aiohttp.WSMsgType.BINARY:
                 raise Unavailable(f"closed by the engine, {socket.close_code}", code="connection_closed")
-            self._met()
             link.hear(message.data)
+            self._met()
             if link.leaving and link.idle:
                 return
 
@@ -181,8 +189,8 @@ class Carrier:
                     if isinstance(error, NotFound):  # an engine that was restarted knows nobody
                         raise Unavailable(str(error), code=error.code)
                     raise error
-                self._met()
                 self._link.hear(answer)
+                self._met()
 
 
 def _said(error: BaseException) -> str:

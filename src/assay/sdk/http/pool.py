@@ -159,6 +159,8 @@ class Unreachable(ConnectionError):
 
 def _said(error: OSError) -> str:
     """What the system says, without the words that a library puts around it."""
+    if isinstance(error, ssl.SSLError):
+        return f"TLS: {getattr(error, 'verify_message', '') or error.reason or error}"
     if isinstance(error, socket.gaierror):
         return error.strerror or str(error)
     return os.strerror(error.errno) if error.errno else str(error) or "no connection could be made"

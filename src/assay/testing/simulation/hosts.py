@@ -61,10 +61,12 @@ class EngineHost:
         self._seats: dict[str, tuple[RemoteSeat, Time]] = {}
         self._world = world
         self._boots = 0
+        self.booted: Time = 0
 
     def boot(self) -> None:
         """Start a process; a supervisor does so again whenever one has died."""
         self._boots += 1
+        self.booted = self._world.loop.now
         self._world.ledger.boots += 1
         self.node = Node(f"{self.name}.{self._boots}")
         self.engine = None

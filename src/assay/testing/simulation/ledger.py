@@ -8,7 +8,7 @@ import msgspec
 from assay.core.commands import CLOSING
 from assay.core.ids import RunId, Time
 from assay.core.replies import Advanced
-from assay.core.requests import ActivityOutcome, Advance, CompleteActivity, ReleaseActivity, Request
+from assay.core.requests import ActivityOutcome, Advance, CompleteActivity, Request
 
 
 class Sent(msgspec.Struct):
@@ -51,6 +51,7 @@ class Ledger:
         self.completions: dict[tuple[RunId, int], set[int]] = defaultdict(set)
         """Attempts whose result an engine accepted, by run and activity."""
         self.released: dict[tuple[RunId, int], int] = defaultdict(int)
+        """How often an attempt was given back uncounted, as committed, by run and activity."""
         self.executions: dict[tuple[RunId, int], list[int]] = defaultdict(list)
         """Attempts that bodies of activities were run for, by run and activity id."""
         self.grants: dict[RunId, list[tuple[int, int]]] = defaultdict(list)
@@ -76,8 +77,6 @@ class Ledger:
                     self._turn(request, reply)
             case CompleteActivity():
                 self.completions[request.run_id, request.seq].add(request.attempt_id)
-            case ReleaseActivity(lost=False):
-                self.released[request.run_id, request.seq] += 1
 
     def _turn(self, request: Advance, reply: Advanced) -> None:
         for outcome, recorded in zip(request.outcomes, reply.recorded, strict=True):

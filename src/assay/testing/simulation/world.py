@@ -113,7 +113,7 @@ class World:
 
     def restart_delay(self) -> Time:
         """How long it takes until a dead process is replaced."""
-        return int(self._chance.choice((0.01, 0.1, 1.0, 4.0)) * SECOND)
+        return int(self._chance.choice((0.01, 0.1, 1.0, 4.0, 12.0)) * SECOND)
 
     def newest(self, workflow_id: str) -> RunId | None:
         """The newest run of an id, as the database has it."""

@@ -22,6 +22,7 @@ CLOSING = frozenset(
 UNORDERED = frozenset(("reject", "unknown", "unread", "crash_before", "crash_after", "clock"))
 """Faults after which an engine finds ready work again in the store, and some of it later than other."""
 SLACK: Time = SECOND // 10
+LEASE: Time = 10 * SECOND
 MARKS = {"activity": "activity_mark", "timer": "timer_mark", "side effect": "effect_mark"}
 RUN, OUTBOX, ACTIVITY = PLACE["runs"], PLACE["outbox"], PLACE["activities"]
 _start = msgspec.json.Decoder(StartData).decode
@@ -37,6 +38,7 @@ class CommitChecks:
         self._holders: dict[RunId, tuple[WorkerId | None, int]] = {}
         self._effects: dict[RunId, dict[str, int]] = defaultdict(dict)
         self._attempts: dict[int, tuple[int, Time]] = {}
+        self._numbers: dict[int, tuple[int, int]] = {}
         self._leased: set[int] = set()
         self._ready: dict[RunId, Time] = {}
         self._ended: dict[int, tuple[Time, Time]] = {}
@@ -49,14 +51,15 @@ class CommitChecks:
             self._tell(changes, now)
         for event in changes.events:
             self._event(event)
-        self._order((*changes.new_runs, *changes.runs))
+        self._order((*changes.new_runs, *changes.runs), now)
         for run in (*changes.new_runs, *changes.runs):
             self._lease(run)
             if run.closed_at is None:
                 self.states[run.run_id][run.last_seq, run.seen_seq] = None
         for end in changes.attempts:
-            self._attempt_ended(end)
+            self._attempt_ended(end, now)
         for change in changes.activities.values():
+            self._given_back(change)
             if change.activity.worker is not None and change.status == "RUNNING":
                 self._attempt(change)
         self._families(changes)
@@ -107,15 +110,15 @@ class CommitChecks:
         taken = [row for row in rows["activities"].values() if row[ACTIVITY["worker"]] in workers]
         return runs + [row[ACTIVITY["name"]] for row in taken if row[ACTIVITY["completed_at"]] is None]
 
-    def _order(self, runs: tuple[Run, ...]) -> None:
+    def _order(self, runs: tuple[Run, ...], now: Time) -> None:
         """Tasks go out oldest first (R13), where one engine knows them all and nothing went wrong with it."""
         settings = self._world.settings
         if settings.shared or settings.faults & UNORDERED:
             return
         given = [self._ready.pop(run.run_id, None) for run in runs if run.task.worker is not None]
         for run in runs:
-            if run.task.ready and run.closed_at is None and run.task.since is not None:
-                self._ready[run.run_id] = run.task.since
+            if run.task.ready and run.closed_at is None:
+                self._ready.setdefault(run.run_id, now)
             else:
                 self._ready.pop(run.run_id, None)
         latest = max((since for since in given if since is not None), default=0)
@@ -135,9 +138,21 @@ class CommitChecks:
             self._violate(f"I7 the epoch of {run.run_id} went back from {known} to {epoch}")
         self._holders[run.run_id] = holder if holder is not None else before, max(epoch, known)
 
-    def _attempt_ended(self, end: AttemptEnd) -> None:
-        activity = end.activity
+    def _attempt_ended(self, end: AttemptEnd, now: Time) -> None:
+        """Also R9: a worker over the network has one full lease to come back after its only engine was started."""
+        activity, settings = end.activity, self._world.settings
+        only = not settings.shared and not activity.local and not settings.has("clock")
+        if only and end.outcome == "lease" and now < self._world.engines[0].booted + LEASE:
+            self._violate(f"R9 attempt {activity.attempt} of {activity.name} was given up right after a restart")
         self._ended[activity.id] = end.time, end.time + _back_off(activity)
+
+    def _given_back(self, change: ActivityChange) -> None:
+        """An attempt was taken back uncounted: its number is free again, perhaps taken again in the same commit."""
+        activity = change.activity
+        number, name = self._numbers.get(activity.id, (0, 0))
+        if activity.attempt < number or (activity.attempt == number > 0 and activity.attempt_id != name):
+            self._world.ledger.released[change.run.run_id, activity.seq] += 1
+        self._numbers[activity.id] = activity.attempt, activity.attempt_id
 
     def _attempt(self, change: ActivityChange) -> None:
         """A new attempt has a new id, comes after its back-off, and is one of those that are allowed (I8, I12)."""

@@ -205,6 +205,8 @@ def _result(world: "World", program: Step, life: Life) -> Iterator[str]:
     end: Any = life.end
     if isinstance(end, ev.WorkflowCancelled) and life.workflow_id in world.ledger.cancels:
         return
+    if isinstance(end, ev.WorkflowFailed) and program.get("retry") and life.workflow_id in world.ledger.cancels:
+        return  # whoever was asked to end is not tried again
     impatient = world.ledger.terminations | world.ledger.cancels  # a cancel may have a deadline
     if isinstance(end, ev.WorkflowTerminated) and life.workflow_id in impatient:
         return

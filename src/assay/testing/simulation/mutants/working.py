@@ -58,18 +58,6 @@ def _eager_cancel() -> list[Patch]:
     return [(Attempt, "interrupt", interrupt)]
 
 
-def _late_grant() -> list[Patch]:
-    take = WorkflowTasks.take
-
-    def take_any(self: WorkflowTasks, grant: Any) -> None:
-        run = self._live.get(grant.key.run_id)
-        if run is not None:
-            run.epoch = min(run.epoch, grant.epoch - 1)
-        take(self, grant)
-
-    return [(WorkflowTasks, "take", take_any)]
-
-
 def _refused_kept() -> list[Patch]:
     """A refused turn keeps its coroutine."""
 
@@ -107,6 +95,7 @@ def _no_drain() -> list[Patch]:
     return [(ActivityTasks, "release", does_nothing), (WorkflowTasks, "release", does_nothing)]
 
 
+BEATING = {**FAR, "kinds": ("beat", "long", "all")}
 STEPS = {"kinds": ("inline", "act")}
 FLASHES = {"kinds": ("flash", "act"), "activity_hands": 1, "inline": False, "programs": 6, "cancels": 0.5}
 FAILING = {"kinds": ("act", "limited", "final"), "cached_runs": 1}
@@ -121,9 +110,8 @@ WORKING = (
     Mutant("attempt leases are not extended", "R9", lambda: [(ActivityTasks, "extend", does_nothing)], True, ()),
     Mutant("a lost turn is not sent again", "I3, L1", lambda: _sure(workflow_tasks), False, ("reject",)),
     Mutant("a lost report is not sent again", "I3, L1", lambda: _sure(reports), False, ("reject",), 50, FAILING),
-    Mutant("a lost heartbeat ends the attempt", "R9", lambda: _sure(activity_tasks), None, REMOTE),
+    Mutant("a lost heartbeat ends the attempt", "R9", lambda: _sure(activity_tasks), None, REMOTE, 100, BEATING),
     Mutant("an attempt is cancelled before it began", "L1", _eager_cancel, False, ("slow_store",), 100, FLASHES),
-    Mutant("a late grant replaces a newer life", "R7", _late_grant, None, ("delay", "repeat"), 300, FAR),
     Mutant("a refused turn keeps its coroutine", "R8", _refused_kept),
     Mutant("unread signals are not named", "R19", _newest_letter, world=CARRIED),
     Mutant("one timer fires all", "R4, I10", _clock_timers, faults=()),
