@@ -13,20 +13,24 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks import environments, plan
+from benchmarks.matches import EMBEDDED, SERVER, Played
 from benchmarks.parked import measure_parked
 from benchmarks.plan import Case
-from benchmarks.process import assay_command, dbos_command, running
 from benchmarks.profiling import profile
-from benchmarks.rounds import Repetition, Rounds
-from benchmarks.table import Row, flatness_rows, render, rows_of
+from benchmarks.rounds import Rounds
+from benchmarks.server_plan import server_cases
+from benchmarks.table import render, rows_of_all
 
 
 def arguments() -> argparse.Namespace:
     """What the command line says."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes and two repetitions: under two minutes")
-    parser.add_argument("--only", metavar="W1,W2", default="", help="only these workloads")
+    parser.add_argument(
+        "--only", metavar="W1,W2", default="", help="only these workloads; `idle` is one of the server's"
+    )
     parser.add_argument("--reps", type=int, help="repetitions of each (3; with --quick 2)")
+    parser.add_argument("--server", action="store_true", help="engine, worker and client apart, against Restate")
     parser.add_argument("--postgres", action="store_true", help="W1 and W2 on Postgres, against Absurd")
     parser.add_argument("--memory", action="store_true", help="100,000 parked workflows")
     parser.add_argument("--profile", metavar="W1", help="print where assay's time goes in a workload")
@@ -47,29 +51,7 @@ def rounds_of(options: argparse.Namespace) -> Rounds:
 def chosen(cases: list[Case], only: str) -> list[Case]:
     """The cases of the named workloads, or all."""
     wanted = {name.strip().upper() for name in only.split(",") if name.strip()}
-    return [case for case in cases if not wanted or case.workload in wanted]
-
-
-async def measure_embedded(options: argparse.Namespace, rounds: Rounds, folder: Path) -> list[tuple[Case, Repetition]]:
-    """Every case with fresh processes and fresh files on both sides."""
-    played: list[tuple[Case, Repetition]] = []
-    for case in chosen(plan.embedded_cases(quick=options.quick), options.only):
-        place = Path(tempfile.mkdtemp(dir=folder))
-        async with (
-            running("assay", assay_command(f"sqlite://{place}/assay.db"), place) as ours,
-            running("dbos", dbos_command(place, case.reference_poll), place) as reference,
-        ):
-            played += [(case, one) for one in await rounds.play(case, ours, reference)]
-    return played
-
-
-def rows_of_all(played: list[tuple[Case, Repetition]]) -> list[Row]:
-    """The rows of the table, case by case."""
-    cases = {case.name: case for case, _ in played}
-    rows = [
-        row for name, case in cases.items() for row in rows_of(case, [one for at, one in played if at.name == name])
-    ]
-    return rows + flatness_rows(rows)
+    return [case for case in cases if not wanted or case.workload.upper() in wanted]
 
 
 async def main(options: argparse.Namespace) -> int:
@@ -82,23 +64,31 @@ async def main(options: argparse.Namespace) -> int:
             return 0
         if options.memory:
             return await measure_parked(folder, plan.PARKED // (10 if options.quick else 1))
-        rounds = rounds_of(options)
-        if options.postgres:
-            from benchmarks.postgres import measure_postgres  # only this needs the project's Postgres
-
-            cases = chosen(plan.postgres_cases(quick=options.quick), options.only)
-            return report(await measure_postgres(cases, rounds, folder), options, "absurd")
-        return report(await measure_embedded(options, rounds, folder), options, "dbos")
+        return await measure(options, rounds_of(options), folder)
 
 
-def report(played: list[tuple[Case, Repetition]], options: argparse.Namespace, reference: str) -> int:
+async def measure(options: argparse.Namespace, rounds: Rounds, folder: Path) -> int:
+    """The table that is asked for; 1 if a requirement is missed."""
+    if options.postgres:
+        from benchmarks.postgres import measure_postgres  # only this needs the project's Postgres
+
+        cases = chosen(plan.postgres_cases(quick=options.quick), options.only)
+        return report(await measure_postgres(cases, rounds, folder), options, "embedded on Postgres", "absurd")
+    match, of_match = (SERVER, server_cases) if options.server else (EMBEDDED, plan.embedded_cases)
+    cases = chosen(of_match(quick=options.quick), options.only)
+    return report(await match.play(cases, rounds, folder), options, match.title, match.reference)
+
+
+def report(played: Played, options: argparse.Namespace, title: str, reference: str) -> int:
     """Print the table, keep the repetitions if asked to; 1 if a requirement is missed."""
-    rows = rows_of_all(played)
+    rows, compared = rows_of_all(played), environments.versions(reference)
     machine = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
-    print(f"\n{machine}; reference: {environments.versions(reference)}; medians [min..max]\n\n{render(rows)}\n")
+    print(f"\n{title}; {machine}; medians [min..max]\nreference: {compared}\n\n{render(rows)}\n")
     if options.json is not None:
         kept = {
+            "title": title,
             "machine": machine,
+            "reference": compared,
             "rows": [row.record() for row in rows],
             "repetitions": [{**asdict(one), "size": case.size} for case, one in played],
         }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from benchmarks.matches import assay_command
 from benchmarks.plan import PARKED_MEGABYTES, QUEUED
-from benchmarks.process import assay_command, running
+from benchmarks.process import running
 
 TIMEOUT = 600
 

@@ -9,15 +9,16 @@ import asyncpg
 
 from assay.testing.postgres import create_database, temporary_postgres
 from benchmarks.environments import environment
+from benchmarks.matches import Played, absurd_command, assay_command
 from benchmarks.plan import Case
-from benchmarks.process import absurd_command, assay_command, running
-from benchmarks.rounds import Repetition, Rounds
+from benchmarks.process import running
+from benchmarks.rounds import Rounds
 
 
-async def measure_postgres(cases: list[Case], rounds: Rounds, folder: Path) -> list[tuple[Case, Repetition]]:
+async def measure_postgres(cases: list[Case], rounds: Rounds, folder: Path) -> Played:
     """Every case with fresh processes and fresh databases on both sides."""
     absurd = environment("absurd")
-    played: list[tuple[Case, Repetition]] = []
+    played: Played = []
     with temporary_postgres(folder=_open_to_all(folder)) as server:
         await _check_durability(server)
         for case in cases:

@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import json
 import os
-import sys
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.environments import ROOT, environment
+from benchmarks.environments import ROOT
 
 READY_SECONDS = 60
 CASE_SECONDS = 180
@@ -55,13 +55,13 @@ class Contestant:
         return self._log.read_text(encoding="utf-8", errors="replace")[-500:].strip()
 
     async def end(self) -> None:
-        """Let it finish, but not for ever."""
+        """Let it finish, but not for ever; the processes it has started go with it."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
             await asyncio.wait_for(self._process.wait(), STOP_SECONDS)
         except TimeoutError:
-            self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)
             await self._process.wait()
 
 
@@ -77,6 +77,7 @@ async def running(name: str, command: list[str], folder: Path) -> AsyncIterator[
             stderr=errors,
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
+            start_new_session=True,
         )
     contestant = Contestant(name, process, log)
     try:
@@ -86,19 +87,3 @@ async def running(name: str, command: list[str], folder: Path) -> AsyncIterator[
         yield contestant
     finally:
         await contestant.end()
-
-
-def assay_command(url: str) -> list[str]:
-    """assay embedded on a database."""
-    return [sys.executable, "-m", "benchmarks.contestants.assay_embedded", url]
-
-
-def dbos_command(folder: Path, poll_seconds: float) -> list[str]:
-    """DBOS on a SQLite file in a folder."""
-    python = str(environment("dbos") / "python")
-    return [python, "-m", "benchmarks.contestants.dbos_sqlite", str(folder), str(poll_seconds)]
-
-
-def absurd_command(dsn: str) -> list[str]:
-    """Absurd on a Postgres database that has its tables."""
-    return [str(environment("absurd") / "python"), "-m", "benchmarks.contestants.absurd_postgres", "client", dsn]

@@ -12,8 +12,9 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.environments import environment
+from benchmarks.matches import assay_command
 from benchmarks.plan import Case
-from benchmarks.process import Contestant, assay_command, running
+from benchmarks.process import Contestant, running
 
 RATE = 500
 LINES = 40

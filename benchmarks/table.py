@@ -51,6 +51,15 @@ class Row:
         return {**asdict(self), "required": self.required and str(self.required), "ratio": self.ratio, "ok": self.ok}
 
 
+def rows_of_all(played: Sequence[tuple[Case, Repetition]]) -> list[Row]:
+    """The rows of the table, case by case."""
+    cases = {case.name: case for case, _ in played}
+    rows = [
+        row for name, case in cases.items() for row in rows_of(case, [one for at, one in played if at.name == name])
+    ]
+    return rows + flatness_rows(rows)
+
+
 def rows_of(case: Case, played: Sequence[Repetition]) -> list[Row]:
     """The rows of one case."""
     reference = [one for one in played if one.side == REFERENCE]

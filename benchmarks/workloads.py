@@ -32,10 +32,9 @@ class Engine(Protocol):
         """Send a signal to a workflow."""
         ...
 
-
-async def execute(engine: Engine, kind: str, workflow_id: str, argument: dict[str, Any]) -> Any:
-    """Start a workflow and wait for its result."""
-    return await engine.result(await engine.start(kind, workflow_id, argument))
+    async def execute(self, kind: str, workflow_id: str, argument: dict[str, Any]) -> Any:
+        """Start a workflow and wait for its result; an engine that does both in one request says so."""
+        return await self.result(await self.start(kind, workflow_id, argument))
 
 
 async def in_slots(count: int, slots: int, act: Callable[[int], Awaitable[None]]) -> None:
@@ -54,7 +53,7 @@ async def throughput(engine: Engine, style: str, *, n: int, k: int) -> Measures:
     kind, tag = ("one" if k == 1 else "seq"), _tag()
 
     async def act(number: int) -> None:
-        answer = await execute(engine, kind, f"{tag}-{number}", {"i": number, "k": k, "style": style})
+        answer = await engine.execute(kind, f"{tag}-{number}", {"i": number, "k": k, "style": style})
         assert answer["i"] == number, answer
 
     begin = time.perf_counter()
@@ -66,7 +65,7 @@ async def throughput(engine: Engine, style: str, *, n: int, k: int) -> Measures:
 async def fan_out(engine: Engine, style: str, *, k: int) -> Measures:
     """W3: one workflow with k activities at once."""
     begin = time.perf_counter()
-    answer = await execute(engine, "fan", _tag(), {"i": 0, "k": k, "style": style})
+    answer = await engine.execute("fan", _tag(), {"i": 0, "k": k, "style": style})
     taken = time.perf_counter() - begin
     assert answer["done"] == k, answer
     return {"activities_per_s": k / taken, "seconds": taken}
@@ -77,7 +76,7 @@ async def latency(engine: Engine, style: str, *, n: int) -> Measures:
     tag, taken = _tag(), []
     for number in range(n):
         begin = time.perf_counter()
-        await execute(engine, "one", f"{tag}-{number}", {"i": number, "k": 1, "style": style})
+        await engine.execute("one", f"{tag}-{number}", {"i": number, "k": 1, "style": style})
         taken.append(time.perf_counter() - begin)
     return in_milliseconds(taken)
 
@@ -101,7 +100,7 @@ async def growth(engine: Engine, style: str, *, k: int, times: int) -> Measures:
     taken = []
     for _ in range(times):
         begin = time.perf_counter()
-        answer = await execute(engine, "seq", _tag(), {"i": 0, "k": k, "style": style})
+        answer = await engine.execute("seq", _tag(), {"i": 0, "k": k, "style": style})
         taken.append(time.perf_counter() - begin)
         assert answer["done"] == k, answer
     return {"ms_per_activity": statistics.median(taken) / k * 1e3, "seconds": sum(taken)}

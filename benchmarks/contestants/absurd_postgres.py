@@ -14,6 +14,7 @@ from typing import Any
 from absurd_sdk import AsyncAbsurd
 
 from benchmarks.contestants.session import serve
+from benchmarks.workloads import Engine
 
 CONNECTIONS = 8
 TASKS_PER_CONNECTION = 8
@@ -39,7 +40,7 @@ def register(app: AsyncAbsurd) -> None:
         return {"done": a["k"], "i": a["i"]}
 
 
-class Absurd:
+class Absurd(Engine):
     """See `Engine`; it has no way to wait for a result but to ask again and again."""
 
     def __init__(self, dsn: str) -> None:

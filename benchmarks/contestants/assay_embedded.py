@@ -11,69 +11,11 @@ from typing import Any
 import uvloop
 
 import assay
+from benchmarks.contestants.assay_workflows import app
 from benchmarks.contestants.session import serve
-from benchmarks.workloads import IN_FLIGHT, Measures, in_slots
+from benchmarks.workloads import IN_FLIGHT, Engine, Measures, in_slots
 
-app = assay.App()
 parked_runs: set[int] = set()
-
-
-@app.activity
-async def step(ctx: Any, a: dict[str, Any]) -> dict[str, Any]:
-    """The queued activity."""
-    return {"ok": True, "i": a["i"]}
-
-
-async def inline_step(a: dict[str, Any]) -> dict[str, Any]:
-    """The inline step."""
-    return {"ok": True, "i": a["i"]}
-
-
-@app.workflow
-async def one_queued(ctx: Any, a: dict[str, Any]) -> Any:
-    return await ctx.execute_activity(step, a)
-
-
-@app.workflow
-async def one_inline(ctx: Any, a: dict[str, Any]) -> Any:
-    return await ctx.run("step", inline_step, a)
-
-
-@app.workflow
-async def seq_queued(ctx: Any, a: dict[str, Any]) -> Any:
-    for _ in range(a["k"]):
-        await ctx.execute_activity(step, a)
-    return {"done": a["k"], "i": a["i"]}
-
-
-@app.workflow
-async def seq_inline(ctx: Any, a: dict[str, Any]) -> Any:
-    for _ in range(a["k"]):
-        await ctx.run("step", inline_step, a)
-    return {"done": a["k"], "i": a["i"]}
-
-
-@app.workflow
-async def fan_queued(ctx: Any, a: dict[str, Any]) -> Any:
-    results = await asyncio.gather(*(ctx.execute_activity(step, a) for _ in range(a["k"])))
-    return {"done": len(results)}
-
-
-@app.workflow
-async def fan_inline(ctx: Any, a: dict[str, Any]) -> Any:
-    results = await asyncio.gather(*(ctx.run("step", inline_step, a) for _ in range(a["k"])))
-    return {"done": len(results)}
-
-
-@app.workflow
-async def sig_queued(ctx: Any, a: dict[str, Any]) -> Any:
-    return await ctx.wait_for_signal("go")
-
-
-@app.workflow
-async def timer_queued(ctx: Any, a: dict[str, Any]) -> Any:
-    await ctx.sleep(a["secs"])
-    return {"i": a["i"]}
 
 
 @app.workflow
@@ -82,7 +24,7 @@ async def parked_queued(ctx: Any, a: dict[str, Any]) -> Any:
     return await ctx.wait_for_signal("go")
 
 
-class Assay:
+class Assay(Engine):
     """See `Engine`."""
 
     def __init__(self, client: assay.Client) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from dbos import DBOS, SetWorkflowID
 
 from benchmarks.contestants.session import serve
+from benchmarks.workloads import Engine
 
 
 @DBOS.step()
@@ -52,7 +53,7 @@ async def timer(a: dict[str, Any]) -> Any:
     return {"i": a["i"]}
 
 
-class Dbos:
+class Dbos(Engine):
     """See `Engine`."""
 
     kinds = {"one": one, "seq": seq, "fan": fan, "sig": sig, "timer": timer}  # noqa: RUF012  # never changed

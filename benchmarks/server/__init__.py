@@ -1,1 +1,0 @@
-"""The engine as a server: engine, worker and client as three processes on one machine."""
