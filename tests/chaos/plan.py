@@ -21,6 +21,21 @@ def programs(seed: int, count: int) -> list[Program]:
     return [_program(random.Random(f"{seed}/{index}")) for index in range(count)]  # noqa: S311  # repeatable on purpose
 
 
+def slowed(plans: list[Program], seed: int, shortest: float, longest: float) -> list[Program]:
+    """The same programs with activities that take their time; what they yield stays the same."""
+    chance = random.Random(f"slowed {seed}")  # noqa: S311  # repeatable on purpose
+
+    def slow(step: Step) -> Step:
+        match step:
+            case ["thread_activity", number, _]:
+                return ["thread_activity", number, round(chance.uniform(shortest, longest), 3)]
+            case ["child", steps]:
+                return ["child", [slow(inner) for inner in steps]]
+        return step
+
+    return [{**program, "steps": [slow(step) for step in program["steps"]]} for program in plans]
+
+
 def _program(chance: random.Random) -> Program:
     steps = [_step(chance, depth=0) for _ in range(chance.randint(1, 5))]
     return {"steps": steps, "ending": chance.choice(ENDINGS), "done": []}

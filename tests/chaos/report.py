@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tests.chaos.evidence import Evidence, gather
-from tests.chaos.lives import Chronicle, Scenario, survive
-from tests.chaos.plan import programs
+from tests.chaos.lives import Scenario, survive
+from tests.chaos.plan import Program, programs
 from tests.chaos.verdict import CHECKS, lateness
 
 
@@ -18,17 +18,13 @@ from tests.chaos.verdict import CHECKS, lateness
 class Report:
     """What a scenario found out."""
 
-    scenario: Scenario
-    chronicle: Chronicle
-    acked: int
-    unknown: int
-    runs: int
-    events: int
-    executions: int
-    late: list[float]
-    seconds: float
+    title: str
+    facts: dict[str, int] = field(default_factory=dict)
+    """What was done."""
     wrong: dict[str, list[str]] = field(default_factory=dict)
     """Each check with what it found; all lists are empty when everything is well."""
+    measures: dict[str, str] = field(default_factory=dict)
+    """How long things took."""
 
     @property
     def clean(self) -> bool:
@@ -37,20 +33,18 @@ class Report:
 
     def line(self) -> str:
         """The report line."""
-        found = " ".join(f"{name}={len(sentences)}" for name, sentences in self.wrong.items())
-        recoveries = self.chronicle.recoveries
-        return (
-            f"{self.scenario.store} kill-9: kills={self.chronicle.kills} workflows={self.scenario.workflows}"
-            f" runs={self.runs} events={self.events} executions={self.executions}"
-            f" acked={self.acked} unknown={self.unknown} {found}"
-            f" late_p50={percentile(self.late, 50):.3f}s late_p99={percentile(self.late, 99):.1f}s"
-            f" recovery_p50={percentile(recoveries, 50):.2f}s recovery_p99={percentile(recoveries, 99):.2f}s"
-            f" seconds={self.seconds:.0f} seed={self.scenario.seed}"
-        )
+        counts = {name: len(sentences) for name, sentences in self.wrong.items()}
+        told = {**self.facts, **counts, **self.measures}
+        return f"{self.title}: " + " ".join(f"{name}={value}" for name, value in told.items())
 
     def sentences(self, most: int = 20) -> list[str]:
         """What is wrong, in words."""
         return [f"{name}: {sentence}" for name, found in self.wrong.items() for sentence in found[:most]]
+
+    def measure(self, name: str, seconds: Sequence[float], shares: Sequence[int] = (50, 99), digits: int = 2) -> None:
+        """Tell how long something took."""
+        for share in shares:
+            self.measures[f"{name}_p{share}"] = f"{percentile(seconds, share):.{digits}f}s"
 
 
 def run(scenario: Scenario) -> Report:
@@ -58,28 +52,31 @@ def run(scenario: Scenario) -> Report:
     began = time.monotonic()
     chronicle = survive(scenario)
     evidence = asyncio.run(gather(scenario.url, scenario.folder, scenario.processes))
-    return _judged(scenario, chronicle, evidence, time.monotonic() - began)
-
-
-def _judged(scenario: Scenario, chronicle: Chronicle, evidence: Evidence, seconds: float) -> Report:
-    plans = programs(scenario.seed, scenario.workflows)
-    asked = [line for line in evidence.acks if line["what"] == "asked"]
-    answered = [line for line in evidence.acks if line["what"] not in ("asked", "closed")]
-    report = Report(
-        scenario,
-        chronicle,
-        acked=sum(not line["refused"] for line in answered),
-        unknown=len(asked) - len(answered),
-        runs=len(evidence.stories),
-        events=sum(len(story.events) for story in evidence.stories),
-        executions=len(evidence.effects),
-        late=lateness(evidence),
-        seconds=seconds,
-    )
-    report.wrong = {name: list(check(evidence, plans)) for name, check in CHECKS.items()}
-    report.wrong["violations"] = violations(scenario.url)
+    report = judged(f"{scenario.store} kill-9", evidence, programs(scenario.seed, scenario.workflows), scenario.url)
+    report.facts = {"kills": chronicle.kills, **report.facts}
     report.wrong["refused_restarts"] = ["a process ended by itself"] * chronicle.died
     report.wrong["slow_stops"] = ["a process did not stop when asked"] * chronicle.slow_stops
+    report.measure("recovery", chronicle.recoveries)
+    report.measures |= {"seconds": f"{time.monotonic() - began:.0f}", "seed": str(scenario.seed)}
+    return report
+
+
+def judged(title: str, evidence: Evidence, plans: list[Program], url: str) -> Report:
+    """Compare what a scenario left behind with what was promised and predicted."""
+    asked = [line for line in evidence.acks if line["what"] == "asked"]
+    answered = [line for line in evidence.acks if line["what"] not in ("asked", "closed")]
+    report = Report(title)
+    report.facts = {
+        "workflows": len(plans),
+        "runs": len(evidence.stories),
+        "events": sum(len(story.events) for story in evidence.stories),
+        "executions": len(evidence.effects),
+        "acked": sum(not line["refused"] for line in answered),
+        "unknown": len(asked) - len(answered),
+    }
+    report.wrong = {name: list(check(evidence, plans)) for name, check in CHECKS.items()}
+    report.wrong["violations"] = violations(url)
+    report.measure("late", lateness(evidence), digits=3)
     return report
 
 

@@ -20,9 +20,9 @@ def postgres() -> Iterator[str]:
 def check(scenario: Scenario) -> None:
     found = report.run(scenario)
     assert found.sentences() == [], found.line()
-    assert found.chronicle.kills == KILLS
-    assert found.acked > WORKFLOWS
-    assert found.runs > WORKFLOWS
+    assert found.facts["kills"] == KILLS
+    assert found.facts["acked"] > WORKFLOWS
+    assert found.facts["runs"] > WORKFLOWS
 
 
 def test_nothing_is_lost_when_the_process_is_killed_on_sqlite(tmp_path: Path):

@@ -4,6 +4,7 @@ Every activity and step writes what it does into the effects ledger before it re
 """
 
 import asyncio
+import os
 import time
 import uuid
 from collections import Counter
@@ -23,6 +24,9 @@ ONCE = assay.Retry(max_attempts=1)
 LIMITS = {"compute": MANY, "compute_in_thread": MANY, "stumble": MANY, "doom": 3, "gamble": 1, "clean_up": MANY}
 """The most attempts that each activity may have."""
 
+BEAT = 0.3
+"""Seconds between two heartbeats of work that takes its time."""
+
 app = assay.App(queue="chaos")
 _ledger: list[Ledger] = []
 
@@ -39,6 +43,7 @@ def _ran(info: Any, nonce: str) -> None:
         activity_id=info.activity_id,
         run_id=info.run_id,
         attempt=info.attempt,
+        pid=os.getpid(),
         nonce=nonce,
         at=time.monotonic(),
     )
@@ -59,9 +64,10 @@ async def compute(ctx: assay.ActivityContext, number: int) -> list[Any]:
 def compute_in_thread(ctx: assay.ActivityContext, work: dict[str, Any]) -> list[Any]:
     nonce = _nonce()
     _ran(ctx.info(), nonce)
-    if work["seconds"]:
-        time.sleep(work["seconds"])  # noqa: TID251  # stands for work that takes its time
-        ctx.heartbeat({"almost": "done"})
+    end = time.monotonic() + work["seconds"]
+    while (left := end - time.monotonic()) > 0:
+        time.sleep(min(left, BEAT))  # noqa: TID251  # stands for work that takes its time
+        ctx.heartbeat({"left": left})
     return [computed(work["number"]), nonce]
 
 

@@ -85,20 +85,21 @@ class Process:
 class Server:
     """An engine that can be killed and started again at the same address."""
 
-    def __init__(self, folder: Path, database: str | None = None) -> None:
+    def __init__(self, folder: Path, database: str | None = None, name: str = "server", **variables: str) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.database = database or f"sqlite://{folder}/engine.db"
         self._folder = folder
+        self._name = name
+        self._variables = variables
         self._lives = 0
-        self.process = self._start()
+        self.process = self._begun()
+        self.wait_until_ready()
 
-    def _start(self) -> Process:
+    def _begun(self) -> Process:
         self._lives += 1
         command = ["-m", "assay.cli.main", "serve", "--port", str(self.port), "--backend", self.database]
-        process = Process(command, self._folder / f"server-{self._lives}.log")
-        process.wait_for(ADDRESS)
-        return process
+        return Process(command, self._folder / f"{self._name}-{self._lives}.log", **self._variables)
 
     def kill(self) -> None:
         """kill -9."""
@@ -106,7 +107,16 @@ class Server:
 
     def start(self) -> None:
         """Start it again."""
-        self.process = self._start()
+        self.begin()
+        self.wait_until_ready()
+
+    def begin(self) -> None:
+        """Start it again, and do not wait for it."""
+        self.process = self._begun()
+
+    def wait_until_ready(self) -> None:
+        """Until it listens."""
+        self.process.wait_for(ADDRESS)
 
 
 @contextmanager
