@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.environments import ROOT
+from benchmarks.proc import tree
 
 READY_SECONDS = 60
 CASE_SECONDS = 180
@@ -61,7 +62,9 @@ class Contestant:
         try:
             await asyncio.wait_for(self._process.wait(), STOP_SECONDS)
         except TimeoutError:
-            os.killpg(self._process.pid, signal.SIGKILL)
+            for process in tree(self._process.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
             await self._process.wait()
 
 
@@ -77,7 +80,6 @@ async def running(name: str, command: list[str], folder: Path) -> AsyncIterator[
             stderr=errors,
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
-            start_new_session=True,
         )
     contestant = Contestant(name, process, log)
     try:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import signal
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 START_SECONDS = 30
-STOP_SECONDS = 10
+STOP_SECONDS = 4
 
 
 @asynccontextmanager
@@ -25,6 +27,7 @@ async def child(
             stdout=out,
             stderr=out,
             env={**os.environ, **(variables or {})},
+            start_new_session=True,
         )
     try:
         yield process
@@ -33,14 +36,14 @@ async def child(
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is not None:
-        return
-    process.terminate()
-    try:
-        await asyncio.wait_for(process.wait(), STOP_SECONDS)
-    except TimeoutError:
-        process.kill()
-        await process.wait()
+    """Let it finish for a while; what it has started and left behind is in its group, and ends with it."""
+    if process.returncode is None:
+        process.terminate()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), STOP_SECONDS)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
 
 
 async def listening(process: asyncio.subprocess.Process, port: int) -> None:

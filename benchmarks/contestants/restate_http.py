@@ -24,7 +24,7 @@ PARTITIONS = 4
 WORKER = [
     *("-m", "granian", "--interface", "asgi", "--http", "2", "--loop", "uvloop", "--workers", "1", "--no-ws"),
     *("--http2-max-concurrent-streams", "10000", "--backpressure", "20000", "--log-level", "error"),
-    *("--host", "127.0.0.1"),
+    *("--host", "127.0.0.1", "--workers-kill-timeout", "1"),
 ]
 
 
@@ -100,9 +100,9 @@ async def drive(server: str, folder: Path) -> None:
     ingress, admin, port = free_port(), free_port(), free_port()
     worker_command = [sys.executable, *WORKER, "--port", str(port), "benchmarks.contestants.restate_services:app"]
     connections = aiohttp.TCPConnector(limit=0)
-    async with (
-        child([server, "--no-logo"], folder / "restate-server.log", settings(folder, ingress, admin)) as engine,
+    async with (  # the server ends before the worker, which would wait for its connections
         child(worker_command, folder / "restate-worker.log") as worker,
+        child([server, "--no-logo"], folder / "restate-server.log", settings(folder, ingress, admin)) as engine,
         aiohttp.ClientSession(
             f"http://127.0.0.1:{ingress}", connector=connections, timeout=aiohttp.ClientTimeout(total=None)
         ) as session,
