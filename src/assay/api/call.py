@@ -67,6 +67,14 @@ class Call:
         found = self._headers.get(name)
         return None if found is None else found.decode("latin-1")
 
+    def repeats(self, name: bytes) -> bool:
+        """Does a header come more than once, so that a proxy may have understood another one?"""
+        given: list[tuple[bytes, bytes]] = self.scope["headers"]
+        known = self._headers
+        if known is not None and len(known) == len(given):
+            return False
+        return sum(key == name for key, _ in given) > 1
+
     # query
 
     def all(self, name: str) -> list[str]:
@@ -140,20 +148,25 @@ class Call:
         length = self.header(b"content-length")
         if length is not None and length.isdecimal() and int(length) > self.limit:
             raise _too_large(self.limit)
-        message = await self._receive()
+        message = await self._part()
         first: bytes = message.get("body", b"")
         if not message.get("more_body"):
             return self._small(first)
         parts, size = [first], len(first)
         while message.get("more_body"):
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                raise Invalid("the request ended before its body did", code="incomplete_body")
+            message = await self._part()
             parts.append(message.get("body", b""))
             size += len(parts[-1])
             if size > self.limit:
                 raise _too_large(self.limit)
         return self._small(b"".join(parts))
+
+    async def _part(self) -> MutableMapping[str, Any]:
+        """The next part of the body. A caller that went away has asked for nothing: half a body is no empty one."""
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise Invalid("the request ended before its body did", code="incomplete_body")
+        return message
 
     def _small(self, body: bytes) -> bytes:
         if len(body) > self.limit:

@@ -32,7 +32,7 @@ def check(call: Call, settings: Settings) -> None:
     """Raise what speaks against a request before anybody looks at what it wants."""
     _check_size(call)
     host = call.header(b"host") or ""
-    if not allowed(host, settings):
+    if call.repeats(b"host") or not allowed(host, settings):
         raise Misdirected(f"this engine is not called {host!r}; `--allowed-host` adds a name")
     if call.method not in READING:
         _check_origin(call, settings)

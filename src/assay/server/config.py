@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from assay.core.duration import parse_duration
 from assay.core.errors import Invalid
 from assay.core.ids import SECOND, Time
+from assay.server.connection import Patience
 
 DEFAULT_DATABASE = "sqlite://assay-workflow.db"
 """In the folder that the engine is started in (R42)."""
@@ -24,6 +25,7 @@ class ServerConfig:
     migrate: bool = True
     allowed_hosts: tuple[str, ...] = ()
     task_lease: Time = 30 * SECOND
+    patience: Patience = field(default_factory=Patience)
 
     def checked(self) -> "ServerConfig":
         """Itself, or `Invalid` for what must not be served (D18)."""

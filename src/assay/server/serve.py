@@ -6,6 +6,7 @@ import logging
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import uvicorn
@@ -17,6 +18,7 @@ from assay.api.router import PREFIXES
 from assay.core.errors import AssayError, Unavailable
 from assay.server.composition import running
 from assay.server.config import ServerConfig
+from assay.server.connection import Connection, Patience, connections_within
 from assay.storage.store import Broken
 from assay.wire.exchange import MESSAGE_LIMIT
 
@@ -29,6 +31,8 @@ IO_ERROR: Final = 74
 DRAIN_SECONDS: Final = 9
 """What is still going on after this is cut off, so that stopping takes 10 seconds at most (L4)."""
 
+TICKS_A_SECOND: Final = 10
+"""How often uvicorn calls `on_tick`."""
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 Say = Callable[[str], None]
@@ -59,7 +63,12 @@ class _Listener(uvicorn.Server):
         await super().shutdown(sockets)
 
     async def on_tick(self, counter: int) -> bool:
-        """Is it time to stop?"""
+        """Is it time to stop? Once a second those are looked at who take their time."""
+        if counter % TICKS_A_SECOND == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in tuple(self.server_state.connections):
+                if isinstance(connection, Connection):
+                    connection.look(now)
         return await super().on_tick(counter) or self._api.backend.engine.stopped is not None
 
 
@@ -77,7 +86,7 @@ async def _serve(config: ServerConfig, say: Say) -> int:
             address = _address(listening, config)
             for line in _greeting(config, address, database.place):
                 say(line)
-            await _Listener(_uvicorn(api), api).serve([listening])
+            await _Listener(_uvicorn(api, config.patience), api).serve([listening])
             return _exit_code(api.backend.engine.stopped)
 
 
@@ -112,11 +121,12 @@ def _greeting(config: ServerConfig, address: str, place: str) -> list[str]:
     return [*lines, f"  database  {place}"]
 
 
-def _uvicorn(api: Api) -> uvicorn.Config:
+def _uvicorn(api: Api, patience: Patience) -> uvicorn.Config:
+    bounded = replace(patience, connections=connections_within(patience.connections))
     return uvicorn.Config(
         _application(api),
         loop="none",
-        http="httptools",
+        http=type("Connection", (Connection,), {"patience": bounded}),
         ws="websockets-sansio",
         ws_max_size=MESSAGE_LIMIT,
         ws_per_message_deflate=False,

@@ -7,6 +7,7 @@ from assay.core.errors import AlreadyExists, AssayError, Invalid, Kind, NotFound
 BY_CODE: Final[dict[str, int]] = {
     "cross_origin": 403,
     "method_not_allowed": 405,
+    "request_timeout": 408,
     "gone": 410,
     "body_too_large": 413,
     "payload_too_large": 413,

@@ -1,0 +1,18 @@
+"""An engine in the current folder whose patience with clients is short enough for a test."""
+
+import sys
+
+from assay.server.config import ServerConfig
+from assay.server.connection import Patience
+from assay.server.serve import serve
+
+PATIENCE = Patience(head_seconds=1.0, body_seconds=1.0, body_pace=1_024, answer_seconds=1.0, connections=260)
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(serve(ServerConfig(port=0, patience=PATIENCE), say))
