@@ -199,7 +199,7 @@ def check_children(world: World, parent: Run) -> None:
             continue
         child = world.runs[event.run_id]
         assert child.start.parent is not None
-        assert child.start.parent.run_id in _family(parent), "a child knows its parent"
+        assert child.start.parent.run_id in _family(world, parent), "a child knows its parent"
         ways = {f"{parent.run_id}/{kind}/{child.run_id}" for kind in ("cancel", "terminate")}
         assert not ways <= keys, "R17: a child that was asked to cancel is left to finish"
         if child.start.parent.close_policy is ParentClose.ABANDON:
@@ -214,10 +214,13 @@ def check_children(world: World, parent: Run) -> None:
             assert asked or ("terminate", child.run_id) in told, "I16: an end did not reach a child"
 
 
-def _family(parent: Run) -> set[str]:
-    """The run itself, and those whose children it goes on with (R20)."""
-    reopening = parent.start.reopening
-    return {parent.run_id, *(adopted.run_id for adopted in (reopening.adopted if reopening else ()))}
+def _family(world: World, parent: Run) -> set[str]:
+    """The run itself, and those whose history it begins with (R20)."""
+    family, run = {parent.run_id}, parent
+    while run.start.reopening is not None and run.start.previous_run_id is not None:
+        run = world.runs[run.start.previous_run_id]
+        family.add(run.run_id)
+    return family
 
 
 def _is_outcome(event: ev.Event) -> bool:

@@ -79,7 +79,7 @@ class StoredWorld(World):
 
     def changes(self) -> Changes:
         """What there is to write; the next decisions begin anew."""
-        self.batch.seal()
+        self.batch.seal(self.now)
         batch, self.batch = self.batch, Batch()
         return batch.changes
 

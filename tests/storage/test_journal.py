@@ -8,7 +8,7 @@ from assay.storage.journal import BEGINNING
 from assay.storage.postgres import PostgresStore
 from assay.storage.sql.journal import SqlJournal
 from tests.core.support import asks_to_cancel, claimed, signalled, started, turned
-from tests.storage.support import AnyStore, StoredWorld
+from tests.storage.support import AnyStore, StoredWorld, at
 
 
 @pytest.fixture
@@ -40,6 +40,20 @@ async def test_events_of_all_runs_in_one_order(store: AnyStore, journal: SqlJour
     assert await journal.position(entries[-1].id + 1_000) == entries[-1].position
     first = entries[0]
     assert (first.namespace, first.workflow_type, first.task_queue) == ("main", "Order", "default")
+
+
+async def test_the_first_event_since_a_time(store: AnyStore, journal: SqlJournal):
+    assert await journal.since(0) is None
+    world = StoredWorld(store)
+    for second in range(6):
+        world.now = at(second)
+        await world.do(started(f"w{second}"))
+    entries = await journal.after(BEGINNING, 10)
+    ids = [entry.id for entry in entries]
+    assert [await journal.since(entry.time) for entry in entries] == ids
+    assert await journal.since(at(-1)) == ids[0]
+    assert await journal.since(at(2.5)) == ids[3]
+    assert await journal.since(at(5.5)) is None
 
 
 async def test_the_first_sign_of_work(store: AnyStore, journal: SqlJournal):

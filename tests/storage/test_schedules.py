@@ -43,7 +43,7 @@ class Kept(Timed):
 
     async def commit(self) -> frozenset[RunId]:
         """Write all that was decided since the last time, and go on from what the store says."""
-        self.batch.seal()
+        self.batch.seal(self.now)
         batch, self.batch = self.batch, Batch()
         lost = await self.store.write(batch.changes)
         await self.learn()

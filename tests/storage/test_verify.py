@@ -93,7 +93,7 @@ PLANTED: dict[str, tuple[list[Step], str, str]] = {
         f"INSERT INTO deadlines (run_id, kind, ref, due_at) VALUES ('run-1', 'timer', 9, {NOW})",
         "I10",
     ),
-    "a clock without a deadline": (BUSY, "DELETE FROM deadlines WHERE kind = 'activity'", "I12"),
+    "a clock without a deadline": (BUSY, "DELETE FROM deadlines WHERE kind = 'run'", "I12"),
     "a deadline at another time": (BUSY, "UPDATE deadlines SET due_at = due_at + 1", "I12"),
     "a deadline of a closed run": (
         DONE,

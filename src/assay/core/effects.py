@@ -120,6 +120,7 @@ class Decision:
 
     __slots__ = (
         "activity_mark",
+        "closes",
         "effect_mark",
         "effects",
         "events",
@@ -137,7 +138,7 @@ class Decision:
     def __init__(self, run: Run, now: Time) -> None:
         self.run = run
         self.now = now
-        self.time = max(now, run.last_time)
+        self.time = now if now > run.last_time else run.last_time
         self.last_seq = run.last_seq
         self.seen_seq = run.seen_seq
         self.task = run.task
@@ -149,15 +150,21 @@ class Decision:
         self.others: list[Decision] = []
         """Decisions about other runs that belong to the same transaction: births, and an end that makes room."""
         self.reply: object = None
+        self.closes = False
+        """Does this decision end its run?"""
 
     def record(self, event: Event, time: Time | None = None) -> Recorded:
         """Append `event` at the next seq, now or at the `time` its worker saw (R12); times never go back (I13)."""
         if time is None:
             time = self.time
         else:
-            time = max(time, self.events[-1].time if self.events else self.run.last_time)
-            self.time = max(self.time, time)
+            earliest = self.events[-1].time if self.events else self.run.last_time
+            if time < earliest:
+                time = earliest
+            if time > self.time:
+                self.time = time
         self.last_seq += 1
+        self.closes = event.closes is not None
         recorded = Recorded(Seq(self.last_seq), time, event)
         self.events.append(recorded)
         return recorded
@@ -206,8 +213,3 @@ class Decision:
             elif isinstance(effect, DropChild):
                 found.pop(effect.workflow_id, None)
         return found
-
-    @property
-    def closes(self) -> bool:
-        """Does this decision end its run?"""
-        return bool(self.events) and self.events[-1].event.closes is not None

@@ -27,13 +27,18 @@ def fold(run: Run, decision: Decision) -> None:
     for recorded in decision.events:
         apply(run, recorded)
     for effect in decision.effects:
-        EFFECTS[type(effect)](run, effect)
+        put(run, effect)
     if decision.task is not run.task:
         _set_task(run, decision)
     if decision.seen_seq != run.seen_seq:
         _saw(run, decision.seen_seq)
     if run.closed_at is not None:
         _empty(run)  # also of what the closing decision itself had begun
+
+
+def put(run: Run, effect: fx.Effect) -> None:
+    """Apply one effect."""
+    EFFECTS[type(effect)](run, effect)
 
 
 def apply(run: Run, recorded: ev.Recorded) -> None:
@@ -128,10 +133,10 @@ def _set_task(run: Run, decision: Decision) -> None:
 
 def _saw(run: Run, seq: int) -> None:
     run.seen_seq = seq
-    if run.tail is not None:
-        run.tail = [recorded for recorded in run.tail if recorded.seq > run.seen_seq]
-    elif run.seen_seq == run.last_seq:
+    if seq == run.last_seq:
         run.tail = []
+    elif run.tail is not None:
+        run.tail = [recorded for recorded in run.tail if recorded.seq > seq]
 
 
 def _put_activity(run: Run, effect: fx.PutActivity) -> None:

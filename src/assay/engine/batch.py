@@ -10,6 +10,7 @@ from assay.core.codec import encode
 from assay.core.effects import Decision
 from assay.core.events import ActivityScheduled, Recorded
 from assay.core.fold import fold
+from assay.core.fold import put as fold_effect
 from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.payload import NULL
 from assay.core.run import CANCELLED, PENDING, RUNNING, Activity, Run, Task
@@ -49,12 +50,14 @@ class Batch:
         self.tally = Tally()
         self._born: set[RunId] = set()
         self._scheduled: set[int] = set()
+        self._soonest: dict[RunId, Time] = {}
+        """The first deadline of each run's activities that this batch has set."""
 
     def take(self, decision: Decision) -> bool:
         """Fold a decision, and those that belong to it, into their runs; False if it changes nothing at all."""
         run = decision.run
-        changed = bool(decision.events or decision.effects) or decision.task is not run.task
-        if changed or decision.seen_seq != run.seen_seq:
+        changed = False
+        if decision.events or decision.effects or decision.task is not run.task or decision.seen_seq != run.seen_seq:
             changed = True
             self._take_one(decision)
         for other in decision.others:
@@ -62,6 +65,11 @@ class Batch:
             self.changes.ties.append((run.run_id, other.run.run_id))
             self._take_one(other)
         return changed
+
+    def put(self, run: Run, effect: fx.PutActivity, now: Time) -> None:
+        """Fold a single effect into a run that is touched already."""
+        fold_effect(run, effect)
+        self._put_activity(run, effect, now)
 
     def put_schedule(self, schedule: Schedule, *, deleted: bool) -> None:
         """Write a schedule as it is now, and when somebody has to look at it next."""
@@ -88,7 +96,8 @@ class Batch:
             self._count_task(run, task, status, decision.now)
             if task.worker is not None and run.closed_at is not None:
                 self.left.append((run, task.worker))
-        self._gather_events(run, decision.events)
+        if decision.events:
+            self._gather_events(run, decision.events)
         for effect in decision.effects:
             gather = GATHER.get(type(effect))
             if gather is not None:
@@ -113,7 +122,11 @@ class Batch:
             if type(recorded.event) is ActivityScheduled:
                 self._scheduled.add(recorded.event.activity_id)
 
-    def seal(self) -> Time | None:
+    def touch(self, run: Run) -> None:
+        """Have a run written even if no decision changes it: its deadline is to be looked at."""
+        self.touched[run.run_id] = run
+
+    def seal(self, now: Time) -> Time | None:
         """Finish the changes: versions, deadlines of runs. Returns the earliest deadline that was set."""
         changes = self.changes
         self._forget_deadlines()
@@ -121,12 +134,30 @@ class Batch:
             run.version += 1
             if run.run_id not in self._born:
                 changes.runs.append(run)
-            if run.closed_at is not None:
-                continue
-            due = run.deadline()
-            if due != run.armed:
-                changes.deadlines[run.run_id, "run", 0] = run.armed = due
+            if run.closed_at is None:
+                self._arm(run, now)
         return min((due for due in changes.deadlines.values() if due is not None), default=None)
+
+    def _arm(self, run: Run, now: Time) -> None:
+        """One deadline stands for all clocks of a run but its timers, and is written only to make it sooner.
+
+        A clock that is stopped or put off leaves it too soon. Whoever comes then finds nothing to do, and only that is
+        the moment to work out the next one: a clock that is set and stopped in time, as most are, costs no write.
+        """
+        armed = run.armed
+        if armed is not None and armed <= now:
+            clocks = (run.deadline(), *(activity.deadline() for activity in run.activities.values()))
+            due = min((clock for clock in clocks if clock is not None), default=None)
+            if due == armed:
+                return
+        else:
+            due = run.deadline()
+            soonest = self._soonest.get(run.run_id)
+            if soonest is not None and (due is None or soonest < due):
+                due = soonest
+            if due is None or (armed is not None and armed <= due):
+                return
+        self.changes.deadlines[run.run_id, "run", 0] = run.armed = due
 
     def _forget_deadlines(self) -> None:
         """A closed run has none; one that never had any need not be looked for."""
@@ -141,7 +172,9 @@ class Batch:
         status = RUNNING if activity.running else PENDING
         extent = Extent.ALL if activity.id in self._scheduled else Extent.STATE
         self.changes.activities[activity.id] = ActivityChange(run, activity, status, now, extent)
-        self.changes.deadlines[run.run_id, "activity", activity.seq] = activity.deadline()
+        due = activity.deadline()
+        if due is not None and (run.armed is None or due < run.armed) and due < self._soonest.get(run.run_id, due + 1):
+            self._soonest[run.run_id] = due
         if activity.running and activity.started_at == now and activity.heartbeat_at is None:
             self.tally.activity_waits.append(now - activity.queued_at)
         if activity.ready:
@@ -158,8 +191,6 @@ class Batch:
         )
         if activity.running and effect.status == CANCELLED:
             self.unwanted.append((run.run_id, activity))
-        if activity.deadline() is not None:
-            self.changes.deadlines[run.run_id, "activity", activity.seq] = None
 
     def _note_attempt(self, run: Run, effect: fx.NoteAttempt, now: Time) -> None:
         self.changes.attempts.append(AttemptEnd(run, effect.activity, effect.outcome, effect.failure, now))

@@ -31,6 +31,9 @@ class RunCache:
             self._runs.move_to_end(run_id)
         return run
 
+    def __contains__(self, run_id: RunId) -> bool:
+        return run_id in self._runs
+
     def newest(self, key: Id) -> Run | None:
         """The newest run of a workflow id, if it is here."""
         run_id = self._newest.get(key)
@@ -38,8 +41,11 @@ class RunCache:
 
     def put(self, run: Run) -> None:
         """Keep a run; as the newest of its id unless a newer one is here."""
+        known_here = self._runs.get(run.run_id) is run
         self._runs[run.run_id] = run
         self._runs.move_to_end(run.run_id)
+        if known_here:
+            return
         key = (run.namespace, run.workflow_id)
         known = self._newest.get(key)
         if known is None or known not in self._runs or self._runs[known].number <= run.number:

@@ -22,15 +22,15 @@ class _Line:
 
     def __init__(self) -> None:
         self._types: dict[str, deque[tuple[Time, RunId, int]]] = {}
-        self._queued: set[tuple[RunId, int]] = set()
+        self.queued: set[tuple[RunId, int]] = set()
 
     def __len__(self) -> int:
-        return len(self._queued)
+        return len(self.queued)
 
     def add(self, kind: str, since: Time, run_id: RunId, seq: int) -> None:
-        if (run_id, seq) in self._queued:
+        if (run_id, seq) in self.queued:
             return
-        self._queued.add((run_id, seq))
+        self.queued.add((run_id, seq))
         line = self._types.get(kind)
         if line is None:
             line = self._types[kind] = deque()
@@ -42,7 +42,7 @@ class _Line:
         if not heads:
             return None
         _, run_id, seq = self._types[min(heads)[1]].popleft()
-        self._queued.discard((run_id, seq))
+        self.queued.discard((run_id, seq))
         return run_id, seq
 
     def has(self, kind: str) -> bool:
@@ -166,13 +166,15 @@ class Dispatcher:
 
     def pump(self, seat: Seat) -> None:
         """Ask for leases of queued work for as many hands as the worker has free, if it has not left."""
+        room = self._rooms.get((seat.namespace, seat.queue))
+        if room is None or not (room.tasks.queued or room.activities.queued):
+            return
         if self._submit is None or self._seats.get(seat.worker) is not seat:
             return
-        for lease in self._queued_for(seat):
+        for lease in self._queued_for(seat, room):
             self._submit(lease, seat)
 
-    def _queued_for(self, seat: Seat) -> Iterator[Lease]:
-        room = self._room(seat.namespace, seat.queue)
+    def _queued_for(self, seat: Seat, room: _Room) -> Iterator[Lease]:
         while seat.free_tasks > 0 and room.tasks:
             found = room.tasks.pop(seat.workflows)
             if found is None:

@@ -4,7 +4,7 @@ from time import perf_counter
 
 from assay.core.commands import ContinueAsNew, StartChildWorkflow
 from assay.core.decide import decide
-from assay.core.effects import Decision
+from assay.core.effects import Decision, PutActivity
 from assay.core.errors import AssayError
 from assay.core.grants import ActivityGrant, Seat, TaskGrant
 from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
@@ -12,6 +12,7 @@ from assay.core.moment import Moment
 from assay.core.requests import (
     Advance,
     Deliver,
+    Elapse,
     LeaseActivity,
     LeaseTask,
     Request,
@@ -20,6 +21,7 @@ from assay.core.requests import (
     StartWorkflow,
     ToWorkflow,
 )
+from assay.core.rules import activities
 from assay.core.rules.retry import open_children
 from assay.core.run import Activity, Run
 from assay.core.schedule_requests import ScheduleRequest
@@ -27,7 +29,7 @@ from assay.engine.asked import Asked
 from assay.engine.batch import Batch
 from assay.engine.cache import RunCache
 from assay.engine.clock import Clock
-from assay.engine.dispatcher import Dispatcher, Lease, task_grant
+from assay.engine.dispatcher import Dispatcher, task_grant
 from assay.engine.idempotency import Memory, Rendered
 from assay.engine.ids import BlockIds
 from assay.engine.reopening import with_history
@@ -113,7 +115,7 @@ class Turn:
         """Note which run of a request is not in the cache."""
         run_id = getattr(request, "run_id", None)
         if run_id is not None:
-            if self._tools.cache.get(run_id) is None:
+            if run_id not in self._tools.cache:
                 run_ids.add(run_id)
         elif isinstance(request, ToWorkflow | StartWorkflow):
             key = (request.namespace, request.workflow_id)
@@ -121,7 +123,6 @@ class Turn:
                 ids.add(key)
 
     def _keep(self, run: Run) -> None:
-        run.armed = run.deadline()
         run.tail = [] if run.last_seq == run.seen_seq else None
         self._runs[run.run_id] = run
         known = self._newest.get((run.namespace, run.workflow_id))
@@ -171,7 +172,7 @@ class Turn:
         for asked in self._asked:
             self._decide_one(asked, at)
         self._lease_ready(at)
-        self.next_due = self.batch.seal()
+        self.next_due = self.batch.seal(at.now)
 
     def _decide_one(self, asked: Asked, at: Moment) -> None:
         request = asked.request
@@ -191,12 +192,26 @@ class Turn:
             if not self._doubt(asked, run):
                 self._answers.append((asked, self._keep_outcome(asked, error, None, at), None))
             return
-        if not self.batch.take(decision) and self._doubt(asked, run):
+        changed = self.batch.take(decision)
+        if type(request) is Elapse and request.kind == "run":
+            self._elapse_activities(decision.run, at)
+        elif not changed and self._doubt(asked, run):
             return
-        reply = self._keep_outcome(asked, decision.reply, decision.run.run_id, at)
-        self._answers.append((asked, reply, decision.run.run_id))
+        run_id = decision.run.run_id
+        reply = decision.reply if asked.key is None else self._keep_outcome(asked, decision.reply, run_id, at)
+        self._answers.append((asked, reply, run_id))
         if asked.seat is not None:
             self._grant(asked.seat, decision, asked)
+
+    def _elapse_activities(self, run: Run, at: Moment) -> None:
+        """The deadline of a run stands for those of its activities, too, and has to be set anew."""
+        if run.closed_at is not None:
+            return
+        self.batch.touch(run)
+        for activity in tuple(run.activities.values()):
+            due = activity.deadline()
+            if due is not None and due <= at.now:
+                self.batch.take(decide(run, Elapse(run.run_id, "activity", activity.seq), at))
 
     def _decide_schedule(self, asked: Asked, request: ScheduleRequest, at: Moment) -> None:
         try:
@@ -238,25 +253,34 @@ class Turn:
         dispatcher = self._tools.dispatcher
         for run, activity in self.batch.waiting:
             if run.activities.get(activity.seq) is activity:
-                self._lease_now(dispatcher.assign_activity(run, activity), run, at)
+                assigned = dispatcher.assign_activity(run, activity)
+                if assigned is not None:
+                    self._begin_attempt(run, *assigned, at)
         for run in tuple(self.batch.touched.values()):
             task = run.task
             if task.since is None or run.closed_at is not None:
                 continue
             if task.ready:
-                self._lease_now(dispatcher.assign_task(run), run, at)
+                leased = dispatcher.assign_task(run)
+                if leased is not None:
+                    self.batch.take(decide(run, leased[0], at))
+                    self._grants.append((leased[1], task_grant(run), None))
             elif task.worker is not None:
                 self._news(run, task.worker)
         for run, worker in self.batch.left:
             self._news(run, worker)
 
-    def _lease_now(self, assigned: tuple[Lease, Seat] | None, run: Run, at: Moment) -> None:
-        if assigned is not None:
-            decision = decide(run, assigned[0], at)
-            self.batch.take(decision)
-            self._grant(assigned[1], decision)
+    def _begin_attempt(self, run: Run, lease: LeaseActivity, seat: Seat, at: Moment) -> None:
+        """The short way of the most frequent decision of all: nothing but the attempt changes."""
+        try:
+            leased = activities.attempt(run, lease, at)
+        except AssayError:
+            self._tools.dispatcher.refused(lease, seat)
+            return
+        self.batch.put(run, PutActivity(leased), at.now)
+        self._grants.append((seat, ActivityGrant(run.key, run.start, leased), None))
 
-    def _grant(self, seat: Seat, decision: Decision, asked: Asked | None = None) -> None:
+    def _grant(self, seat: Seat, decision: Decision, asked: Asked) -> None:
         run = decision.run
         if isinstance(decision.reply, Activity):
             self._grants.append((seat, ActivityGrant(run.key, run.start, decision.reply), asked))

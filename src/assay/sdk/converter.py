@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_orig
 import msgspec
 
 from assay.core.errors import Invalid
-from assay.core.payload import PAYLOAD_LIMIT, check_json, check_limits
+from assay.core.payload import DEPTH_LIMIT, PAYLOAD_LIMIT, check_json, check_limits
 from assay.sdk.flaws import find_flaw
 
 Decode: TypeAlias = Callable[[bytes | msgspec.Raw], Any]
@@ -25,6 +25,8 @@ Decode: TypeAlias = Callable[[bytes | msgspec.Raw], Any]
 _BACKSLASH: Final = ord("\\")
 _AT: Final = re.compile(r"^(?P<problem>.*?) - at `\$(?P<path>[^`]*)`$", re.DOTALL)
 _SHOWN_ERRORS: Final = 3
+_HARMLESS: Final = 2 * DEPTH_LIMIT
+"""So few bytes cannot nest too deep or have too many keys: each level has its brackets."""
 
 
 class Converter:
@@ -45,8 +47,10 @@ class Converter:
             raise _unencodable(value, name, error) from error
         if _looks_wrong(raw, value) and (flaw := find_flaw(value, name)) is not None:
             raise flaw
-        check = check_json if type(value) is msgspec.Raw else check_limits
-        check(raw, limit=limit, name=name)
+        if type(value) is msgspec.Raw:
+            check_json(raw, limit=limit, name=name)
+        elif len(raw) > _HARMLESS or len(raw) > limit:
+            check_limits(raw, limit=limit, name=name)
         return raw
 
     def decode(self, raw: bytes | msgspec.Raw, annotation: Any = Any, *, name: str = "value") -> Any:

@@ -48,6 +48,10 @@ class Journal(Protocol):
         """Where the stream goes on after the event with this id, or after the last one before it."""
         ...
 
+    async def since(self, time: Time) -> int | None:
+        """The id of the first event of this time or later; none if all are older."""
+        ...
+
     async def after(self, position: Position, limit: int) -> Sequence[Entry]:
         """The events after a position, oldest first."""
         ...

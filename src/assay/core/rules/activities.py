@@ -93,8 +93,21 @@ def check_open(decision: Decision, commands: int) -> None:
 
 def options_of(command: cmd.ScheduleActivity) -> ActivityOptions:
     """The command's knobs as options, with the defaults of seed 001 for what it leaves out."""
+    retry = _retry_of(command)
+    if (
+        retry is DEFAULT_RETRY
+        and command.start_to_close_secs is None
+        and command.schedule_to_start_secs is None
+        and command.schedule_to_close_secs is None
+        and command.heartbeat_timeout_secs is None
+        and not command.survives_cancel
+        and command.context is NULL
+        and command.summary is None
+        and command.priority is NULL
+    ):
+        return DEFAULT_OPTIONS
     return ActivityOptions(
-        retry=_retry_of(command),
+        retry=retry,
         start_to_close=300 * SECOND if command.start_to_close_secs is None else _time(command.start_to_close_secs),
         schedule_to_start=_optional(command.schedule_to_start_secs),
         schedule_to_close=_optional(command.schedule_to_close_secs),
@@ -158,14 +171,21 @@ def withdraw(decision: Decision, activity: Activity, details: Payload = NULL) ->
 
 def lease(run: Run, request: rq.LeaseActivity, at: Moment) -> Decision:
     """Begin a new attempt for a worker."""
+    decision = Decision(run, at.now)
+    decision.reply = leased = attempt(run, request, at)
+    decision.add(PutActivity(leased))
+    return decision
+
+
+def attempt(run: Run, request: rq.LeaseActivity, at: Moment) -> Activity:
+    """The activity with a new attempt in the hands of a worker."""
     activity = run.activities.get(request.seq)
     if activity is None or not activity.ready:
         raise Refused("the activity is not waiting for a worker", code="not_ready")
     over = activity.deadline()
     if over is not None and over <= at.now:
         raise Refused("the activity's time to begin is over", code="not_ready")
-    decision = Decision(run, at.now)
-    leased = replace(
+    return replace(
         activity,
         attempt=activity.attempt + 1,
         attempt_id=activity.attempt_id if activity.attempt == 0 else at.ids.number(),
@@ -175,9 +195,6 @@ def lease(run: Run, request: rq.LeaseActivity, at: Moment) -> Decision:
         heartbeat_at=None,
         lease_until=None if request.lease is None else at.now + request.lease,
     )
-    decision.add(PutActivity(leased))
-    decision.reply = leased
-    return decision
 
 
 def held(run: Run, seq: int, attempt_id: int) -> Activity:

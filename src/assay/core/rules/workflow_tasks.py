@@ -49,7 +49,8 @@ def lease(run: Run, request: rq.LeaseTask, at: Moment) -> Decision:
 
 
 def _holds(run: Run, request: rq.Advance | rq.FailTask | rq.ExtendTask | rq.ReleaseTask) -> bool:
-    return run.task.worker == request.worker and request.epoch in (run.task.epoch, rq.HELD)
+    task = run.task
+    return task.worker == request.worker and (request.epoch == task.epoch or request.epoch == rq.HELD)
 
 
 def _held(run: Run, request: rq.FailTask | rq.ExtendTask | rq.ReleaseTask) -> None:
@@ -86,7 +87,8 @@ def advance(run: Run, request: rq.Advance, at: Moment) -> Decision:
 
 
 def _accepted(decision: Decision, request: rq.Advance, seen: int, holds: bool, at: Moment) -> Decision:
-    decision.task = replace(decision.task, since=None)  # due again only for what the worker has not seen
+    if decision.task.since is not None:
+        decision.task = replace(decision.task, since=None)  # due again only for what the worker has not seen
     _obey(decision, request, seen, at)
     _settle(decision, request, seen)
     decision.reply = Advanced(
@@ -180,20 +182,22 @@ def _refused(decision: Decision, code: str, holds: bool, recorded: tuple[bool, .
 
 def _obey(decision: Decision, request: rq.Advance, seen: int, at: Moment) -> None:
     """Apply the commands in order; the first that closes the run is the last that counts."""
-    if len(request.commands) > LIMITS.commands:
+    commands = request.commands
+    if len(commands) > LIMITS.commands:
         raise Invalid(f"at most {LIMITS.commands} commands in one turn", code="limit_exceeded", field="commands")
-    for command in request.commands:
+    for command in commands:
         if getattr(command, "seq", 0) > HIGHEST_SEQ:
             raise Invalid(f"a seq may be {HIGHEST_SEQ} at most", field="seq")
-        if isinstance(command, cmd.StartChildWorkflow):
+        rule = COMMANDS.get(type(command))
+        if rule is not None:
+            rule(decision, command, at)
+        elif isinstance(command, cmd.StartChildWorkflow):
             children.start(decision, command, at, seen)
         elif isinstance(command, cmd.ContinueAsNew):
             lifecycle.continue_as_new(decision, command, at, request.unread)
-        else:
-            COMMANDS[type(command)](decision, command, at)
         if decision.closes:
             return
-    activities.check_open(decision, len(request.commands))
+    activities.check_open(decision, len(commands))
     if decision.last_seq > LIMITS.history_events or decision.run.history_bytes > LIMITS.history_bytes:
         message = f"the history has more than {LIMITS.history_events} events or {LIMITS.history_bytes} bytes"
         message += "; use continue_as_new"
@@ -206,10 +210,15 @@ def _settle(decision: Decision, request: rq.Advance, seen: int) -> None:
     if decision.closes:
         decision.seen_seq = decision.last_seq
         return
-    decision.seen_seq = _seen_after(decision, seen, len(request.outcomes))
-    unseen = max(decision.run.input_seq, _last_input(decision, len(request.outcomes))) > decision.seen_seq
+    run = decision.run
+    inputs = [recorded.seq for recorded in decision.events[len(request.outcomes) :] if recorded.event.is_input]
+    if run.input_seq > seen:  # up to where the worker knows the history: all of it, unless an input came in between
+        decision.seen_seq = seen
+    else:
+        decision.seen_seq = inputs[0] - 1 if inputs else decision.last_seq
+    unseen = (inputs[-1] if inputs else run.input_seq) > decision.seen_seq
     asked = decision.task.since is not None
-    since = (decision.run.task.since or decision.now) if unseen or asked else None
+    since = (run.task.since or decision.now) if unseen or asked else None
     if request.pending:
         decision.task = Task(
             since=since,
@@ -222,24 +231,6 @@ def _settle(decision: Decision, request: rq.Advance, seen: int) -> None:
         )
     else:
         decision.task = Task(since=since, epoch=decision.task.epoch)
-
-
-def _seen_after(decision: Decision, seen: int, outcomes: int) -> int:
-    """Up to where the worker knows the history: everything, unless an input came in between."""
-    run = decision.run
-    if run.input_seq > seen:
-        return seen
-    for recorded in decision.events[outcomes:]:
-        if recorded.event.is_input:
-            return recorded.seq - 1
-    return decision.last_seq
-
-
-def _last_input(decision: Decision, outcomes: int) -> int:
-    for recorded in reversed(decision.events[outcomes:]):
-        if recorded.event.is_input:
-            return recorded.seq
-    return 0
 
 
 def fail(run: Run, request: rq.FailTask, at: Moment) -> Decision:

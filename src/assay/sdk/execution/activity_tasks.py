@@ -10,12 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from assay.core.errors import AssayError, Failure, Kind
-from assay.core.events import ActivityCompleted
 from assay.core.grants import ActivityGrant
 from assay.core.ids import SECOND, Time
 from assay.core.payload import NULL, Payload
 from assay.core.requests import (
-    ActivityOutcome,
     CancelledActivity,
     CompleteActivity,
     ExtendActivity,
@@ -150,10 +148,7 @@ class ActivityTasks:
 
     def _complete(self, attempt: Attempt, result: Payload) -> None:
         activity, run_id = attempt.grant.activity, attempt.grant.key.run_id
-        time = self._workflow_tasks.now_for(run_id)
-        outcome = ActivityOutcome(activity.seq, activity.attempt_id, time, result)
-        event = ActivityCompleted(activity.id, activity.seq, activity.name, result)
-        if not self._workflow_tasks.offer(run_id, (outcome, event)):
+        if not self._workflow_tasks.offer(run_id, activity, result):
             self._reports.tell(CompleteActivity(run_id, activity.seq, activity.attempt_id, result))
 
     def _fail(self, attempt: Attempt, error: BaseException) -> None:

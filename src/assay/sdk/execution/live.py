@@ -19,7 +19,7 @@ class LiveRun:
     """One run in this worker. At most one turn of it is unacknowledged (R8); what comes meanwhile waits here."""
 
     __slots__ = (
-        "epoch", "execution", "hand", "in_flight", "key", "leased", "news", "steps", "tasks", "turn", "waiting",
+        "epoch", "execution", "hand", "in_flight", "key", "leased", "news", "tasks", "turn", "waiting",
     )  # fmt: skip
 
     def __init__(self, key: RunKey, execution: Execution) -> None:
@@ -33,14 +33,13 @@ class LiveRun:
         self.news = False
         self.turn: Turn | None = None
         self.waiting: deque[Outcome] = deque()
-        self.steps = 0
-        self.tasks: set[asyncio.Task[None]] = set()
+        self.tasks: dict[int, asyncio.Task[None]] = {}
         """The steps that run; they end with the run's life here, lest they run beside their own repetition."""
 
     @property
     def idle(self) -> bool:
         """May it be forgotten without losing anything that cannot be replayed?"""
-        return not (self.leased or self.in_flight or self.waiting or self.steps)
+        return not (self.leased or self.in_flight or self.waiting or self.tasks)
 
 
 class LiveRuns:
@@ -83,6 +82,6 @@ class LiveRuns:
         """Leave a run; whoever serves it next replays it."""
         if self._runs.get(run.key.run_id) is run:
             del self._runs[run.key.run_id]
-        for task in run.tasks:
+        for task in tuple(run.tasks.values()):
             task.cancel()
         run.execution.drop()

@@ -6,16 +6,14 @@ from collections.abc import Callable
 
 from assay.core.errors import Failure, Kind
 from assay.core.events import StepCompleted, StepFailed
-from assay.core.failure import FailureInfo
 from assay.core.ids import SECOND, Time
 from assay.core.payload import NULL, Payload
 from assay.core.requests import StepOutcome
 from assay.sdk.converter import Converter
-from assay.sdk.execution.live import LiveRun, Outcome
+from assay.sdk.execution.live import LiveRun
 from assay.sdk.execution.threads import DaemonThreads, abandon
 from assay.sdk.failures import judged, to_info
 from assay.sdk.replay.turn import StepCall, StepOrder
-from assay.sdk.transport import Transport
 
 LONGEST_WAIT: Time = 10 * SECOND
 """A longer back-off is a durable timer: it must not hold the run's task."""
@@ -26,38 +24,26 @@ class Steps:
 
     def __init__(
         self,
-        transport: Transport,
         converter: Converter,
         threads: DaemonThreads,
-        report: Callable[[LiveRun, Outcome], None],
+        report: Callable[[LiveRun, StepOutcome], None],
     ) -> None:
-        self._transport = transport
         self._converter = converter
         self._threads = threads
         self._report = report
-        self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, run: LiveRun, call: StepCall) -> None:
-        """Begin a step whose predecessors are durable."""
-        task = asyncio.get_running_loop().create_task(self._run(run, call))
-        self._tasks.add(task)
-        run.tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(run.tasks.discard)
-
-    def stop(self) -> None:
-        """Leave steps that are still running; they are repeated elsewhere."""
-        for task in self._tasks:
-            task.cancel()
+        """Begin a step whose predecessors are durable; it ends when the run leaves this worker."""
+        run.tasks[call.seq] = asyncio.get_running_loop().create_task(self._run(run, call))
 
     async def _run(self, run: LiveRun, call: StepCall) -> None:
         try:
-            outcome = await self._outcome(run, call)
+            outcome = await self._outcome(call)
         finally:
-            run.steps -= 1
+            run.tasks.pop(call.seq, None)
         self._report(run, outcome)
 
-    async def _outcome(self, run: LiveRun, call: StepCall) -> Outcome:
+    async def _outcome(self, call: StepCall) -> StepOutcome:
         order, attempt = call.order, call.order.attempt
         while True:
             try:
@@ -66,11 +52,13 @@ class Steps:
                 info = judged(to_info(error, source="step"), error, order.retry)
                 delay = order.retry.delay_after(attempt, info)
                 if delay is None or delay > LONGEST_WAIT:
-                    return self._failed(run, call, info, attempt, delay)
+                    again = None if delay is None else delay / SECOND
+                    return StepOutcome(call.seq, order.name, 0, NULL, info, attempt, again)
                 attempt += 1
                 await asyncio.sleep(delay / SECOND)
             else:
-                return self._done(run, call, NULL if raw == b"null" else Payload(raw), attempt)
+                result = NULL if raw == b"null" else Payload(raw)
+                return StepOutcome(call.seq, order.name, 0, result, None, attempt)
 
     async def _call(self, order: StepOrder) -> object:
         if order.timeout is None:
@@ -96,15 +84,10 @@ class Steps:
         # a lambda around an async function is `def`, and its result still has to be awaited
         return await value if inspect.isawaitable(value) else value
 
-    def _done(self, run: LiveRun, call: StepCall, result: Payload, attempt: int) -> Outcome:
-        name = call.order.name
-        outcome = StepOutcome(call.seq, name, self._time(run), result, None, attempt)
-        return outcome, StepCompleted(call.seq, name, result, attempt)
 
-    def _failed(self, run: LiveRun, call: StepCall, info: FailureInfo, attempt: int, delay: Time | None) -> Outcome:
-        name, again = call.order.name, None if delay is None else delay / SECOND
-        outcome = StepOutcome(call.seq, name, self._time(run), NULL, info, attempt, again)
-        return outcome, StepFailed(call.seq, name, info.message, info, attempt, again)
-
-    def _time(self, run: LiveRun) -> Time:
-        return max(self._transport.now(), run.execution.time)
+def step_event(outcome: StepOutcome) -> StepCompleted | StepFailed:
+    """The event that a step's outcome is expected to become."""
+    failure = outcome.failure
+    if failure is None:
+        return StepCompleted(outcome.seq, outcome.name, outcome.result, outcome.attempt)
+    return StepFailed(outcome.seq, outcome.name, failure.message, failure, outcome.attempt, outcome.retry_in)

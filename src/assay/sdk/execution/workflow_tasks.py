@@ -14,10 +14,11 @@ from msgspec.structs import replace
 
 from assay.core.commands import FailWorkflow
 from assay.core.errors import AssayError, Invalid, Kind
-from assay.core.events import Recorded
+from assay.core.events import ActivityCompleted, Recorded
 from assay.core.failure import FailureInfo
 from assay.core.grants import TaskGrant
 from assay.core.ids import RunId, Seq, Time, WorkerId
+from assay.core.payload import Payload
 from assay.core.replies import Advanced
 from assay.core.requests import (
     ActivityOutcome,
@@ -28,12 +29,13 @@ from assay.core.requests import (
     ReleaseTask,
     StepOutcome,
 )
+from assay.core.run import Activity
 from assay.sdk.app import App
 from assay.sdk.converter import Converter
 from assay.sdk.execution.live import LiveRun, LiveRuns, Outcome
 from assay.sdk.execution.main import main
 from assay.sdk.execution.reports import FIRST_PAUSE, LONGEST_PAUSE, Reports, unsure
-from assay.sdk.execution.steps import Steps
+from assay.sdk.execution.steps import Steps, step_event
 from assay.sdk.execution.threads import DaemonThreads
 from assay.sdk.replay.runtime import Execution
 from assay.sdk.replay.turn import Turn
@@ -64,7 +66,7 @@ class WorkflowTasks:
         self._converter = converter
         self._worker = worker
         self._live = LiveRuns(cache_limit)
-        self._steps = Steps(transport, converter, threads, self._report)
+        self._steps = Steps(converter, threads, self._report)
         self._freed = freed
         self._reports = reports
         self._lease = transport.lease
@@ -175,7 +177,7 @@ class WorkflowTasks:
             run.epoch,
             seen,
             turn.commands,
-            tuple(outcome for outcome, _ in outcomes),
+            tuple([outcome for outcome, _ in outcomes]),
             pending=not turn.closes and run.execution.busy,
             lease=self._lease,
             local=self._local,
@@ -195,28 +197,32 @@ class WorkflowTasks:
 
     def _answered(self, run: LiveRun, request: Advance, pause: float, answer: "asyncio.Future[Advanced]") -> None:
         error = answer.exception()
-        if unsure(error) and self._live.has(run):
+        here = self._live.has(run)
+        if here and error is not None and unsure(error):
             again = min(2 * pause, LONGEST_PAUSE)
             asyncio.get_running_loop().call_later(pause, self._post, run, request, again)
             return
         run.in_flight = False
-        if not self._live.has(run):
+        if not here:
             # dropped meanwhile: others know what to do next, but what was done here only this worker knows
             self._complete(run, () if error is None else request.outcomes)
-            return
+        elif error is not None:
+            self._refused(run, request, pause, error)
+        elif (reply := answer.result()).accepted:
+            self._accepted(run, reply)
+        else:
+            self._lost(run)
+
+    def _refused(self, run: LiveRun, request: Advance, pause: float, error: BaseException) -> None:
         if isinstance(error, Invalid) and run.leased and run.turn is not None and not run.turn.closes:
             self._refuse_turn(run, error)
-        elif error is not None:
-            if not isinstance(error, AssayError):
-                log.error("a turn of %s could not be sent: %r", run.key.workflow_id, error)
-            self._lost(run)
-            self._complete(run, request.outcomes)
-            if pause > FIRST_PAUSE:
-                self._let_go(run)
-        elif not answer.result().accepted:
-            self._lost(run)
-        else:
-            self._accepted(run, answer.result())
+            return
+        if not isinstance(error, AssayError):
+            log.error("a turn of %s could not be sent: %r", run.key.workflow_id, error)
+        self._lost(run)
+        self._complete(run, request.outcomes)
+        if pause > FIRST_PAUSE:
+            self._let_go(run)
 
     def _let_go(self, run: LiveRun) -> None:
         """A turn was refused that was sent more than once: it may have been taken before, and given a lease (R8)."""
@@ -265,18 +271,17 @@ class WorkflowTasks:
         else:
             run.leased = True
         for step in turn.steps:
-            run.steps += 1
             self._steps.start(run, step)
         if run.waiting:
             self._date_again(run)
         if turn.paused:
             self._send(run, run.execution.resume(), run.execution.seen)
-        else:
+        elif run.waiting or run.leased:
             self._continue(run)
 
     def _date_again(self, run: LiveRun) -> None:
         """What came while a turn was on its way comes after what that turn has recorded (R12)."""
-        now = max(self._transport.now(), run.execution.time)
+        now = self._now(run)
         run.waiting = deque((replace(outcome, time=now), event) for outcome, event in run.waiting)
 
     def _continue(self, run: LiveRun) -> None:
@@ -295,32 +300,35 @@ class WorkflowTasks:
 
     def _advance(self, run: LiveRun) -> None:
         """Advance on all outcomes that wait, as if they were recorded, and ask the engine to agree (R8)."""
-        outcomes, run.waiting = tuple(run.waiting), type(run.waiting)()
+        outcomes, run.waiting = tuple(run.waiting), deque()
         seen = run.execution.seen
         events = [
             Recorded(Seq(seen + place), outcome.time, event) for place, (outcome, event) in enumerate(outcomes, 1)
         ]
         self._send(run, run.execution.speculate(events), seen, outcomes)
 
-    def offer(self, run_id: RunId, outcome: Outcome) -> bool:
+    def offer(self, run_id: RunId, activity: Activity, result: Payload) -> bool:
         """Take over an activity's result if its run lives here; False: report it the plain way."""
         run = self._live.get(run_id)
         if run is None:
             return False
-        self._report(run, outcome)
+        outcome = ActivityOutcome(activity.seq, activity.attempt_id, self._now(run), result)
+        event = ActivityCompleted(activity.id, activity.seq, activity.name, result)
+        run.waiting.append((outcome, event))
+        self._continue(run)
         return True
 
-    def _report(self, run: LiveRun, outcome: Outcome) -> None:
-        if not self._live.has(run) or not _wanted(run, outcome):
-            return
-        run.waiting.append(outcome)
-        self._continue(run)
+    def _report(self, run: LiveRun, outcome: StepOutcome) -> None:
+        """Take a step's outcome, unless its code gave it up."""
+        if self._live.has(run) and run.execution.wants_step(outcome.seq):
+            dated = replace(outcome, time=self._now(run))
+            run.waiting.append((dated, step_event(dated)))
+            self._continue(run)
 
-    def now_for(self, run_id: RunId) -> Time:
+    def _now(self, run: LiveRun) -> Time:
         """The time to propose for an outcome: the engine's as known here, never before the run's last event (R12)."""
-        run = self._live.get(run_id)
-        now = self._transport.now()
-        return now if run is None else max(now, run.execution.time)
+        now, last = self._transport.now(), run.execution.time
+        return now if now > last else last
 
     def news(self, run_id: RunId) -> None:
         """A run whose task is held here has new events."""
@@ -368,13 +376,6 @@ class WorkflowTasks:
             if run.leased:
                 self._reports.tell(ReleaseTask(run.key.run_id, self._worker, run.epoch))
             self._lost(run)
-        self._steps.stop()
-
-
-def _wanted(run: LiveRun, outcome: Outcome) -> bool:
-    """A step that its code gave up needs no outcome; an activity's is the engine's to judge."""
-    reported = outcome[0]
-    return isinstance(reported, ActivityOutcome) or run.execution.wants_step(reported.seq)
 
 
 def _ended(events: Sequence[Recorded]) -> bool:

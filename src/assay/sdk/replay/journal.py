@@ -66,6 +66,8 @@ class Journal:
 
     def match(self, kind: str, ident: int | str, name: str) -> ev.Event | None:
         """The echo of a command that code produces now, if it is recorded; another name is non-determinism."""
+        if not self._echoes:
+            return None
         echo = self._echoes.pop((kind, ident), None)
         if echo is None:
             return None

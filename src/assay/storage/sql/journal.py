@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from assay.core.ids import Time
 from assay.storage.journal import BEGINNING, Entry, Position
 from assay.storage.sql.reads import SqlReads
 
@@ -26,6 +27,10 @@ HEAD = "SELECT e.written_by, e.id FROM events e WHERE $newest_committed"
 
 POSITION = "SELECT e.written_by, e.id FROM events e WHERE e.id <= $1 ORDER BY e.id DESC LIMIT 1"
 
+AT_OR_AFTER = "SELECT e.id, e.time FROM events e WHERE e.id >= $1 ORDER BY e.id LIMIT 1"
+
+NEWEST_ID = "SELECT max(id) FROM events"
+
 
 class SqlJournal:
     """See `Journal`."""
@@ -40,6 +45,20 @@ class SqlJournal:
     async def position(self, event_id: int) -> Position:
         """See `Journal`."""
         return _position(await self._store.ask(POSITION, event_id))
+
+    async def since(self, time: Time) -> int | None:
+        """See `Journal`. Ids grow with time, so halving finds it: an index by time would be paid for by every event."""
+        newest: int | None = (await self._store.ask(NEWEST_ID))[0][0]
+        low, high = 1, (newest or 0) + 1
+        while low < high:
+            middle = (low + high) // 2
+            at, when = (await self._store.ask(AT_OR_AFTER, middle))[0]
+            if when >= time:
+                high = middle
+            else:
+                low = at + 1
+        found = await self._store.ask(AT_OR_AFTER, low)
+        return int(found[0][0]) if found else None
 
     async def after(self, position: Position, limit: int) -> Sequence[Entry]:
         """See `Journal`."""

@@ -33,7 +33,7 @@ INPUTS = "SELECT run_id, payload FROM events WHERE seq = 1 AND run_id $one_of(1)
 OPEN_ACTIVITIES = f"""
 SELECT {columns(ACTIVITIES, "a")} FROM activities a WHERE a.run_id $one_of(1) AND a.completed_at IS NULL"""
 
-RUN_DEADLINES = "SELECT run_id, kind, ref, due_at FROM deadlines WHERE run_id $one_of(1) AND kind <> 'activity'"
+RUN_DEADLINES = "SELECT run_id, kind, ref, due_at FROM deadlines WHERE run_id $one_of(1)"
 
 _CHILD_COLUMNS = """c.workflow_id, c.run_id, opening.data, CASE WHEN c.cancel_seq > 0 OR EXISTS (
     SELECT 1 FROM outbox sent WHERE sent.run_id = c.run_id AND sent.kind = 'cancel'

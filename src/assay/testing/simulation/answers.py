@@ -53,7 +53,7 @@ def open_activities(tables: Tables, run_ids: Sequence[str]) -> list[Cells]:
 
 def run_deadlines(tables: Tables, run_ids: Sequence[str]) -> list[Cells]:
     """RUN_DEADLINES."""
-    return [row for row in tables.rows["deadlines"].values() if row[0] in run_ids and row[1] != "activity"]
+    return [row for row in tables.rows["deadlines"].values() if row[0] in run_ids]
 
 
 def open_children(tables: Tables, run_ids: Sequence[str]) -> list[Cells]:

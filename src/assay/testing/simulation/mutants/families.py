@@ -35,7 +35,7 @@ def _split(continuing: bool) -> list[Patch]:
         rest = Batch()
         for decision in later:
             take(rest, decision)
-        rest.seal()
+        rest.seal(self._tools.clock.now())
         await self._tools.store.write(rest.changes)
         for listener in self._losers:
             listener()

@@ -38,7 +38,6 @@ def _too_soon() -> list[Patch]:
 
     def send_and_begin(self: WorkflowTasks, run: Any, turn: Any, seen: int, outcomes: Any = ()) -> None:
         for step in turn.steps:
-            run.steps += 1
             self._steps.start(run, step)
         send(self, run, replace(turn, steps=()), seen, outcomes)
 

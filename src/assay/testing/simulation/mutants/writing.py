@@ -149,7 +149,7 @@ def _newest_first() -> list[Patch]:
         for line in self._types.values():
             if line:
                 _, run_id, seq = line.pop()
-                self._queued.discard((run_id, seq))
+                self.queued.discard((run_id, seq))
                 return run_id, seq
         return None
 
