@@ -91,6 +91,7 @@ def test_lists_by_time(http: Http):
     assert ids(http, namespace=namespace, created_after=repr(moment)) == [second]
     after = http.describe(second, namespace=namespace)["created_at"]
     assert ids(http, namespace=namespace, created_before=repr(after)) == [first]
+    assert ids(http, namespace=namespace, created_after="-1.7e308", created_before="1.7e308") == [second, first]
 
 
 @pytest.mark.parametrize(

@@ -293,7 +293,13 @@ def test_a_backfill_answers_with_its_fires(http: Http, name: str):
     assert http.describe(made[0]["workflow_id"])["scheduled_for"] == end - 7_200
     again = http.post(f"/schedules/{name}/backfill", told).json()
     assert {fire["outcome"] for fire in again} == {"skipped"}
-    for wrong in ({"start": 5, "end": 4}, {"start": 0, "end": end}, {"start": "a", "end": 1}, {}):
+    for wrong in (
+        {"start": 5, "end": 4},
+        {"start": 0, "end": end},
+        {"start": "a", "end": 1},
+        {"start": 0, "end": 1.7e308},
+        {},
+    ):
         assert http.post(f"/schedules/{name}/backfill", wrong).status in (400, 422)
 
 

@@ -4,7 +4,20 @@ import time
 
 import pytest
 
-from tests.api.support import PREFIX, Http, Listener, Server, Worker, activity, complete, fresh, gauge, until
+from tests.api.support import (
+    PREFIX,
+    Http,
+    Listener,
+    NotStarted,
+    Server,
+    Worker,
+    activity,
+    complete,
+    fresh,
+    gauge,
+    serving,
+    until,
+)
 
 
 @pytest.fixture
@@ -224,3 +237,28 @@ def test_ids_go_on_after_a_restart(tmp_path):
     finally:
         second.close()
         server.close()
+
+
+def test_a_cursor_from_before_the_retention_is_gone(tmp_path):
+    with serving(tmp_path, ASSAY_EVENTS_TTL_SECS="1") as server:
+        http = server.http()
+        name = http.start()["workflow_id"]
+        http.post(f"/workflows/{name}/signal/first")
+        began = time.monotonic()
+        until(lambda: time.monotonic() - began > 1.1)
+        refusal = http.get("/events/stream?last_event_id=0").json()
+        assert refusal["code"] == "gone"
+        resumed = Listener(server.port, last=str(refusal["oldest_id"]))
+        http.post(f"/workflows/{name}/signal/second")
+        assert len(resumed.wait("signal_received")) == 1
+        resumed.close()
+        history = http.kinds(name)
+        assert history == ["WorkflowStarted", "SignalReceived", "SignalReceived"], "histories are kept for good"
+        live = Listener(server.port)
+        assert live.status == 200
+        live.close()
+
+
+def test_how_long_events_are_told_must_be_a_time(tmp_path):
+    with pytest.raises(NotStarted, match="ASSAY_EVENTS_TTL_SECS"):
+        Server(tmp_path, ASSAY_EVENTS_TTL_SECS="forever")

@@ -1,13 +1,13 @@
 """Workers come, fall silent and come back; namespaces are made by being used."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from assay.core.errors import AlreadyExists, Invalid, NotFound
-from assay.core.ids import SECOND
+from assay.core.ids import SECOND, Time
 from assay.engine.clock import ManualClock
 from assay.engine.roster import SILENCE, Roster, WorkerRow
 from assay.engine.tokens import Lease, Tokens
@@ -123,3 +123,38 @@ def test_tokens_stand_for_one_lease():
     for wrong in (*broken, "", "x", "é", token[:-5], others.seal(lease)):
         with pytest.raises(NotFound):
             tokens.open(wrong)
+
+
+def test_signs_of_life_are_written_when_somebody_looks(tmp_path: Path):
+    """An engine alone on its file leaves the disk alone while its workers have nothing to do."""
+
+    class Counted(SqlRegistry):
+        written = 0
+
+        async def seen(self, workers: Sequence[tuple[str, Time]]) -> None:
+            Counted.written += 1
+            await super().seen(workers)
+
+    async def main() -> None:
+        clock = ManualClock()
+        store = SqliteStore(tmp_path / "engine.db", clock=clock.now, in_thread=False)
+        await store.open()
+        roster = Roster(Counted(store), store, clock)
+        registered = await roster.register(form())
+        assert isinstance(registered, WorkerRow)
+        assert await roster.run_once() is None
+        for _ in range(10):
+            clock.advance(SILENCE)
+            roster.heard(registered.id)
+        assert Counted.written == 0
+        assert await ids(roster) == [registered.id]
+        assert Counted.written == 1
+        clock.advance(SILENCE)
+        roster.heard(registered.id)
+        assert (await roster.counts("main"))[0].workers == 1
+        clock.advance(SILENCE)
+        roster.heard(registered.id)
+        assert [queue.workers for queue in await roster.queues("main")] == [1]
+        await store.close()
+
+    asyncio.run(main())

@@ -34,6 +34,7 @@ PROBLEMS: Final = {
     "400": "Something in the request cannot be accepted.",
     "404": "There is no such thing.",
     "409": "The state of things does not allow it; nothing was changed.",
+    "410": "What was asked for is older than what is kept.",
     "413": "The body or a payload is too large.",
     "415": "The body is not JSON.",
     "422": "The body is not what was asked for.",
@@ -41,6 +42,7 @@ PROBLEMS: Final = {
     "503": "The engine cannot take it now; try again with the same idempotency key.",
 }
 READING_PROBLEMS: Final = ("400", "404", "503")
+CHANGING_PROBLEMS: Final = ("400", "404", "409", "413", "415", "422", "429", "503")
 KEY: Final = {
     "name": "Idempotency-Key",
     "in": "header",
@@ -131,7 +133,7 @@ def _responses(route: Route, schemas: Schemas) -> dict[str, Any]:
             }
         found[str(status)] = answer
     problem = {"application/json": {"schema": schemas.of(Problem)}}
-    for code in PROBLEMS if route.method != "GET" else READING_PROBLEMS:
+    for code in sorted({*(CHANGING_PROBLEMS if route.method != "GET" else READING_PROBLEMS), *route.problems}):
         found[code] = {"description": PROBLEMS[code], "content": problem}
     return found
 

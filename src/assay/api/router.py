@@ -50,6 +50,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     connection: Connection | None = None
     """Who answers a WebSocket at the same address."""
     media: str = "application/json"
+    problems: tuple[str, ...] = ()
+    """Statuses of refusals that others of its method do not have."""
 
 
 class _Node:

@@ -18,6 +18,7 @@ from assay.core.errors import AssayError, Kind
 from assay.core.ids import RunId, Time, seconds
 from assay.core.schedule import Fire
 from assay.engine.stream import Claimed, Entry, News, Stream, Unfired
+from assay.wire.errors import Gone
 from assay.wire.kinds import FIRED, RUNNING, facts_of, fire_of, kind_of
 
 STEP: Final = 1_024
@@ -185,10 +186,12 @@ class EventStream:
         self._queue = _Queue(wanted)
 
     async def begin(self) -> None:
-        """Hear what happens from now on, before the client is told that it is connected."""
+        """Hear what happens from now on, before the client is told that it is connected; or say that it is too late."""
         if self._after is None:
             async for _ in self._stream.follow(None, self._queue.put):
                 pass
+        elif (oldest := await self._stream.oldest(self._after)) is not None:
+            raise Gone("events after this id are no longer told: look up what was missed", oldest_id=oldest * STEP)
 
     async def send(self, call: Call, send: Send) -> None:
         """Send events until the client has gone, is too slow, or the engine stops."""

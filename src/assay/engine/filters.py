@@ -62,7 +62,7 @@ def _time(given: Mapping[str, Any], name: str) -> Time | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise Invalid(f"{name} must be a time in seconds since the epoch", field=name)
-    return max(-_LATEST, min(round(value * SECOND), _LATEST))
+    return round(max(-_LATEST, min(value * SECOND, _LATEST)))  # bounded first: the product may be infinite
 
 
 def _count(given: Mapping[str, Any], name: str, default: int, allowed: range) -> int:

@@ -24,7 +24,7 @@ MAIN: Final = "main"
 SILENCE: Final[Time] = 90 * SECOND
 """After so long a worker is no longer listed."""
 PAUSE: Final[Time] = 15 * SECOND
-"""How often signs of life are written."""
+"""How often signs of life are written where other engines read them."""
 KNOWN: Final = 10_000
 """Registrations kept in memory."""
 
@@ -102,6 +102,7 @@ class Roster:
 
     async def counts(self, namespace: str) -> tuple[NamespaceCounts, int]:
         """What a namespace holds, and how many schedules."""
+        await self.run_once()
         counted = await self._registry.counts(namespace, self._clock.now() - SILENCE)
         return counted, await self._schedules(namespace)
 
@@ -110,6 +111,7 @@ class Roster:
 
     async def queues(self, namespace: str) -> Sequence[QueueRow]:
         """The queues of a namespace."""
+        await self.run_once()
         return await self._registry.queues(namespace, self._clock.now() - SILENCE)
 
     # workers
@@ -173,11 +175,15 @@ class Roster:
         return [(row, held[row.id]) for row in rows]
 
     async def run_once(self) -> Time | None:
-        """Write the signs of life that came since the last time."""
+        """Write the signs of life that came since the last time.
+
+        Where no other engine could read them that is only done when somebody asks, and at the end: an engine whose
+        workers have nothing to do leaves its disk alone.
+        """
         if self._unwritten:
             unwritten, self._unwritten = self._unwritten, set()
             await self._registry.seen([(worker, self._heard[worker]) for worker in unwritten if worker in self._heard])
-        return self._clock.now() + PAUSE
+        return self._clock.now() + PAUSE if self._store.shared else None
 
     # keys
 

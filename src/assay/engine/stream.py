@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from assay.core.errors import AssayError
-from assay.core.ids import RunId, Time
+from assay.core.ids import SECOND, RunId, Time
 from assay.core.run import Run
 from assay.core.schedule import Fire, FireOutcome
 from assay.engine.clock import Clock
@@ -26,6 +26,8 @@ log = logging.getLogger("assay.engine")
 __all__ = ["Claimed", "Entry", "News", "Stream", "Unfired"]
 
 PAGE: Final = 500
+RETENTION: Final[Time] = 3 * 24 * 3_600 * SECOND
+"""How far back a client may go on, unless told otherwise; as in the original."""
 UNFIRED: Final = 100
 """Due times of one commit that are told: after an outage there may be more than a client can take in."""
 PATIENCE: Final = (0.05, 0.2, 1.0)
@@ -63,8 +65,11 @@ Listener = Callable[[News], None]
 class Stream:
     """Reads the journal while somebody listens."""
 
-    def __init__(self, journal: Journal, store: Store, committer: Committer, clock: Clock) -> None:
+    def __init__(
+        self, journal: Journal, store: Store, committer: Committer, clock: Clock, retention: Time = RETENTION
+    ) -> None:
         self._journal = journal
+        self._retention = retention
         self._shared = store.shared
         self._clock = clock
         self._listeners: dict[Listener, Position] = {}
@@ -76,6 +81,19 @@ class Stream:
         committer.listen(self._committed)
         if store.shared:
             store.subscribe(self._woken.set)
+
+    async def oldest(self, after: int) -> int | None:
+        """None if all that came after an event can be told; else the id of the first event that can be.
+
+        Histories are kept for good, but nobody is told those of weeks as news: what a client has missed for longer than
+        the retention it must look up.
+        """
+        horizon = self._clock.now() - self._retention
+        missed = await self._journal.after(await self._journal.position(after), 1)
+        if not missed or missed[0].time >= horizon:
+            return None
+        found = await self._journal.since(horizon)
+        return (await self._journal.head())[1] if found is None else found
 
     def __len__(self) -> int:
         return len(self._listeners)

@@ -11,6 +11,7 @@ from assay.api.polls import Polls
 from assay.api.telemetry import Telemetry
 from assay.engine.clock import SystemClock
 from assay.engine.engine import Engine
+from assay.engine.janitor import Janitor
 from assay.engine.reads import Reads
 from assay.engine.roster import MAIN, Roster
 from assay.engine.service import Loop
@@ -18,8 +19,10 @@ from assay.engine.stream import Stream
 from assay.engine.tokens import Tokens
 from assay.server.config import ServerConfig
 from assay.storage.journal import Journal
+from assay.storage.leftovers import Leftovers
 from assay.storage.registry import Registry
 from assay.storage.sql.journal import SqlJournal
+from assay.storage.sql.leftovers import SqlLeftovers
 from assay.storage.sql.registry import SqlRegistry
 from assay.storage.store import Store
 from assay.storage.urls import PostgresUrl, SqliteUrl, parse_url
@@ -32,6 +35,7 @@ class Database:
     store: Store
     registry: Registry
     journal: Journal
+    leftovers: Leftovers
     place: str
     """Where it is, for people."""
 
@@ -43,12 +47,14 @@ def database_of(config: ServerConfig, clock: SystemClock) -> Database:
             from assay.storage.sqlite import SqliteStore
 
             file = SqliteStore(path, clock=clock.now, migrate=config.migrate)
-            return Database(file, SqlRegistry(file), SqlJournal(file), str(file.path))
+            return Database(file, SqlRegistry(file), SqlJournal(file), SqlLeftovers(file), str(file.path))
         case PostgresUrl(dsn):
             from assay.storage.postgres import PostgresStore
 
             server = PostgresStore(dsn, migrate=config.migrate)
-            return Database(server, SqlRegistry(server), SqlJournal(server), _without_password(dsn))
+            return Database(
+                server, SqlRegistry(server), SqlJournal(server), SqlLeftovers(server), _without_password(dsn)
+            )
 
 
 def _without_password(dsn: str) -> str:
@@ -81,7 +87,7 @@ async def _surrounded(config: ServerConfig, engine: Engine, database: Database) 
     backend = Backend(
         engine=engine,
         roster=roster,
-        stream=Stream(database.journal, engine.store, engine.committer, engine.clock),
+        stream=Stream(database.journal, engine.store, engine.committer, engine.clock, config.events_ttl),
         tokens=tokens,
         polls=Polls(engine),
         exchange=exchange,
@@ -89,7 +95,8 @@ async def _surrounded(config: ServerConfig, engine: Engine, database: Database) 
         reads=Reads(engine.store),
         settings=settings_of(config),
     )
-    loops = [Loop(roster, engine.clock), Loop(exchange, engine.clock)]
+    services = (roster, exchange, Janitor(database.leftovers, engine.clock))
+    loops = [Loop(service, engine.clock) for service in services]
     for loop in loops:
         loop.start()
     try:

@@ -8,6 +8,7 @@ from ipaddress import ip_address
 from assay.core.duration import parse_duration
 from assay.core.errors import Invalid
 from assay.core.ids import SECOND, Time
+from assay.engine.stream import RETENTION
 from assay.server.connection import Patience
 
 DEFAULT_DATABASE = "sqlite://assay-workflow.db"
@@ -25,6 +26,8 @@ class ServerConfig:
     migrate: bool = True
     allowed_hosts: tuple[str, ...] = ()
     task_lease: Time = 30 * SECOND
+    events_ttl: Time = RETENTION
+    """How far back the event stream goes on for a client that was away."""
     patience: Patience = field(default_factory=Patience)
 
     def checked(self) -> "ServerConfig":
@@ -56,13 +59,22 @@ def is_loopback(host: str) -> bool:
 
 def task_lease(environment: Mapping[str, str] = os.environ) -> Time:
     """How long a worker that cannot extend its lease may hold a workflow task (D19)."""
-    text = environment.get("ASSAY_WF_DISPATCH_TIMEOUT_SECS", "").strip()
+    return _seconds("ASSAY_WF_DISPATCH_TIMEOUT_SECS", ServerConfig.task_lease, environment)
+
+
+def events_ttl(environment: Mapping[str, str] = os.environ) -> Time:
+    """How far back the event stream can be resumed (R40)."""
+    return _seconds("ASSAY_EVENTS_TTL_SECS", ServerConfig.events_ttl, environment)
+
+
+def _seconds(name: str, default: Time, environment: Mapping[str, str]) -> Time:
+    text = environment.get(name, "").strip()
     if not text:
-        return 30 * SECOND
+        return default
     try:
-        found = parse_duration(float(text), "ASSAY_WF_DISPATCH_TIMEOUT_SECS")
+        found = parse_duration(float(text), name)
     except ValueError:
         found = 0
     if found <= 0:
-        raise Invalid(f"ASSAY_WF_DISPATCH_TIMEOUT_SECS must be a number of seconds, not {text!r}", field="environment")
+        raise Invalid(f"{name} must be a number of seconds, not {text!r}", field="environment")
     return found

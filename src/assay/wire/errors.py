@@ -37,6 +37,18 @@ BY_KIND: Final[dict[Kind, int]] = {
     Kind.UNKNOWN: 500,
 }
 
+
+class Gone(AssayError):
+    """What was asked for is older than what is kept; `oldest_id` is the first that can still be had."""
+
+    code = "gone"
+    kind = Kind.INVALID
+
+    def __init__(self, message: str, *, oldest_id: int = 0) -> None:
+        super().__init__(message)
+        self.oldest_id = oldest_id
+
+
 UNSURE: Final = frozenset({"outcome_unknown", "store_broken"})
 """Codes that leave open whether the request had its effect (I3)."""
 
@@ -58,6 +70,8 @@ def error_body(error: AssayError) -> dict[str, Any]:
         body["field"] = error.field
     if isinstance(error, AlreadyExists):
         body.update(error.existing)
+    if isinstance(error, Gone):
+        body["oldest_id"] = error.oldest_id
     if error.code in UNSURE:
         body["outcome"] = "unknown"
     return body

@@ -87,10 +87,9 @@ def moment(value: object, name: str) -> Time:
     """A time from seconds since the epoch."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise Invalid(f"{name} must be seconds since the epoch", field=name)
-    time = round(value * SECOND)
-    if not 0 <= time <= LATEST:
+    if not 0 <= value * SECOND <= LATEST:  # before it is made whole: the product may be infinite
         raise Invalid(f"{name} must be a time of this or the next century", field=name)
-    return time
+    return round(value * SECOND)
 
 
 CLEARABLE: Final[dict[str, Any]] = {

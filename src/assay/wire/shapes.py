@@ -21,6 +21,7 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
     run_id: str | None = None
     status: str | None = None
     outcome: str | None = None
+    oldest_id: int | None = None
 
 
 class Failure(msgspec.Struct, kw_only=True):
@@ -267,7 +268,7 @@ class NoTask(msgspec.Struct, kw_only=True):
 
 
 class HeartbeatAnswer(msgspec.Struct, kw_only=True):
-    """Said only when there is something to say: the attempt is no longer wanted."""
+    """Whether the attempt is no longer wanted."""
 
     cancel_requested: bool
 

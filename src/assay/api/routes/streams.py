@@ -67,5 +67,6 @@ ROUTES: Final = (
         ),
         answers={200: shapes.StreamEvent},
         media="text/event-stream",
+        problems=("410", "429"),
     ),
 )

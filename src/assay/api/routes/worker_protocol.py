@@ -192,9 +192,7 @@ async def heartbeat(backend: Backend, call: Call) -> Answer:
 
 
 def _beaten(reply: object) -> tuple[int, bytes]:
-    if isinstance(reply, Activity) and reply.cancel_requested:
-        return 200, answers.encoded({"cancel_requested": True})
-    return 200, b""
+    return 200, answers.encoded({"cancel_requested": isinstance(reply, Activity) and reply.cancel_requested})
 
 
 async def _attempt(backend: Backend, call: Call, token: str | None) -> Lease:
@@ -279,7 +277,7 @@ ROUTES: Final = (
         "Report that an attempt is alive",
         heartbeat,
         HeartbeatBody,
-        shapes.HeartbeatAnswer | None,
+        shapes.HeartbeatAnswer,
         body_optional=True,
         idempotent=True,
     ),

@@ -1,0 +1,45 @@
+"""Forgets what is kept only for a while: answers to requests long past, and due times that started nothing."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from assay.core.ids import SECOND, Time
+from assay.engine.clock import Clock
+from assay.storage.leftovers import Leftovers
+
+HOUR: Final[Time] = 3_600 * SECOND
+DAY: Final[Time] = 24 * HOUR
+OUTCOMES: Final[Time] = DAY
+"""How long a repeated request is known again at least (4.4)."""
+FIRES: Final[Time] = 30 * DAY
+"""How long it is told why a due time started no run."""
+PAGE: Final = 500
+"""What is forgotten in one transaction: others wait for it."""
+PAGES: Final = 20
+BREATH: Final[Time] = SECOND
+"""The rest between two rounds while there is more."""
+
+
+class Janitor:
+    """Comes once an hour, and goes on at once while there is more than one round can do."""
+
+    def __init__(self, leftovers: Leftovers, clock: Clock) -> None:
+        self._leftovers = leftovers
+        self._clock = clock
+
+    async def run_once(self) -> Time | None:
+        """Forget what is old enough."""
+        now = self._clock.now()
+        finished = [
+            await _all(self._leftovers.forget_outcomes, now - OUTCOMES),
+            await _all(self._leftovers.forget_fires, now - FIRES),
+        ]
+        return now + (HOUR if all(finished) else BREATH)
+
+
+async def _all(forget: Callable[[Time, int], Awaitable[int]], before: Time) -> bool:
+    """Forget page by page; is that all?"""
+    for _ in range(PAGES):
+        if await forget(before, PAGE) < PAGE:
+            return True
+    return False

@@ -1,0 +1,39 @@
+"""What may be forgotten, in either database: looked for beside the writer, removed by key in short transactions."""
+
+from assay.core.ids import Time
+from assay.storage.sql.registry import Database
+
+OLD_OUTCOMES = """
+SELECT o.namespace, o.key FROM outcomes o LEFT JOIN (
+    SELECT r.namespace, min(r.created_at) AS oldest FROM runs r WHERE r.closed_at IS NULL GROUP BY r.namespace
+) alive ON alive.namespace = o.namespace
+WHERE o.created_at < $1 AND (alive.oldest IS NULL OR o.created_at < alive.oldest) ORDER BY o.created_at LIMIT $2"""
+
+FORGET_OUTCOMES = """
+DELETE FROM outcomes WHERE (namespace, key) IN (SELECT wanted.first, wanted.second FROM $pairs(1, 2))"""
+
+OLD_FIRES = """
+SELECT f.id FROM schedule_fires f WHERE f.outcome <> 'started' AND f.fired_at < $1 ORDER BY f.id LIMIT $2"""
+
+FORGET_FIRES = "DELETE FROM schedule_fires WHERE id >= $1 AND id <= $2 AND outcome <> 'started' AND fired_at < $3"
+
+
+class SqlLeftovers:
+    """See `Leftovers`."""
+
+    def __init__(self, store: Database) -> None:
+        self._store = store
+
+    async def forget_outcomes(self, before: Time, limit: int) -> int:
+        """See `Leftovers`."""
+        found = [(namespace, key) for namespace, key in await self._store.ask(OLD_OUTCOMES, before, limit)]
+        if found:
+            await self._store.change([(FORGET_OUTCOMES, self._store.dialect.pairs(found))])
+        return len(found)
+
+    async def forget_fires(self, before: Time, limit: int) -> int:
+        """See `Leftovers`."""
+        found = [number for (number,) in await self._store.ask(OLD_FIRES, before, limit)]
+        if found:
+            await self._store.change([(FORGET_FIRES, (found[0], found[-1], before))])
+        return len(found)

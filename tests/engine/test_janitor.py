@@ -1,0 +1,86 @@
+"""Once an hour what is old enough goes, and what may still be asked for stays."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from assay.core.ids import SECOND, Namespace, Time, WorkflowId
+from assay.core.requests import StartWorkflow, Terminate
+from assay.engine.clock import ManualClock
+from assay.engine.engine import Engine
+from assay.engine.idempotency import IdempotencyKey, Rendered
+from assay.engine.janitor import BREATH, FIRES, HOUR, OUTCOMES, PAGE, PAGES, Janitor
+from assay.storage.sql.leftovers import SqlLeftovers
+from assay.storage.sqlite import SqliteStore
+from assay.storage.store import Changes, Outcome
+
+MAIN = Namespace("main")
+Body = Callable[[Engine, ManualClock], Awaitable[None]]
+
+
+def janitor_of(engine: Engine, clock: ManualClock) -> Janitor:
+    assert isinstance(engine.store, SqliteStore)
+    return Janitor(SqlLeftovers(engine.store), clock)
+
+
+async def start(engine: Engine, name: str) -> Rendered:
+    """A start with a key, as a client repeats it when the answer was lost."""
+    key = IdempotencyKey(MAIN, f"key-of-{name}", b"same", lambda reply: (201, b"{}"))
+    answer = await engine.committer.submit(
+        StartWorkflow(namespace=MAIN, workflow_id=WorkflowId(name), workflow_type="Order"), key
+    )
+    assert isinstance(answer, Rendered)
+    return answer
+
+
+def test_a_repeated_request_is_known_for_a_day_and_for_the_life_of_its_run(with_engine: Callable[[Body], None]):
+    async def body(engine: Engine, clock: ManualClock) -> None:
+        janitor = janitor_of(engine, clock)
+        assert not (await start(engine, "order")).replayed
+        clock.advance(OUTCOMES + SECOND)
+        assert await janitor.run_once() == clock.now() + HOUR
+        assert (await start(engine, "order")).replayed, "its run is open"
+        await engine.change(Terminate(MAIN, WorkflowId("order")))
+        await janitor.run_once()
+        assert not (await start(engine, "order")).replayed, "a new run, for nobody remembers the first"
+        clock.advance(OUTCOMES - SECOND)
+        await engine.change(Terminate(MAIN, WorkflowId("order")))
+        await janitor.run_once()
+        assert (await start(engine, "order")).replayed, "its day is not over"
+
+    with_engine(body)
+
+
+def test_more_than_one_round_can_do_is_gone_on_with_at_once(with_engine: Callable[[Body], None]):
+    async def body(engine: Engine, clock: ManualClock) -> None:
+        many = PAGE * PAGES + 10
+        rows = [(None, Outcome("main", f"k{number}", b"f", 200, b"", clock.now())) for number in range(many)]
+        await engine.store.write(Changes(outcomes=rows))
+        clock.advance(OUTCOMES + SECOND)
+        janitor = janitor_of(engine, clock)
+        assert await janitor.run_once() == clock.now() + BREATH
+        assert len(await engine.store.outcomes([("main", f"k{number}") for number in range(many)])) == 10
+        assert await janitor.run_once() == clock.now() + HOUR
+        assert await engine.store.outcomes([("main", f"k{number}") for number in range(many)]) == []
+
+    with_engine(body)
+
+
+class Recording:
+    """Notes what it is asked to forget."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Time]] = []
+
+    async def forget_outcomes(self, before: Time, limit: int) -> int:
+        self.asked.append(("outcomes", before))
+        return 0
+
+    async def forget_fires(self, before: Time, limit: int) -> int:
+        self.asked.append(("fires", before))
+        return 0
+
+
+def test_each_kind_has_its_own_time():
+    clock, recording = ManualClock(), Recording()
+    asyncio.run(Janitor(recording, clock).run_once())
+    assert recording.asked == [("outcomes", clock.now() - OUTCOMES), ("fires", clock.now() - FIRES)]
