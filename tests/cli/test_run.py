@@ -1,8 +1,10 @@
 """`assay run` and `assay dev` with real engines, real files and real signals."""
 
 import asyncio
+import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -17,6 +19,12 @@ from assay import Client
 from tests.http.processes import Process, Server, free_port, server
 
 ROOT = Path(__file__).parents[2]
+GREETER = """
+from assay import workflow
+
+@workflow.define
+async def Greet(ctx, name): return f"hello {name}"
+"""
 CONNECTED = re.compile("connected to http")
 
 
@@ -34,7 +42,8 @@ def written(folder: Path, text: str) -> Path:
 
 @contextmanager
 def running(file: Path, url: str, *options: str) -> Iterator[Process]:
-    made = Process(["-m", "assay.cli.main", "run", str(file), *options], file.with_suffix(".log"), ASSAY_ENGINE_URL=url)
+    command = ["-m", "assay.cli.main", "run", str(file), "--engine-url", url, *options]
+    made = Process(command, file.with_suffix(".log"))
     try:
         yield made
     finally:
@@ -49,11 +58,12 @@ def outcome(url: str, name: str, value: Any, queue: str) -> Any:
     return asyncio.run(main())
 
 
-def failed(file: Path, url: str = "http://127.0.0.1:1") -> tuple[int, str]:
+def failed(file: Path, url: str = "http://127.0.0.1:1", **variables: str) -> tuple[int, str]:
     """How `assay run` ends when it cannot begin."""
     ran = subprocess.run(  # noqa: S603
         [sys.executable, "-m", "assay.cli.main", "run", str(file), "--engine-url", url],
         cwd=ROOT,
+        env={**os.environ, **variables},
         capture_output=True,
         text=True,
         timeout=60,
@@ -180,3 +190,38 @@ def test_dev_serves_reloads_and_shows_tracebacks(tmp_path: Path):
     finally:
         made.end()
     assert "Traceback" in made.said()
+
+
+@pytest.mark.parametrize(
+    ("options", "variables", "wanted"),
+    [
+        ([], {"ASSAY_API_KEY": "plain"}, "plain"),
+        ([], {"ASSAY_API_KEY": "plain", "ASSAY_API_KEY_FILE": "key.txt"}, "from-file"),
+        (["--api-key", "said"], {"ASSAY_API_KEY": "plain", "ASSAY_API_KEY_FILE": "key.txt"}, "said"),
+    ],
+)
+def test_the_key_is_found_as_by_every_other_command(
+    tmp_path: Path, options: list[str], variables: dict[str, str], wanted: str
+):
+    file = written(tmp_path, GREETER)
+    (tmp_path / "key.txt").write_text("from-file\n")
+    with socket.create_server(("127.0.0.1", 0)) as engine:
+        engine.settimeout(20)
+        url = f"http://127.0.0.1:{engine.getsockname()[1]}"
+        environment = {**os.environ, "ASSAY_ENGINE_URL": url, **variables}
+        command = [sys.executable, "-m", "assay.cli.main", "run", str(file), *options]
+        worker = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)  # noqa: S603
+        try:
+            asked, _ = engine.accept()
+            with asked:
+                head = asked.recv(65_536).decode().lower()
+        finally:
+            worker.kill()
+            worker.wait(10)
+    assert f"authorization: bearer {wanted}" in head
+
+
+def test_a_key_file_that_cannot_be_read_is_named(tmp_path: Path):
+    code, said = failed(written(tmp_path, GREETER), ASSAY_API_KEY_FILE=str(tmp_path / "none"))
+    assert code == 1
+    assert "none cannot be read" in said

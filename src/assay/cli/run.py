@@ -23,7 +23,9 @@ OPTIONS: Final = frozenset({"queue", "namespace", "identity", "max_concurrent_wo
 @click.command(short_help="Serve the workflows and activities of a Python file.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--engine-url", metavar="URL", help=f"The engine.  [env: ASSAY_ENGINE_URL; default: {URL}]")
-@click.option("--api-key", metavar="KEY", help="A key of the engine.  [env: ASSAY_API_KEY, ASSAY_API_KEY_FILE]")
+@click.option(
+    "--api-key", metavar="KEY", help="A key of the engine.  [env: ASSAY_API_KEY, or ASSAY_API_KEY_FILE naming a file]"
+)
 @click.option("--queue", help="The queue to serve.  [default: what the file says, else `default`]")
 @click.option("--namespace", help="The namespace to serve.  [default: what the file says, else `main`]")
 @click.option("--max-concurrent-workflows", type=click.IntRange(1), help="Workflow tasks at a time.  [default: 256]")
@@ -50,11 +52,12 @@ def run(file: Path, engine_url: str | None, api_key: str | None, verbose: bool, 
 def serve(file: Path, url: str | None, token: str | None, options: Mapping[str, Any]) -> int:
     """Serve what `file` registers until a signal says to stop; the exit code."""
     from assay import workflow
+    from assay.cli.settings import api_key
     from assay.sdk.worker import Worker
 
     target = url or os.environ.get("ASSAY_ENGINE_URL") or URL
     face = workflow._face()
-    face.redirect = target, token or _key()
+    face.redirect = target, api_key({"api_key": token or ""}, os.environ)
     module = load(file)
     if module is None:
         return FAILED
@@ -141,16 +144,3 @@ def announce(app: App, url: str, queue: str) -> None:
 
 def _counted(names: Mapping[str, Any], one: str, many: str) -> str:
     return "" if not names else f"{one if len(names) == 1 else many} {', '.join(sorted(names))}"
-
-
-def _key() -> str | None:
-    """The API key of the environment, itself or in a file."""
-    path = os.environ.get("ASSAY_API_KEY_FILE")
-    if os.environ.get("ASSAY_API_KEY"):
-        return os.environ["ASSAY_API_KEY"]
-    if not path:
-        return None
-    try:
-        return Path(path).read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise click.ClickException(f"the key file {path} of ASSAY_API_KEY_FILE cannot be read: {error}") from None

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from assay.cli.trouble import Trouble
@@ -32,7 +33,7 @@ def resolve(flags: Mapping[str, str], environment: Mapping[str, str], *, termina
 
     return Settings(
         engine_url=_engine_url(setting("engine_url", ENGINE_URL)),
-        api_key=_api_key(flags, environment, config),
+        api_key=api_key(flags, environment, config),
         namespace=setting("namespace", NAMESPACE),
         output=_output(setting("output", "table" if terminal else "json")),
     )
@@ -79,8 +80,10 @@ def _checked(file: str, content: dict[Any, Any]) -> dict[str, str]:
     return given
 
 
-def _api_key(flags: Mapping[str, str], environment: Mapping[str, str], config: Mapping[str, str]) -> str | None:
-    """The key; where a file and a key are named side by side, the file wins."""
+def api_key(
+    flags: Mapping[str, str], environment: Mapping[str, str], config: Mapping[str, str] = MappingProxyType({})
+) -> str | None:
+    """The key of every command; where a file and a key are named side by side, the file wins."""
     if flags.get("api_key"):
         return _plain(flags["api_key"])
     for file, key in (
