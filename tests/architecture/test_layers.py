@@ -13,7 +13,7 @@ ALLOWED = {
     "wire": ["core"],
     "storage": ["core"],
     "auth": ["core"],
-    "engine": ["storage.store", "storage.registry", "storage.journal", "core"],
+    "engine": ["storage.store", "storage.registry", "storage.journal", "storage.leftovers", "core"],
     "api": ["engine", "auth", "wire", "core"],
     "sdk": ["wire", "core"],
     "embedded": ["engine", "storage", "sdk", "wire", "core"],
