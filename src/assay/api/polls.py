@@ -71,8 +71,9 @@ class PollSeat:
             self._loop.call_soon(self.settle)
 
     def settle(self) -> None:
-        """Nothing is on its way: a poll that is not held is answered."""
+        """Nothing is on its way: a poll that is not held is answered, and gets nothing more until it has risen."""
         if self._free and not self.answer.done():
+            self._free = 0
             self.answer.set_result(None)
 
     def release(self) -> None:
@@ -130,7 +131,7 @@ class Polls:
         try:
             if not seat.held:
                 seat.settle()
-                return await seat.answer
+                return await asyncio.shield(seat.answer)
             return await self._hold(call, seat, wait)
         finally:
             self._engine.rise(seat)
