@@ -89,6 +89,11 @@ def run_again_what_is_recorded(evidence: Evidence) -> None:
     evidence.effects.append({**line, "nonce": "another"})
 
 
+def record_what_nobody_did(evidence: Evidence) -> None:
+    _, event = next(with_event(evidence, "StepCompleted"))
+    event.payload["result"][1] = "another"
+
+
 def give_code_another_value(evidence: Evidence) -> None:
     for _, event in with_event(evidence, "SideEffectRecorded"):
         event["payload"]["value"] = "another"
@@ -145,7 +150,8 @@ LIES = [
     (complete_an_activity_twice, "dup"),
     (fire_a_timer_twice, "dup"),
     (record_a_signal_twice, "dup"),
-    (run_again_what_is_recorded, "dup"),
+    (run_again_what_is_recorded, "repeated"),
+    (record_what_nobody_did, "dup"),
     (give_code_another_value, "dup"),
     (change_a_result, "two_outcomes"),
     (close_twice, "two_outcomes"),

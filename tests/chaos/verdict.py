@@ -73,7 +73,7 @@ def _nonces(story: RunStory) -> list[str]:
 
 
 def duplicated(evidence: Evidence, _: list[Program]) -> Iterator[str]:
-    """What is there more than once, or was done again after it was recorded."""
+    """What is there more than once, or that nobody did."""
     for story in evidence.stories:
         name = f"{story.record.id} {story.record.run_id}"
         yield from (f"{name}: {step} ended twice" for step, times in _endings(story).items() if times > 1)
@@ -81,7 +81,7 @@ def duplicated(evidence: Evidence, _: list[Program]) -> Iterator[str]:
     for workflow, chain in evidence.chains.items():
         if sum(story.record.initiator == "start" for story in chain) != 1:
             yield f"{workflow}: started more than once"
-    yield from _done_again(evidence)
+    yield from _from_nowhere(evidence)
     yield from _other_values(evidence)
 
 
@@ -94,21 +94,32 @@ def _endings(story: RunStory) -> Counter[tuple[str, int]]:
     )
 
 
-def _done_again(evidence: Evidence) -> Iterator[str]:
-    """The execution whose result is recorded must be the last: nothing may run again once its result is durable."""
+def _from_nowhere(evidence: Evidence) -> Iterator[str]:
+    """Every recorded result is one that some execution returned."""
+    executed = {line["nonce"] for line in evidence.effects}
+    for story, event, nonce in _results(evidence):
+        if nonce not in executed:
+            yield f"{story.record.id}: {event.payload['name']} has a result that no execution returned"
+
+
+def repeated(evidence: Evidence, _: list[Program]) -> Iterator[str]:
+    """What ran again after its result was recorded: the execution whose result is recorded must be the last."""
     last: dict[tuple[str, Any], str] = {}
     for line in evidence.effects:
         key = ("activity", line["activity_id"]) if line["kind"] == "activity" else (line["run_id"], line["place"])
         last[key] = line["nonce"]
-    executed = {line["nonce"] for line in evidence.effects}
     latest = set(last.values())
+    for story, event, nonce in _results(evidence):
+        if nonce not in latest:
+            yield f"{story.record.id}: {event.payload['name']} ran again after its result was recorded"
+
+
+def _results(evidence: Evidence) -> Iterator[tuple[RunStory, assay.Record, str]]:
     for story in evidence.stories:
         for event in story.of("ActivityCompleted", "StepCompleted"):
             nonce = _nonce_in(event.payload["result"])
-            if nonce is not None and nonce not in executed:
-                yield f"{story.record.id}: a result that no execution returned"
-            elif nonce is not None and nonce not in latest:
-                yield f"{story.record.id}: {event.payload['name']} ran again after its result was recorded"
+            if nonce is not None:
+                yield story, event, nonce
 
 
 def _nonce_in(result: Any) -> str | None:
@@ -165,7 +176,7 @@ def two_outcomes(evidence: Evidence, _: list[Program]) -> Iterator[str]:
 def _still(seen: list[Any], last: RunStory) -> bool:
     closing = last.events[-1]
     if seen[0] == "COMPLETED":
-        return closing.event_type == "WorkflowCompleted" and closing.payload == seen[1]
+        return bool(closing.event_type == "WorkflowCompleted" and closing.payload == seen[1])
     return bool(closing.event_type == seen[0])
 
 
@@ -222,6 +233,7 @@ def unfaithful(evidence: Evidence, _: list[Program]) -> Iterator[str]:
 CHECKS: dict[str, Callable[[Evidence, list[Program]], Iterator[str]]] = {
     "lost": lost,
     "dup": duplicated,
+    "repeated": repeated,
     "two_outcomes": two_outcomes,
     "early_timers": early,
     "attempts_over": over,

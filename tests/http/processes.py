@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,12 +29,26 @@ def free_port() -> int:
 class Process:
     """One process; its output is in a file."""
 
-    def __init__(self, command: list[str], log: Path, **variables: str) -> None:
+    def __init__(
+        self, command: list[str], log: Path, variables: Mapping[str, str] | None = None, *, hears: bool = False
+    ) -> None:
         self.log = log
         with log.open("ab") as out:
             self._process = subprocess.Popen(  # noqa: S603
-                [sys.executable, *command], cwd=ROOT, env={**os.environ, **variables}, stdout=out, stderr=out
+                [sys.executable, *command],
+                cwd=ROOT,
+                env={**os.environ, **(variables or {})},
+                stdin=subprocess.PIPE if hears else None,
+                stdout=out,
+                stderr=out,
+                text=True,
             )
+
+    def tell(self, word: str) -> None:
+        """Say the one thing that it waits for."""
+        assert self._process.stdin is not None
+        with self._process.stdin as ear:
+            ear.write(f"{word}\n")
 
     @property
     def pid(self) -> int:
@@ -99,7 +113,7 @@ class Server:
     def _begun(self) -> Process:
         self._lives += 1
         command = ["-m", "assay.cli.main", "serve", "--port", str(self.port), "--backend", self.database]
-        return Process(command, self._folder / f"{self._name}-{self._lives}.log", **self._variables)
+        return Process(command, self._folder / f"{self._name}-{self._lives}.log", self._variables)
 
     def kill(self) -> None:
         """kill -9."""
@@ -120,9 +134,9 @@ class Server:
 
 
 @contextmanager
-def server(folder: Path, database: str | None = None) -> Iterator[Server]:
+def server(folder: Path, database: str | None = None, **variables: str) -> Iterator[Server]:
     """An engine for the time of the block."""
-    made = Server(folder, database)
+    made = Server(folder, database, **variables)
     try:
         yield made
     finally:

@@ -66,7 +66,10 @@ async def Steps(ctx: assay.Context, input: dict[str, Any]) -> dict[str, Any]:
 
 @app.workflow
 async def Slow(ctx: assay.Context, input: dict[str, Any]) -> Any:
-    return await ctx.execute_activity(slow, input, max_attempts=input.get("max_attempts", 5))
+    done = await ctx.execute_activity(slow, input, max_attempts=input.get("max_attempts", 5))
+    if "until" in input:
+        await ctx.wait_for_signal(input["until"])
+    return done
 
 
 @app.workflow
@@ -80,6 +83,8 @@ async def Patient(ctx: assay.Context, input: dict[str, Any]) -> Any:
         return str(os.getpid())
 
     first = await ctx.run("work", work)
+    if "until" in input:
+        await ctx.wait_for_signal(input["until"])
     second = await ctx.execute_activity(note, {"id": f"{input['id']}/after"})
     return [first, second]
 
@@ -99,4 +104,5 @@ async def main(url: str, folder: str, options: dict[str, str]) -> None:
 
 if __name__ == "__main__":
     logging.basicConfig(level="INFO", format="%(asctime)s %(name)s %(message)s")
+    logging.getLogger("assay.worker").setLevel("DEBUG")
     asyncio.run(main(sys.argv[1], sys.argv[2], dict(word.split("=", 1) for word in sys.argv[3:])))

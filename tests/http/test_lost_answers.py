@@ -9,7 +9,7 @@ import pytest
 from assay import Client, Worker
 from tests.http.processes import server
 from tests.http.program import Ledger, app
-from tests.http.proxy import proxy
+from tests.http.proxy import Faults, proxy
 
 
 @app.workflow
@@ -44,9 +44,9 @@ def test_lost_answers_converge_with_effects_once(tmp_path: Path, monkeypatch: py
             return found[:60], heard
 
     with server(tmp_path) as engine:
-        with proxy(engine.port, 0.08) as chaos:
+        with proxy(engine.port, Faults(cut=0.1, duplicate=0.05)) as chaos:
             results, heard = asyncio.run(main(chaos.url))
-            assert chaos.cuts > 10
+            assert chaos.done["cuts"] > 10
         assert [result["id"] for result in results] == [f"r{n}" for n in range(60)]
         assert sorted(heard) == list(range(60))
         outcomes, starts = asyncio.run(counted(engine.url))

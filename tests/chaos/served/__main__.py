@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.chaos.__main__ import store_url
 from tests.chaos.report import Report
-from tests.chaos.served import kills
+from tests.chaos.served import kills, lost_answers, zombies
 
 Run = Callable[[argparse.Namespace, str, Path], Report]
 
@@ -27,7 +27,17 @@ def _workers(chosen: argparse.Namespace, database: str, folder: Path) -> Report:
     )
 
 
-SCENARIOS: dict[str, Run] = {"engines": _engines, "workers": _workers}
+def _zombies(chosen: argparse.Namespace, database: str, folder: Path) -> Report:
+    return zombies.run(zombies.Night(chosen.store, database, folder, chosen.kills or 30))
+
+
+def _answers(chosen: argparse.Namespace, database: str, folder: Path) -> Report:
+    return lost_answers.run(
+        lost_answers.Weather(chosen.store, database, folder, chosen.operations, chosen.seed, patience=600.0)
+    )
+
+
+SCENARIOS: dict[str, Run] = {"engines": _engines, "workers": _workers, "zombies": _zombies, "answers": _answers}
 
 
 def _stop(number: int, frame: object) -> None:
@@ -41,8 +51,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.served", description=__doc__)
     parser.add_argument("scenario", choices=SCENARIOS)
     parser.add_argument("--store", choices=["sqlite", "postgres"], default="sqlite")
-    parser.add_argument("--kills", type=int, help="20 engines, 50 workers, unless told")
+    parser.add_argument("--kills", type=int, help="unless told 20 engines, 50 workers, 30 zombies")
     parser.add_argument("--workflows", type=int, default=1_000)
+    parser.add_argument("--operations", type=int, default=2_000, help="of the proxy's victims")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", action="store_true", help="keep ledgers, logs and the SQLite file")
     chosen = parser.parse_args()

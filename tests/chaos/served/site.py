@@ -42,10 +42,17 @@ class Site:
 
     def _worker(self, place: int) -> Process:
         """A worker; several are shared among the engines."""
+        return self._employed(place, self.engines[place % len(self.engines)].url)
+
+    def _employed(self, place: int, url: str, **variables: str) -> Process:
         self._lives += 1
-        engine = self.engines[place % len(self.engines)].url
-        command = ["-m", "assay.cli.main", "run", WORKER, "--engine-url", engine]
-        return Process(command, self.folder / f"worker-{place}-{self._lives}.log", CHAOS_FOLDER=str(self.folder))
+        command = ["-m", "assay.cli.main", "run", WORKER, "--engine-url", url]
+        log = self.folder / f"worker-{place}-{self._lives}.log"
+        return Process(command, log, {"CHAOS_FOLDER": str(self.folder), **variables})
+
+    def employ(self, url: str, **variables: str) -> None:
+        """One more worker, by another way to the engine."""
+        self.workers.append(self._employed(len(self.workers), url, **variables))
 
     def watch(self) -> None:
         """Take note of which processes serve."""

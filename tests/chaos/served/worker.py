@@ -1,10 +1,12 @@
-"""What `assay run` serves while processes are killed; CHAOS_FOLDER says where it writes down what it does."""
+"""What `assay run` serves in these scenarios; CHAOS_FOLDER says where it writes down what it does."""
 
 import os
 from pathlib import Path
 
+from assay.sdk.http.carriers import Carrier
 from tests.chaos.workflows import app, record_effects_in
 
 record_effects_in(Path(os.environ["CHAOS_FOLDER"]))
+Carrier.by_post = "CHAOS_BY_POST" in os.environ
 
 __all__ = ["app"]

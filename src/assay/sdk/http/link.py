@@ -212,6 +212,7 @@ class Link:
         request = waiting.request
         if answer.problem is not None:
             error = _error(answer.problem)
+            log.debug("refused: report %d, %s %s: %s", answer.n, error.kind.value, error.code, error)
             if request is not None and not isinstance(error, Unavailable):
                 self._held.settle(request, None)
             waiting.reply.settle(None, error)
