@@ -9,6 +9,7 @@ SHA256 := $(if $(shell command -v sha256sum 2>/dev/null),sha256sum,shasum -a 256
 UV := $(shell command -v uv 2>/dev/null)
 KILLS ?= 30
 WORKFLOWS ?= 1000
+FUZZ_SECONDS ?= 900
 
 # uv only makes the set-up faster; `make UV=` takes the plain way on a machine that has it.
 ifneq ($(UV),)
@@ -22,7 +23,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench chaos fmt setup lock viewer
+.PHONY: help run test check bench chaos fuzz fmt setup lock viewer
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +47,9 @@ bench: setup ## run the benchmarks: embedded, then as a server
 chaos: setup ## kill processes at random under load and prove that nothing is lost
 	$(BIN)/python -m tests.chaos --store sqlite --kills $(KILLS) --workflows $(WORKFLOWS)
 	$(BIN)/python -m tests.chaos --store postgres --kills $(KILLS) --workflows $(WORKFLOWS)
+
+fuzz: setup ## send made-up requests for FUZZ_SECONDS and hold every answer to the API's description
+	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest tests/fuzz
 
 fmt: setup ## format the sources and apply safe fixes
 	$(BIN)/ruff check --fix-only
