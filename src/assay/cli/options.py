@@ -1,4 +1,4 @@
-"""The five options that every command about a running engine takes, anywhere in the line (6.2)."""
+"""The five options that every command about a running engine takes, anywhere in the line (wire 6.2)."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeVar

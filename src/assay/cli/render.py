@@ -1,4 +1,4 @@
-"""Answers on standard output: lists, records and actions, each in four formats (6.3)."""
+"""Answers on standard output: lists, records and actions, each in four formats (wire 6.3)."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Where the engine is, who asks, and how answers look: flag, then environment, then config file, then default (6.2)."""
+"""Where the engine is, who asks, how answers look: flag, then environment, config file, default (wire 6.2)."""
 
 import os
 from collections.abc import Mapping

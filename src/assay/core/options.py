@@ -121,7 +121,7 @@ _durations = attrgetter(*_DURATIONS)
 
 
 def checked_start(request: StartWorkflow) -> StartWorkflow:
-    """The request, or `Invalid` for options that make no sense together (3.3)."""
+    """The request, or `Invalid` for options that make no sense together (capabilities 3.3)."""
     check_id(request.workflow_id, "workflow_id")
     check_id(request.workflow_type, "workflow_type")
     check_id(request.task_queue, "task_queue")

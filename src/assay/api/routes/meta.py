@@ -8,8 +8,9 @@ from msgspec.structs import asdict
 from assay._version import __version__
 from assay.api import answers, docs, metrics
 from assay.api.answers import Answer
-from assay.api.backend import Backend
+from assay.api.backend import STREAMS, Backend
 from assay.api.call import BODY_LIMIT, LONGEST_WAIT, Call
+from assay.api.guard import HEADERS_LIMIT, URL_LIMIT
 from assay.api.polls import HOLDING
 from assay.api.router import Route
 from assay.core.errors import Unavailable
@@ -48,10 +49,13 @@ def limits() -> dict[str, Any]:
     return {
         **asdict(LIMITS),
         "body_bytes": BODY_LIMIT,
+        "header_bytes": HEADERS_LIMIT,
+        "url_bytes": URL_LIMIT,
         "json_depth": DEPTH_LIMIT,
         "json_keys": KEYS_LIMIT,
         "long_polls": HOLDING,
         "long_poll_secs": LONGEST_WAIT,
+        "event_streams": STREAMS,
     }
 
 

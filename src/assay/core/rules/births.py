@@ -1,4 +1,4 @@
-"""How runs begin: by a start, as a child, or as the successor of a run that closed (3.2)."""
+"""How runs begin: by a start, as a child, or as the successor of a run that closed (capabilities 3.2)."""
 
 from assay.core.effects import Decision
 from assay.core.errors import AlreadyExists, Invalid
@@ -38,7 +38,7 @@ def born(request: StartWorkflow, previous: Run | None, at: Moment, parent: Paren
     """A new run by request."""
     run_id = at.ids.run_id()
     first_task_at = _first_task_at(request, at.now)
-    # a time-out of zero is none (4.3)
+    # a time-out of zero is none (capabilities 4.3)
     deadline = at.now + request.execution_timeout if request.execution_timeout else None
     start = StartData(
         workflow_type=request.workflow_type,

@@ -70,7 +70,8 @@ def _existing(run: Run, request: rq.StartWorkflow, at: Moment) -> Decision:
         decision.record(SignalReceived(message.name, message.payload, message.sender))
         decision.wake()
     if request.signals and _start_delayed(run):
-        decision.task = replace(decision.task, not_before=None)  # a plain signal would not end the delay (4.7)
+        # a plain signal would not end the delay (capabilities 4.7)
+        decision.task = replace(decision.task, not_before=None)
     decision.reply = Started(run.key, run.status, started=False)
     return decision
 
@@ -137,7 +138,7 @@ def fail(decision: Decision, command: cmd.FailWorkflow, at: Moment) -> None:
 
 
 def cancelled(decision: Decision, command: cmd.CancelWorkflow, at: Moment) -> None:
-    """Close as cancelled; the chain ends (4.5)."""
+    """Close as cancelled; the chain ends (capabilities 4.5)."""
     close(decision, WorkflowCancelled(command.reason), at)
 
 
