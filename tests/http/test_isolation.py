@@ -12,6 +12,7 @@ import assay
 from assay import App, Client, Worker
 from assay.core.payload import Payload
 from assay.wire import exchange as wire
+from tests.http.bare import Bare
 from tests.http.processes import Server
 
 
@@ -116,40 +117,6 @@ def test_a_worker_never_has_more_in_hand_than_it_said(engine: Server, hands: int
     assert most == hands
 
 
-class Bare:
-    """A worker without the SDK: messages by hand, over POST."""
-
-    def __init__(self, session: aiohttp.ClientSession, url: str, namespace: str = "main") -> None:
-        self.worker = f"w-{uuid.uuid4().hex[:16]}"
-        self._session = session
-        self._url = f"{url}/api/v1/workers/{self.worker}/exchange?namespace={namespace}"
-        self._namespace = namespace
-
-    async def tell(self, **fields: Any) -> tuple[int, wire.EngineMessage | dict[str, Any]]:
-        body = wire.encode(wire.WorkerMessage(**fields))
-        async with self._session.post(self._url, data=body) as response:
-            answer = await response.read()
-            if response.status != 200:
-                return response.status, msgspec.json.decode(answer)
-            return 200, wire.decode_from_engine(answer)
-
-    async def greet(self, queue: str, **fields: Any) -> wire.EngineMessage:
-        hello = wire.Hello(queue=queue, namespace=self._namespace, free_tasks=5, free_activities=5, **fields)
-        return await self.heard(hello=hello)
-
-    async def heard(self, **fields: Any) -> wire.EngineMessage:
-        status, message = await self.tell(**fields)
-        assert status == 200
-        assert isinstance(message, wire.EngineMessage)
-        return message
-
-    async def task(self) -> wire.Task:
-        while True:
-            message = await self.heard(wait_secs=5)
-            if message.tasks:
-                return message.tasks[0]
-
-
 def test_a_token_is_worth_what_it_names_and_no_more(engine: Server):
     queue = f"q-{uuid.uuid4().hex[:6]}"
 
@@ -207,7 +174,7 @@ def test_messages_that_are_none_are_refused_with_a_sentence(engine: Server):
                 (b'{"reports":[{"type":"advance","n":1}]}', "wrong_shape"),
                 (b'{"hello":{"queue":"q","namespace":"other"}}', "invalid"),
             ]:
-                async with session.post(bare._url, data=raw) as response:
+                async with session.post(bare.url, data=raw) as response:
                     answer = msgspec.json.decode(await response.read())
                     assert response.status in (400, 422)
                     assert answer["code"] == code, answer

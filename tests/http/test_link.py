@@ -262,3 +262,13 @@ def test_the_learned_clock_never_goes_back_a_little(monkeypatch: pytest.MonkeyPa
     assert clock.now() == 1_001 * SECOND
     clock.learn(900 * SECOND)  # the engine's clock was set back
     assert clock.now() == 900 * SECOND
+
+
+def test_messages_are_numbered_each_one_more_than_the_last():
+    def check(link: Link, _: Bench) -> None:
+        first, second = said(link), said(link, hello=True)
+        waiting = wire.decode_from_worker(link.waiting(5.0))
+        assert [message.number for message in (first, second, waiting)] == [2, 3, 4]
+        assert waiting.wait_secs == 5.0
+
+    linked(check)

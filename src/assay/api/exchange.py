@@ -10,7 +10,7 @@ import msgspec
 
 from assay.api.reports import problem_of
 from assay.api.sessions import Session
-from assay.core.errors import AssayError, Invalid, NotFound, Unavailable
+from assay.core.errors import AssayError, Invalid, NotFound, Refused, Unavailable
 from assay.core.ids import SECOND, Time
 from assay.core.options import check_id
 from assay.core.payload import DEPTH_LIMIT, check_json
@@ -76,9 +76,15 @@ class Exchange:
         return session
 
     async def _hear(self, namespace: str, worker: str, message: wire.WorkerMessage) -> Session:
+        """The session of a worker after it was told this; `Refused` for what is no news.
+
+        A worker that hears of such a refusal has lost an answer, and says hello.
+        """
         if self._draining:
             raise Unavailable("the engine is stopping", code="engine_stopped")
         session = self._session(namespace, worker, message)
+        if not session.is_new(message):
+            raise Refused("this message came before, or too late", code="old_message")
         if message.hello is not None:
             await self._greet(session, message.hello)
         session.hear(message)

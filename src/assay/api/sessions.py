@@ -59,6 +59,9 @@ class Session:
         self._answers: dict[int, wire.Answer] = {}
         self._pending: set[int] = set()
         self._forgotten = 0
+        self._next = 0
+        self._ahead: set[int] = set()
+        """The number of the next message, and those that overtook it."""
         self._releasing: set[asyncio.Future[object]] = set()
         self._reading: set[asyncio.Task[None]] = set()
 
@@ -178,6 +181,22 @@ class Session:
             self._read(self._give_read(task_grant(run)))
 
     # hearing
+
+    def is_new(self, message: wire.WorkerMessage) -> bool:
+        """Was this message not heard before, and no later hello either? It counts as heard now."""
+        number = message.number
+        if number == 0:
+            return True
+        if number < self._next or number in self._ahead:
+            return False
+        if message.hello is not None:
+            self._next = number
+            self._ahead.clear()
+        self._ahead.add(number)
+        while self._next in self._ahead:
+            self._ahead.remove(self._next)
+            self._next += 1
+        return True
 
     def hear(self, message: wire.WorkerMessage) -> None:
         """Take in what the worker says."""

@@ -4,6 +4,9 @@ A worker numbers its reports and repeats one, unchanged and under its number, un
 still knows the number gives the same answer again; one that was restarted meanwhile decides it anew, and there the
 fence in the token sees to it that a report has its effect once: the epoch and the last seen seq of a workflow task, the
 id of an attempt (R8, R9). Every lease travels as a token that only the engine can make (4.1).
+
+Messages are numbered, too: one that comes twice, or later than a hello that was said after it, is not heard. Its answer
+would take work to where nobody waits for it, and its count of free hands is an old one.
 """
 
 from collections.abc import Iterable
@@ -157,6 +160,8 @@ class Hello(msgspec.Struct, omit_defaults=True, kw_only=True):
 class WorkerMessage(msgspec.Struct, omit_defaults=True, kw_only=True):
     """What a worker says."""
 
+    number: int = 0
+    """One more with each message of its life; 0 for a worker that does not count."""
     hello: Hello | None = None
     reports: tuple[Report, ...] = ()
     freed: tuple[int, int] | None = None
@@ -250,8 +255,6 @@ class EngineMessage(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Runs whose task the worker holds and that have new events (R3)."""
     cancelled: list[int] = []
     """Attempts that are no longer wanted."""
-    stale: list[str] = []
-    """Tokens that the worker named and that stand for nothing any more."""
     problem: Problem | None = None
     """Why the whole message was refused."""
 

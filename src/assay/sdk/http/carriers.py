@@ -164,12 +164,11 @@ class Carrier:
                     await task
 
     async def _poll(self) -> None:
-        message = wire.encode(wire.WorkerMessage(wait_secs=POLL_SECONDS))
         while not self._finished():
             if self._link.leaving:
                 await asyncio.sleep(FIRST_PAUSE)
             else:
-                await self._exchange([message])
+                await self._exchange([self._link.waiting(POLL_SECONDS)])
 
     async def _tell(self) -> None:
         loop = asyncio.get_running_loop()

@@ -43,6 +43,7 @@ class Link:
         self._held = Holdings(seat)
         self._hands = Hands(seat)
         self._next = 1
+        self._spoken = 0
         self._outgoing: list[wire.Report] = []
         self._waiting: dict[int, Waiting] = {}
         self._histories: dict[str, tuple[Recorded, ...]] = {}
@@ -122,6 +123,7 @@ class Link:
             reports = [waiting.report for waiting in self._waiting.values()]
         dropped, self._dropped = self._dropped, []
         message = wire.WorkerMessage(
+            number=self._number(),
             hello=greeting,
             reports=tuple(reports),
             freed=self._hands.freed(),
@@ -131,6 +133,14 @@ class Link:
         )
         body = wire.encode(message)
         return [body] if len(body) <= wire.MESSAGE_LIMIT else self._parts(message)
+
+    def waiting(self, seconds: float) -> bytes:
+        """A message that only waits for one."""
+        return wire.encode(wire.WorkerMessage(number=self._number(), wait_secs=seconds))
+
+    def _number(self) -> int:
+        self._spoken += 1
+        return self._spoken
 
     def _hello(self) -> wire.Hello:
         seat, most = self.seat, self._hands.most
@@ -163,7 +173,7 @@ class Link:
                 continue
             if size + length > wire.MESSAGE_LIMIT - ENVELOPE and chunk:
                 parts.append(wire.encode(replace(message, reports=tuple(chunk))))
-                message = replace(message, hello=None)
+                message = replace(message, number=self._number(), hello=None)
                 chunk, size = [], 0
             chunk.append(report)
             size += length
