@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 
 from assay.core.errors import Invalid, NotFound, Unavailable
-from assay.core.ids import Namespace, RunKey, WorkflowId
+from assay.core.ids import SECOND, Namespace, RunKey, WorkflowId
 from assay.core.payload import Payload
 from assay.core.requests import RequestCancel, StartWorkflow, Terminate
+from assay.core.schedule import Fire, FireOutcome
 from assay.embedded.filters import run_filter
 from assay.embedded.transport import LEASE, EmbeddedTransport
 from assay.sdk.app import App
 from assay.sdk.client import Client
 from assay.sdk.connections import Hosting, transport_for
+from assay.storage.store import Changes
 from assay.testing.postgres import create_database, shared_postgres
 
 MAIN = Namespace("main")
@@ -287,5 +289,22 @@ def test_clients_on_postgres_do_each_others_work(server: str):
             assert await handle.result() == 42
             assert (await other.describe("d-1")) == (await one.describe("d-1"))
         assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(main())
+
+
+def test_a_program_that_stays_forgets_what_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    due = 1_600_000_000 * SECOND
+    skipped = Fire(MAIN, "nightly", due, due, FireOutcome.SKIPPED)
+
+    async def main() -> None:
+        async with opened(sqlite_url(tmp_path)) as transport:
+            await transport._engine.store.write(Changes(fires=[skipped]))
+        async with opened(sqlite_url(tmp_path)) as transport:
+            assert len(await transport._engine.store.fires(MAIN, "nightly", 10)) == 1
+        monkeypatch.setattr("assay.embedded.transport.UNTOUCHED", 0)
+        async with opened(sqlite_url(tmp_path)) as transport, asyncio.timeout(10):
+            while await transport._engine.store.fires(MAIN, "nightly", 10):
+                await asyncio.sleep(0.01)
 
     asyncio.run(main())

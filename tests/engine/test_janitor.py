@@ -84,3 +84,13 @@ def test_each_kind_has_its_own_time():
     clock, recording = ManualClock(), Recording()
     asyncio.run(Janitor(recording, clock).run_once())
     assert recording.asked == [("outcomes", clock.now() - OUTCOMES), ("fires", clock.now() - FIRES)]
+
+
+def test_it_begins_when_it_is_told_to():
+    clock, recording = ManualClock(), Recording()
+    janitor = Janitor(recording, clock, begins=clock.now() + SECOND)
+    assert asyncio.run(janitor.run_once()) == clock.now() + SECOND
+    assert recording.asked == []
+    clock.advance(SECOND)
+    asyncio.run(janitor.run_once())
+    assert recording.asked != []

@@ -1,13 +1,17 @@
 """Which store an embedded engine runs on; a driver is imported only when its database is used."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from assay.core.ids import Time
-from assay.storage.store import Store
 from assay.storage.urls import PostgresUrl, SqliteUrl, parse_url
 
+if TYPE_CHECKING:
+    from assay.storage.postgres import PostgresStore
+    from assay.storage.sqlite import SqliteStore
 
-def store_for(url: str, now: Callable[[], Time]) -> Store:
+
+def store_for(url: str, now: Callable[[], Time]) -> "SqliteStore | PostgresStore":
     """The store that `url` names; it is not connected yet."""
     match parse_url(url):
         case SqliteUrl(path):

@@ -18,11 +18,16 @@ from assay.embedded.stores import store_for
 from assay.engine.asked import Answer
 from assay.engine.clock import SystemClock
 from assay.engine.engine import Engine
+from assay.engine.janitor import Janitor
+from assay.engine.service import Loop
+from assay.storage.sql.leftovers import SqlLeftovers
 from assay.storage.store import RunRecord
 from assay.wire.records import event_record, run_record, state_record
 
 LEASE: Final[Time] = 10 * SECOND
 """Where other processes could take over a worker's work, they do so after this silence (R9)."""
+UNTOUCHED: Final[Time] = 60 * SECOND
+"""Programs that are over by then leave to others what may be forgotten."""
 _RECORDS_PER_TURN: Final = 500
 
 
@@ -46,6 +51,7 @@ class EmbeddedTransport:
         store = store_for(url, clock.now)
         self.lease: Time | None = LEASE if store.shared else None
         self._engine = Engine(store, clock)
+        self._cleaning = Loop(Janitor(SqlLeftovers(store), clock, begins=clock.now() + UNTOUCHED), clock)
         self.schedules = EmbeddedSchedules(self._running)
         self._seats: list[Seat] = []
         self.forked = False
@@ -60,6 +66,7 @@ class EmbeddedTransport:
         except BaseException:
             await self._engine.stop()
             raise
+        self._cleaning.start()
         self._owner = os.getpid(), asyncio.get_running_loop()
         _OPEN.add(self)
 
@@ -67,6 +74,7 @@ class EmbeddedTransport:
         """Stop the engine; a second call does nothing, and so does a call in a forked child."""
         owner, self._owner = self._owner, None
         if owner is not None and owner[0] == os.getpid():
+            await self._cleaning.stop()
             await self._engine.stop()
 
     def _running(self) -> Engine:

@@ -23,13 +23,17 @@ BREATH: Final[Time] = SECOND
 class Janitor:
     """Comes once an hour, and goes on at once while there is more than one round can do."""
 
-    def __init__(self, leftovers: Leftovers, clock: Clock) -> None:
+    def __init__(self, leftovers: Leftovers, clock: Clock, *, begins: Time = 0) -> None:
         self._leftovers = leftovers
         self._clock = clock
+        self._begins = begins
+        """Before this nothing is done: a program that lives for a second does not pay for it."""
 
     async def run_once(self) -> Time | None:
         """Forget what is old enough."""
         now = self._clock.now()
+        if now < self._begins:
+            return self._begins
         finished = [
             await _all(self._leftovers.forget_outcomes, now - OUTCOMES),
             await _all(self._leftovers.forget_fires, now - FIRES),
