@@ -172,3 +172,18 @@ def test_what_is_no_http_is_refused(server: Server, request_: bytes):
         raw.sendall(request_)
         assert raw.recv(100).startswith(b"HTTP/1.1 4")
     assert server.http().get("/health").status == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/workflows/a%00b"),
+        ("GET", "/workflows?namespace=%00"),
+        ("POST", "/workflows/any/terminate?run_id=a%00"),
+        ("POST", "/schedules/any/trigger?namespace=%00"),
+    ],
+)
+def test_what_no_database_can_hold_is_refused_at_the_door(http: Http, method: str, path: str):
+    reply = http.send(method, path)
+    assert reply.status == 400, reply
+    assert "U+0000" in reply.json()["error"]

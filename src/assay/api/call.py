@@ -211,9 +211,12 @@ class Call:
 def _parse_query(raw: bytes) -> list[tuple[str, str]]:
     try:
         text = raw.decode("ascii")
-        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=1_000)
+        found = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=1_000)
     except ValueError as error:
         raise Invalid(f"the query string cannot be read: {error}", code="invalid_query") from None
+    if b"%00" in raw and any("\0" in value for _, value in found):
+        raise Invalid("the query string holds U+0000, which no name can", code="invalid_query")
+    return found
 
 
 def _too_large(limit: int) -> Invalid:

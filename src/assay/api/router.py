@@ -133,6 +133,9 @@ def _decoded(segment: bytes) -> str:
     if b"%" not in segment and segment.isascii():
         return segment.decode("ascii")
     try:
-        return unquote_to_bytes(segment).decode("utf-8")
+        text = unquote_to_bytes(segment).decode("utf-8")
     except UnicodeDecodeError:
         raise Invalid("a part of the path is not UTF-8", code="invalid_path") from None
+    if "\0" in text:
+        raise Invalid("a part of the path holds U+0000, which no name can", code="invalid_path")
+    return text

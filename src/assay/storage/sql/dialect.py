@@ -221,9 +221,10 @@ class PostgresDialect:
         return Template(text).substitute(self._types)
 
     def texts(self, values: Sequence[str]) -> object:
-        """See `Dialect`."""
-        return list(values)
+        """See `Dialect`. What Postgres cannot hold is not there; asking for it would fail all that ask with it (L2)."""
+        return [value for value in values if "\0" not in value]
 
     def pairs(self, values: Sequence[tuple[str, str]]) -> tuple[object, ...]:
-        """See `Dialect`."""
-        return [first for first, _ in values], [second for _, second in values]
+        """See `Dialect`; and `texts` on what is left out."""
+        held = [pair for pair in values if "\0" not in pair[0] and "\0" not in pair[1]]
+        return [first for first, _ in held], [second for _, second in held]
