@@ -153,7 +153,8 @@ async def _outcome(backend: Backend, key: RunKey, wait: float, *, follow: bool) 
         return result_record(*closed.result()), True
     closed.cancel()
     found = await backend.reads.run(key.namespace, key.workflow_id, key.run_id)
-    return _still_open((await backend.reads.last(found.run, follow=follow))[0]), False
+    run, closing = await backend.reads.last(found.run, follow=follow)  # it may have ended a moment too late to be heard
+    return (_still_open(run), False) if closing is None else (result_record(run.key, closing), True)
 
 
 def _still_open(run: Run) -> dict[str, Any]:
