@@ -4,8 +4,12 @@ from pathlib import Path
 
 from assay.testing.postgres import temporary_postgres
 from tests.chaos.report import Report
-from tests.chaos.served import kills
+from tests.chaos.served import kills, lost_answers, zombies
+from tests.chaos.served.holder import REPORTS
 from tests.chaos.served.kills import Assault
+from tests.chaos.served.lost_answers import Weather
+from tests.chaos.served.zombies import LEASE, Night
+from tests.http.proxy import Faults
 
 SEED = 1
 
@@ -27,3 +31,16 @@ def test_nothing_is_lost_when_workers_are_killed(tmp_path: Path):
         found = clean(kills.run(Assault("worker", "postgres", database, tmp_path, 4, 60, SEED)))
     assert found.facts["kills"] == 4
     assert found.facts["acked"] > 60
+
+
+def test_late_reports_of_zombies_change_nothing(tmp_path: Path):
+    night = Night("sqlite", f"sqlite://{tmp_path}/chaos.db", tmp_path, zombies=2, asleep=1.2 * LEASE)
+    found = clean(zombies.run(night))
+    assert found.facts["refused_409"] >= 2 * (REPORTS + 2)
+
+
+def test_lost_doubled_and_late_messages_have_their_effect_once(tmp_path: Path):
+    faults = Faults(cut=0.1, duplicate=0.05, delay=0.05, shortest=0.05, longest=0.5)
+    found = clean(lost_answers.run(Weather("sqlite", f"sqlite://{tmp_path}/chaos.db", tmp_path, 300, SEED, faults, 60)))
+    assert found.facts["operations"] > 300
+    assert min(found.facts[fault] for fault in ("cuts", "duplicates", "delays")) > 5

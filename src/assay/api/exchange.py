@@ -62,8 +62,10 @@ class Exchange:
             elif now - session.signed > SIGN:
                 session.signed = now
                 self._roster.heard(session.worker)
-            if silent > FORGET and session not in self._writers:
+            if silent > FORGET:
                 del self._sessions[key]
+                session.forgotten = True
+                session.orders.ready.set()
         return self._engine.clock.now() + SWEEP if self._sessions else self._engine.clock.now() + 5 * SWEEP
 
     def _session(self, namespace: str, worker: str, message: wire.WorkerMessage) -> Session:
@@ -172,7 +174,7 @@ class Exchange:
         orders.ready.set()
         while True:
             await orders.ready.wait()
-            if self._draining:
+            if self._draining or session.forgotten:  # a machine that has lost its power never hangs up by itself
                 await send({"type": "websocket.close", "code": GOING_AWAY})
                 return
             await send({"type": "websocket.send", "bytes": orders.collect()})

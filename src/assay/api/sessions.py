@@ -48,6 +48,7 @@ class Session:
         self.free_tasks = 0
         self.free_activities = 0
         self.greetings = 0
+        self.forgotten = False
         self.greeting = asyncio.Lock()
         self.heard = self.signed = asyncio.get_running_loop().time()
         self.orders = Orders(engine, tokens, namespace, worker)
@@ -81,7 +82,7 @@ class Session:
             self._runs.add(grant.key.run_id)
             self.orders.task(grant, grant.tail, grant.seen_seq)
         else:
-            self._read(self._give_read(grant))
+            self._give(grant)
 
     def news(self, run_id: RunId) -> None:
         """See `Seat`."""
@@ -178,7 +179,7 @@ class Session:
                 self.orders.activity(ActivityGrant(run.key, run.start, activity))
         elif run.task.worker == self.worker and run.task.epoch == fence:
             self.free_tasks -= 1
-            self._read(self._give_read(task_grant(run)))
+            self._give(task_grant(run))
 
     # hearing
 
@@ -221,9 +222,10 @@ class Session:
             self._engine.dispatcher.pump(self)
 
     def _forget(self, answered: int) -> None:
-        for number in range(self._forgotten, min(answered, self._forgotten + 100_000)):
-            self._answers.pop(number, None)
-        self._forgotten = max(self._forgotten, answered)
+        if answered > self._forgotten:
+            self._forgotten = answered
+            for number in [number for number in self._answers if number < answered]:
+                del self._answers[number]
 
     def unanswered(self, reports: Iterable[wire.Report]) -> bool:
         """Is any of these still being decided?"""
@@ -281,7 +283,7 @@ class Session:
         run = self._engine.committer.cache.get(RunId(lease.run_id))
         if run is not None and run.task.worker == self.worker and self._seated:
             self.free_tasks -= 1
-            self._read(self._give_read(task_grant(run)))
+            self._give(task_grant(run))
 
     def _answer(self, answer: wire.Answer) -> None:
         self._pending.discard(answer.n)
@@ -296,10 +298,14 @@ class Session:
         self._reading.add(task)
         task.add_done_callback(self._reading.discard)
 
-    async def _give_read(self, grant: TaskGrant) -> None:
+    def _give(self, grant: TaskGrant) -> None:
+        self._read(self._give_read(grant, self.greetings))
+
+    async def _give_read(self, grant: TaskGrant, greeting: int) -> None:
         """Give a task with events from the store: those that are new to a worker that keeps the run, else all of them.
 
-        A long history does not come with its task: the worker asks for it page by page.
+        A long history does not come with its task: the worker asks for it page by page. A hello that comes meanwhile
+        has the task repeated by itself.
         """
         run_id, events = grant.key.run_id, None
         after = grant.seen_seq if run_id in self._runs else 0
@@ -307,6 +313,8 @@ class Session:
         if after or (grant.history_bytes <= wire.HISTORY_LIMIT and grant.last_seq <= PAGE):
             with contextlib.suppress(AssayError):
                 events = await self._engine.store.events(run_id, after, PAGE + 1)
+        if self.greetings != greeting:
+            return
         if not self._seated:
             self._release(grant)
         elif events is None or len(events) > PAGE:

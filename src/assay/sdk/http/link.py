@@ -109,7 +109,10 @@ class Link:
 
     def live(self) -> None:
         """Say something even if there is nothing to say: at least that it is there, and what it keeps no longer."""
-        self._dropped.extend(self._held.left())
+        left = self._held.left()
+        self._dropped.extend(left)
+        for run_id in left:
+            self._histories.pop(run_id, None)
         self.ready.set()
 
     # telling

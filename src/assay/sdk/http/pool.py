@@ -20,7 +20,6 @@ from assay._version import __version__
 from assay.core.errors import Invalid
 
 CONNECT_SECONDS: Final = 5.0
-LARGEST: Final = 1 << 30
 PORTS: Final = {"http": 80, "https": 443}
 
 Answer = tuple[int, bytes]

@@ -1,0 +1,119 @@
+"""The engine's end of the exchange, on a real store and without a network."""
+
+import asyncio
+from collections.abc import AsyncIterator, MutableMapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.api import exchange as exchanges
+from assay.api.exchange import Exchange
+from assay.api.sessions import Session
+from assay.core.events import Recorded
+from assay.core.ids import Namespace, RunId, WorkerId, WorkflowId
+from assay.core.replies import Started
+from assay.core.requests import LeaseTask, StartWorkflow
+from assay.engine.clock import SystemClock
+from assay.engine.dispatcher import task_grant
+from assay.engine.engine import Engine
+from assay.engine.roster import Roster
+from assay.engine.tokens import Tokens
+from assay.storage.sql.registry import SqlRegistry
+from assay.storage.sqlite import SqliteStore
+from assay.wire import exchange as wire
+
+WORKER = WorkerId("w-1")
+
+
+@asynccontextmanager
+async def engine_in(folder: Path) -> AsyncIterator[tuple[Engine, Exchange, Tokens]]:
+    clock = SystemClock()
+    store = SqliteStore(folder / "engine.db", clock=clock.now)
+    engine = Engine(store, clock)
+    await engine.start()
+    registry = SqlRegistry(store)
+    tokens = await Tokens.of(registry)
+    try:
+        yield engine, Exchange(engine, tokens, Roster(registry, store, clock)), tokens
+    finally:
+        await engine.stop()
+
+
+class Line:
+    """One WebSocket as an application sees it."""
+
+    def __init__(self) -> None:
+        self.heard: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
+        self._said: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
+        self._said.put_nowait({"type": "websocket.connect"})
+
+    def say(self, **fields: Any) -> None:
+        self._said.put_nowait({"type": "websocket.receive", "bytes": wire.encode(wire.WorkerMessage(**fields))})
+
+    def hang_up(self) -> None:
+        self._said.put_nowait({"type": "websocket.disconnect"})
+
+    async def receive(self) -> MutableMapping[str, Any]:
+        return await self._said.get()
+
+    async def send(self, message: MutableMapping[str, Any]) -> None:
+        self.heard.put_nowait(message)
+
+
+def test_a_worker_that_never_hangs_up_is_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchanges, "FORGET", 0.0)
+
+    async def main() -> None:
+        async with engine_in(tmp_path) as (_, exchange, _tokens):
+            line = Line()
+            talking = asyncio.create_task(exchange.websocket("main", WORKER, line.receive, line.send))
+            line.say(hello=wire.Hello(queue="default"))
+            assert (await line.heard.get())["type"] == "websocket.accept"
+            assert (await line.heard.get())["type"] == "websocket.send"
+            await exchange.run_once()
+            assert (await line.heard.get())["type"] == "websocket.close"
+            line.hang_up()
+            await talking
+
+    asyncio.run(main())
+
+
+def test_a_task_that_is_being_read_when_its_worker_returns_is_sent_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with engine_in(tmp_path) as (engine, _, tokens):
+            run_id = await started(engine)
+            session = Session(engine, tokens, "main", WORKER)
+            await session.greet(wire.Hello(queue="elsewhere"))
+            await engine.committer.submit(LeaseTask(run_id, WORKER, session.lease, local=False))
+            run = engine.committer.cache.get(run_id)
+            assert run is not None
+            gate = slow_reads(engine)
+            session._give(task_grant(run))
+            await asyncio.sleep(0)
+            await session.greet(wire.Hello(queue="elsewhere", again=True))
+            gate.set()
+            await asyncio.gather(*session._reading)
+            told = wire.decode_from_engine(session.orders.collect())
+            assert [task.run_id for task in told.tasks] == [run_id]
+
+    asyncio.run(main())
+
+
+async def started(engine: Engine) -> RunId:
+    request = StartWorkflow(namespace=Namespace("main"), workflow_id=WorkflowId("w"), workflow_type="W")
+    reply = await engine.ask(request, Started)
+    return reply.key.run_id
+
+
+def slow_reads(engine: Engine) -> asyncio.Event:
+    """Histories are read when the gate is opened, and not before."""
+    gate, read = asyncio.Event(), engine.store.events
+
+    async def events(run_id: RunId, after: int = 0, limit: int = 10_000) -> Sequence[Recorded]:
+        await gate.wait()
+        return await read(run_id, after, limit)
+
+    engine.store.events = events  # type: ignore[method-assign, assignment]
+    return gate
