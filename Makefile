@@ -9,7 +9,7 @@ SHA256 := $(if $(shell command -v sha256sum 2>/dev/null),sha256sum,shasum -a 256
 UV := $(shell command -v uv 2>/dev/null)
 KILLS ?= 30
 WORKFLOWS ?= 1000
-FUZZ_SECONDS ?= 900
+FUZZ_SECONDS ?= 600
 
 # uv only makes the set-up faster; `make UV=` takes the plain way on a machine that has it.
 ifneq ($(UV),)
@@ -47,9 +47,16 @@ bench: setup ## run the benchmarks: embedded, then as a server
 chaos: setup ## kill processes at random under load and prove that nothing is lost
 	$(BIN)/python -m tests.chaos --store sqlite --kills $(KILLS) --workflows $(WORKFLOWS)
 	$(BIN)/python -m tests.chaos --store postgres --kills $(KILLS) --workflows $(WORKFLOWS)
+	$(BIN)/python -m tests.chaos.served engines --store sqlite --workflows $(WORKFLOWS)
+	$(BIN)/python -m tests.chaos.served workers --store sqlite --workflows $(WORKFLOWS)
+	$(BIN)/python -m tests.chaos.served workers --store postgres --workflows $(WORKFLOWS)
+	$(BIN)/python -m tests.chaos.served zombies --store sqlite
+	$(BIN)/python -m tests.chaos.served zombies --store postgres
+	$(BIN)/python -m tests.chaos.served answers --store sqlite
+	$(BIN)/python -m tests.chaos.served answers --store postgres
 
-fuzz: setup ## send made-up requests for FUZZ_SECONDS and hold every answer to the API's description
-	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest tests/fuzz
+fuzz: setup ## send made-up requests for FUZZ_SECONDS per database and hold every answer to the API's description
+	FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_STORES="sqlite postgres" $(BIN)/python -m pytest tests/fuzz
 
 fmt: setup ## format the sources and apply safe fixes
 	$(BIN)/ruff check --fix-only

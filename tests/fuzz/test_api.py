@@ -1,24 +1,28 @@
 """Requests made up from the API's own description, sent to a server that really runs (S50).
 
-`make fuzz` sends them for longer: FUZZ_SECONDS is the time to spend.
+`make fuzz` sends them for longer and to both databases: FUZZ_SECONDS is the time to spend on each of FUZZ_STORES.
 """
 
+import asyncio
 import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from assay.api.routes.table import ROUTES
+from assay.testing.postgres import create_database, shared_postgres
 from tests.api.support import Http, Server, Worker, activity, complete, serving, sound
 from tests.fuzz.hooks import KNOWN_NAMES
 
 ROOT: Final = Path(__file__).parents[2]
 SECONDS: Final = int(os.environ.get("FUZZ_SECONDS", "50"))
+STORES: Final = os.environ.get("FUZZ_STORES", "sqlite").split()
 # Not among them is that whatever breaks the description is refused: an empty list for an empty object and an empty
 # parameter for none are taken on purpose (D4).
 CHECKS: Final = (
@@ -94,12 +98,21 @@ def fuzz(server: Server, seconds: int) -> "subprocess.CompletedProcess[str]":
     )
 
 
+@pytest.fixture(params=STORES)
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield f"sqlite://{tmp_path}/engine.db"
+        return
+    with shared_postgres(tmp_path) as server:
+        yield asyncio.run(create_database(server))
+
+
 @pytest.mark.timeout(SECONDS * 2 + 120)
-def test_every_answer_is_what_the_description_says(tmp_path):
-    with serving(tmp_path) as server:
+def test_every_answer_is_what_the_description_says(tmp_path: Path, database: str):
+    with serving(tmp_path, "--backend", database) as server:
         found = fuzz(server, SECONDS)
         assert found.returncode == 0, found.stdout[-8_000:] + found.stderr[-2_000:]
         assert server.http().get("/health").status == 200
         refused = OPERATIONS - welcome(server.http())
         assert len(refused) < len(OPERATIONS) / 4, f"the requests miss the point: {sorted(refused)}"
-    assert sound(f"sqlite://{tmp_path}/assay-workflow.db") == []
+    assert sound(database) == []
