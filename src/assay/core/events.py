@@ -66,7 +66,7 @@ class Reopening(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class StartData(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a run knows from its first moment on, beside its input; never changes (3.2)."""
+    """What a run knows from its first moment on, beside its input; never changes (capabilities 3.2)."""
 
     workflow_type: str
     task_queue: str
