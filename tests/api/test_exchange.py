@@ -14,10 +14,11 @@ from assay.api.sessions import Session
 from assay.core.events import Recorded
 from assay.core.ids import Namespace, RunId, WorkerId, WorkflowId
 from assay.core.replies import Started
-from assay.core.requests import LeaseTask, StartWorkflow
+from assay.core.requests import LeaseTask, ReleaseTask, Request, StartWorkflow
 from assay.engine.clock import SystemClock
 from assay.engine.dispatcher import task_grant
 from assay.engine.engine import Engine
+from assay.engine.idempotency import IdempotencyKey
 from assay.engine.roster import Roster
 from assay.engine.tokens import Tokens
 from assay.storage.sql.registry import SqlRegistry
@@ -99,6 +100,39 @@ def test_a_task_that_is_being_read_when_its_worker_returns_is_sent_once(tmp_path
             assert [task.run_id for task in told.tasks] == [run_id]
 
     asyncio.run(main())
+
+
+def test_what_is_given_back_as_its_worker_returns_is_not_sent_to_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with engine_in(tmp_path) as (engine, _, tokens):
+            await started(engine)
+            slow_releases(engine)
+            session = Session(engine, tokens, "main", WORKER)
+            hello = wire.Hello(queue="default", free_tasks=1)
+            await session.greet(hello)  # a lease is asked for, and not decided yet
+            hello.again = True
+            await session.greet(hello)
+            await asyncio.gather(*session._releasing)
+            await engine.committer.drain()
+            await asyncio.gather(*session._reading)
+            told = wire.decode_from_engine(session.orders.collect())
+            assert [task.epoch for task in told.tasks] == [lease.fence for lease in await engine.store.leases(WORKER)]
+
+    asyncio.run(main())
+
+
+def slow_releases(engine: Engine) -> None:
+    """What is given back is decided a while later, as by an engine that has much to do."""
+    submit = engine.committer.submit
+
+    async def later(request: Request) -> object:
+        await asyncio.sleep(0.05)
+        return await submit(request)
+
+    def slowly(request: Request, key: IdempotencyKey | None = None) -> "asyncio.Future[object]":
+        return asyncio.ensure_future(later(request)) if isinstance(request, ReleaseTask) else submit(request, key)
+
+    engine.committer.submit = slowly  # type: ignore[method-assign]
 
 
 async def started(engine: Engine) -> RunId:

@@ -143,7 +143,9 @@ class Session:
     async def _settle(self) -> None:
         """Until all that was leased to the vanished connection is either given back or in the store for certain."""
         nothing = self._engine.committer.submit(Elapse(RunId("")))  # decided after everything that was asked before it
-        await asyncio.gather(nothing, *self._releasing, return_exceptions=True)
+        await asyncio.gather(nothing, return_exceptions=True)
+        while self._releasing:  # a lease that was decided with it is given back only now
+            await asyncio.gather(*self._releasing, return_exceptions=True)
 
     async def _repeat(self, held: Iterable[str]) -> None:
         """Send again what is leased to the worker and it does not name; tell it what it names in vain."""
