@@ -77,7 +77,7 @@ def test_a_running_activity_hears_of_a_cancel_by_its_heartbeat(http: Http):
     task = worker.activity()
     assert task is not None
     reply = http.post(f"/tasks/{task['id']}/heartbeat", {"details": {"at": 1}})
-    assert (reply.status, reply.json()) == (200, {"cancel_requested": False})
+    assert (reply.status, reply.body) == (200, b"")
     http.post(f"/workflows/{name}/cancel")
     reply = http.post(f"/tasks/{task['id']}/heartbeat", b"[]")
     assert (reply.status, reply.json()) == (200, {"cancel_requested": True})

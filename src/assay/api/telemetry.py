@@ -49,12 +49,12 @@ class Telemetry:
         self.batch_size.observe(tally.requests)
         self.commit_seconds.observe(tally.seconds)
         self.expired += tally.expired
-        self.events += len(committed.events)
-        for _, recorded in committed.events:
-            event = recorded.event
-            if event.closes is not None:
-                self.closes[event.closes] += 1
-            elif isinstance(event, WorkflowStarted):
+        for _, events in committed.events:
+            self.events += len(events)
+            last = events[-1].event
+            if last.closes is not None:
+                self.closes[last.closes] += 1
+            if type(events[0].event) is WorkflowStarted:
                 self.starts += 1
         for wait in tally.task_waits:
             self.task_wait.observe(wait / SECOND)

@@ -335,6 +335,9 @@ class ActivityOptions(msgspec.Struct, frozen=True, gc=False, omit_defaults=True)
     priority: Payload = NULL
 
 
+DEFAULT_OPTIONS = ActivityOptions()
+
+
 def _leaves(kind: type[Event]) -> list[type[Event]]:
     below = kind.__subclasses__()
     return [leaf for child in below for leaf in _leaves(child)] if below else [kind]

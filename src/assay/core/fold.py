@@ -24,10 +24,13 @@ TAIL_LIMIT = 1_000
 
 def fold(run: Run, decision: Decision) -> None:
     """Apply all of `decision`: events in order, then effects."""
-    for recorded in decision.events:
-        apply(run, recorded)
+    if decision.events:
+        for recorded in decision.events:
+            apply(run, recorded)
+        if decision.seen_seq != decision.last_seq:
+            _remember(run, decision.events)
     for effect in decision.effects:
-        put(run, effect)
+        EFFECTS[type(effect)](run, effect)
     if decision.task is not run.task:
         _set_task(run, decision)
     if decision.seen_seq != run.seen_seq:
@@ -46,10 +49,6 @@ def apply(run: Run, recorded: ev.Recorded) -> None:
     event = recorded.event
     run.last_seq = recorded.seq
     run.last_time = recorded.time
-    if run.tail is not None:
-        run.tail.append(recorded)
-        if len(run.tail) > TAIL_LIMIT:
-            run.tail = None
     if event.is_input:
         run.input_seq = recorded.seq
     change = EVENTS.get(type(event))
@@ -57,6 +56,14 @@ def apply(run: Run, recorded: ev.Recorded) -> None:
         change(run, event)
     if event.closes is not None:
         _close(run, recorded)
+
+
+def _remember(run: Run, events: list[ev.Recorded]) -> None:
+    """Keep for the next task what its worker has not seen."""
+    if run.tail is not None:
+        run.tail.extend(events)
+        if len(run.tail) > TAIL_LIMIT:
+            run.tail = None
 
 
 def _close(run: Run, recorded: ev.Recorded) -> None:

@@ -1,6 +1,6 @@
 """From decisions to rows: what one transaction has to write, gathered decision by decision."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -42,7 +42,8 @@ class Batch:
         self.changes = Changes()
         self.touched: dict[RunId, Run] = {}
         self.newest: dict[tuple[Namespace, WorkflowId], Run] = {}
-        self.published: list[tuple[Run, Recorded]] = []
+        self.published: list[tuple[Run, Sequence[Recorded]]] = []
+        """The events of each decision; one that closes its run comes last."""
         self.waiting: list[tuple[Run, Activity]] = []
         self.unwanted: list[tuple[RunId, Activity]] = []
         self.left: list[tuple[Run, WorkerId]] = []
@@ -82,26 +83,27 @@ class Batch:
         self.changes.deadlines[schedule.key, "schedule", 0] = due
 
     def _take_one(self, decision: Decision) -> None:
-        run = decision.run
+        run, now = decision.run, decision.now
         if run.version == 0 and run.run_id not in self._born:
-            self._born.add(run.run_id)
-            self.changes.new_runs.append(run)
-            self.newest[run.namespace, run.workflow_id] = run
-            if run.search != NULL:
-                self.changes.attributed.append(run)
+            self._bear(run)
         self.touched[run.run_id] = run
         task, status = run.task, run.status
         fold(run, decision)
-        if run.task is not task:
-            self._count_task(run, task, status, decision.now)
-            if task.worker is not None and run.closed_at is not None:
-                self.left.append((run, task.worker))
+        if run.task is not task and (task.worker is not None or run.task.worker is not None):
+            self._count_task(run, task, status, now)
         if decision.events:
             self._gather_events(run, decision.events)
         for effect in decision.effects:
             gather = GATHER.get(type(effect))
             if gather is not None:
-                gather(self, run, effect, decision.now)
+                gather(self, run, effect, now)
+
+    def _bear(self, run: Run) -> None:
+        self._born.add(run.run_id)
+        self.changes.new_runs.append(run)
+        self.newest[run.namespace, run.workflow_id] = run
+        if run.search != NULL:
+            self.changes.attributed.append(run)
 
     def _count_task(self, run: Run, before: Task, status: str, now: Time) -> None:
         if run.task.epoch > before.epoch and run.task.worker is not None:
@@ -110,17 +112,21 @@ class Batch:
                 self.tally.claimed.append(run)
         elif before.worker is not None and run.task.worker is None and before.until is not None and before.until <= now:
             self.tally.expired += 1
+        if before.worker is not None and run.closed_at is not None:
+            self.left.append((run, before.worker))
 
     def _gather_events(self, run: Run, events: list[Recorded]) -> None:
+        self.published.append((run, events))
+        run_id, stored = run.run_id, self.changes.events
+        size = 0
         for recorded in events:
-            payload, data = encode(recorded.event)
-            run.history_bytes += len(payload) + (len(data) if data else 0)
-            self.changes.events.append(
-                StoredEvent(run.run_id, recorded.seq, recorded.time, type(recorded.event).__name__, payload, data)
-            )
-            self.published.append((run, recorded))
-            if type(recorded.event) is ActivityScheduled:
-                self._scheduled.add(recorded.event.activity_id)
+            event = recorded.event
+            payload, data = encode(event)
+            size += len(payload) if data is None else len(payload) + len(data)
+            stored.append(StoredEvent(run_id, recorded.seq, recorded.time, type(event).__name__, payload, data))
+            if isinstance(event, ActivityScheduled):
+                self._scheduled.add(event.activity_id)
+        run.history_bytes += size
 
     def touch(self, run: Run) -> None:
         """Have a run written even if no decision changes it: its deadline is to be looked at."""
@@ -169,18 +175,25 @@ class Batch:
 
     def _put_activity(self, run: Run, effect: fx.PutActivity, now: Time) -> None:
         activity = effect.activity
-        status = RUNNING if activity.running else PENDING
         extent = Extent.ALL if activity.id in self._scheduled else Extent.STATE
-        self.changes.activities[activity.id] = ActivityChange(run, activity, status, now, extent)
+        if activity.worker is None:
+            self.changes.activities[activity.id] = ActivityChange(run, activity, PENDING, now, extent)
+            if activity.not_before is None:
+                self.waiting.append((run, activity))  # armed when it is known whether somebody takes it at once
+                return
+        else:
+            self.changes.activities[activity.id] = ActivityChange(run, activity, RUNNING, now, extent)
+            if activity.started_at == now and activity.heartbeat_at is None:
+                self.tally.activity_waits.append(now - activity.queued_at)
+            if activity.cancel_requested:
+                self.unwanted.append((run.run_id, activity))
+        self.watch(run, activity)
+
+    def watch(self, run: Run, activity: Activity) -> None:
+        """See to it that somebody looks at the run when a clock of the activity is over."""
         due = activity.deadline()
         if due is not None and (run.armed is None or due < run.armed) and due < self._soonest.get(run.run_id, due + 1):
             self._soonest[run.run_id] = due
-        if activity.running and activity.started_at == now and activity.heartbeat_at is None:
-            self.tally.activity_waits.append(now - activity.queued_at)
-        if activity.ready:
-            self.waiting.append((run, activity))
-        elif activity.cancel_requested:
-            self.unwanted.append((run.run_id, activity))
 
     def _close_activity(self, run: Run, effect: fx.CloseActivity, now: Time) -> None:
         activity = effect.activity

@@ -25,11 +25,8 @@ class RunCache:
         return len(self._runs)
 
     def get(self, run_id: RunId) -> Run | None:
-        """The run, if it is here."""
-        run = self._runs.get(run_id)
-        if run is not None:
-            self._runs.move_to_end(run_id)
-        return run
+        """The run, if it is here; looking at it is not using it, for what a batch changes is put again."""
+        return self._runs.get(run_id)
 
     def __contains__(self, run_id: RunId) -> bool:
         return run_id in self._runs

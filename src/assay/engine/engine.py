@@ -1,7 +1,6 @@
 """The engine as its callers see it: ask for a change, read what is there, wait for an outcome, sit down as a worker."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Sequence
 from typing import TypeVar, cast
@@ -149,22 +148,23 @@ class Engine:
             key = RunKey(key.namespace, elsewhere or key.workflow_id, following)
 
     async def _closing(self, key: RunKey) -> Event:
+        known = key.run_id in self.committer.cache  # then it is open, as far as this engine knows
         while True:
             waiter = self.feed.closing(key.run_id)
             try:
-                event = await self._already_closed(key)
+                event = None if known else await self._already_closed(key)
                 if event is not None:
                     return event
                 if not self.store.shared:
                     return await waiter
-                with contextlib.suppress(TimeoutError):
-                    return await asyncio.wait_for(asyncio.shield(waiter), RESULT_POLL_SECONDS)
+                await asyncio.wait((waiter,), timeout=RESULT_POLL_SECONDS)
+                if waiter.done():
+                    return waiter.result()
+                known = False  # another engine may have closed it
             finally:
                 self.feed.forget(key.run_id, waiter)
 
     async def _already_closed(self, key: RunKey) -> Event | None:
-        if self.committer.cache.get(key.run_id) is not None and not self.store.shared:
-            return None
         record = await self.store.describe(key.namespace, key.workflow_id, key.run_id)
         if record is None:
             raise NotFound(f"workflow {key.workflow_id} not found")

@@ -24,13 +24,15 @@ class Feed:
 
     def publish(self, committed: Committed) -> None:
         """Tell everyone concerned."""
-        for run, recorded in committed.events:
-            if recorded.event.closes is not None:
+        for run, events in committed.events:
+            last = events[-1].event
+            if last.closes is not None:
                 for waiter in self._closing.pop(run.run_id, ()):
                     if not waiter.done():
-                        waiter.set_result(recorded.event)
+                        waiter.set_result(last)
             for watcher in self._watchers:
-                watcher(run, recorded)
+                for recorded in events:
+                    watcher(run, recorded)
 
     def closing(self, run_id: RunId) -> asyncio.Future[Event]:
         """The event that will close a run that is open now."""

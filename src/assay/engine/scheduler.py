@@ -32,8 +32,8 @@ class Scheduler:
         """Tell the schedules of runs that came to their end; one that was continued has not."""
         over = {
             (run.namespace, run.start.schedule)
-            for run, recorded in committed.events
-            if recorded.event.closes is not None and run.start.schedule is not None and _ends_chain(recorded.event)
+            for run, events in committed.events
+            if run.start.schedule is not None and events[-1].event.closes is not None and _ends_chain(events[-1].event)
         }
         for namespace, name in over:
             self._committer.tell(ScheduledRunClosed(namespace, name))

@@ -1,5 +1,6 @@
 """What activity code works with: who it is, and a way to say that it is alive."""
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
@@ -31,14 +32,14 @@ class Beat(Protocol):
 class ActivityContext:
     """The `ctx` of an activity."""
 
-    def __init__(self, info: ActivityInfo, details: Any, beat: Beat) -> None:
+    def __init__(self, info: Callable[[], ActivityInfo], details: Any, beat: Beat) -> None:
         self._info = info
         self._details = details
         self._beat = beat
 
     def info(self) -> ActivityInfo:
         """Facts about this attempt."""
-        return self._info
+        return self._info()
 
     @property
     def heartbeat_details(self) -> Any:

@@ -79,7 +79,14 @@ class Context:
         self._reference = weakref.ref(execution)  # a run that leaves is freed at once, whoever holds its futures
         self._random: random.Random | None = None
         self._began = execution.time
-        self.logger = WorkflowLogger(execution)
+        self._logger: WorkflowLogger | None = None
+
+    @property
+    def logger(self) -> WorkflowLogger:
+        """A logger that is silent on replay."""
+        if self._logger is None:
+            self._logger = WorkflowLogger(self._run)
+        return self._logger
 
     @property
     def workflow_id(self) -> str:

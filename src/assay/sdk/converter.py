@@ -22,7 +22,6 @@ from assay.sdk.flaws import find_flaw
 
 Decode: TypeAlias = Callable[[bytes | msgspec.Raw], Any]
 
-_BACKSLASH: Final = ord("\\")
 _AT: Final = re.compile(r"^(?P<problem>.*?) - at `\$(?P<path>[^`]*)`$", re.DOTALL)
 _SHOWN_ERRORS: Final = 3
 _HARMLESS: Final = 2 * DEPTH_LIMIT
@@ -45,7 +44,11 @@ class Converter:
             raw = _encode_json(value)
         except Exception as error:
             raise _unencodable(value, name, error) from error
-        if _looks_wrong(raw, value) and (flaw := find_flaw(value, name)) is not None:
+        # find() and not `in`: for bytes the latter first tries to read its operand as a number.
+        suspect = (
+            raw.find(b"null") >= 0 or raw.find(b"\\u0000") >= 0 or raw.find(b'nan":') >= 0 or raw.find(b'inf":') >= 0
+        )
+        if suspect and _looks_wrong(raw, value) and (flaw := find_flaw(value, name)) is not None:
             raise flaw
         if type(value) is msgspec.Raw:
             check_json(raw, limit=limit, name=name)
@@ -130,13 +133,10 @@ _encode_msgpack: Final = msgspec.msgpack.Encoder(enc_hook=_to_builtin).encode
 
 
 def _looks_wrong(raw: bytes, value: Any) -> bool:
-    """Whether there may be something in `value` that its JSON does not say; finding out costs little."""
-    # find() and not `in`: for bytes the latter first tries to read its operand as a number.
-    if raw.find(b"null") >= 0 and value is not None and _may_hold_nan(value):
+    """Whether there may be something in `value` that its JSON does not say, given that a word in it is suspect."""
+    if raw.find(b"\\u0000") >= 0 or raw.find(b'nan":') >= 0 or raw.find(b'inf":') >= 0:
         return True
-    if _BACKSLASH in raw and raw.find(b"\\u0000") >= 0:
-        return True
-    return raw.find(b'nan":') >= 0 or raw.find(b'inf":') >= 0
+    return value is not None and _may_hold_nan(value)
 
 
 def _may_hold_nan(value: Any) -> bool:

@@ -24,14 +24,15 @@ class Standby:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._host = client.transport if isinstance(client.transport, Hosting) else None
         self._workers: dict[tuple[str, str], tuple[Worker, asyncio.Task[None]]] = {}
         self._waiting: set[asyncio.Task[Any]] = set()
         self._failed: BaseException | None = None
 
     async def serve(self, namespace: str, queue: str, workflow_type: str) -> None:
         """Make sure that somebody serves the queue."""
-        transport = self._client.transport
-        if (namespace, queue) in self._workers or not isinstance(transport, Hosting):
+        transport = self._host
+        if transport is None or (namespace, queue) in self._workers:
             return
         if not transport.served(namespace, queue):
             await asyncio.sleep(0)  # a worker whose task was created just now sits down first

@@ -267,12 +267,6 @@ class NoTask(msgspec.Struct, kw_only=True):
     task: None
 
 
-class HeartbeatAnswer(msgspec.Struct, kw_only=True):
-    """Whether the attempt is no longer wanted."""
-
-    cancel_requested: bool
-
-
 class LeaseAnswer(msgspec.Struct, kw_only=True):
     """Until when a task is the worker's."""
 

@@ -11,6 +11,7 @@ from assay.core import requests as rq
 from assay.core.effects import CloseActivity, Decision, NoteAttempt, PutActivity
 from assay.core.errors import Invalid, Kind, Refused
 from assay.core.events import (
+    DEFAULT_OPTIONS,
     ActivityCancelled,
     ActivityCancelRequested,
     ActivityCompleted,
@@ -28,8 +29,7 @@ from assay.core.run import CANCELLED, COMPLETED, FAILED, Activity, Run
 
 replace = msgspec.structs.replace
 
-DEFAULT_RETRY = RetryPolicy()
-DEFAULT_OPTIONS = ActivityOptions()
+DEFAULT_RETRY = DEFAULT_OPTIONS.retry
 
 HIGHEST_SEQ = 2**53
 """The highest number of a command; every database and every JSON parser can hold it."""
@@ -182,9 +182,10 @@ def attempt(run: Run, request: rq.LeaseActivity, at: Moment) -> Activity:
     activity = run.activities.get(request.seq)
     if activity is None or not activity.ready:
         raise Refused("the activity is not waiting for a worker", code="not_ready")
-    over = activity.deadline()
-    if over is not None and over <= at.now:
-        raise Refused("the activity's time to begin is over", code="not_ready")
+    if activity.options is not DEFAULT_OPTIONS:
+        over = activity.deadline()
+        if over is not None and over <= at.now:
+            raise Refused("the activity's time to begin is over", code="not_ready")
     return replace(
         activity,
         attempt=activity.attempt + 1,

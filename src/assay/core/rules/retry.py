@@ -19,6 +19,7 @@ from assay.core.effects import (
 )
 from assay.core.errors import Kind, Refused
 from assay.core.events import (
+    DEFAULT_OPTIONS,
     ActivityCancelled,
     ActivityCancelRequested,
     ActivityCompleted,
@@ -187,7 +188,7 @@ class _Copy:
             name=event.name,
             queue=event.task_queue,
             input=event.input,
-            options=event.options or activities.DEFAULT_OPTIONS,
+            options=event.options or DEFAULT_OPTIONS,
             scheduled_at=now,
             queued_at=now,
             attempt_id=number + 1,

@@ -133,15 +133,17 @@ def _plausible(decision: Decision, request: rq.Advance) -> bool:
 def _record_outcomes(decision: Decision, request: rq.Advance, holds: bool) -> tuple[bool, ...]:
     """Record those that count, each judged alone; steps only from the holder of the task."""
     return tuple(
-        (holds or isinstance(outcome, rq.ActivityOutcome)) and _record_outcome(decision, outcome)
-        for outcome in request.outcomes
+        [
+            (holds or type(outcome) is rq.ActivityOutcome) and _record_outcome(decision, outcome)
+            for outcome in request.outcomes
+        ]
     )
 
 
 def _record_outcome(decision: Decision, outcome: rq.StepOutcome | rq.ActivityOutcome) -> bool:
     time = outcome.time if abs(outcome.time - decision.now) <= CLOCK_TOLERANCE else None
     if isinstance(outcome, rq.ActivityOutcome):
-        activity = decision.activity(outcome.seq)
+        activity = decision.activity(outcome.seq) if decision.effects else decision.run.activities.get(outcome.seq)
         if activity is None or activity.attempt_id != outcome.attempt_id or not activity.running:
             return False
         activities.succeed(decision, activity, outcome.result, time)

@@ -144,7 +144,7 @@ class ActivityTasks:
     def _context(self, attempt: Attempt) -> ActivityContext:
         activity = attempt.grant.activity
         details = None if activity.details is NULL else self._converter.decode(activity.details)
-        return ActivityContext(_info(attempt.grant), details, lambda details: self._beat(attempt, details))
+        return ActivityContext(lambda: _info(attempt.grant), details, lambda details: self._beat(attempt, details))
 
     def _complete(self, attempt: Attempt, result: Payload) -> None:
         activity, run_id = attempt.grant.activity, attempt.grant.key.run_id

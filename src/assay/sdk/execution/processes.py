@@ -150,5 +150,5 @@ def _work(
         beats.put((attempt_id, details))
         return attempt_id in unwanted
 
-    args, named = signature_of(found).arguments(ActivityContext(info, details, beat), value)
+    args, named = signature_of(found).arguments(ActivityContext(lambda: info, details, beat), value)
     return found(*args, **named)

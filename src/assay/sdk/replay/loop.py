@@ -86,7 +86,7 @@ class WorkflowLoop(guard.NoIOLoop):
     __slots__ = (
         "_clock", "_futures_made", "_making", "_orphans", "_paused", "_ready", "_running", "_sweep_at", "_tasks",
         "_tasks_made", "_thread", "_time_limit", "_timers", "_unheard", "_waiting", "_wrapped",
-        "busy_since", "context", "errors", "leaving", "turn_seconds",
+        "busy_since", "context", "errors", "leaving",
     )  # fmt: skip
 
     def __init__(
@@ -102,7 +102,6 @@ class WorkflowLoop(guard.NoIOLoop):
         self.errors: list[BaseException] = []
         self.leaving = False
         self.busy_since: float | None = None
-        self.turn_seconds = 0.0
         self._timers = timers
         self._clock = clock
         self._time_limit = time_limit_seconds
@@ -119,15 +118,7 @@ class WorkflowLoop(guard.NoIOLoop):
 
     def run_until_blocked(self) -> bool:
         """Runs what is ready until every coroutine waits (True) or somebody called `pause` (False)."""
-        return self._turn(self._drain)
-
-    def drive(self, work: Callable[[], Outcome]) -> Outcome:
-        """Calls `work` as one turn, in which it may `drain` many times: entering and leaving cost more than a step."""
-        return self._turn(work)
-
-    def drain(self) -> bool:
-        """`run_until_blocked` for whoever is driving already."""
-        return self._drain()
+        return self.drive(self.drain)
 
     def pause(self) -> None:
         """Ends the turn after the current callback; what is ready stays ready for the next turn (R2)."""
@@ -147,8 +138,11 @@ class WorkflowLoop(guard.NoIOLoop):
         self._ready.append(timer)
         return True
 
-    def _turn(self, work: Callable[[], Outcome]) -> Outcome:
-        """Usually called in a callback of the worker's own loop, which must not notice."""
+    def drive(self, work: Callable[[*Args], Outcome], *args: *Args) -> Outcome:
+        """Calls `work` as one turn, in which it may `drain` many times: entering and leaving cost more than a step.
+
+        Usually called in a callback of the worker's own loop, which must not notice.
+        """
         if self._running:
             raise RuntimeError("the workflow's loop is already running")
         outer_loop = asyncio._get_running_loop()
@@ -161,7 +155,7 @@ class WorkflowLoop(guard.NoIOLoop):
         sys.set_asyncgen_hooks(None, self._abandoned)
         asyncio._set_running_loop(self)
         try:
-            return work()
+            return work(*args)
         finally:
             asyncio._set_running_loop(outer_loop)
             sys.set_asyncgen_hooks(*outer_hooks)
@@ -170,7 +164,8 @@ class WorkflowLoop(guard.NoIOLoop):
             if outer_task is not None:
                 _SWAP_TASK(outer_loop, outer_task)
 
-    def _drain(self) -> bool:
+    def drain(self) -> bool:
+        """`run_until_blocked` for whoever is driving already."""
         ready = self._ready
         self._paused = False
         started = self.busy_since = self._clock()
@@ -188,7 +183,6 @@ class WorkflowLoop(guard.NoIOLoop):
             return True
         finally:
             self.busy_since = None
-            self.turn_seconds = self._clock() - started
 
     def _check(self, count: int, started: float) -> None:
         if count >= HANDLE_LIMIT:
@@ -348,7 +342,9 @@ class WorkflowLoop(guard.NoIOLoop):
         if self.leaving:
             return
         self.leaving = True
-        self._turn(self._close_all)
+        if self._orphans or not all(task.done() for task in self._tasks):
+            self.drive(self._close_all)
+        self._tasks.clear()
         self._timers = leaving.GoneTimers(self._timers.now())
         self._unheard = None
         self.context = Context()

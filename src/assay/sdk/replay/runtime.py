@@ -168,7 +168,9 @@ class Execution:
     @property
     def busy(self) -> bool:
         """Is there local work whose outcome the code waits for?"""
-        return self._paused_at is not None or any(not future.done() for _, future in self.steps.values())
+        if self._paused_at is not None:
+            return True
+        return bool(self.steps) and any(not future.done() for _, future in self.steps.values())
 
     def wants_step(self, seq: int) -> bool:
         """Does code still wait for the step? The outcome of one that was cancelled is nobody's business."""
@@ -197,9 +199,10 @@ class Execution:
         self.seen = max(self.seen, seen_seq)
         if seen_seq == last_seq:
             self.journal.settled()
-        logs, self.held_logs = self.held_logs, []
-        for write in logs:
-            write()
+        if self.held_logs:
+            logs, self.held_logs = self.held_logs, []
+            for write in logs:
+                write()
 
     def drop(self) -> None:
         """Leave the run: its coroutines are closed, nothing they do is heard (R6)."""
@@ -208,7 +211,7 @@ class Execution:
 
     def _turn(self, events: Sequence[Recorded]) -> Turn:
         try:
-            self.loop.drive(lambda: self._apply_all(events))
+            self.loop.drive(self._apply_all, events)
         except NonDeterminismError as error:
             self.diverge(error)
         except Exception as error:  # noqa: BLE001  # a turn never raises: the worker must hear of it
@@ -309,22 +312,22 @@ class Execution:
     def _outcome(self) -> Turn:
         closing = self._closing()
         commands, self._commands = self._commands, []
-        snapshot = self._take_snapshot()
+        snapshot = self._take_snapshot() if self.queries else None
         if snapshot is not None:
             commands.insert(0, snapshot)
         if closing is not None:
             commands.append(closing)
             return Turn(tuple(commands), closes=True)
-        fresh = self._fresh_steps()
-        return Turn(tuple(commands), tuple(fresh), self._paused_at is not None)
+        fresh = self._fresh_steps() if self.steps else ()
+        return Turn(tuple(commands), fresh, self._paused_at is not None)
 
-    def _fresh_steps(self) -> list[StepCall]:
+    def _fresh_steps(self) -> tuple[StepCall, ...]:
         """Steps that wait to be started; those that code gave up are forgotten."""
         for seq in [seq for seq, (_, future) in self.steps.items() if future.done()]:
             del self.steps[seq]
         fresh = [step for step, _ in self.steps.values() if step.seq not in self._started_steps]
-        self._started_steps.update(step.seq for step in fresh)
-        return fresh
+        self._started_steps.update([step.seq for step in fresh])
+        return tuple(fresh)
 
     def _closing(self) -> cmd.AnyCommand | None:
         if self.loop.errors:
@@ -362,8 +365,6 @@ class Execution:
         return cmd.CompleteWorkflow(NULL if raw == b"null" else Payload(raw))
 
     def _take_snapshot(self) -> cmd.RecordSnapshot | None:
-        if not self.queries:
-            return None
         state: dict[str, msgspec.Raw] = {}
         for name, query in self.queries.items():
             # a query that raises is left out: looking at a run must not change how it ends

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from assay.core.events import ActivityOptions
+from assay.core.events import DEFAULT_OPTIONS, ActivityOptions
 from assay.core.failure import FailureInfo
 from assay.core.ids import RunId
 from assay.core.payload import Payload
@@ -14,6 +14,7 @@ from assay.storage.sql.rows import Cells, document, payload
 from assay.storage.store import ActivityChange, ActivityRecord, AttemptEnd
 
 _encode = msgspec.json.Encoder().encode
+_DEFAULT_OPTIONS = _encode(DEFAULT_OPTIONS)
 _options = msgspec.json.Decoder(ActivityOptions).decode
 _failure = msgspec.json.Decoder(FailureInfo).decode
 
@@ -30,7 +31,7 @@ def activity_row(change: ActivityChange) -> Cells:
         activity.queue,
         change.run.namespace,
         document(activity.input),
-        _encode(activity.options),
+        _DEFAULT_OPTIONS if activity.options is DEFAULT_OPTIONS else _encode(activity.options),
         activity.scheduled_at,
         change.status,
         activity.attempt,
