@@ -7,9 +7,10 @@ protocol that holds a task and an attempt. All of it is taken over by heirs; not
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -93,12 +94,17 @@ class Zombie:
 
     def _prepare(self) -> None:
         """Two runs for the original: one with a task that is due, one with an activity that is."""
-        http = Http(self._engine.port, [])
-        opener = Original(http, self.original)
-        http.start(f"attempt-{self.name}", task_queue=self.original)
         limits: dict[str, Any] = {"start_to_close_secs": LEASE, "max_attempts": 5, "initial_interval_secs": 0.1}
-        opener.turn(f"attempt-{self.name}", scheduled(task_queue=self.original, **limits))
-        http.start(f"task-{self.name}", task_queue=self.original)
+        with self._another() as opener:
+            opener.http.start(f"attempt-{self.name}", task_queue=self.original)
+            opener.turn(f"attempt-{self.name}", scheduled(task_queue=self.original, **limits))
+            opener.http.start(f"task-{self.name}", task_queue=self.original)
+
+    @contextmanager
+    def _another(self) -> Iterator[Original]:
+        """Another worker of the original protocol on the same queue."""
+        with closing_connections(self._engine.port) as http:
+            yield Original(http, self.original)
 
     def sleep(self) -> None:
         """SIGSTOP."""
@@ -118,26 +124,25 @@ class Zombie:
     def _is(self, line: list[str]) -> bool:
         return line[-1] == str(self.pid) and line[1].endswith(f"-{self.name}")
 
-    def take_over(self) -> None:
-        """Do the original's part as another worker: its task stays open, its attempt is completed."""
-        heir = Original(Http(self._engine.port, []), self.original)
-        while (task := heir.task(wait_secs=20)) is None or task["workflow_id"] != f"task-{self.name}":
-            assert task is None, task
-        heir.commands(task["workflow_id"], scheduled(task_queue=self.original))
-        results = 0
-        while results < 2:  # the attempt that was lost, and the activity that was just asked for
-            attempt = heir.activity(wait_secs=20)
-            if attempt is not None:
-                assert heir.complete(attempt, "heir").status == 200
-                results += 1
+    def claim(self) -> None:
+        """Take the original's part as another worker, and hold it: only the fence tells the two apart now (I7, I8)."""
+        with self._another() as heir:
+            task, attempt = heir.task(wait_secs=20), heir.activity(wait_secs=20)
+        assert task is not None
+        assert attempt is not None
+        self._heir, self._claimed = heir, (task, attempt)
 
     def finish(self) -> None:
-        """Close the original's runs."""
-        heir = Original(Http(self._engine.port, []), self.original)
-        for _ in range(2):
-            task = heir.task(wait_secs=20)
-            assert task is not None
+        """Do what was claimed: it must still be the heir's to do."""
+        task, attempt = self._claimed
+        with closing_connections(self._engine.port) as http:
+            heir = self._heir
+            heir.http = http
             assert heir.commands(task["workflow_id"], complete("heir")).status == 200
+            assert heir.complete(attempt, "heir").status == 200
+            last = heir.task(wait_secs=20)
+            assert last is not None
+            assert heir.commands(last["workflow_id"], complete("heir")).status == 200
 
     async def answers(self) -> list[str]:
         """What its late reports were answered, once there is an answer to all."""
@@ -157,6 +162,17 @@ class Zombie:
         """Leave no process behind."""
         for process in self._processes:
             process.end()
+
+
+@contextmanager
+def closing_connections(port: int) -> Iterator[Http]:
+    """Plain HTTP for the time of the block."""
+    opened: list[HTTPConnection] = []
+    try:
+        yield Http(port, opened)
+    finally:
+        for connection in opened:
+            connection.close()
 
 
 async def until(ready: Callable[[], bool]) -> None:
@@ -197,8 +213,8 @@ class Watch:
         async with self._heirs(zombies):
             for zombie in zombies:
                 await self._inherited(zombie)
-        await asyncio.gather(*(asyncio.to_thread(zombie.take_over) for zombie in zombies))
         await asleep
+        await asyncio.gather(*(asyncio.to_thread(zombie.claim) for zombie in zombies))
         for zombie in zombies:
             zombie.wake()
         for zombie in zombies:
