@@ -35,8 +35,8 @@ async def connected(folder: Path, app: App | None = None) -> AsyncIterator[Clien
 
 
 def request(workflow_type: str = "Order", workflow_id: str | None = "o-1", input: Any = None, **options: Any) -> Any:
-    settled = {"namespace": "main", "task_queue": "default", **options}
-    return start_request(Converter(), workflow_type, workflow_id, input, settled)
+    usual = {"namespace": "main", "task_queue": "default"}
+    return start_request(Converter(), workflow_type, workflow_id, input, options, usual)
 
 
 # what a start may say

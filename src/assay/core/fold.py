@@ -6,7 +6,8 @@ from typing import Any
 from assay.core import effects as fx
 from assay.core import events as ev
 from assay.core.effects import Decision
-from assay.core.run import PENDING, RUNNING, Run
+from assay.core.ids import Time
+from assay.core.run import PENDING, RUNNING, Run, Task
 
 CLOSE_REASONS: dict[type[ev.Event], str | None] = {
     ev.WorkflowCompleted: None,
@@ -32,7 +33,7 @@ def fold(run: Run, decision: Decision) -> None:
     for effect in decision.effects:
         EFFECTS[type(effect)](run, effect)
     if decision.task is not run.task:
-        _set_task(run, decision)
+        give(run, decision.task, decision.time)
     if decision.seen_seq != run.seen_seq:
         _saw(run, decision.seen_seq)
     if run.closed_at is not None:
@@ -131,11 +132,12 @@ EVENTS: dict[type[ev.Event], Callable[[Run, Any], None]] = {
 }
 
 
-def _set_task(run: Run, decision: Decision) -> None:
-    if decision.task.epoch and run.status == PENDING:
+def give(run: Run, task: Task, time: Time) -> None:
+    """Change the workflow task; a run whose task was ever held has begun."""
+    if task.epoch and run.status == PENDING:
         run.status = RUNNING
-        run.updated_at = decision.time
-    run.task = decision.task
+        run.updated_at = time
+    run.task = task
 
 
 def _saw(run: Run, seq: int) -> None:

@@ -6,11 +6,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from assay.core import effects as fx
+from assay.core import fold
 from assay.core.codec import encode
 from assay.core.effects import Decision
 from assay.core.events import ActivityScheduled, Recorded
-from assay.core.fold import fold
-from assay.core.fold import put as fold_effect
 from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.payload import NULL
 from assay.core.run import CANCELLED, PENDING, RUNNING, Activity, Run, Task
@@ -69,8 +68,14 @@ class Batch:
 
     def put(self, run: Run, effect: fx.PutActivity, now: Time) -> None:
         """Fold a single effect into a run that is touched already."""
-        fold_effect(run, effect)
+        fold.put(run, effect)
         self._put_activity(run, effect, now)
+
+    def lease(self, run: Run, task: Task, now: Time) -> None:
+        """Give the task of a run that is touched already to a worker."""
+        before, status = run.task, run.status
+        fold.give(run, task, max(now, run.last_time))
+        self._count_task(run, before, status, now)
 
     def put_schedule(self, schedule: Schedule, *, deleted: bool) -> None:
         """Write a schedule as it is now, and when somebody has to look at it next."""
@@ -88,7 +93,7 @@ class Batch:
             self._bear(run)
         self.touched[run.run_id] = run
         task, status = run.task, run.status
-        fold(run, decision)
+        fold.fold(run, decision)
         if run.task is not task and (task.worker is not None or run.task.worker is not None):
             self._count_task(run, task, status, now)
         if decision.events:

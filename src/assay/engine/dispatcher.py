@@ -93,7 +93,8 @@ class Dispatcher:
 
     def leave(self, seat: Seat) -> None:
         """A worker takes no more work."""
-        self._seats.pop(seat.worker, None)
+        if self._seats.get(seat.worker) is seat:  # polls of one worker are seats of their own
+            del self._seats[seat.worker]
         room = self._room(seat.namespace, seat.queue)
         if seat in room.seats:
             room.seats.remove(seat)
@@ -169,7 +170,7 @@ class Dispatcher:
         room = self._rooms.get((seat.namespace, seat.queue))
         if room is None or not (room.tasks.queued or room.activities.queued):
             return
-        if self._submit is None or self._seats.get(seat.worker) is not seat:
+        if self._submit is None or seat not in room.seats:
             return
         for lease in self._queued_for(seat, room):
             self._submit(lease, seat)

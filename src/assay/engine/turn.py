@@ -21,7 +21,7 @@ from assay.core.requests import (
     StartWorkflow,
     ToWorkflow,
 )
-from assay.core.rules import activities
+from assay.core.rules import activities, workflow_tasks
 from assay.core.rules.retry import open_children
 from assay.core.run import Activity, Run
 from assay.core.schedule_requests import ScheduleRequest
@@ -263,10 +263,10 @@ class Turn:
             if task.since is None or run.closed_at is not None:
                 continue
             if task.ready:
-                leased = dispatcher.assign_task(run)
-                if leased is not None:
-                    self.batch.take(decide(run, leased[0], at))
-                    self._grants.append((leased[1], task_grant(run), None))
+                free = dispatcher.assign_task(run)
+                if free is not None:
+                    self.batch.lease(run, workflow_tasks.leased(run, free[0], at), at.now)
+                    self._grants.append((free[1], task_grant(run), None))
             elif task.worker is not None:
                 self._news(run, task.worker)
         for run, worker in self.batch.left:

@@ -121,8 +121,8 @@ class Client(Reading):
         if workflow_type is None:
             raise Invalid("start needs a workflow_type: a name, or the function itself", field="workflow_type")
         name = self.app.name_of(workflow_type)
-        settled = {"namespace": self.namespace, "task_queue": self.app.queue, **_given(options)}
-        request = start_request(self.converter, name, workflow_id, input, settled)
+        usual = {"namespace": self.namespace, "task_queue": self.app.queue}
+        request = start_request(self.converter, name, workflow_id, input, options, usual)
         known = None if isinstance(workflow_type, str) else self.app.workflows[name]
         return request, Any if known is None else known.signature.result_annotation
 

@@ -22,6 +22,9 @@ from assay.sdk.flaws import find_flaw
 
 Decode: TypeAlias = Callable[[bytes | msgspec.Raw], Any]
 
+_N: Final = ord("n")
+_BACKSLASH: Final = ord("\\")
+"""One of them is in everything that may be wrong: null, nan, inf, and U+0000 as it is written."""
 _AT: Final = re.compile(r"^(?P<problem>.*?) - at `\$(?P<path>[^`]*)`$", re.DOTALL)
 _SHOWN_ERRORS: Final = 3
 _HARMLESS: Final = 2 * DEPTH_LIMIT
@@ -44,12 +47,10 @@ class Converter:
             raw = _encode_json(value)
         except Exception as error:
             raise _unencodable(value, name, error) from error
-        # find() and not `in`: for bytes the latter first tries to read its operand as a number.
-        suspect = (
-            raw.find(b"null") >= 0 or raw.find(b"\\u0000") >= 0 or raw.find(b'nan":') >= 0 or raw.find(b'inf":') >= 0
-        )
-        if suspect and _looks_wrong(raw, value) and (flaw := find_flaw(value, name)) is not None:
-            raise flaw
+        if (_N in raw or _BACKSLASH in raw) and _looks_wrong(raw, value):
+            flaw = find_flaw(value, name)
+            if flaw is not None:
+                raise flaw
         if type(value) is msgspec.Raw:
             check_json(raw, limit=limit, name=name)
         elif len(raw) > _HARMLESS or len(raw) > limit:
@@ -133,10 +134,11 @@ _encode_msgpack: Final = msgspec.msgpack.Encoder(enc_hook=_to_builtin).encode
 
 
 def _looks_wrong(raw: bytes, value: Any) -> bool:
-    """Whether there may be something in `value` that its JSON does not say, given that a word in it is suspect."""
-    if raw.find(b"\\u0000") >= 0 or raw.find(b'nan":') >= 0 or raw.find(b'inf":') >= 0:
+    """Whether there may be something in `value` that its JSON does not say; finding out costs little."""
+    # find() and not `in`: for bytes the latter first tries to read its operand as a number.
+    if raw.find(b"null") >= 0 and value is not None and _may_hold_nan(value):
         return True
-    return value is not None and _may_hold_nan(value)
+    return raw.find(b"\\u0000") >= 0 or raw.find(b'nan":') >= 0 or raw.find(b'inf":') >= 0
 
 
 def _may_hold_nan(value: Any) -> bool:

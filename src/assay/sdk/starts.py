@@ -47,10 +47,15 @@ class StartOptions(TypedDict, total=False):
 
 
 def start_request(
-    converter: Converter, workflow_type: str, workflow_id: str | None, input: Any, options: Mapping[str, Any]
+    converter: Converter,
+    workflow_type: str,
+    workflow_id: str | None,
+    input: Any,
+    options: Mapping[str, Any],
+    usual: Mapping[str, Any],
 ) -> StartWorkflow:
-    """The request for a start; `options` must name the namespace and the queue. Raises `Invalid`, never guesses."""
-    fields: dict[str, Any] = {}
+    """The request for a start; `usual` is known to be good, and has the namespace and the queue. Never guesses."""
+    fields = dict(usual)
     for name, value in options.items():
         read = _READERS.get(name)
         if read is None:
@@ -58,7 +63,7 @@ def start_request(
         if value is not None:
             fields.update(read(converter, name, value))
     # An explicit policy decides when both are given (C23).
-    if options.get("id_conflict_policy") is None and options.get("error_if_exists") is not None:
+    if options.get("error_if_exists") is not None and options.get("id_conflict_policy") is None:
         fields["id_conflict"] = IdConflict.FAIL if options["error_if_exists"] else IdConflict.USE_EXISTING
     return StartWorkflow(
         workflow_type=check_id(workflow_type, "workflow_type"),

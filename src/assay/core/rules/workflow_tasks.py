@@ -31,10 +31,16 @@ LONGEST_BACKOFF: Time = 60 * SECOND
 
 def lease(run: Run, request: rq.LeaseTask, at: Moment) -> Decision:
     """Give the due task to a worker, under a new epoch."""
+    decision = Decision(run, at.now)
+    decision.reply = decision.task = leased(run, request, at)
+    return decision
+
+
+def leased(run: Run, request: rq.LeaseTask, at: Moment) -> Task:
+    """The due task in the hands of a worker."""
     if not run.task.ready:
         raise Refused("no workflow task is due", code="not_ready")
-    decision = Decision(run, at.now)
-    decision.task = replace(
+    return replace(
         run.task,
         since=None,
         epoch=run.task.epoch + 1,
@@ -44,8 +50,6 @@ def lease(run: Run, request: rq.LeaseTask, at: Moment) -> Decision:
         local=request.local,
         granted_seq=run.last_seq,
     )
-    decision.reply = decision.task
-    return decision
 
 
 def _holds(run: Run, request: rq.Advance | rq.FailTask | rq.ExtendTask | rq.ReleaseTask) -> bool:
