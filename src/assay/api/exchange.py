@@ -13,7 +13,7 @@ from assay.api.sessions import Session
 from assay.core.errors import AssayError, Invalid, NotFound, Refused, Unavailable
 from assay.core.ids import SECOND, Time
 from assay.core.options import check_id
-from assay.core.payload import DEPTH_LIMIT, check_json
+from assay.core.payload import parsed
 from assay.engine.engine import Engine
 from assay.engine.roster import Roster, WorkerRow
 from assay.engine.tokens import Tokens
@@ -23,8 +23,6 @@ log = logging.getLogger("assay.exchange")
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-WRAPPING: Final = 8
-MEMBERS: Final = 200_000
 FORGET: Final = 60.0
 """Seconds without a word after which a worker's session is forgotten; what it repeats then is decided anew."""
 SWEEP: Final[Time] = SECOND
@@ -197,8 +195,11 @@ def _row(worker: str, hello: wire.Hello) -> WorkerRow:
 
 
 def read(body: bytes) -> wire.WorkerMessage:
-    """A message, checked as a whole: afterwards every document in it is known to be JSON."""
-    check_json(body, limit=wire.MESSAGE_LIMIT, depth=DEPTH_LIMIT + WRAPPING, keys=MEMBERS, name="message")
+    """A message, parsed as a whole: afterwards every document in it is known to be JSON.
+
+    The limits of their shape are those of each document: a message of many is large and harmless.
+    """
+    parsed(body, limit=wire.MESSAGE_LIMIT, name="message")
     try:
         return wire.decode_from_worker(body)
     except msgspec.ValidationError as error:

@@ -6,8 +6,9 @@ from typing import Any, Final, get_args
 import msgspec
 
 from assay.core import requests as rq
-from assay.core.commands import AnyCommand
+from assay.core.commands import AnyCommand, FailWorkflow
 from assay.core.errors import AssayError, Invalid, Kind
+from assay.core.failure import FailureInfo
 from assay.core.ids import SECOND, RunId, Time, WorkerId
 from assay.core.payload import NULL, Payload, check_limits
 from assay.core.replies import Advanced
@@ -37,6 +38,8 @@ def _advance(report: wire.Advance, lease: Lease, lease_of: LeaseOf) -> rq.Reques
     for command in report.commands:
         for name in DOCUMENTS[type(command)]:
             _payload(getattr(command, name))
+        if type(command) is FailWorkflow:
+            _failure(command.failure)
     return rq.Advance(
         RunId(lease.run_id),
         WorkerId(lease.worker),
@@ -62,7 +65,7 @@ def _outcome(
         outcome.name,
         outcome.time,
         _payload(outcome.result),
-        outcome.failure,
+        _failure(outcome.failure),
         outcome.attempt,
         outcome.retry_in,
     )
@@ -73,6 +76,15 @@ def _payload(raw: Payload) -> Payload:
     if raw is not NULL:
         check_limits(bytes(raw))
     return raw
+
+
+def _failure(info: FailureInfo | None) -> FailureInfo | None:
+    """A failure whose details, and those of its causes, are within their limits."""
+    part = info
+    while part is not None:
+        _payload(part.details)
+        part = part.cause
+    return info
 
 
 def _task(lease: Lease) -> Lease:
@@ -109,6 +121,7 @@ def _complete(report: wire.CompleteActivity, lease: Lease, _: LeaseOf) -> rq.Req
 
 def _fail(report: wire.FailActivity, lease: Lease, _: LeaseOf) -> rq.Request:
     _attempt(lease)
+    _failure(report.failure)
     return rq.FailActivity(RunId(lease.run_id), lease.seq, lease.fence, report.failure)
 
 

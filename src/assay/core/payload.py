@@ -37,20 +37,26 @@ def check_json(
     raw: bytes, *, limit: int = PAYLOAD_LIMIT, depth: int = DEPTH_LIMIT, keys: int = KEYS_LIMIT, name: str = "payload"
 ) -> None:
     """Raise `Invalid`, blaming `name`, unless `raw` is one JSON value within the limits."""
+    value = parsed(raw, limit=limit, name=name)
+    if _may_exceed(raw, depth, keys):
+        _check_shape(value, depth, keys, name)
+
+
+def parsed(raw: bytes, *, limit: int = PAYLOAD_LIMIT, name: str = "payload") -> Any:
+    """The plain value of `raw`; raise `Invalid` unless it is one JSON value of that size, whatever its shape."""
     if len(raw) > limit:
         raise _too_large(len(raw), limit, name)
     try:
         # A full parse, not a skip: only it finds bad UTF-8 and numbers that Python cannot hold, such as 1e400.
         value = _parse(raw)
     except RecursionError:
-        raise _too_deep(depth, name) from None
+        raise _too_deep(DEPTH_LIMIT, name) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         _check_escapes(raw, name)
         raise Invalid(f"{name} is not valid JSON: {error}", code="invalid_json", field=name) from None
     if _BACKSLASH in raw:
         _check_escapes(raw, name)
-    if _may_exceed(raw, depth, keys):
-        _check_shape(value, depth, keys, name)
+    return value
 
 
 def check_limits(
