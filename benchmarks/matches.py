@@ -56,7 +56,7 @@ def _dbos(case: Case, folder: Path) -> list[str]:
 
 def assay_server_command(folder: Path) -> list[str]:
     """assay as engine, worker and client, on a SQLite file in a folder."""
-    return [sys.executable, "-m", "benchmarks.contestants.assay_http", "client", str(folder)]
+    return [sys.executable, "-m", "benchmarks.contestants.assay_http", str(folder)]
 
 
 def _restate(folder: Path) -> list[str]:

@@ -1,9 +1,7 @@
-"""assay as a server: `assay_http client <folder>`, which starts the engine and `assay_http worker <url>` beside it."""
+"""assay as a server: `assay_http <folder>` starts `assay serve` and `assay run` beside itself, and is the client."""
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -45,20 +43,13 @@ def _name(kind: str, argument: dict[str, Any]) -> str:
     return f"{kind}_{argument['style']}"
 
 
-async def work(url: str) -> None:
-    """Serve tasks until SIGTERM."""
-    async with await assay.Client.connect(url, app=app) as client:
-        worker = assay.Worker(client)
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
-        await worker.run()
-
-
 async def drive(folder: str) -> None:
     """Be asked, with an engine and a worker beside."""
     place, port = Path(folder), free_port()
     url = f"http://127.0.0.1:{port}"
     engine_command = ["-m", "assay.cli.main", "serve", "--port", str(port), "--backend", f"sqlite://{place}/assay.db"]
-    worker_command = ["-m", "benchmarks.contestants.assay_http", "worker", url]
+    workflows = Path(__file__).with_name("assay_workflows.py")
+    worker_command = ["-m", "assay.cli.main", "run", str(workflows), "--engine-url", url]
     async with child([sys.executable, *engine_command], place / "assay-engine.log") as engine:
         await listening(engine, port)
         async with (
@@ -70,4 +61,4 @@ async def drive(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run({"client": drive, "worker": work}[sys.argv[1]](sys.argv[2]))
+    uvloop.run(drive(sys.argv[1]))

@@ -54,6 +54,7 @@ def serve(file: Path, url: str | None, token: str | None, options: Mapping[str, 
     from assay import workflow
     from assay.cli.settings import api_key
     from assay.sdk.worker import Worker
+    from assay.server.memory import settle
 
     target = url or os.environ.get("ASSAY_ENGINE_URL") or URL
     face = workflow._face()
@@ -76,6 +77,7 @@ def serve(file: Path, url: str | None, token: str | None, options: Mapping[str, 
     (_, app), *_ = apps
     announce(app, target, wanted.get("queue", app.queue))
     face.connect(target, token, wanted.pop("namespace", None) or "main")
+    settle()
     face.listen(app=app, **wanted)
     return 0
 

@@ -27,7 +27,7 @@ from assay.storage.store import Broken, Conflict, OutcomeUnknown, Rejected, Stor
 
 log = logging.getLogger("assay.engine")
 
-MAX_BATCH = 1_024
+MAX_BATCH = 256
 """Requests in one transaction: enough for full speed, few enough that nobody waits long for a stranger's work."""
 
 

@@ -18,6 +18,8 @@ from assay.storage.store import Deadline, Store
 
 PAGE = 1_000
 RETRY: Time = SECOND // 10
+PAUSE: Time = SECOND // 500
+"""Between two looks at what is due: many timers that come one after the other go into few commits."""
 SHARED_PAUSE: Time = SECOND
 """How long to trust one's own knowledge of the next deadline where other engines set deadlines too."""
 
@@ -41,19 +43,22 @@ class Timekeeper:
 
     async def run_once(self) -> Time | None:
         """Fire everything that is due now."""
+        fired = False
         while True:
             page = await self._store.due(self._clock.now(), PAGE)
+            fired = fired or bool(page)
             if page and not await self._fire(page):
                 return self._clock.now() + RETRY
             if len(page) < PAGE:
                 break
         self._next = None  # whatever is committed while the store is asked must wake us
         self._next = await self._store.next_due()
-        return self._next if not self._store.shared else self._soon(self._next)
+        return self._again(self._next, self._clock.now(), PAUSE if fired else 0)
 
-    def _soon(self, due: Time | None) -> Time:
-        latest = self._clock.now() + SHARED_PAUSE
-        return latest if due is None else min(due, latest)
+    def _again(self, due: Time | None, now: Time, pause: Time) -> Time | None:
+        if self._store.shared:
+            due = now + SHARED_PAUSE if due is None else min(due, now + SHARED_PAUSE)
+        return None if due is None else max(due, now + pause)
 
     async def _fire(self, page: Sequence[Deadline]) -> bool:
         """False if the store did not take all of it: then it is as due as before."""

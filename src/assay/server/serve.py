@@ -19,6 +19,7 @@ from assay.core.errors import AssayError, Unavailable
 from assay.server.composition import running
 from assay.server.config import ServerConfig
 from assay.server.connection import Connection, Patience, connections_within
+from assay.server.memory import settle
 from assay.storage.store import Broken
 from assay.wire.exchange import MESSAGE_LIMIT
 
@@ -86,6 +87,7 @@ async def _serve(config: ServerConfig, say: Say) -> int:
             address = _address(listening, config)
             for line in _greeting(config, address, database.place):
                 say(line)
+            settle()
             await _Listener(_uvicorn(api, config.patience), api).serve([listening])
             return _exit_code(api.backend.engine.stopped)
 

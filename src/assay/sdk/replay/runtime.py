@@ -323,10 +323,13 @@ class Execution:
 
     def _fresh_steps(self) -> tuple[StepCall, ...]:
         """Steps that wait to be started; those that code gave up are forgotten."""
-        for seq in [seq for seq, (_, future) in self.steps.items() if future.done()]:
-            del self.steps[seq]
-        fresh = [step for step, _ in self.steps.values() if step.seq not in self._started_steps]
-        self._started_steps.update([step.seq for step in fresh])
+        fresh = []
+        for step, future in tuple(self.steps.values()):
+            if future.done():
+                del self.steps[step.seq]
+            elif step.seq not in self._started_steps:
+                self._started_steps.add(step.seq)
+                fresh.append(step)
         return tuple(fresh)
 
     def _closing(self) -> cmd.AnyCommand | None:

@@ -157,6 +157,7 @@ def _renamed(request: rq.StartWorkflow) -> rq.StartWorkflow:
 
 
 CANCELLED = {"cancels": 1.0, "kinds": ("child", "orphan", "sleep", "act", "all")}
+BORN = {"programs": 8, "kinds": ("child",)}
 CARRIED = {"again": 1.0, "kinds": ("signal", "act", "sleep")}
 FAMILIES = (
     Mutant("continue-as-new in two transactions", "I18", lambda: _split(True), faults=CRASHES, world={"again": 1.0}),
@@ -164,7 +165,7 @@ FAMILIES = (
     Mutant("a cancel misses a child that is being started", "I16", _unheard_cancel, world=CANCELLED),
     Mutant("a cancel reaches children before their parent", "R13", _children_first, faults=(), world=CANCELLED),
     Mutant("a parent is told twice", "I17", _told_twice, faults=()),
-    Mutant("the outbox is not delivered after a crash", "I17, R14", _outbox_forgotten, faults=CRASHES, seeds=200),
+    Mutant("the outbox is not delivered after a crash", "I17, R14", _outbox_forgotten, faults=CRASHES, world=BORN),
     Mutant("continue-as-new loses signals", "R19", _signals_lost, world=CARRIED),
     Mutant("children do not hear of a close", "I16", _close_untold, faults=()),
     Mutant("a parent does not hear of a close", "I17", _parent_untold, faults=()),
