@@ -94,7 +94,7 @@ class Batch:
         self.touched[run.run_id] = run
         task, status = run.task, run.status
         fold.fold(run, decision)
-        if run.task is not task and (task.worker is not None or run.task.worker is not None):
+        if run.task is not task and (run.closed_at is not None or (task.worker is None) != (run.task.worker is None)):
             self._count_task(run, task, status, now)
         if decision.events:
             self._gather_events(run, decision.events)

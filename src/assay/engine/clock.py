@@ -23,7 +23,9 @@ class SystemClock:
 
     def now(self) -> Time:
         """The wall clock, or the last time given if that is later."""
-        self._last = max(self._last, time.time_ns() // 1_000 + self._offset)
+        now = time.time_ns() // 1_000 + self._offset
+        if now > self._last:
+            self._last = now
         return self._last
 
     def follow(self, leader: Time) -> None:

@@ -83,7 +83,10 @@ class Turn:
         commands = 0
         for asked in self._asked:
             request = asked.request
-            self._miss(request, run_ids, ids)
+            if type(request) is not Advance:
+                self._miss(request, run_ids, ids)
+            elif request.run_id not in self._tools.cache:
+                run_ids.add(request.run_id)
             if type(request) is Advance:
                 commands += len(request.commands)
                 if not SPECIAL.isdisjoint(map(type, request.commands)):

@@ -47,7 +47,8 @@ class Steps:
         order, attempt = call.order, call.order.attempt
         while True:
             try:
-                raw = self._converter.encode(await self._call(order), name=f"result of step '{order.name}'")
+                value = await (self._value(order) if order.timeout is None else self._in_time(order, order.timeout))
+                raw = self._converter.encode(value, name=f"result of step '{order.name}'")
             except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a step raises is its failure
                 info = judged(to_info(error, source="step"), error, order.retry)
                 delay = order.retry.delay_after(attempt, info)
@@ -60,17 +61,15 @@ class Steps:
                 result = NULL if raw == b"null" else Payload(raw)
                 return StepOutcome(call.seq, order.name, 0, result, None, attempt)
 
-    async def _call(self, order: StepOrder) -> object:
-        if order.timeout is None:
-            return await self._value(order)
-        limit = asyncio.timeout(order.timeout)
+    async def _in_time(self, order: StepOrder, seconds: float) -> object:
+        limit = asyncio.timeout(seconds)
         try:
             async with limit:
                 return await self._value(order)
         except TimeoutError:
             if not limit.expired():
                 raise  # the step's own
-            raise Failure(f"step '{order.name}' took longer than {order.timeout:g} s", kind=Kind.TIMEOUT) from None
+            raise Failure(f"step '{order.name}' took longer than {seconds:g} s", kind=Kind.TIMEOUT) from None
 
     async def _value(self, order: StepOrder) -> object:
         if _is_async(order.function):

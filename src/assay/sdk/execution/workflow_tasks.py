@@ -178,7 +178,7 @@ class WorkflowTasks:
             seen,
             turn.commands,
             tuple([outcome for outcome, _ in outcomes]),
-            pending=not turn.closes and run.execution.busy,
+            pending=not turn.closes and (bool(turn.steps) or run.execution.busy),
             lease=self._lease,
             local=self._local,
         )
@@ -276,7 +276,7 @@ class WorkflowTasks:
             self._date_again(run)
         if turn.paused:
             self._send(run, run.execution.resume(), run.execution.seen)
-        elif run.waiting or run.leased:
+        elif run.waiting or run.news or (run.leased and not run.tasks):  # steps that run will say when to go on
             self._continue(run)
 
     def _date_again(self, run: LiveRun) -> None:
