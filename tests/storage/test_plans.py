@@ -111,7 +111,7 @@ async def test_a_page_of_a_list_is_not_sorted(store: AnyStore):
 async def test_a_write_finds_its_rows_by_an_index(store: AnyStore, verb: Verb, table: Table):
     text = store.dialect.write(verb, table)
     if isinstance(store, PostgresStore):
-        arguments: tuple[Any, ...] = tuple([] for _ in table.columns)
+        arguments: tuple[Any, ...] = tuple(store.dialect.arrays(table, [(None,) * len(table.columns)]))
     else:
         arguments = (None,) * len(table.columns)
     assert read(await plan(store, text, arguments)) == []

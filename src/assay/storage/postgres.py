@@ -7,7 +7,7 @@ wrong is thrown away, never given back with a transaction that may still be open
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, ClassVar, TypeVar
@@ -25,12 +25,11 @@ from assay.storage.sql.dialect import PostgresDialect, Verb
 from assay.storage.sql.reads import SqlReads
 from assay.storage.sql.rows import Cells
 from assay.storage.sql.schedule_rows import changed_schedules, schedule_update_row
+from assay.storage.sql.tables import Table
 from assay.storage.sql.writes import lost_with, steps, without
 from assay.storage.store import Broken, Changes, HeldLease, ReadyActivity, ReadyTask, Rejected
 
 DIALECT = PostgresDialect()
-_COMPARE_AND_SET = DIALECT.write(Verb.UPDATE, t.RUN_CLOSINGS)
-_RESCHEDULE = DIALECT.write(Verb.UPDATE, t.SCHEDULE_UPDATES)
 
 TRIES = 6
 FIRST_DELAY = 0.01
@@ -47,6 +46,13 @@ class _Undo(Exception):
     def __init__(self, lost: frozenset[RunId]) -> None:
         super().__init__(lost)
         self.lost = lost
+
+
+def _leaves_work(changes: Changes) -> bool:
+    """Is there work that nobody took at once, so that other engines should look for it?"""
+    return any(run.task.ready for run in (*changes.new_runs, *changes.runs)) or any(
+        change.activity.ready for change in changes.activities.values()
+    )
 
 
 async def _as_it_is(_connection: Any) -> None:
@@ -142,7 +148,8 @@ class PostgresStore(SqlReads):
                 lost |= undo.lost
                 changes = without(changes, undo.lost)
                 continue
-            self._hints.give()
+            if _leaves_work(changes):
+                self._hints.give()
             return lost
 
     async def _transaction(self, act: Callable[[Any], Awaitable[R]]) -> R:
@@ -163,20 +170,26 @@ class PostgresStore(SqlReads):
     async def _apply(self, changes: Changes, connection: Any) -> frozenset[RunId]:
         """Compare and set runs and schedules first; of the losers nothing else is written (R45)."""
         schedules = changed_schedules(changes)
-        won = await self._compare_and_set(_COMPARE_AND_SET, map(rows.run_closing_row, changes.runs), connection)
-        won |= await self._compare_and_set(_RESCHEDULE, map(schedule_update_row, schedules), connection)
+        won = await self._compare_and_set(
+            t.RUN_CLOSINGS, [rows.run_closing_row(run) for run in changes.runs], connection
+        )
+        won |= await self._compare_and_set(
+            t.SCHEDULE_UPDATES, [schedule_update_row(change) for change in schedules], connection
+        )
         wanted = {run.run_id for run in changes.runs} | {change.key for change in schedules}
         lost = lost_with(changes, frozenset(wanted - won))
         if lost & won:
             raise _Undo(lost)
         for verb, table, cells in steps(without(changes, lost) if lost else changes):
-            await connection.execute(DIALECT.write(verb, table), *zip(*cells, strict=True))
+            await connection.execute(DIALECT.write(verb, table), *DIALECT.arrays(table, cells))
         return lost
 
-    async def _compare_and_set(self, text: str, cells: Iterable[Cells], connection: Any) -> set[RunId]:
+    async def _compare_and_set(self, table: Table, cells: list[Cells], connection: Any) -> set[RunId]:
         """The keys of the rows that were as expected, and are now as given."""
-        columns = tuple(zip(*cells, strict=True))
-        return {key for (key,) in await connection.fetch(text, *columns)} if columns else set()
+        if not cells:
+            return set()
+        found = await connection.fetch(DIALECT.write(Verb.UPDATE, table), *DIALECT.arrays(table, cells))
+        return {key for (key,) in found}
 
     async def numbers(self, count: int) -> int:
         """See `Store`."""

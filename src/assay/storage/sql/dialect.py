@@ -6,7 +6,7 @@ rows which somebody else has locked, `$committed_after(1, 2)` events `e` after a
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from string import Template
@@ -143,6 +143,10 @@ class SqliteDialect:
         return (msgspec.json.encode(values).decode(),)
 
 
+def _numbers(column: Iterable[object]) -> str:
+    return "{" + ",".join(["NULL" if number is None else str(number) for number in column]) + "}"
+
+
 class PostgresDialect:
     """One statement for all rows of a table: each column is one array."""
 
@@ -163,7 +167,7 @@ class PostgresDialect:
             " ORDER BY e.written_by DESC, e.id DESC LIMIT 1"
         ),
     }
-    _arrays: Mapping[Type, str] = {Type.TEXT: "text[]", Type.INT: "bigint[]", Type.BYTES: "bytea[]"}
+    _arrays: Mapping[Type, str] = {Type.TEXT: "text[]", Type.INT: "text::bigint[]", Type.BYTES: "bytea[]"}
     _types: Mapping[str, str] = {
         "text": 'text COLLATE "C"',
         "int": "bigint",
@@ -210,6 +214,14 @@ class PostgresDialect:
             f" UPDATE {table.name} AS target SET {settings} FROM {source} JOIN locked USING ({key})"
             f" WHERE {matching} AND target.version = source.version - 1 RETURNING target.{key}"
         )
+
+    def arrays(self, table: Table, cells: Iterable[tuple[object, ...]]) -> list[object]:
+        """The parameters of `write`: a column of numbers as one text, because the driver looks long at each number."""
+        columns = zip(*cells, strict=True)
+        return [
+            _numbers(column) if kind is Type.INT else column
+            for (_, kind), column in zip(table.columns, columns, strict=True)
+        ]
 
     @cache  # noqa: B019
     def query(self, text: str) -> str:
