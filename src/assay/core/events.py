@@ -63,6 +63,8 @@ class Reopening(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     reason: str
     activity_seq: int
     adopted: tuple[Adopted, ...] = ()
+    origin: RunId | None = None
+    """The run that had this history first: what its code drew at random, the copy has to draw again."""
 
 
 class StartData(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -120,7 +120,10 @@ class Context:
     def random(self) -> random.Random:
         """A random source that gives the same numbers on every replay."""
         if self._random is None:
-            self._random = random.Random(self._run.key.run_id)  # noqa: S311  # repeatable on purpose, not for secrets
+            start = self._run.start
+            reopening = None if start is None else start.reopening
+            seed = reopening.origin if reopening is not None and reopening.origin is not None else self._run.key.run_id
+            self._random = random.Random(seed)  # noqa: S311  # repeatable on purpose, not for secrets
         return self._random
 
     def uuid4(self) -> uuid.UUID:

@@ -340,7 +340,6 @@ def test_a_run_that_is_reopened_keeps_the_values_of_its_history():
     assert next(numbers) == 3
 
 
-@pytest.mark.xfail(reason="random values are drawn from the run id; R20 needs a seed in StartData that its copy keeps")
 def test_a_run_that_is_reopened_draws_the_same_random_values():
     async def workflow(ctx: Context) -> Any:
         name = str(ctx.uuid4())

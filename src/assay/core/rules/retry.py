@@ -126,7 +126,7 @@ class _Copy:
             previous_run_id=old.run_id,
             first_task_at=None,
             execution_deadline=deadline if deadline is not None and deadline > now else None,
-            reopening=Reopening(request.requested_by, request.reason, seq, adopted),
+            reopening=Reopening(request.requested_by, request.reason, seq, adopted, _origin(old)),
         )
         fresh = Run(old.namespace, old.workflow_id, self._at.ids.run_id(), old.number + 1, start, now)
         fresh.updated_at = now
@@ -246,3 +246,9 @@ class _Copy:
         message = "the child has ended, and its id belongs to another run now"
         failure = FailureInfo(kind=Kind.NOT_FOUND, message=message, details=NULL, retryable=False)
         return ChildWorkflowFailed(name, message, failure, "terminated", started.run_id, started.child_seq)
+
+
+def _origin(old: Run) -> RunId:
+    """The run that had this history first, however often it was copied."""
+    reopening = old.start.reopening
+    return old.run_id if reopening is None or reopening.origin is None else reopening.origin
