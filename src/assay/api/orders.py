@@ -46,9 +46,13 @@ class Orders:
         self._leases[token] = lease
         return token
 
+    def given(self, token: str) -> Lease | None:
+        """The lease of a token that was made here, for this worker and nobody else."""
+        return self._leases.get(token)
+
     def lease_of(self, token: str) -> Lease:
         """The lease of a token of this database, whoever's it is."""
-        return self._leases.get(token) or self._tokens.open(token)
+        return self._tokens.open(token)
 
     # filling
 

@@ -10,7 +10,7 @@ from assay.core.commands import AnyCommand, FailWorkflow
 from assay.core.errors import AssayError, Invalid, Kind
 from assay.core.failure import FailureInfo
 from assay.core.ids import SECOND, RunId, Time, WorkerId
-from assay.core.payload import NULL, Payload, check_limits
+from assay.core.payload import HARMLESS, NULL, Payload, check_limits
 from assay.core.replies import Advanced
 from assay.core.run import Activity
 from assay.engine.tokens import Lease, unknown
@@ -37,7 +37,9 @@ def _advance(report: wire.Advance, lease: Lease, lease_of: LeaseOf) -> rq.Reques
     _task(lease)
     for command in report.commands:
         for name in DOCUMENTS[type(command)]:
-            _payload(getattr(command, name))
+            document = getattr(command, name)
+            if document is not NULL:
+                _payload(document)
         if type(command) is FailWorkflow:
             _failure(command.failure)
     return rq.Advance(
@@ -73,7 +75,7 @@ def _outcome(
 
 def _payload(raw: Payload) -> Payload:
     """A document within its limits; that it is JSON was found out with its message."""
-    if raw is not NULL:
+    if raw is not NULL and memoryview(raw).nbytes > HARMLESS:
         check_limits(bytes(raw))
     return raw
 

@@ -254,6 +254,9 @@ class Session:
 
     def _lease_of(self, token: str) -> Lease:
         """The lease of a token, which must be this worker's own and of this namespace (4.1)."""
+        lease = self.orders.given(token)
+        if lease is not None:
+            return lease
         lease = self.orders.lease_of(token)
         if lease.namespace != self.namespace or lease.worker != self.worker:
             raise unknown()

@@ -28,6 +28,10 @@ _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _SHORTEST_MEMBER: Final = len(b'"":0,')
 
 
+HARMLESS: Final = 2 * DEPTH_LIMIT
+"""So few bytes of JSON cannot nest too deep or have too many keys: each level has its brackets."""
+
+
 def value_of(raw: bytes | Payload) -> Any:
     """The plain Python value of JSON that was checked before: integers exact however long, no class but JSON's own."""
     return _parse(raw)

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_orig
 import msgspec
 
 from assay.core.errors import Invalid
-from assay.core.payload import DEPTH_LIMIT, PAYLOAD_LIMIT, check_json, check_limits
+from assay.core.payload import HARMLESS, PAYLOAD_LIMIT, check_json, check_limits
 from assay.sdk.flaws import find_flaw
 
 Decode: TypeAlias = Callable[[bytes | msgspec.Raw], Any]
@@ -27,8 +27,6 @@ _BACKSLASH: Final = ord("\\")
 """One of them is in everything that may be wrong: null, nan, inf, and U+0000 as it is written."""
 _AT: Final = re.compile(r"^(?P<problem>.*?) - at `\$(?P<path>[^`]*)`$", re.DOTALL)
 _SHOWN_ERRORS: Final = 3
-_HARMLESS: Final = 2 * DEPTH_LIMIT
-"""So few bytes cannot nest too deep or have too many keys: each level has its brackets."""
 
 
 class Converter:
@@ -53,7 +51,7 @@ class Converter:
                 raise flaw
         if type(value) is msgspec.Raw:
             check_json(raw, limit=limit, name=name)
-        elif len(raw) > _HARMLESS or len(raw) > limit:
+        elif len(raw) > HARMLESS or len(raw) > limit:
             check_limits(raw, limit=limit, name=name)
         return raw
 

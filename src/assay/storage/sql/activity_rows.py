@@ -8,7 +8,7 @@ import msgspec
 from assay.core.events import DEFAULT_OPTIONS, ActivityOptions
 from assay.core.failure import FailureInfo
 from assay.core.ids import RunId
-from assay.core.payload import Payload
+from assay.core.payload import NULL, Payload
 from assay.core.run import OPEN_STATUSES, Activity
 from assay.storage.sql.rows import Cells, document, payload
 from assay.storage.store import ActivityChange, ActivityRecord, AttemptEnd
@@ -43,11 +43,11 @@ def activity_row(change: ActivityChange) -> Cells:
         activity.started_at,
         activity.lease_until,
         activity.heartbeat_at,
-        document(activity.details),
+        None if activity.details is NULL else document(activity.details),
         1 if activity.cancel_requested else 0,
         None if activity.last_failure is None else _encode(activity.last_failure),
         change.time if closed else None,
-        document(change.result),
+        None if change.result is NULL else document(change.result),
         change.error,
         None,  # whoever changes an activity ends its reservation
     )

@@ -16,7 +16,6 @@ from assay.storage.store import (
     Outcome,
     RunRecord,
     Snapshot,
-    StoredEvent,
 )
 
 Cells = tuple[object, ...]
@@ -167,11 +166,6 @@ def child_of(row: Sequence[Any]) -> Child:
     parent = _start(data).parent
     seq, policy = (0, ParentClose.TERMINATE) if parent is None else (parent.child_seq, parent.close_policy)
     return Child(WorkflowId(workflow_id), RunId(run_id), seq, policy, bool(cancelled))
-
-
-def event_row(event: StoredEvent) -> Cells:
-    """A row of EVENTS."""
-    return (event.run_id, event.seq, event.time, event.kind, event.payload, event.data)
 
 
 def recorded(row: Sequence[Any]) -> Recorded:

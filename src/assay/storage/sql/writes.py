@@ -57,7 +57,11 @@ def _document_rows(changes: Changes) -> list[Cells]:
 
 _PLAN: tuple[tuple[Verb, Table, Callable[[Changes], list[Cells]]], ...] = (
     (Verb.INSERT, t.RUNS, lambda changes: [rows.run_row(run) for run in changes.new_runs]),
-    (Verb.INSERT, t.EVENTS, lambda changes: [rows.event_row(event) for event in changes.events]),
+    (
+        Verb.INSERT,
+        t.EVENTS,
+        lambda changes: [(e.run_id, e.seq, e.time, e.kind, e.payload, e.data) for e in changes.events],
+    ),
     (Verb.INSERT, t.ACTIVITIES, lambda changes: _activities(changes, Extent.ALL)),
     (Verb.UPSERT, t.ACTIVITIES, lambda changes: _activities(changes, Extent.STATE)),
     (Verb.SET, t.ACTIVITY_CLOSINGS, lambda changes: _outcomes(changes)),
