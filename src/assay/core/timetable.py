@@ -1,6 +1,6 @@
 """When a schedule fires: a cron expression or an interval, read in a time zone.
 
-Rules owned here (wire 4.1, issue 5, R44):
+Rules owned here (wire 4.1, R44):
 * Cron times are wall-clock times of the zone. A fire is a whole second, strictly later than the time asked from, and
   does not depend on when it is asked: the fires of a timetable are one fixed sequence (I11).
 * A time in a spring-forward gap does not exist and is skipped; `shift` fires it at the first instant after the gap.

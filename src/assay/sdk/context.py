@@ -237,7 +237,7 @@ class Context:
     async def wait_for_signal(
         self,
         name: str,
-        timeout: Duration | None = None,  # noqa: ASYNC109  # the seed's name, and a durable timer
+        timeout: Duration | None = None,  # noqa: ASYNC109  # the name of the original, and a durable timer
         *,
         type: Any = Any,
     ) -> Any:

@@ -92,7 +92,7 @@ def check_open(decision: Decision, commands: int) -> None:
 
 
 def options_of(command: cmd.ScheduleActivity) -> ActivityOptions:
-    """The command's knobs as options, with the defaults of seed 001 for what it leaves out."""
+    """The command's knobs as options, with the defaults of the original for what it leaves out."""
     retry = _retry_of(command)
     if (
         retry is DEFAULT_RETRY
