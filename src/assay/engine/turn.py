@@ -83,17 +83,15 @@ class Turn:
         commands = 0
         for asked in self._asked:
             request = asked.request
-            if type(request) is not Advance:
-                self._miss(request, run_ids, ids)
-            elif request.run_id not in self._tools.cache:
-                run_ids.add(request.run_id)
             if type(request) is Advance:
+                if request.run_id not in self._tools.cache:
+                    run_ids.add(request.run_id)
                 commands += len(request.commands)
-                if not SPECIAL.isdisjoint(map(type, request.commands)):
-                    asked.special = True
-                    busy.append(asked)
-            elif isinstance(request, RestartAsNew | RetryFailed):
-                asked.special = True
+                asked.special = not SPECIAL.isdisjoint(map(type, request.commands))
+            else:
+                self._miss(request, run_ids, ids)
+                asked.special = isinstance(request, RestartAsNew | RetryFailed)
+            if asked.special:
                 busy.append(asked)
         await self._prepare_schedules(ids)
         await self._load(run_ids, ids)
