@@ -211,7 +211,7 @@ def _exit_code(child: int) -> int:
 def _try_in_child(transport: EmbeddedTransport) -> int:
     """In the child: 0 if every use is refused, without waiting for a loop that is not there."""
     try:
-        transport.send(start("o-3"))
+        transport.send(start("o-3"), lambda _reply, _error: None)
     except Unavailable as error:
         with contextlib.suppress(StopIteration):
             transport.close().send(None)

@@ -87,11 +87,21 @@ def advance(epoch: int = 1, seen: int = 1, *outcomes: Any) -> rq.Advance:
     return rq.Advance(RUN, WORKER, epoch, seen, (), outcomes)
 
 
+def unheard(_reply: Any, _error: Any) -> None:
+    """The answer does not matter."""
+
+
+def refusal_of(link: Link, request: rq.ToRun) -> Any:
+    heard: list[Any] = []
+    link.send(request, lambda _, error: heard.append(error))
+    return heard[0]
+
+
 def test_a_report_is_said_under_its_number_until_it_is_answered():
     def test(link: Link, bench: Bench) -> None:
         tell(link, tasks=[task()])
         heard: list[Any] = []
-        link.send(advance()).add_done_callback(lambda reply: heard.append(reply.result()))
+        link.send(advance(), lambda reply, _: heard.append(reply))
         first = said(link).reports
         assert [(report.n, report.token) for report in first] == [(1, "t-1")]
         assert said(link).reports == ()
@@ -112,12 +122,11 @@ def test_a_report_is_said_under_its_number_until_it_is_answered():
 def test_a_token_goes_with_its_epoch():
     def test(link: Link, bench: Bench) -> None:
         tell(link, tasks=[task(epoch=1)])
-        link.send(advance(epoch=1))
+        link.send(advance(epoch=1), unheard)
         pending = Advanced(accepted=True, last_seq=3, seen_seq=3, epoch=2, leased=True)
         tell(link, answers=[wire.Answer(1, advanced=pending, token=SECOND_LEASE)])
-        with pytest.raises(Refused):
-            link.send(advance(epoch=1)).result()
-        link.send(advance(epoch=2, seen=3))
+        assert isinstance(refusal_of(link, advance(epoch=1)), Refused)
+        link.send(advance(epoch=2, seen=3), unheard)
         assert [report.token for report in said(link).reports] == ["t-1", "t-2"]
         greeting = said(link, hello=True).hello
         assert greeting is not None
@@ -143,9 +152,9 @@ def test_what_is_over_is_no_longer_held():
     def test(link: Link, bench: Bench) -> None:
         tell(link, tasks=[task()], activities=[attempt(7), attempt(8), attempt(9)])
         outcome = rq.ActivityOutcome(7, 7, 5)
-        link.send(advance(1, 1, outcome))
-        link.send(rq.CompleteActivity(RUN, 8, 8))
-        link.send(rq.FailTask(RUN, WORKER, 1, "x", "y"))
+        link.send(advance(1, 1, outcome), unheard)
+        link.send(rq.CompleteActivity(RUN, 8, 8), unheard)
+        link.send(rq.FailTask(RUN, WORKER, 1, "x", "y"), unheard)
         closed = Advanced(accepted=True, epoch=1, closed=True, recorded=(True,))
         problem = wire.Problem("too late", "stale_attempt", "CONFLICT")
         tell(link, answers=[wire.Answer(1, advanced=closed), wire.Answer(2, problem)])
@@ -154,7 +163,7 @@ def test_what_is_over_is_no_longer_held():
         assert greeting.held == ("a-9",)
         assert not link.idle
         tell(link, answers=[wire.Answer(3)])
-        link.send(rq.ReleaseActivity(RUN, 9, 9))
+        link.send(rq.ReleaseActivity(RUN, 9, 9), unheard)
         tell(link, answers=[wire.Answer(4)])
         assert link.idle
 
@@ -164,11 +173,11 @@ def test_what_is_over_is_no_longer_held():
 def test_an_answer_that_leaves_the_outcome_open_leaves_the_lease():
     def test(link: Link, bench: Bench) -> None:
         tell(link, activities=[attempt(7)])
-        reply = link.send(rq.CompleteActivity(RUN, 7, 7))
+        heard: list[Any] = []
+        link.send(rq.CompleteActivity(RUN, 7, 7), lambda _, error: heard.append(error))
         tell(link, answers=[wire.Answer(1, wire.Problem("no idea", "outcome_unknown", "UNAVAILABLE"))])
-        with pytest.raises(Unavailable):
-            reply.result()
-        link.send(rq.CompleteActivity(RUN, 7, 7))
+        assert [type(error) for error in heard] == [Unavailable]
+        link.send(rq.CompleteActivity(RUN, 7, 7), unheard)
         assert [report.n for report in said(link).reports][-1] == 2
 
     linked(test)
@@ -236,16 +245,17 @@ def test_a_message_is_split_at_the_limit_and_a_turn_above_it_refused(monkeypatch
     def test(link: Link, bench: Bench) -> None:
         tell(link, activities=[attempt(n) for n in range(1, 7)], tasks=[task()])
         for number in range(1, 7):
-            link.send(rq.CompleteActivity(RUN, number, number, Payload(b'"' + b"x" * 400_000 + b'"')))
+            link.send(rq.CompleteActivity(RUN, number, number, Payload(b'"' + b"x" * 400_000 + b'"')), unheard)
         big = tuple(RecordSideEffect(n, "s", Payload(b'"' + b"x" * 700_000 + b'"')) for n in range(2))
-        refused = link.send(rq.Advance(RUN, WORKER, 1, 1, (*big, CompleteWorkflow())))
+        heard: list[Any] = []
+        link.send(rq.Advance(RUN, WORKER, 1, 1, (*big, CompleteWorkflow())), lambda _, error: heard.append(error))
         bodies = link.compose()
         assert len(bodies) == 3
         assert all(len(body) <= 2_000_000 for body in bodies)
         numbers = [report.n for body in bodies for report in wire.decode_from_worker(body).reports]
         assert numbers == [1, 2, 3, 4, 5, 6]
-        with pytest.raises(Invalid, match="more than a message can hold"):
-            refused.result()
+        assert [type(error) for error in heard] == [Invalid]
+        assert "more than a message can hold" in str(heard[0])
 
     linked(test)
 

@@ -165,7 +165,7 @@ class Polls:
         """A task whose caller vanished before a byte of it was written is free at once, uncounted (R11)."""
         grant = None if seat.answer.cancelled() else seat.answer.result()
         if grant is not None:
-            self._engine.committer.tell(_given_back(grant, seat))
+            self._engine.committer.post(_given_back(grant, seat))
 
 
 def _given_back(grant: Grant, seat: PollSeat) -> Request:

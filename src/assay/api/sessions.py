@@ -19,7 +19,6 @@ from assay.core.ids import Namespace, RunId, Time, WorkerId
 from assay.core.replies import Advanced
 from assay.core.requests import Elapse, ExtendActivity, ExtendTask, ReleaseActivity, ReleaseTask, Request
 from assay.core.run import Run
-from assay.engine.asked import Answer as Decided
 from assay.engine.dispatcher import task_grant
 from assay.engine.engine import Engine
 from assay.engine.tokens import Lease, Tokens, unknown
@@ -156,7 +155,7 @@ class Session:
                 named.add((lease.run_id, lease.seq if lease.activity else TASK, lease.fence))
         leased = {(lease.run_id, lease.seq, lease.fence) for lease in await self._engine.store.leases(self.worker)}
         for run_id, seq, fence in leased & named:
-            self._engine.committer.tell(_extended(run_id, seq, fence, self.worker))  # it lives, whoever doubted it
+            self._engine.committer.post(_extended(run_id, seq, fence, self.worker))  # it lives, whoever doubted it
         lost = leased - named
         for run in await self._runs_of({run_id for run_id, _, _ in lost}):
             for run_id, seq, fence in lost:
@@ -250,7 +249,7 @@ class Session:
         except AssayError as error:
             self._answer(wire.Answer(report.n, problem_of(error)))
             return
-        self._engine.committer.post(request).add_done_callback(functools.partial(self._decided, report.n, lease))
+        self._engine.committer.post(request, functools.partial(self._decided, report.n, lease))
 
     def _lease_of(self, token: str) -> Lease:
         """The lease of a token, which must be this worker's own and of this namespace (4.1)."""
@@ -262,15 +261,12 @@ class Session:
             raise unknown()
         return lease
 
-    def _decided(self, n: int, lease: Lease, done: Decided) -> None:
-        error = done.exception()
+    def _decided(self, n: int, lease: Lease, reply: object, error: AssayError | None) -> None:
         if error is not None:
             self._answer(wire.Answer(n, problem_of(error)))
             if error.code == "stale_task":
                 self._refused(lease)
-            return
-        reply = done.result()
-        if isinstance(reply, Advanced):
+        elif isinstance(reply, Advanced):
             self._answer(self._advanced(n, lease, reply))
         else:
             self._answer(answer_of(n, reply))

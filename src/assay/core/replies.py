@@ -1,8 +1,49 @@
 """What decisions answer to their callers."""
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol, TypeAlias
+
 import msgspec
 
+from assay.core.errors import AssayError
 from assay.core.ids import RunKey
+
+Told: TypeAlias = Callable[[Any, AssayError | None], object]
+"""Called once when it is durable what became of a request: with its reply, or with why it was refused.
+
+The way of workers, whose requests are the bulk: it costs neither a future nor a turn of the loop.
+"""
+
+
+class Promise(Protocol):
+    """A future, as far as it is needed here."""
+
+    def done(self) -> bool:
+        """Is it settled, or does nobody wait for it any more?"""
+        ...
+
+    def set_result(self, result: Any, /) -> None:
+        """Settle it."""
+        ...
+
+    def set_exception(self, exception: AssayError, /) -> None:
+        """Settle it with an error."""
+        ...
+
+
+def telling(promise: Promise) -> Told:
+    """Have a promise told, if it is still wanted."""
+    return partial(_settle, promise)
+
+
+def _settle(promise: Promise, reply: Any, error: AssayError | None) -> None:
+    if promise.done():
+        return
+    if error is None:
+        promise.set_result(reply)
+    else:
+        promise.set_exception(error)
 
 
 class Started(msgspec.Struct, frozen=True):

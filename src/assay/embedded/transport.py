@@ -10,12 +10,12 @@ from assay.core.errors import Invalid, NotFound, Unavailable
 from assay.core.events import Event, Recorded
 from assay.core.grants import Seat
 from assay.core.ids import SECOND, RunId, RunKey, Time
+from assay.core.replies import Told
 from assay.core.requests import Request
 from assay.core.run import Run
 from assay.embedded.filters import run_filter
 from assay.embedded.schedules import EmbeddedSchedules
 from assay.embedded.stores import store_for
-from assay.engine.asked import Answer
 from assay.engine.clock import SystemClock
 from assay.engine.engine import Engine
 from assay.engine.janitor import Janitor
@@ -96,11 +96,11 @@ class EmbeddedTransport:
         """See `Transport`."""
         return await self._running().committer.submit(request)
 
-    def send(self, request: Request) -> Answer:
+    def send(self, request: Request, told: Told) -> None:
         """See `Transport`; the hot path of a worker, which is on the right loop and in the right process."""
         if self._owner is None or self.forked:
             self._running()
-        return self._engine.committer.post(request)
+        self._engine.committer.post(request, told)
 
     async def closed(self, key: RunKey, *, follow: bool = True) -> tuple[RunKey, Event]:
         """See `Transport`."""

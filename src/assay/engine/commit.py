@@ -13,8 +13,9 @@ from assay.core.effects import Message
 from assay.core.errors import AssayError, Unavailable
 from assay.core.grants import Seat
 from assay.core.ids import RunId, Time
+from assay.core.replies import Told, telling
 from assay.core.requests import Request
-from assay.engine.asked import Answer, Asked
+from assay.engine.asked import Asked
 from assay.engine.batch import Batch
 from assay.engine.cache import RunCache
 from assay.engine.clock import Clock
@@ -85,7 +86,7 @@ class Committer:
         With a key the answer is a `Rendered` one, refusals included, and the same each time the key is used.
         """
         future: asyncio.Future[object] = self._loop().create_future()
-        self._ask(Asked(request, future, None, key))
+        self._ask(Asked(request, telling(future), None, key))
         return future
 
     def _loop(self) -> asyncio.AbstractEventLoop:
@@ -94,15 +95,9 @@ class Committer:
             self._own_loop = asyncio.get_running_loop()
         return self._own_loop
 
-    def post(self, request: Request) -> Answer:
-        """Like `submit`, for callers that want to be called back and wait for nothing."""
-        answer = Answer()
-        self._ask(Asked(request, answer))
-        return answer
-
-    def tell(self, request: Request) -> None:
-        """Ask for a request to be decided without caring for its answer."""
-        self._ask(Asked(request, None))
+    def post(self, request: Request, told: Told | None = None) -> None:
+        """Like `submit`, for callers that are told and wait for nothing, or do not care for the answer."""
+        self._ask(Asked(request, told))
 
     def _lease(self, lease: Lease, seat: Seat) -> None:
         self._ask(Asked(lease, None, seat))

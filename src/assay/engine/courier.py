@@ -27,7 +27,7 @@ class Courier:
     def carry(self, committed: Committed) -> None:
         """Deliver the messages of a commit that just became durable."""
         for message in committed.messages:
-            self._committer.tell(Deliver(message.run_id, message))
+            self._committer.post(Deliver(message.run_id, message))
 
     async def run_once(self) -> Time | None:
         """Deliver what is older than it should be; the first time everything, since nobody else will."""

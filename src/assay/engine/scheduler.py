@@ -36,12 +36,12 @@ class Scheduler:
             if run.start.schedule is not None and events[-1].event.closes is not None and _ends_chain(events[-1].event)
         }
         for namespace, name in over:
-            self._committer.tell(ScheduledRunClosed(namespace, name))
+            self._committer.post(ScheduledRunClosed(namespace, name))
 
     async def take_over(self) -> None:
         """Look at schedules with waiting fires: the predecessor may have died before it told them."""
         for schedule in await self._store.list_schedules(None, waiting=True):
-            self._committer.tell(ScheduledRunClosed(schedule.namespace, schedule.name))
+            self._committer.post(ScheduledRunClosed(schedule.namespace, schedule.name))
 
     async def find(self, namespace: str, name: str) -> Schedule:
         """A schedule by its name."""

@@ -4,21 +4,14 @@ A request that returns is durable; one that was refused raises what the engine s
 outcome is not known and the same request may be sent again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from assay.core.events import Event, Recorded
 from assay.core.grants import Seat
 from assay.core.ids import RunId, RunKey, Time
+from assay.core.replies import Told
 from assay.core.requests import Request
-
-
-class Answering(Protocol):
-    """An answer to come; a future, or something that calls back without one."""
-
-    def add_done_callback(self, callback: Callable[[Any], object]) -> None:
-        """Call back when the answer is there."""
-        ...
 
 
 class Transport(Protocol):
@@ -43,7 +36,7 @@ class Transport(Protocol):
         """Have a request decided; its reply when the outcome is durable."""
         ...
 
-    def send(self, request: Request) -> Answering:
+    def send(self, request: Request, told: Told) -> None:
         """Like `ask`, without a task of its own: the way of a worker, which sends many."""
         ...
 

@@ -14,8 +14,8 @@ from assay.core.errors import AssayError, Unavailable
 from assay.core.events import Event, Recorded, SignalReceived
 from assay.core.grants import ActivityGrant, TaskGrant
 from assay.core.ids import Namespace, RunId, Time, WorkflowId
+from assay.core.replies import Told
 from assay.core.run import Run
-from assay.engine.asked import Answer
 from assay.sdk.app import App
 from assay.sdk.converter import Converter
 from assay.sdk.worker import Worker
@@ -26,14 +26,42 @@ MAIN = Namespace("main")
 Found = TypeVar("Found", bound=rq.Request)
 
 
+class Instant:
+    """An answer that is heard at the moment it is there."""
+
+    def __init__(self, told: Told) -> None:
+        self._told: Told | None = told
+
+    def done(self) -> bool:
+        return self._told is None
+
+    def set_result(self, reply: Any) -> None:
+        self._tell(reply, None)
+
+    def set_exception(self, error: AssayError) -> None:
+        self._tell(None, error)
+
+    def _tell(self, reply: Any, error: AssayError | None) -> None:
+        told, self._told = self._told, None
+        assert told is not None
+        told(reply, error)
+
+
 class Sent:
     """A request on its way. An engine in this process answers at once, one behind a socket by a future."""
 
     instant: ClassVar[bool] = False
 
-    def __init__(self, request: rq.Request) -> None:
+    def __init__(self, request: rq.Request, told: Told) -> None:
         self.request = request
-        self.answer: Any = Answer() if self.instant else asyncio.get_running_loop().create_future()
+        self.answer: Any = Instant(told) if self.instant else asyncio.get_running_loop().create_future()
+        if not self.instant:
+            self.answer.add_done_callback(lambda answer: _hear(told, answer))
+
+
+def _hear(told: Told, answer: asyncio.Future[Any]) -> None:
+    error: Any = answer.exception()
+    told(None if error else answer.result(), error)
 
 
 class Desk:
@@ -52,15 +80,14 @@ class Desk:
     def now(self) -> Time:
         return self.world.now
 
-    def send(self, request: rq.Request) -> Any:
-        sent = Sent(request)
+    def send(self, request: rq.Request, told: Told) -> None:
+        sent = Sent(request, told)
         self.requests.append(request)
         if isinstance(request, self.held):
             self.waiting.append(sent)
         else:
             asyncio.get_running_loop().call_soon(self._answer, sent)
         self._changed.set()
-        return sent.answer
 
     async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
         await asyncio.sleep(0)

@@ -21,7 +21,6 @@ from assay.core.requests import (
     HeartbeatActivity,
     ReleaseActivity,
 )
-from assay.core.run import Activity
 from assay.sdk.activity_context import ActivityContext, ActivityInfo
 from assay.sdk.app import App, Definition
 from assay.sdk.converter import Converter
@@ -207,13 +206,12 @@ class ActivityTasks:
         request = HeartbeatActivity(
             attempt.grant.key.run_id, activity.seq, activity.attempt_id, attempt.details, self._transport.lease
         )
-        self._transport.send(request).add_done_callback(functools.partial(self._beaten, attempt))
+        self._transport.send(request, functools.partial(self._beaten, attempt))
 
-    def _beaten(self, attempt: Attempt, answer: "asyncio.Future[Activity]") -> None:
-        error = None if answer.cancelled() else answer.exception()
+    def _beaten(self, attempt: Attempt, reply: Any, error: AssayError | None) -> None:
         if unsure(error):
             return  # lost on the way: the next one may arrive, and only an answer says that the attempt is over
-        if isinstance(error, AssayError) or (error is None and answer.result().cancel_requested):
+        if error is not None or reply.cancel_requested:
             self._stop(attempt)
 
     def cancel(self, attempt_id: int) -> None:
@@ -239,7 +237,7 @@ class ActivityTasks:
         for attempt in tuple(self._attempts.values()):
             activity = attempt.grant.activity
             request = ExtendActivity(attempt.grant.key.run_id, activity.seq, activity.attempt_id, self._transport.lease)
-            self._transport.send(request).add_done_callback(functools.partial(self._beaten, attempt))
+            self._transport.send(request, functools.partial(self._beaten, attempt))
 
     def release(self) -> None:
         """Give back what still runs; it begins again elsewhere, and the attempt here is not counted (L4)."""

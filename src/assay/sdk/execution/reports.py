@@ -12,9 +12,9 @@ FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
 
 
-def unsure(error: BaseException | None) -> bool:
+def unsure(error: AssayError | None) -> bool:
     """Is the outcome unknown, so that the same request may and must be sent again? A refusal is an answer."""
-    return isinstance(error, AssayError) and error.kind is Kind.UNAVAILABLE
+    return error is not None and error.kind is Kind.UNAVAILABLE
 
 
 class Reports:
@@ -28,11 +28,10 @@ class Reports:
     def tell(self, request: Request, pause: float = FIRST_PAUSE) -> None:
         """Send a request until it is answered."""
         self.unanswered += 1
-        self._transport.send(request).add_done_callback(functools.partial(self._noted, request, pause))
+        self._transport.send(request, functools.partial(self._noted, request, pause))
 
-    def _noted(self, request: Request, pause: float, answer: "asyncio.Future[Any]") -> None:
+    def _noted(self, request: Request, pause: float, _reply: Any, error: AssayError | None) -> None:
         self.unanswered -= 1
-        error = None if answer.cancelled() else answer.exception()
         if unsure(error) and not self._closed:
             again = min(2 * pause, LONGEST_PAUSE)
             self.unanswered += 1

@@ -185,7 +185,7 @@ class WorkflowTasks:
         self._post(run, request)
 
     def _post(self, run: LiveRun, request: Advance, pause: float = FIRST_PAUSE) -> None:
-        self._transport.send(request).add_done_callback(lambda answer: self._answered(run, request, pause, answer))
+        self._transport.send(request, functools.partial(self._answered, run, request, pause))
 
     def _abandon(self, run: LiveRun, failure: tuple[str, str]) -> None:
         """The code cannot go on; what it was told of and is not yet recorded must be, without it."""
@@ -195,10 +195,11 @@ class WorkflowTasks:
             self._reports.tell(FailTask(run.key.run_id, self._worker, run.epoch, *failure))
             self._unlease(run)
 
-    def _answered(self, run: LiveRun, request: Advance, pause: float, answer: "asyncio.Future[Advanced]") -> None:
-        error = answer.exception()
+    def _answered(
+        self, run: LiveRun, request: Advance, pause: float, reply: Advanced, error: AssayError | None
+    ) -> None:
         here = self._live.has(run)
-        if here and error is not None and unsure(error):
+        if here and unsure(error):
             again = min(2 * pause, LONGEST_PAUSE)
             asyncio.get_running_loop().call_later(pause, self._post, run, request, again)
             return
@@ -208,17 +209,15 @@ class WorkflowTasks:
             self._complete(run, () if error is None else request.outcomes)
         elif error is not None:
             self._refused(run, request, pause, error)
-        elif (reply := answer.result()).accepted:
+        elif reply.accepted:
             self._accepted(run, reply)
         else:
             self._lost(run)
 
-    def _refused(self, run: LiveRun, request: Advance, pause: float, error: BaseException) -> None:
+    def _refused(self, run: LiveRun, request: Advance, pause: float, error: AssayError) -> None:
         if isinstance(error, Invalid) and run.leased and run.turn is not None and not run.turn.closes:
             self._refuse_turn(run, error)
             return
-        if not isinstance(error, AssayError):
-            log.error("a turn of %s could not be sent: %r", run.key.workflow_id, error)
         self._lost(run)
         self._complete(run, request.outcomes)
         if pause > FIRST_PAUSE:
@@ -360,12 +359,11 @@ class WorkflowTasks:
             if run.leased and self._lease is not None:
                 extension = ExtendTask(run.key.run_id, self._worker, run.epoch, self._lease)
                 heard = functools.partial(self._extended, run, run.epoch)
-                self._transport.send(extension).add_done_callback(heard)
+                self._transport.send(extension, heard)
 
-    def _extended(self, run: LiveRun, epoch: int, answer: "asyncio.Future[object]") -> None:
+    def _extended(self, run: LiveRun, epoch: int, _reply: object, error: AssayError | None) -> None:
         """A refusal means that the lease ran out and somebody else has the task: let go of it."""
-        error = None if answer.cancelled() else answer.exception()
-        stale = isinstance(error, AssayError) and not unsure(error)
+        stale = error is not None and not unsure(error)
         if stale and self._live.has(run) and run.leased and run.epoch == epoch and not run.in_flight:
             self._lost(run)
 

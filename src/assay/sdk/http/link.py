@@ -16,10 +16,11 @@ from assay.core.errors import AssayError, Invalid, Kind, Refused, Unavailable
 from assay.core.events import Recorded
 from assay.core.grants import Seat
 from assay.core.ids import RunId
+from assay.core.replies import Told, telling
 from assay.sdk.http.clock import LearnedClock
 from assay.sdk.http.holdings import Hands, Holdings
 from assay.sdk.http.problems import error_of
-from assay.sdk.http.replies import BEATEN, Reply, Waiting
+from assay.sdk.http.replies import BEATEN, Waiting
 from assay.sdk.http.wording import REPORTS, activity_grant, task_grant
 from assay.wire import exchange as wire
 
@@ -69,24 +70,23 @@ class Link:
 
     # reporting
 
-    def send(self, request: rq.ToRun) -> Reply:
-        """Report to the engine; the answer comes when there is one."""
+    def send(self, request: rq.ToRun, told: Told) -> None:
+        """Report to the engine; it is told when there is an answer."""
         build = REPORTS.get(type(request))
         if build is None:
             raise Invalid(f"a worker has no use for {type(request).__name__}")
         try:
             report = build(self._held, self._next, request)
         except Refused as error:
-            return Reply(error)
-        return self._post(report, request)
+            told(None, error)
+        else:
+            self._post(Waiting(report, request, told))
 
-    def _post(self, report: wire.Report, request: rq.ToRun | None) -> Reply:
-        reply = Reply()
-        self._waiting[self._next] = Waiting(report, request, reply)
+    def _post(self, waiting: Waiting) -> None:
+        self._waiting[self._next] = waiting
         self._next += 1
-        self._outgoing.append(report)
+        self._outgoing.append(waiting.report)
         self.ready.set()
-        return reply
 
     async def history(self, run_id: RunId, after: int) -> Sequence[Recorded]:
         """A run's events after a seq, all pages of them; a history that came with its task is not asked for again."""
@@ -95,8 +95,10 @@ class Link:
             return brought
         events: list[Recorded] = []
         while True:
+            there: asyncio.Future[wire.Answer] = asyncio.get_running_loop().create_future()
             report = wire.ReadHistory(self._next, self._held.run_token(run_id), after)
-            answer = await _answer(self._post(report, None))
+            self._post(Waiting(report, None, telling(there)))
+            answer = await there
             events.extend(wire.received(answer.events or ()))
             if not answer.more:
                 return events
@@ -185,7 +187,7 @@ class Link:
     def _refuse(self, report: wire.Report, length: int) -> None:
         waiting = self._waiting.pop(report.n)
         text = f"{length:,} bytes in one turn are more than a message can hold ({wire.MESSAGE_LIMIT:,})"
-        waiting.reply.settle(None, Invalid(text, code="body_too_large"))
+        waiting.settle(None, Invalid(text, code="body_too_large"))
 
     # hearing
 
@@ -228,18 +230,18 @@ class Link:
             log.debug("refused: report %d, %s %s: %s", answer.n, error.kind.value, error.code, error)
             if request is not None and not isinstance(error, Unavailable):
                 self._held.settle(request, None)
-            waiting.reply.settle(None, error)
+            waiting.settle(None, error)
         elif request is None:
-            waiting.reply.settle(answer)
+            waiting.settle(answer)
         else:
             self._held.settle(request, answer)
-            waiting.reply.settle(BEATEN[answer.cancel_requested] if answer.advanced is None else answer.advanced)
+            waiting.settle(BEATEN[answer.cancel_requested] if answer.advanced is None else answer.advanced)
 
     def end(self, error: AssayError) -> None:
         """Nothing will be answered any more."""
         waiting, self._waiting = self._waiting, {}
         for one in waiting.values():
-            one.reply.settle(None, error)
+            one.settle(None, error)
 
 
 ENVELOPE = 1024 * 1024
@@ -248,11 +250,3 @@ ENVELOPE = 1024 * 1024
 
 def _error(problem: wire.Problem) -> AssayError:
     return error_of(problem.error, problem.code, Kind.parse(problem.kind), problem.field)
-
-
-async def _answer(reply: Reply) -> wire.Answer:
-    there: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    reply.add_done_callback(lambda _: None if there.done() else there.set_result(None))
-    await there
-    answer: wire.Answer = reply.result()
-    return answer

@@ -9,13 +9,12 @@ from assay.core.errors import Invalid, Refused, Unavailable
 from assay.core.events import Event, Recorded
 from assay.core.grants import Seat
 from assay.core.ids import SECOND, RunId, RunKey, Time
-from assay.core.replies import Started
+from assay.core.replies import Started, Told
 from assay.core.requests import Request, StartWorkflow, ToRun
 from assay.sdk.http.calls import Calls
 from assay.sdk.http.clock import LearnedClock
 from assay.sdk.http.link import Colleague, Link
 from assay.sdk.http.pool import Pool
-from assay.sdk.http.replies import Reply
 from assay.sdk.http.schedules import HttpSchedules
 
 PREFIX: Final = "/api/v1"
@@ -105,13 +104,14 @@ class HttpTransport:
 
     # workers
 
-    def send(self, request: Request) -> Reply:
+    def send(self, request: Request, told: Told) -> None:
         """See `Transport`."""
         if isinstance(request, ToRun):
             for link in self._links:
                 if link.has(request):
-                    return link.send(request)
-        return Reply(Refused("no worker here holds this any more", code="stale_attempt"))
+                    link.send(request, told)
+                    return
+        told(None, Refused("no worker here holds this any more", code="stale_attempt"))
 
     async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
         """See `Transport`; for workers, which were given the run."""

@@ -112,20 +112,22 @@ class EngineHost:
     def submit(self, request: Request, key: IdempotencyKey | None = None) -> "asyncio.Future[Any]":
         """Have a request decided, and write down what the engine says."""
         answer = self.running().committer.submit(request, key)
-        answer.add_done_callback(lambda done: self.noted(request, done))
+        answer.add_done_callback(lambda done: self._heard(request, done))
         return answer
 
-    def noted(self, request: Request, answer: Any) -> None:
+    def _heard(self, request: Request, answer: "asyncio.Future[Any]") -> None:
+        if not answer.cancelled():
+            error = answer.exception()
+            self.noted(request, answer.result() if error is None else None, error)
+
+    def noted(self, request: Request, reply: Any, error: BaseException | None) -> None:
         """Write down what the engine said."""
-        error = None if answer.cancelled() else answer.exception()
         if error is None:
-            self._world.ledger.answered(request, answer.result())
+            self._world.ledger.answered(request, reply)
         elif isinstance(error, AssayError) and error.code == "internal_error":
             self._world.ledger.violate(f"bug: {shown(request)} -> {error}")
         if self._world.ledger.tracing:
-            self._world.ledger.note(
-                self._world.loop.now, f"{self.node} {shown(request)} -> {shown(error or answer.result())}"
-            )
+            self._world.ledger.note(self._world.loop.now, f"{self.node} {shown(request)} -> {shown(error or reply)}")
 
     def greet(self, greeting: Greeting, make: "RemoteSeat") -> "asyncio.Future[Any]":
         """A worker says that it is there and how many hands it has free."""

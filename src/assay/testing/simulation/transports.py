@@ -8,10 +8,9 @@ from assay.core.errors import AssayError
 from assay.core.events import Event, Recorded
 from assay.core.grants import Seat
 from assay.core.ids import RunId, RunKey, Time
+from assay.core.replies import Told
 from assay.core.requests import Request
-from assay.engine.asked import Answer
 from assay.engine.engine import Engine
-from assay.sdk.transport import Answering
 from assay.sdk.worker import Worker
 from assay.testing.simulation.seats import Greeting, RemoteSeat
 from assay.testing.simulation.settings import chance_of
@@ -58,27 +57,12 @@ class _WorkersOnly:
         self._unused()
 
 
-class _Overheard:
-    """An answer of which somebody else takes note first."""
-
-    def __init__(self, answer: Answer, note: Callable[[Any], None]) -> None:
-        self._answer = answer
-        self._note = note
-
-    def add_done_callback(self, callback: Callable[[Any], object]) -> None:
-        """See `Answering`."""
-
-        def heard(answer: Any) -> None:
-            self._note(answer)
-            callback(answer)
-
-        self._answer.add_done_callback(heard)
-
-
 class LocalTransport(_WorkersOnly):
     """See `Transport`: the engine is in this process."""
 
-    def __init__(self, engine: Engine, note: Callable[[Request, Any], None], lease: Time | None) -> None:
+    def __init__(
+        self, engine: Engine, note: Callable[[Request, Any, BaseException | None], None], lease: Time | None
+    ) -> None:
         self.lease = lease
         self._engine = engine
         self._note = note
@@ -92,9 +76,14 @@ class LocalTransport(_WorkersOnly):
         """See `Transport`."""
         return await self._engine.committer.submit(request)
 
-    def send(self, request: Request) -> Answering:
+    def send(self, request: Request, told: Told) -> None:
         """See `Transport`: the way of the embedded engine, whose answers are heard while it publishes."""
-        return _Overheard(self._engine.committer.post(request), lambda answer: self._note(request, answer))
+
+        def overheard(reply: Any, error: AssayError | None) -> None:
+            self._note(request, reply, error)
+            told(reply, error)
+
+        self._engine.committer.post(request, overheard)
 
     async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
         """See `Transport`."""
@@ -141,10 +130,13 @@ class RemoteTransport(_WorkersOnly):
 
     async def ask(self, request: Request) -> Any:
         """See `Transport`."""
-        return await self.send(request)
+        return await self._call(request)
 
-    def send(self, request: Request) -> "asyncio.Future[Any]":
+    def send(self, request: Request, told: Told) -> None:
         """See `Transport`."""
+        self._call(request).add_done_callback(lambda answer: _tell(told, answer))
+
+    def _call(self, request: Request) -> "asyncio.Future[Any]":
         engine = self._engine
         return self._world.network.call(self._host, engine, lambda: engine.submit(request))
 
@@ -195,6 +187,16 @@ class RemoteTransport(_WorkersOnly):
     def free(self, seat: Seat) -> None:
         """See `Transport`."""
         self._hands.set()
+
+
+def _tell(told: Told, answer: "asyncio.Future[Any]") -> None:
+    error = answer.exception()
+    if error is None:
+        told(answer.result(), None)
+    elif isinstance(error, AssayError):
+        told(None, error)
+    else:
+        raise error
 
 
 def _noted(answer: "asyncio.Future[Any]") -> None:
