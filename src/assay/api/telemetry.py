@@ -2,9 +2,9 @@
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
-from assay.core.events import WorkflowStarted
 from assay.core.ids import SECOND
 from assay.engine.commit import Committed
 
@@ -26,6 +26,13 @@ class Histogram:
         """Count a value."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
+
+    def observe_all(self, values: Sequence[float]) -> None:
+        """Count many values."""
+        bounds, counts = self.bounds, self.counts
+        for value in values:
+            counts[bisect_left(bounds, value)] += 1
+        self.total += sum(values)
 
 
 class Telemetry:
@@ -49,19 +56,14 @@ class Telemetry:
         self.batch_size.observe(tally.requests)
         self.commit_seconds.observe(tally.seconds)
         self.expired += tally.expired
-        for _, events in committed.events:
-            self.events += len(events)
-            last = events[-1].event
-            if last.closes is not None:
-                self.closes[last.closes] += 1
-            if type(events[0].event) is WorkflowStarted:
-                self.starts += 1
-        for wait in tally.task_waits:
-            self.task_wait.observe(wait / SECOND)
-        for wait in tally.activity_waits:
-            self.activity_wait.observe(wait / SECOND)
-        if committed.attempts:
-            self.attempts.update(committed.attempts)
+        self.starts += len(committed.born)
+        self.events += sum([len(events) for _, events in committed.events])
+        for run, _ in committed.ended:
+            self.closes[run.status] += 1
+        self.task_wait.observe_all([wait / SECOND for wait in tally.task_waits])
+        self.activity_wait.observe_all([wait / SECOND for wait in tally.activity_waits])
+        for end in committed.attempts:
+            self.attempts[end.outcome] += 1
 
     def answered(self, operation: str, status: int) -> None:
         """A request was answered."""

@@ -9,7 +9,7 @@ from assay.core import effects as fx
 from assay.core import fold
 from assay.core.codec import encode
 from assay.core.effects import Decision
-from assay.core.events import ActivityScheduled, Recorded
+from assay.core.events import ActivityScheduled, Event, Recorded
 from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.payload import NULL
 from assay.core.run import CANCELLED, PENDING, RUNNING, Activity, Run, Task
@@ -45,6 +45,8 @@ class Batch:
         """The events of each decision; one that closes its run comes last."""
         self.waiting: list[tuple[Run, Activity]] = []
         self.unwanted: list[tuple[RunId, Activity]] = []
+        self.ended: list[tuple[Run, Event]] = []
+        """Runs that came to their end, and the event that says so."""
         self.left: list[tuple[Run, WorkerId]] = []
         """Runs that ended while a worker held their task: it may be busy with them, and nobody else would tell it."""
         self.tally = Tally()
@@ -98,6 +100,8 @@ class Batch:
             self._count_task(run, task, status, now)
         if decision.events:
             self._gather_events(run, decision.events)
+            if decision.closes:
+                self.ended.append((run, decision.events[-1].event))
         for effect in decision.effects:
             gather = GATHER.get(type(effect))
             if gather is not None:
@@ -129,7 +133,7 @@ class Batch:
             payload, data = encode(event)
             size += len(payload) if data is None else len(payload) + len(data)
             stored.append(StoredEvent(run_id, recorded.seq, recorded.time, type(event).__name__, payload, data))
-            if isinstance(event, ActivityScheduled):
+            if type(event) is ActivityScheduled:
                 self._scheduled.add(event.activity_id)
         run.history_bytes += size
 
@@ -140,7 +144,11 @@ class Batch:
     def seal(self, now: Time) -> Time | None:
         """Finish the changes: versions, deadlines of runs. Returns the earliest deadline that was set."""
         changes = self.changes
-        self._forget_deadlines()
+        for run, activity in self.waiting:
+            if run.activities.get(activity.seq) is activity:
+                self._leave(run, activity, now)
+        if self.ended:
+            self._forget_deadlines()
         for run in self.touched.values():
             run.version += 1
             if run.run_id not in self._born:
@@ -173,28 +181,33 @@ class Batch:
     def _forget_deadlines(self) -> None:
         """A closed run has none; one that never had any need not be looked for."""
         changes = self.changes
-        closed = {run.run_id for run in self.touched.values() if run.closed_at is not None}
-        if closed:
-            changes.closed.extend(closed)
-            changes.deadlines = {key: due for key, due in changes.deadlines.items() if key[0] not in closed}
+        changes.closed = [run.run_id for run, _ in self.ended]
+        closed = set(changes.closed)
+        changes.deadlines = {key: due for key, due in changes.deadlines.items() if key[0] not in closed}
 
     def _put_activity(self, run: Run, effect: fx.PutActivity, now: Time) -> None:
         activity = effect.activity
-        extent = Extent.ALL if activity.id in self._scheduled else Extent.STATE
         if activity.worker is None:
-            self.changes.activities[activity.id] = ActivityChange(run, activity, PENDING, now, extent)
             if activity.not_before is None:
-                self.waiting.append((run, activity))  # armed when it is known whether somebody takes it at once
-                return
-        else:
-            self.changes.activities[activity.id] = ActivityChange(run, activity, RUNNING, now, extent)
-            if activity.started_at == now and activity.heartbeat_at is None:
-                self.tally.activity_waits.append(now - activity.queued_at)
-            if activity.cancel_requested:
-                self.unwanted.append((run.run_id, activity))
-        self.watch(run, activity)
+                self.waiting.append((run, activity))  # written when it is known whether somebody takes it at once
+            else:
+                self._leave(run, activity, now)
+            return
+        extent = Extent.ALL if activity.id in self._scheduled else Extent.STATE
+        self.changes.activities[activity.id] = ActivityChange(run, activity, RUNNING, now, extent)
+        if activity.started_at == now and activity.heartbeat_at is None:
+            self.tally.activity_waits.append(now - activity.queued_at)
+        if activity.cancel_requested:
+            self.unwanted.append((run.run_id, activity))
+        self._watch(run, activity)
 
-    def watch(self, run: Run, activity: Activity) -> None:
+    def _leave(self, run: Run, activity: Activity, now: Time) -> None:
+        """Nobody takes an activity at present."""
+        extent = Extent.ALL if activity.id in self._scheduled else Extent.STATE
+        self.changes.activities[activity.id] = ActivityChange(run, activity, PENDING, now, extent)
+        self._watch(run, activity)
+
+    def _watch(self, run: Run, activity: Activity) -> None:
         """See to it that somebody looks at the run when a clock of the activity is over."""
         due = activity.deadline()
         if due is not None and (run.armed is None or due < run.armed) and due < self._soonest.get(run.run_id, due + 1):
@@ -202,13 +215,19 @@ class Batch:
 
     def _close_activity(self, run: Run, effect: fx.CloseActivity, now: Time) -> None:
         activity = effect.activity
-        known = self.changes.activities.get(activity.id)
-        extent = Extent.OUTCOME if known is None else known.extent
+        extent = self._extent_of_closing(activity.id)
         self.changes.activities[activity.id] = ActivityChange(
             run, activity, effect.status, now, extent, effect.result, effect.error
         )
         if activity.running and effect.status == CANCELLED:
             self.unwanted.append((run.run_id, activity))
+
+    def _extent_of_closing(self, activity_id: int) -> Extent:
+        """Only the outcome, unless this very batch has begun the activity or changed something else about it."""
+        if activity_id in self._scheduled:
+            return Extent.ALL
+        known = self.changes.activities.get(activity_id)
+        return Extent.OUTCOME if known is None else known.extent
 
     def _note_attempt(self, run: Run, effect: fx.NoteAttempt, now: Time) -> None:
         self.changes.attempts.append(AttemptEnd(run, effect.activity, effect.outcome, effect.failure, now))

@@ -7,7 +7,7 @@ refused request fails alone. An idle engine commits a single request at once: th
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from assay.core.effects import Message
 from assay.core.errors import AssayError, Unavailable
@@ -39,16 +39,29 @@ CONFLICTS = 3
 class Committed:
     """What others may know once a batch is durable."""
 
-    __slots__ = ("attempts", "claimed", "events", "fires", "messages", "next_due", "tally")
+    __slots__ = ("attempts", "born", "claimed", "ended", "events", "fires", "messages", "next_due", "tally")
 
     def __init__(self, batch: Batch, lost: frozenset[RunId], next_due: Time | None) -> None:
-        self.events = [one for one in batch.published if one[0].run_id not in lost] if lost else batch.published
-        self.messages: list[Message] = [message for run, message, _ in batch.changes.messages if run not in lost]
+        changes = batch.changes
+        self.events = batch.published
+        self.ended = batch.ended
+        self.born = changes.new_runs
+        self.claimed = batch.tally.claimed
+        self.fires = changes.fires
+        self.attempts = changes.attempts
+        self.messages: Sequence[Message] = [message for run, message, _ in changes.messages if run not in lost]
         self.next_due = next_due
         self.tally = batch.tally
-        self.claimed = [run for run in batch.tally.claimed if run.run_id not in lost]
-        self.attempts = [end.outcome for end in batch.changes.attempts]
-        self.fires = [fire for fire in batch.changes.fires if fire.key not in lost]
+        if lost:
+            self._leave_out(lost)
+
+    def _leave_out(self, lost: frozenset[RunId]) -> None:
+        self.events = [one for one in self.events if one[0].run_id not in lost]
+        self.ended = [one for one in self.ended if one[0].run_id not in lost]
+        self.born = [run for run in self.born if run.run_id not in lost]
+        self.claimed = [run for run in self.claimed if run.run_id not in lost]
+        self.fires = [fire for fire in self.fires if fire.key not in lost]
+        self.attempts = [end for end in self.attempts if end.run.run_id not in lost]
 
 
 class Committer:

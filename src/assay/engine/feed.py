@@ -24,13 +24,12 @@ class Feed:
 
     def publish(self, committed: Committed) -> None:
         """Tell everyone concerned."""
-        for run, events in committed.events:
-            last = events[-1].event
-            if last.closes is not None:
-                for waiter in self._closing.pop(run.run_id, ()):
-                    if not waiter.done():
-                        waiter.set_result(last)
-            for watcher in self._watchers:
+        for run, closing in committed.ended:
+            for waiter in self._closing.pop(run.run_id, ()):
+                if not waiter.done():
+                    waiter.set_result(closing)
+        for watcher in self._watchers:
+            for run, events in committed.events:
                 for recorded in events:
                     watcher(run, recorded)
 

@@ -32,8 +32,8 @@ class Scheduler:
         """Tell the schedules of runs that came to their end; one that was continued has not."""
         over = {
             (run.namespace, run.start.schedule)
-            for run, events in committed.events
-            if run.start.schedule is not None and events[-1].event.closes is not None and _ends_chain(events[-1].event)
+            for run, closing in committed.ended
+            if run.start.schedule is not None and _ends_chain(closing)
         }
         for namespace, name in over:
             self._committer.post(ScheduledRunClosed(namespace, name))

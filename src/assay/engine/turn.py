@@ -255,10 +255,8 @@ class Turn:
         for run, activity in self.batch.waiting:
             if run.activities.get(activity.seq) is activity:
                 assigned = dispatcher.assign_activity(run, activity)
-                if assigned is None:
-                    self.batch.watch(run, activity)
-                else:
-                    self._begin_attempt(run, activity, *assigned, at)
+                if assigned is not None:
+                    self._begin_attempt(run, *assigned, at)
         for run in tuple(self.batch.touched.values()):
             task = run.task
             if task.since is None or run.closed_at is not None:
@@ -273,13 +271,12 @@ class Turn:
         for run, worker in self.batch.left:
             self._news(run, worker)
 
-    def _begin_attempt(self, run: Run, activity: Activity, lease: LeaseActivity, seat: Seat, at: Moment) -> None:
+    def _begin_attempt(self, run: Run, lease: LeaseActivity, seat: Seat, at: Moment) -> None:
         """The short way of the most frequent decision of all: nothing but the attempt changes."""
         try:
             leased = activities.attempt(run, lease, at)
         except AssayError:
             self._tools.dispatcher.refused(lease, seat)
-            self.batch.watch(run, activity)
             return
         self.batch.put(run, PutActivity(leased), at.now)
         self._grants.append((seat, ActivityGrant(run.key, run.start, leased), None))

@@ -1,6 +1,6 @@
 """The writing half of a store, written once: which rows go where, in which order, and what goes when a run is lost."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from assay.core.ids import RunId
@@ -17,78 +17,90 @@ class Step(NamedTuple):
 
     verb: Verb
     table: Table
-    cells: list[Cells]
+    cells: Sequence[Cells]
 
 
 def steps(changes: Changes) -> Iterator[Step]:
     """What follows the compare-and-set of changed runs, in the order in which constraints hold at each step."""
-    for verb, table, gather in _PLAN:
-        cells = gather(changes)
-        if cells:
-            yield Step(verb, table, cells)
+    if changes.new_runs:
+        yield Step(Verb.INSERT, t.RUNS, [rows.run_row(run) for run in changes.new_runs])
+    if changes.events:
+        events = [(e.run_id, e.seq, e.time, e.kind, e.payload, e.data) for e in changes.events]
+        yield Step(Verb.INSERT, t.EVENTS, events)
+    if changes.activities:
+        yield from _activity_steps(changes)
+    if changes.attempts:
+        yield Step(Verb.INSERT, t.ATTEMPTS, [activity_rows.attempt_row(end) for end in changes.attempts])
+    if changes.deadlines:
+        yield from _deadline_steps(changes)
+    if changes.closed:
+        yield Step(Verb.DELETE, t.CLOSED, [(run_id,) for run_id in changes.closed])
+    if changes.snapshots:
+        yield Step(Verb.UPSERT, t.SNAPSHOTS, [rows.snapshot_row(shot) for shot in changes.snapshots.values()])
+    if changes.attributed:
+        yield from _attribute_steps(changes)
+    if changes.messages:
+        messages = [rows.message_row(message, time) for _, message, time in changes.messages]
+        yield Step(Verb.KEEP, t.OUTBOX, messages)
+    if changes.acknowledged:
+        yield Step(Verb.DELETE, t.ACKNOWLEDGED, [(key,) for _, key in changes.acknowledged])
+    if changes.outcomes:
+        yield Step(Verb.INSERT, t.OUTCOMES, [rows.outcome_row(outcome) for _, outcome in changes.outcomes])
+    if changes.schedules or changes.fires:
+        yield from _schedule_steps(changes)
 
 
-def _activities(changes: Changes, extent: Extent) -> list[Cells]:
-    return [activity_rows.activity_row(change) for change in changes.activities.values() if change.extent is extent]
+def _activity_steps(changes: Changes) -> Iterator[Step]:
+    fresh: list[Cells] = []
+    changed: list[Cells] = []
+    ended: list[Cells] = []
+    for change in changes.activities.values():
+        if change.extent is Extent.OUTCOME:
+            ended.append(activity_rows.closing_row(change))
+        elif change.extent is Extent.ALL:
+            fresh.append(activity_rows.activity_row(change))
+        else:
+            changed.append(activity_rows.activity_row(change))
+    yield from _filled(
+        Step(Verb.INSERT, t.ACTIVITIES, fresh),
+        Step(Verb.UPSERT, t.ACTIVITIES, changed),
+        Step(Verb.SET, t.ACTIVITY_CLOSINGS, ended),
+    )
 
 
-def _outcomes(changes: Changes) -> list[Cells]:
-    found = [change for change in changes.activities.values() if change.extent is Extent.OUTCOME]
-    return [activity_rows.closing_row(change) for change in found]
+def _deadline_steps(changes: Changes) -> Iterator[Step]:
+    due: list[Cells] = []
+    gone: list[Cells] = []
+    for key, time in changes.deadlines.items():
+        if time is None:
+            gone.append(key)
+        else:
+            due.append((*key, time))
+    yield from _filled(Step(Verb.UPSERT, t.DEADLINES, due), Step(Verb.DELETE, t.CLEARED, gone))
 
 
-def _attribute_rows(changes: Changes) -> list[Cells]:
+def _attribute_steps(changes: Changes) -> Iterator[Step]:
+    fresh = {run.run_id for run in changes.new_runs}
     runs = {run.run_id: run for run in changes.attributed}
-    return [row for run in runs.values() for row in rows.attribute_rows(run)]
+    documents = [run for run_id, run in runs.items() if run_id not in fresh or rows.has_new_documents(run)]
+    yield from _filled(
+        Step(Verb.DELETE, t.UNATTRIBUTED, [(run_id,) for run_id in runs if run_id not in fresh]),
+        Step(Verb.INSERT, t.ATTRIBUTES, [row for run in runs.values() for row in rows.attribute_rows(run)]),
+        Step(Verb.UPSERT, t.DOCUMENTS, [rows.document_row(run) for run in documents]),
+    )
 
 
-def _unattributed_rows(changes: Changes) -> list[Cells]:
-    fresh = {run.run_id for run in changes.new_runs} if changes.attributed else ()
-    return [(run_id,) for run_id in {run.run_id: None for run in changes.attributed} if run_id not in fresh]
+def _schedule_steps(changes: Changes) -> Iterator[Step]:
+    yield from _filled(
+        Step(Verb.INSERT, t.SCHEDULES, schedule_rows.new_schedule_rows(changes)),
+        Step(Verb.INSERT, t.FIRES, [schedule_rows.fire_row(fire) for fire in changes.fires]),
+        Step(Verb.DELETE, t.GONE_SCHEDULES, schedule_rows.gone_schedule_rows(changes)),
+        Step(Verb.DELETE, t.GONE_FIRES, schedule_rows.gone_fire_rows(changes)),
+    )
 
 
-def _document_rows(changes: Changes) -> list[Cells]:
-    fresh = {run.run_id for run in changes.new_runs} if changes.attributed else ()
-    runs = {run.run_id: run for run in changes.attributed}
-    return [
-        rows.document_row(run) for run_id, run in runs.items() if run_id not in fresh or rows.has_new_documents(run)
-    ]
-
-
-_PLAN: tuple[tuple[Verb, Table, Callable[[Changes], list[Cells]]], ...] = (
-    (Verb.INSERT, t.RUNS, lambda changes: [rows.run_row(run) for run in changes.new_runs]),
-    (
-        Verb.INSERT,
-        t.EVENTS,
-        lambda changes: [(e.run_id, e.seq, e.time, e.kind, e.payload, e.data) for e in changes.events],
-    ),
-    (Verb.INSERT, t.ACTIVITIES, lambda changes: _activities(changes, Extent.ALL)),
-    (Verb.UPSERT, t.ACTIVITIES, lambda changes: _activities(changes, Extent.STATE)),
-    (Verb.SET, t.ACTIVITY_CLOSINGS, lambda changes: _outcomes(changes)),
-    (Verb.INSERT, t.ATTEMPTS, lambda changes: [activity_rows.attempt_row(end) for end in changes.attempts]),
-    (
-        Verb.UPSERT,
-        t.DEADLINES,
-        lambda changes: [(*key, due) for key, due in changes.deadlines.items() if due is not None],
-    ),
-    (Verb.DELETE, t.CLEARED, lambda changes: [key for key, due in changes.deadlines.items() if due is None]),
-    (Verb.DELETE, t.CLOSED, lambda changes: [(run_id,) for run_id in changes.closed]),
-    (
-        Verb.UPSERT,
-        t.SNAPSHOTS,
-        lambda changes: [rows.snapshot_row(shot) for shot in changes.snapshots.values()],
-    ),
-    (Verb.DELETE, t.UNATTRIBUTED, _unattributed_rows),
-    (Verb.INSERT, t.ATTRIBUTES, _attribute_rows),
-    (Verb.UPSERT, t.DOCUMENTS, _document_rows),
-    (Verb.KEEP, t.OUTBOX, lambda changes: [rows.message_row(message, time) for _, message, time in changes.messages]),
-    (Verb.DELETE, t.ACKNOWLEDGED, lambda changes: [(key,) for _, key in changes.acknowledged]),
-    (Verb.INSERT, t.OUTCOMES, lambda changes: [rows.outcome_row(outcome) for _, outcome in changes.outcomes]),
-    (Verb.INSERT, t.SCHEDULES, schedule_rows.new_schedule_rows),
-    (Verb.INSERT, t.FIRES, lambda changes: [schedule_rows.fire_row(fire) for fire in changes.fires]),
-    (Verb.DELETE, t.GONE_SCHEDULES, schedule_rows.gone_schedule_rows),
-    (Verb.DELETE, t.GONE_FIRES, schedule_rows.gone_fire_rows),
-)
+def _filled(*candidates: Step) -> Iterator[Step]:
+    return (step for step in candidates if step.cells)
 
 
 def lost_with(changes: Changes, losers: frozenset[RunId]) -> frozenset[RunId]:
