@@ -1,7 +1,7 @@
 """The engine's end of the exchange, on a real store and without a network."""
 
 import asyncio
-from collections.abc import AsyncIterator, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Callable, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ async def engine_in(folder: Path) -> AsyncIterator[tuple[Engine, Exchange, Token
         await engine.stop()
 
 
-class Line:
+class Wire:
     """One WebSocket as an application sees it."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Line:
         self._said: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
         self._said.put_nowait({"type": "websocket.connect"})
 
-    def say(self, **fields: Any) -> None:
+    def tell(self, **fields: Any) -> None:
         self._said.put_nowait({"type": "websocket.receive", "bytes": wire.encode(wire.WorkerMessage(**fields))})
 
     def hang_up(self) -> None:
@@ -62,15 +62,29 @@ class Line:
     async def send(self, message: MutableMapping[str, Any]) -> None:
         self.heard.put_nowait(message)
 
+    # its short way
+
+    def listen(self, hear: Callable[[bytes], bool]) -> None:
+        self.hear = hear
+
+    def can_say(self) -> bool:
+        return True
+
+    def say(self, body: bytes) -> None:
+        self.heard.put_nowait({"type": "websocket.send", "bytes": body})
+
+    def when_resumed(self, resumed: Callable[[], None]) -> None:
+        self.resumed = resumed
+
 
 def test_a_worker_that_never_hangs_up_is_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exchanges, "FORGET", 0.0)
 
     async def main() -> None:
         async with engine_in(tmp_path) as (_, exchange, _tokens):
-            line = Line()
-            talking = asyncio.create_task(exchange.websocket("main", WORKER, line.receive, line.send))
-            line.say(hello=wire.Hello(queue="default"))
+            line = Wire()
+            talking = asyncio.create_task(exchange.websocket("main", WORKER, line.receive, line.send, line))
+            line.tell(hello=wire.Hello(queue="default"))
             assert (await line.heard.get())["type"] == "websocket.accept"
             assert (await line.heard.get())["type"] == "websocket.send"
             await exchange.run_once()

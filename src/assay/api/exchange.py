@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -23,6 +24,8 @@ log = logging.getLogger("assay.exchange")
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+LINE: Final = "assay.line"
+"""Where a server puts the `Line` of a connection, among the extensions of its scope."""
 FORGET: Final = 60.0
 """Seconds without a word after which a worker's session is forgotten; what it repeats then is decided anew."""
 SWEEP: Final[Time] = SECOND
@@ -30,6 +33,26 @@ SIGN: Final = 45.0
 """Seconds between two signs of life of a connected worker that the roster hears of: silence of 90 hides a worker."""
 GOING_AWAY: Final = 1012
 WRONG_DATA: Final = 1007
+
+
+class Line(Protocol):
+    """A WebSocket on which whole messages come and go at once; those of ASGI need turns of the loop."""
+
+    def listen(self, hear: Callable[[bytes], bool]) -> None:
+        """Have messages handed over as they come, until one is not taken: that and what follows is to be received."""
+        ...
+
+    def can_say(self) -> bool:
+        """Is it open, and does the other side take what it is told?"""
+        ...
+
+    def say(self, body: bytes) -> None:
+        """Send a message."""
+        ...
+
+    def when_resumed(self, resumed: Callable[[], None]) -> None:
+        """Call back whenever a line that could not be spoken on can be again."""
+        ...
 
 
 class Exchange:
@@ -40,15 +63,15 @@ class Exchange:
         self._tokens = tokens
         self._roster = roster
         self._sessions: dict[tuple[str, str], Session] = {}
-        self._writers: dict[Session, asyncio.Task[None]] = {}
-        self._draining = False
+        self._speakers: dict[Session, Speaker] = {}
+        self.draining = False
 
     def drain(self) -> None:
         """Let go of all workers: those who wait get an empty answer, and turn to the next engine."""
-        self._draining = True
+        self.draining = True
         for session in self._sessions.values():
             session.leave()
-            session.orders.ready.set()
+            session.orders.hurry()
 
     async def run_once(self) -> Time | None:
         """Give no more work to workers that have fallen silent; forget those that stay so."""
@@ -63,7 +86,7 @@ class Exchange:
             if silent > FORGET:
                 del self._sessions[key]
                 session.forgotten = True
-                session.orders.ready.set()
+                session.orders.hurry()
         return self._engine.clock.now() + SWEEP if self._sessions else self._engine.clock.now() + 5 * SWEEP
 
     def _session(self, namespace: str, worker: str, message: wire.WorkerMessage) -> Session:
@@ -80,7 +103,7 @@ class Exchange:
 
         A worker that hears of such a refusal has lost an answer, and says hello.
         """
-        if self._draining:
+        if self.draining:
             raise Unavailable("the engine is stopping", code="engine_stopped")
         session = self._session(namespace, worker, message)
         if not session.is_new(message):
@@ -95,7 +118,7 @@ class Exchange:
         if hello.namespace != session.namespace:
             raise Invalid("the namespace of the hello is not that of the address", field="hello.namespace")
         async with session.greeting:
-            former = self._writers.pop(session, None)
+            former = self._speakers.pop(session, None)
             if former is not None:
                 former.cancel()  # its connection may not know yet that it is dead
             await self._roster.introduce(_row(session.worker, hello))
@@ -123,7 +146,7 @@ class Exchange:
         """Until there is something to say: to a worker that reports, its answers; to one that waits, anything."""
         loop, greeting, ready = asyncio.get_running_loop(), session.greetings, session.orders.ready
         end = loop.time() + min(max(message.wait_secs, 0.0), wire.LONGEST_WAIT)
-        while not (self._draining or ready.is_set() or gone.done() or session.greetings != greeting):
+        while not (self.draining or ready.is_set() or gone.done() or session.greetings != greeting):
             left = None if message.reports else end - loop.time()
             if (left is not None and left <= 0) or (message.reports and not session.unanswered(message.reports)):
                 return
@@ -133,50 +156,87 @@ class Exchange:
 
     # WebSocket
 
-    async def websocket(self, namespace: str, worker: str, receive: Receive, send: Send) -> None:
+    async def websocket(self, namespace: str, worker: str, receive: Receive, send: Send, line: Line) -> None:
         """A connection of a worker, from its acceptance to its end."""
         if (await receive())["type"] != "websocket.connect":
             return
         await send({"type": "websocket.accept"})
         session: Session | None = None
-        writer: asyncio.Task[None] | None = None
+        speaker: Speaker | None = None
         try:
             while (body := await _next(receive)) is not None:
                 message = read(body)
-                if writer is None and message.hello is None:
+                if speaker is None and message.hello is None:
                     raise NotFound("a worker's first message is a hello", code="unknown_worker")
                 session = await self._hear(namespace, worker, message)
                 if message.hello is not None:
-                    writer = self._attach(session, send)
-                elif not message.reports:
-                    session.orders.ready.set()  # a sign of life gets one back, and the time
+                    speaker = self._speakers[session] = Speaker(self, session, line, send)
+                _live(session, message)
+                line.listen(partial(self._hear_at_once, session))
         except AssayError as error:
             await _refuse(send, error)
         finally:
-            if session is not None and writer is not None:
-                self._detach(session, writer)
+            if session is not None and speaker is not None:
+                self._detach(session, speaker)
 
-    def _attach(self, session: Session, send: Send) -> "asyncio.Task[None]":
-        """Make this connection the one that the worker is told on."""
-        writer = self._writers[session] = asyncio.get_running_loop().create_task(self._write(session, send))
-        return writer
+    def _hear_at_once(self, session: Session, body: bytes) -> bool:
+        """Hear what needs no waiting and no answer of its own; False for all else, of which nothing was heard yet."""
+        try:
+            message = read(body)
+        except AssayError:
+            return False
+        if message.hello is not None or self.draining or session.forgotten or not session.is_new(message):
+            return False
+        session.hear(message)
+        _live(session, message)
+        return True
 
-    def _detach(self, session: Session, writer: "asyncio.Task[None]") -> None:
-        writer.cancel()
-        if self._writers.get(session) is writer:  # else the worker has come back on another connection
-            del self._writers[session]
+    def _detach(self, session: Session, speaker: "Speaker") -> None:
+        speaker.cancel()
+        if self._speakers.get(session) is speaker:  # else the worker has come back on another connection
+            del self._speakers[session]
             session.leave()
 
-    async def _write(self, session: Session, send: Send) -> None:
-        orders = session.orders
-        orders.ready.set()
-        while True:
-            await orders.ready.wait()
-            if self._draining or session.forgotten:  # a machine that has lost its power never hangs up by itself
-                await send({"type": "websocket.close", "code": GOING_AWAY})
-                return
-            await send({"type": "websocket.send", "bytes": orders.collect()})
+
+class Speaker:
+    """Says on one connection what waits to be told: at the end of each turn of the loop that has left something."""
+
+    def __init__(self, exchange: Exchange, session: Session, line: Line, send: Send) -> None:
+        self._exchange = exchange
+        self._session = session
+        self._line = line
+        self._send = send
+        self._over = False
+        self._loop = asyncio.get_running_loop()
+        self._closing: asyncio.Task[None] | None = None
+        session.orders.wake = self._wake
+        line.when_resumed(self._wake)
+        session.orders.hurry()
+        self._wake()  # what has waited for a connection is told on this one
+
+    def _wake(self) -> None:
+        self._loop.call_soon(self._say)
+
+    def _say(self) -> None:
+        orders = self._session.orders
+        if self._over or not orders.ready.is_set():
+            return
+        if self._exchange.draining or self._session.forgotten:  # a machine without power never hangs up by itself
+            self._over = True
+            self._closing = self._loop.create_task(_close(self._send, GOING_AWAY))
+        elif self._line.can_say():
+            self._line.say(orders.collect())
             orders.done()
+
+    def cancel(self) -> None:
+        """Say no more on this connection."""
+        self._over = True
+
+
+def _live(session: Session, message: wire.WorkerMessage) -> None:
+    """A sign of life gets one back, and the time."""
+    if not message.reports:
+        session.orders.hurry()
 
 
 def _row(worker: str, hello: wire.Hello) -> WorkerRow:
@@ -223,4 +283,9 @@ async def _refuse(send: Send, error: AssayError) -> None:
     code = GOING_AWAY if isinstance(error, Unavailable) else WRONG_DATA
     with contextlib.suppress(Exception):
         await send({"type": "websocket.send", "bytes": wire.encode(message)})
+    await _close(send, code)
+
+
+async def _close(send: Send, code: int) -> None:
+    with contextlib.suppress(Exception):
         await send({"type": "websocket.close", "code": code})

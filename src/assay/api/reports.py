@@ -1,6 +1,7 @@
 """From what a worker reports to what the engine is asked, and from the engine's reply to the worker's answer."""
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, Final, get_args
 
 import msgspec
@@ -19,10 +20,15 @@ from assay.wire import exchange as wire
 LEASE: Final[Time] = 10 * SECOND
 """After so long without a word about it, work is given to others; the SDK extends at a third (R9, D19)."""
 
-DOCUMENTS: Final = {
-    command: tuple(field.name for field in msgspec.structs.fields(command) if field.type is msgspec.Raw)
-    for command in get_args(AnyCommand)
-}
+
+def _documents_of(command: type[Any]) -> Callable[[Any], tuple[Payload, ...]]:
+    names = [field.name for field in msgspec.structs.fields(command) if field.type is msgspec.Raw]
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda given: tuple([getattr(given, name) for name in names])
+
+
+DOCUMENTS: Final = {command: _documents_of(command) for command in get_args(AnyCommand)}
 """The documents in each kind of command."""
 
 LeaseOf = Callable[[str], Lease]
@@ -36,8 +42,7 @@ def request_of(report: wire.Report, lease: Lease, lease_of: LeaseOf) -> rq.Reque
 def _advance(report: wire.Advance, lease: Lease, lease_of: LeaseOf) -> rq.Request:
     _task(lease)
     for command in report.commands:
-        for name in DOCUMENTS[type(command)]:
-            document = getattr(command, name)
+        for document in DOCUMENTS[type(command)](command):
             if document is not NULL:
                 _payload(document)
         if type(command) is FailWorkflow:

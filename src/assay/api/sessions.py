@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import functools
 import logging
+from collections import OrderedDict
 from collections.abc import Coroutine, Iterable
 from typing import Any, Final
 
@@ -56,7 +57,7 @@ class Session:
         self._leaving = False
         self._runs: set[str] = set()
         self._freed = (0, 0)
-        self._answers: dict[int, wire.Answer] = {}
+        self._answers: OrderedDict[int, wire.Answer] = OrderedDict()
         self._pending: set[int] = set()
         self._forgotten = 0
         self._next = 0
@@ -96,7 +97,7 @@ class Session:
     async def greet(self, hello: wire.Hello) -> None:
         """The worker is there, for the first time or again."""
         self.greetings += 1
-        self.orders.ready.set()  # whoever waits on its behalf from before has nothing more to wait for
+        self.orders.hurry()  # whoever waits on its behalf from before has nothing more to wait for
         self.leave()
         self.queue = hello.queue
         self.workflows = None if hello.workflows is None else frozenset(hello.workflows)
@@ -189,6 +190,9 @@ class Session:
         number = message.number
         if number == 0:
             return True
+        if number == self._next and not self._ahead:  # as it should be
+            self._next += 1
+            return True
         if number < self._next or number in self._ahead:
             return False
         if message.hello is not None:
@@ -225,8 +229,9 @@ class Session:
     def _forget(self, answered: int) -> None:
         if answered > self._forgotten:
             self._forgotten = answered
-            for number in [number for number in self._answers if number < answered]:
-                del self._answers[number]
+            answers = self._answers
+            while answers and next(iter(answers)) < answered:
+                answers.popitem(last=False)
 
     def unanswered(self, reports: Iterable[wire.Report]) -> bool:
         """Is any of these still being decided?"""

@@ -60,8 +60,10 @@ class Telemetry:
         self.events += sum([len(events) for _, events in committed.events])
         for run, _ in committed.ended:
             self.closes[run.status] += 1
-        self.task_wait.observe_all([wait / SECOND for wait in tally.task_waits])
-        self.activity_wait.observe_all([wait / SECOND for wait in tally.activity_waits])
+        if tally.task_waits:
+            self.task_wait.observe_all([wait / SECOND for wait in tally.task_waits])
+        if tally.activity_waits:
+            self.activity_wait.observe_all([wait / SECOND for wait in tally.activity_waits])
         for end in committed.attempts:
             self.attempts[end.outcome] += 1
 

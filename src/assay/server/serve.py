@@ -20,6 +20,7 @@ from assay.server.composition import running
 from assay.server.config import ServerConfig
 from assay.server.connection import Connection, Patience, connections_within
 from assay.server.memory import settle
+from assay.server.sockets import Socket
 from assay.storage.store import Broken
 from assay.wire.exchange import MESSAGE_LIMIT
 
@@ -129,7 +130,7 @@ def _uvicorn(api: Api, patience: Patience) -> uvicorn.Config:
         _application(api),
         loop="none",
         http=type("Connection", (Connection,), {"patience": bounded}),
-        ws="websockets-sansio",
+        ws=Socket,
         ws_max_size=MESSAGE_LIMIT,
         ws_per_message_deflate=False,
         ws_ping_interval=None,

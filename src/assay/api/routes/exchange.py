@@ -6,6 +6,7 @@ from assay.api import answers
 from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import Call, Receive, Send
+from assay.api.exchange import LINE
 from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE
 from assay.wire.exchange import MESSAGE_LIMIT, EngineMessage, WorkerMessage
@@ -21,7 +22,8 @@ async def exchange(backend: Backend, call: Call) -> Answer:
 
 async def connect(backend: Backend, call: Call, receive: Receive, send: Send) -> None:
     """The same, message after message in both directions."""
-    await backend.exchange.websocket(call.namespace, call.parameters["worker_id"], receive, send)
+    line = call.scope["extensions"][LINE]
+    await backend.exchange.websocket(call.namespace, call.parameters["worker_id"], receive, send, line)
 
 
 ROUTES: Final = (

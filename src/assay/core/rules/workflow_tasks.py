@@ -136,6 +136,8 @@ def _plausible(decision: Decision, request: rq.Advance) -> bool:
 
 def _record_outcomes(decision: Decision, request: rq.Advance, holds: bool) -> tuple[bool, ...]:
     """Record those that count, each judged alone; steps only from the holder of the task."""
+    if not request.outcomes:
+        return ()
     return tuple(
         [
             (holds or type(outcome) is rq.ActivityOutcome) and _record_outcome(decision, outcome)
@@ -171,6 +173,8 @@ def _step_open(decision: Decision, seq: int) -> bool:
         begun = seq > 0 if run.open_steps is None else seq in run.open_steps
     else:
         begun = seq <= LIMITS.history_events
+    if not decision.events:
+        return begun
     told = (recorded.event for recorded in decision.events)
     return begun and not any(isinstance(event, StepCompleted | StepFailed) and event.step_seq == seq for event in told)
 

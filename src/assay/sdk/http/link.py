@@ -6,6 +6,7 @@ loses answers, costs time and nothing else: what had its effect has it once (see
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -46,7 +47,7 @@ class Link:
         self._next = 1
         self._spoken = 0
         self._outgoing: list[wire.Report] = []
-        self._waiting: dict[int, Waiting] = {}
+        self._waiting: OrderedDict[int, Waiting] = OrderedDict()  # in which the first is found at once
         self._histories: dict[str, tuple[Recorded, ...]] = {}
         """Histories that came with their task, until the worker asks for them."""
         self._dropped: list[str] = []
@@ -239,7 +240,7 @@ class Link:
 
     def end(self, error: AssayError) -> None:
         """Nothing will be answered any more."""
-        waiting, self._waiting = self._waiting, {}
+        waiting, self._waiting = self._waiting, OrderedDict()
         for one in waiting.values():
             one.settle(None, error)
 
