@@ -31,6 +31,8 @@ class Orders:
         self._namespace = Namespace(namespace)
         self._worker = worker
         self._leases: dict[str, Lease] = {}
+        self.given = self._leases.get
+        """The lease of a token that was made here, for this worker and nobody else; None for others."""
         self._message = wire.EngineMessage(time=0)
         self._unsent: list[Grant] = []
         self._sending: list[Grant] = []
@@ -49,10 +51,6 @@ class Orders:
         self._leases[token] = lease
         return token
 
-    def given(self, token: str) -> Lease | None:
-        """The lease of a token that was made here, for this worker and nobody else."""
-        return self._leases.get(token)
-
     def lease_of(self, token: str) -> Lease:
         """The lease of a token of this database, whoever's it is."""
         return self._tokens.open(token)
@@ -69,7 +67,7 @@ class Orders:
 
     def answer(self, answer: wire.Answer) -> None:
         """Tell the answer to a report."""
-        if self._full:
+        if self._size >= ROOM:
             self._later.append(answer)
         else:
             self._message.answers.append(answer)
@@ -105,7 +103,7 @@ class Orders:
         """Tell of an attempt."""
         self._unsent.append(grant)
         self.hurry()
-        if self._full:
+        if self._size >= ROOM:
             self._later.append(grant)
         else:
             self._add_activity(grant)
@@ -130,10 +128,6 @@ class Orders:
                 activity.details,
             )
         )
-
-    @property
-    def _full(self) -> bool:
-        return self._size >= ROOM
 
     def news(self, run_id: RunId) -> None:
         """Tell that a run has new events."""

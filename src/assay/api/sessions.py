@@ -238,13 +238,14 @@ class Session:
         return any(report.n in self._pending for report in reports)
 
     def _take_report(self, report: wire.Report) -> None:
-        if report.n < self._forgotten or report.n in self._pending:
+        n = report.n
+        if n < self._forgotten or n in self._pending:
             return
-        known = self._answers.get(report.n)
+        known = self._answers.get(n)
         if known is not None:
             self.orders.answer(known)
             return
-        self._pending.add(report.n)
+        self._pending.add(n)
         try:
             lease = self._lease_of(report.token)
             if isinstance(report, wire.ReadHistory):
@@ -252,9 +253,9 @@ class Session:
                 return
             request = request_of(report, lease, self._lease_of)
         except AssayError as error:
-            self._answer(wire.Answer(report.n, problem_of(error)))
+            self._answer(wire.Answer(n, problem_of(error)))
             return
-        self._engine.committer.post(request, functools.partial(self._decided, report.n, lease))
+        self._engine.committer.post(request, functools.partial(self._decided, n, lease))
 
     def _lease_of(self, token: str) -> Lease:
         """The lease of a token, which must be this worker's own and of this namespace (4.1)."""

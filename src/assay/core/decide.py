@@ -40,7 +40,7 @@ def _closed(run: Run, request: rq.Request) -> NotFound | Refused:
 def elapse(run: Run, request: rq.Elapse, at: Moment) -> Decision:
     """A deadline has come: of the run, of one of its activities, or of one of its timers."""
     if run.closed:
-        return Decision(run, at.now)
+        return Decision.of(run, at.now)
     match request.kind:
         case "timer":
             return timers.elapse(run, request.ref, at)

@@ -6,7 +6,7 @@ from assay.core.events import Event, Recorded
 from assay.core.failure import FailureInfo
 from assay.core.ids import Namespace, RunId, Seq, Time, WorkflowId
 from assay.core.payload import NULL, Payload
-from assay.core.run import Activity, Child, Run
+from assay.core.run import Activity, Child, Run, Task
 
 
 class Effect(msgspec.Struct, frozen=True, gc=False):
@@ -112,46 +112,43 @@ class Acknowledge(Effect, frozen=True, gc=False):
     key: str
 
 
-class Decision:
+class Decision(msgspec.Struct):
     """What one request does to one run: events, effects, new runs and the caller's reply.
 
     Rules only ever add to it; nothing of the run changes until the whole decision is folded in.
     """
 
-    __slots__ = (
-        "activity_mark",
-        "closes",
-        "effect_mark",
-        "effects",
-        "events",
-        "last_seq",
-        "now",
-        "others",
-        "reply",
-        "run",
-        "seen_seq",
-        "task",
-        "time",
-        "timer_mark",
-    )
+    run: Run
+    now: Time
+    time: Time
+    last_seq: int
+    seen_seq: int
+    task: Task
+    activity_mark: int
+    timer_mark: int
+    effect_mark: int
+    events: list[Recorded] = []
+    effects: list[Effect] = []
+    others: list["Decision"] = []
+    """Decisions about other runs that belong to the same transaction: births, and an end that makes room."""
+    reply: object = None
+    closes: bool = False
+    """Does this decision end its run?"""
 
-    def __init__(self, run: Run, now: Time) -> None:
-        self.run = run
-        self.now = now
-        self.time = now if now > run.last_time else run.last_time
-        self.last_seq = run.last_seq
-        self.seen_seq = run.seen_seq
-        self.task = run.task
-        self.activity_mark = run.activity_mark
-        self.timer_mark = run.timer_mark
-        self.effect_mark = run.effect_mark
-        self.events: list[Recorded] = []
-        self.effects: list[Effect] = []
-        self.others: list[Decision] = []
-        """Decisions about other runs that belong to the same transaction: births, and an end that makes room."""
-        self.reply: object = None
-        self.closes = False
-        """Does this decision end its run?"""
+    @staticmethod
+    def of(run: Run, now: Time) -> "Decision":
+        """One that leaves the run as it is, so far."""
+        return Decision(
+            run,
+            now,
+            now if now > run.last_time else run.last_time,
+            run.last_seq,
+            run.seen_seq,
+            run.task,
+            run.activity_mark,
+            run.timer_mark,
+            run.effect_mark,
+        )
 
     def record(self, event: Event, time: Time | None = None) -> Recorded:
         """Append `event` at the next seq, now or at the `time` its worker saw (R12); times never go back (I13)."""
@@ -163,10 +160,10 @@ class Decision:
                 time = earliest
             if time > self.time:
                 self.time = time
-        self.last_seq += 1
-        self.closes = event.closes is not None
-        recorded = Recorded(Seq(self.last_seq), time, event)
+        seq = self.last_seq = self.last_seq + 1
+        recorded = Recorded(Seq(seq), time, event)
         self.events.append(recorded)
+        self.closes = event.closes is not None
         return recorded
 
     def add(self, effect: Effect) -> None:

@@ -48,10 +48,10 @@ def put(run: Run, effect: fx.Effect) -> None:
 def apply(run: Run, recorded: ev.Recorded) -> None:
     """Apply one event."""
     event = recorded.event
-    run.last_seq = recorded.seq
+    run.last_seq = seq = recorded.seq
     run.last_time = recorded.time
     if event.is_input:
-        run.input_seq = recorded.seq
+        run.input_seq = seq
     change = EVENTS.get(type(event))
     if change is not None:
         change(run, event)

@@ -98,7 +98,11 @@ class Activity(msgspec.Struct, frozen=True, gc=False):
                 return _sooner(due, self.not_before)
             return _sooner(due, self.queued_at + start)
         started = self.started_at or 0
-        due = _sooner(_sooner(due, started + options.start_to_close), self.lease_until)
+        over = started + options.start_to_close
+        if due is None or over < due:
+            due = over
+        if self.lease_until is not None and self.lease_until < due:
+            due = self.lease_until
         if options.heartbeat is not None:
             due = _sooner(due, max(self.heartbeat_at or 0, started) + options.heartbeat)
         return due
@@ -199,7 +203,10 @@ class Run(msgspec.Struct):
         if self.closed_at is not None:
             return None
         due = self.task.deadline()
-        for limit in (self.run_deadline, self.start.execution_deadline, self.cancel_deadline):
-            if limit is not None and (due is None or limit < due):
-                due = limit
+        if self.run_deadline is not None:
+            due = _sooner(due, self.run_deadline)
+        if self.start.execution_deadline is not None:
+            due = _sooner(due, self.start.execution_deadline)
+        if self.cancel_deadline is not None:
+            due = _sooner(due, self.cancel_deadline)
         return due

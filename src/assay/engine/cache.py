@@ -38,15 +38,16 @@ class RunCache:
 
     def put(self, run: Run) -> None:
         """Keep a run; as the newest of its id unless a newer one is here."""
-        known_here = self._runs.get(run.run_id) is run
-        self._runs[run.run_id] = run
-        self._runs.move_to_end(run.run_id)
-        if known_here:
+        run_id = run.run_id
+        if self._runs.get(run_id) is run:
+            self._runs.move_to_end(run_id)
             return
+        self._runs[run_id] = run
+        self._runs.move_to_end(run_id)
         key = (run.namespace, run.workflow_id)
         known = self._newest.get(key)
         if known is None or known not in self._runs or self._runs[known].number <= run.number:
-            self._newest[key] = run.run_id
+            self._newest[key] = run_id
 
     def drop(self, run: Run) -> None:
         """Forget a run."""

@@ -140,8 +140,10 @@ class Dispatcher:
         """A worker with a free hand that serves `kind`; the one that holds the run first (R13)."""
         found: Seat | None = None
         for seat in room.seats:
-            free, kinds = (seat.free_tasks, seat.workflows) if tasks else (seat.free_activities, seat.activities)
-            if free <= 0 or (kinds is not None and kind not in kinds):
+            if (seat.free_tasks if tasks else seat.free_activities) <= 0:
+                continue
+            kinds = seat.workflows if tasks else seat.activities
+            if kinds is not None and kind not in kinds:
                 continue
             if seat.holds(run_id):
                 return seat

@@ -30,7 +30,7 @@ from assay.engine.batch import Batch
 from assay.engine.cache import RunCache
 from assay.engine.clock import Clock
 from assay.engine.dispatcher import Dispatcher, task_grant
-from assay.engine.idempotency import Memory, Rendered
+from assay.engine.idempotency import IdempotencyKey, Memory, Rendered
 from assay.engine.ids import BlockIds
 from assay.engine.reopening import with_history
 from assay.engine.schedules import Schedules, gather
@@ -77,40 +77,48 @@ class Turn:
 
     async def prepare(self) -> None:
         """Have at hand what decisions need: the runs, those their commands name, and numbers for what they create."""
+        store, cache = self._tools.store, self._tools.cache
         run_ids: set[RunId] = set()
         ids: set[Id] = set()
         busy: list[Asked] = []
+        scheduled: list[ScheduleRequest] = []
+        keys: list[IdempotencyKey] = []
         commands = 0
         for asked in self._asked:
             request = asked.request
             if type(request) is Advance:
-                if request.run_id not in self._tools.cache:
+                if request.run_id not in cache:
                     run_ids.add(request.run_id)
-                commands += len(request.commands)
-                asked.special = not SPECIAL.isdisjoint(map(type, request.commands))
+                if request.commands:
+                    commands += len(request.commands)
+                    asked.special = not SPECIAL.isdisjoint(map(type, request.commands))
+            elif isinstance(request, ScheduleRequest):
+                scheduled.append(request)
             else:
                 self._miss(request, run_ids, ids)
                 asked.special = isinstance(request, RestartAsNew | RetryFailed)
             if asked.special:
                 busy.append(asked)
-        await self._prepare_schedules(ids)
-        await self._load(run_ids, ids)
-        await self._memory.recall(self._tools.store, [asked.key for asked in self._asked if asked.key is not None])
-        await self._tools.ids.ensure(self._tools.store, commands + 4 * len(self._asked))
+            if asked.key is not None:
+                keys.append(asked.key)
+        if scheduled:
+            await self._prepare_schedules(scheduled, ids)
+        if run_ids or ids:
+            await self._load(run_ids, ids)
+        if keys:
+            await self._memory.recall(store, keys)
+        await self._tools.ids.ensure(store, commands + 4 * len(self._asked))
         if busy:
             await self._prepare_others(busy)
 
-    async def _prepare_schedules(self, ids: set[Id]) -> None:
-        scheduled = [asked.request for asked in self._asked if isinstance(asked.request, ScheduleRequest)]
-        if scheduled:
-            named = await self._schedules.read(self._tools.store, scheduled, self._tools.clock.now())
-            shared = self._tools.store.shared  # a run that is open in the cache may have been closed elsewhere
-            ids.update(key for key in named if shared or self._tools.cache.newest(key) is None)
+    async def _prepare_schedules(self, scheduled: list[ScheduleRequest], ids: set[Id]) -> None:
+        named = await self._schedules.read(self._tools.store, scheduled, self._tools.clock.now())
+        shared = self._tools.store.shared  # a run that is open in the cache may have been closed elsewhere
+        ids.update(key for key in named if shared or self._tools.cache.newest(key) is None)
 
     async def _load(self, run_ids: set[RunId], ids: set[Id]) -> None:
-        if run_ids or ids:
-            for run in await self._tools.store.load(tuple(run_ids), tuple(ids)):
-                self._keep(run)
+        for run in await self._tools.store.load(tuple(run_ids), tuple(ids)):
+            self._keep(run)
 
     def _miss(self, request: Request, run_ids: set[RunId], ids: set[Id]) -> None:
         """Note which run of a request is not in the cache."""
@@ -135,7 +143,9 @@ class Turn:
         found = [(asked, self._find(asked.request)) for asked in busy]
         known = [(asked, run) for asked, run in found if run is not None]
         named = {key for asked, run in known for key in _named(asked.request, run)}
-        await self._load(set(), {key for key in named if self._tools.cache.newest(key) is None})
+        unknown = {key for key in named if self._tools.cache.newest(key) is None}
+        if unknown:
+            await self._load(set(), unknown)
         for asked, run in known:
             if continues(asked.request):
                 asked.request = await with_unread(asked.request, run, self._tools.store)

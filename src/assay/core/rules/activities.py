@@ -46,7 +46,7 @@ def schedule(decision: Decision, command: cmd.ScheduleActivity, at: Moment) -> N
 def schedule_direct(run: Run, request: rq.ScheduleDirect, at: Moment) -> Decision:
     """Schedule from outside the run's code, unless the seq is known already."""
     command = request.command
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     if not 0 <= command.seq <= HIGHEST_SEQ:
         raise Invalid(f"seq must be from 0 to {HIGHEST_SEQ}", field="seq")
     if not request.known and command.seq not in run.activities:
@@ -171,7 +171,7 @@ def withdraw(decision: Decision, activity: Activity, details: Payload = NULL) ->
 
 def lease(run: Run, request: rq.LeaseActivity, at: Moment) -> Decision:
     """Begin a new attempt for a worker."""
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     decision.reply = leased = attempt(run, request, at)
     decision.add(PutActivity(leased))
     return decision
@@ -211,7 +211,7 @@ def held(run: Run, seq: int, attempt_id: int) -> Activity:
 def complete(run: Run, request: rq.CompleteActivity, at: Moment) -> Decision:
     """Record a success."""
     activity = held(run, request.seq, request.attempt_id)
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     succeed(decision, activity, request.result)
     decision.wake()
     return decision
@@ -226,7 +226,7 @@ def succeed(decision: Decision, activity: Activity, result: Payload, time: Time 
 def fail(run: Run, request: rq.FailActivity, at: Moment) -> Decision:
     """Try again or record the failure, as the policy says."""
     activity = held(run, request.seq, request.attempt_id)
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     _attempt_failed(decision, activity, request.failure, "failed")
     return decision
 
@@ -234,7 +234,7 @@ def fail(run: Run, request: rq.FailActivity, at: Moment) -> Decision:
 def cancelled(run: Run, request: rq.CancelledActivity, at: Moment) -> Decision:
     """Record that an attempt stopped because it was asked to."""
     activity = held(run, request.seq, request.attempt_id)
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     withdraw(decision, activity, request.details)
     return decision
 
@@ -242,7 +242,7 @@ def cancelled(run: Run, request: rq.CancelledActivity, at: Moment) -> Decision:
 def heartbeat(run: Run, request: rq.HeartbeatActivity, at: Moment) -> Decision:
     """Feed the heartbeat clock and keep the details for the next attempt."""
     activity = held(run, request.seq, request.attempt_id)
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     beaten = replace(
         activity,
         heartbeat_at=at.now,
@@ -257,7 +257,7 @@ def heartbeat(run: Run, request: rq.HeartbeatActivity, at: Moment) -> Decision:
 def extend(run: Run, request: rq.ExtendActivity, at: Moment) -> Decision:
     """Keep the attempt's lease; the activity's own clocks go on (R9)."""
     activity = held(run, request.seq, request.attempt_id)
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     extended = replace(activity, lease_until=at.now + request.lease)
     decision.add(PutActivity(extended))
     decision.reply = extended
@@ -267,7 +267,7 @@ def extend(run: Run, request: rq.ExtendActivity, at: Moment) -> Decision:
 def release(run: Run, request: rq.ReleaseActivity, at: Moment) -> Decision:
     """Take an attempt back: uncounted when it never ran, counted when its worker was lost (R9, R11)."""
     activity = held(run, request.seq, request.attempt_id)
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     if request.lost:
         _attempt_failed(decision, activity, _lost(), "lease")
     elif activity.cancel_requested:
@@ -283,7 +283,7 @@ def release(run: Run, request: rq.ReleaseActivity, at: Moment) -> Decision:
 
 def elapse(run: Run, seq: int, at: Moment) -> Decision:
     """Do what the activity's clocks ask for at this time, if anything."""
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     activity = run.activities.get(seq)
     if activity is None:
         return decision

@@ -98,7 +98,7 @@ def begin(run: Run, input: Payload, at: Moment) -> Decision:
     first = start.first_task_at
     if start.run_timeout is not None:
         run.run_deadline = max(at.now, first or 0) + start.run_timeout
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     decision.record(WorkflowStarted(input, start))
     decision.task = Task(since=at.now, not_before=first if first is not None and first > at.now else None)
     return decision

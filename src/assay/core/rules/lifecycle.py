@@ -57,7 +57,7 @@ def start(run: Run | None, request: rq.StartWorkflow, at: Moment) -> Decision:
 
 def _repeated(run: Run, at: Moment) -> Decision:
     """Answer a start that was heard before as the first time, whatever has become of its chain (I15)."""
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     decision.reply = Started(replace(run.key, run_id=run.start.first_run_id), run.status, started=True)
     return decision
 
@@ -65,7 +65,7 @@ def _repeated(run: Run, at: Moment) -> Decision:
 def _existing(run: Run, request: rq.StartWorkflow, at: Moment) -> Decision:
     if run.signals + len(request.signals) > LIMITS.signals:
         raise Invalid(f"a run takes at most {LIMITS.signals} signals; continue as new", code="limit_exceeded")
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     for message in request.signals:
         decision.record(SignalReceived(message.name, message.payload, message.sender))
         decision.wake()
@@ -88,7 +88,7 @@ def cancel(run: Run, request: rq.RequestCancel, at: Moment) -> Decision:
 
 def cancel_decision(run: Run, reason: str | None, sender: str | None, deadline: Time | None, at: Moment) -> Decision:
     """Record the request, withdraw what nobody has begun, go on to the children (R18)."""
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     if deadline is not None:
         decision.add(SetDeadlines(cancel_deadline=at.now + deadline))
     if run.cancel_seq:
@@ -117,7 +117,7 @@ def terminate(run: Run, request: rq.Terminate, at: Moment) -> Decision:
 
 def terminate_decision(run: Run, reason: str, by: str | None, at: Moment) -> Decision:
     """End the run now; its chain ends with it."""
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     close(decision, WorkflowTerminated(reason, by), at)
     return decision
 
@@ -181,7 +181,7 @@ def restart_as_new(run: Run, request: rq.RestartAsNew, at: Moment) -> Decision:
         born = births.successor(
             run, at, "continue", input=request.input, memo=run.memo, search=run.search, signals=signals
         )
-        ended = Decision(run, at.now)
+        ended = Decision.of(run, at.now)
         close(ended, WorkflowContinuedAsNew(born.run.run_id), at)
         born.others.append(ended)
     born.reply = Started(born.run.key, PENDING, started=True)
@@ -197,7 +197,7 @@ def _restart_elsewhere(run: Run, request: rq.RestartAsNew, name: WorkflowId, at:
     if not run.closed:
         for recorded in _unseen(run, request):
             born.record(recorded.event)
-        ended = Decision(run, at.now)
+        ended = Decision.of(run, at.now)
         close(ended, WorkflowContinuedAsNew(born.run.run_id, name), at)
         born.others.append(ended)
     born.reply = Started(born.run.key, PENDING, started=True)
@@ -235,7 +235,7 @@ def _unseen(run: Run, request: rq.RestartAsNew) -> tuple[Recorded, ...]:
 
 def elapse(run: Run, at: Moment) -> Decision:
     """Do what the run's own deadlines ask for at this time, if anything; its task has rules of its own."""
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     execution, cancel_by = run.start.execution_deadline, run.cancel_deadline
     if execution is not None and execution <= at.now:
         close(decision, WorkflowTimedOut("execution", "workflow execution timed out"), at)

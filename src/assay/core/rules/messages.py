@@ -28,7 +28,7 @@ def signal(run: Run, request: rq.Signal, at: Moment) -> Decision:
     """Record a signal and wake the run."""
     if run.signals >= LIMITS.signals:
         raise Invalid(f"a run takes at most {LIMITS.signals} signals; continue as new", code="limit_exceeded")
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     decision.record(
         SignalReceived(
             signal=request.name,
@@ -51,7 +51,7 @@ def deliver(run: Run, request: rq.Deliver, at: Moment) -> Decision:
     """Give the run a message, or pass it on to the run's successor, or let it go if there is nobody left."""
     message = request.message
     if run.closed:
-        decision = Decision(run, at.now)
+        decision = Decision.of(run, at.now)
         # a child's end concerns only a run that was opened again, which goes on with its children (R20)
         if run.next_run_id is not None and (message.kind != "child_closed" or run.status == FAILED):
             decision.add(Send(_forwarded(message, run.next_run_id)))
@@ -84,7 +84,7 @@ def _meant(run: Run, message: Message) -> bool:
 
 
 def _child_closed(run: Run, message: Message, at: Moment) -> Decision:
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     event = message.event
     if isinstance(event, ChildWorkflowCompleted | ChildWorkflowFailed) and _meant(run, message):
         child = run.children.get(WorkflowId(event.child_workflow_id))

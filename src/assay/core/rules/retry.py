@@ -62,7 +62,7 @@ def retry(run: Run, request: rq.RetryFailed, at: Moment) -> Decision:
     failed = request.history[cut].event
     seq = failed.activity_seq if isinstance(failed, ActivityFailed) else 0
     decision = _Copy(run, request, at, cut, seq).made()
-    ended = Decision(run, at.now)
+    ended = Decision.of(run, at.now)
     ended.add(SetNext(decision.run.run_id))
     decision.others.append(ended)
     later = sum(isinstance(recorded.event, ActivityScheduled) for recorded in request.history[cut:])
@@ -112,7 +112,7 @@ class _Copy:
         self._by_seq: dict[int, Activity] = {}
         self._cancelled: set[int] = set()
         self._timers: dict[int, float] = {}
-        self.decision = Decision(self._fresh(request, seq), at.now)
+        self.decision = Decision.of(self._fresh(request, seq), at.now)
 
     def _fresh(self, request: rq.RetryFailed, seq: int) -> Run:
         old, now = self._old, self._at.now

@@ -37,7 +37,7 @@ def cancel(decision: Decision, command: cmd.CancelTimer, _: Moment) -> None:
 
 def elapse(run: Run, seq: int, at: Moment) -> Decision:
     """Fire the timer if its time has come."""
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     due = run.timers.get(seq)
     if due is not None and due <= at.now:
         decision.record(TimerFired(seq, seconds(due)))

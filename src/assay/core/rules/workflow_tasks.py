@@ -31,7 +31,7 @@ LONGEST_BACKOFF: Time = 60 * SECOND
 
 def lease(run: Run, request: rq.LeaseTask, at: Moment) -> Decision:
     """Give the due task to a worker, under a new epoch."""
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     decision.reply = decision.task = leased(run, request, at)
     return decision
 
@@ -73,7 +73,7 @@ def advance(run: Run, request: rq.Advance, at: Moment) -> Decision:
     holds = _holds(run, request) and seen >= run.seen_seq
     if not holds and not request.outcomes:
         raise _stale()
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     recorded = _record_outcomes(decision, request, holds)
     refusal = _refusal(decision, request, seen, holds, recorded)
     if refusal is None:
@@ -83,7 +83,7 @@ def advance(run: Run, request: rq.Advance, at: Moment) -> Decision:
             if not any(recorded):
                 raise
             refusal = error.code  # a bad command does not undo the outcomes before it (R8)
-            decision = Decision(run, at.now)
+            decision = Decision.of(run, at.now)
             recorded = _record_outcomes(decision, request, holds)
     elif not any(recorded) and not holds:
         raise _stale() if _has_steps(request) else Refused("these results come too late", code="stale_attempt")
@@ -246,7 +246,7 @@ def _settle(decision: Decision, request: rq.Advance, seen: int) -> None:
 def fail(run: Run, request: rq.FailTask, at: Moment) -> Decision:
     """The task cannot be done at present: back off and show the run as stuck (R21)."""
     _held(run, request)
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     decision.task = _backed_off(run, at.now, request.reason, request.message, run.task.failures + 1)
     return decision
 
@@ -255,7 +255,7 @@ def lose(run: Run, request: rq.LoseTask, at: Moment) -> Decision:
     """The holder died with its engine: the task is due again at once, or later if that keeps happening (R3)."""
     if run.task.worker is None or run.task.epoch != request.epoch:
         raise _stale()
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     decision.task = _abandoned(run, at.now)
     return decision
 
@@ -263,7 +263,7 @@ def lose(run: Run, request: rq.LoseTask, at: Moment) -> Decision:
 def extend(run: Run, request: rq.ExtendTask, at: Moment) -> Decision:
     """Keep the lease."""
     _held(run, request)
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     decision.task = replace(run.task, until=None if run.task.until is None else at.now + request.lease)
     decision.reply = decision.task
     return decision
@@ -272,7 +272,7 @@ def extend(run: Run, request: rq.ExtendTask, at: Moment) -> Decision:
 def release(run: Run, request: rq.ReleaseTask, at: Moment) -> Decision:
     """Take the task back undone; no failure."""
     _held(run, request)
-    decision = Decision(run, at.now)
+    decision = Decision.of(run, at.now)
     decision.task = replace(run.task, worker=None, until=None, local=False)
     decision.wake()
     return decision

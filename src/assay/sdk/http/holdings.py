@@ -134,38 +134,39 @@ class Hands:
     def __init__(self, seat: Seat) -> None:
         self._seat = seat
         self.most = self._base = seat.free_tasks, seat.free_activities
-        self._received = [0, 0]
-        self._told = (0, 0)
+        self._received_tasks = self._received_attempts = 0
+        self._known_tasks, self._known_activities = self._base
+        """What the engine believes to be free."""
 
     def count(self) -> tuple[int, int]:
         """Begin to count from now on: what is free."""
-        self._base = self._seat.free_tasks, self._seat.free_activities
-        self._received = [0, 0]
+        self._base = self._known_tasks, self._known_activities = self._seat.free_tasks, self._seat.free_activities
+        self._received_tasks = self._received_attempts = 0
         return self._base
 
     def received_task(self) -> None:
         """The engine has used a hand for a workflow task."""
-        self._received[0] += 1
+        self._received_tasks += 1
+        self._known_tasks -= 1
 
     def received_attempt(self) -> None:
         """The engine has used a hand for an activity."""
-        self._received[1] += 1
+        self._received_attempts += 1
+        self._known_activities -= 1
 
     def freed(self) -> tuple[int, int]:
         """Hands that became free since the count, to be told to the engine."""
-        base, received = self._base, self._received
-        self._told = (
-            self._seat.free_tasks - base[0] + received[0],
-            self._seat.free_activities - base[1] + received[1],
+        tasks, activities = self._known_tasks, self._known_activities = (
+            self._seat.free_tasks,
+            self._seat.free_activities,
         )
-        return self._told
+        return tasks - self._base[0] + self._received_tasks, activities - self._base[1] + self._received_attempts
 
     @property
     def urgent(self) -> bool:
         """May the engine believe us busier than we are? Else it is told with whatever is said next."""
-        free = self._seat.free_tasks, self._seat.free_activities
-        for place in (0, 1):
-            believed = self._base[place] + self._told[place] - self._received[place]
-            if (free[place] > believed and believed < ENOUGH) or free[place] > 2 * believed:
-                return True
-        return False
+        free, known = self._seat.free_activities, self._known_activities
+        if free > known and (known < ENOUGH or free > 2 * known):
+            return True
+        free, known = self._seat.free_tasks, self._known_tasks
+        return free > known and (known < ENOUGH or free > 2 * known)

@@ -112,7 +112,7 @@ def _half_fired() -> list[Patch]:
     fire = Timekeeper._fire
 
     def elapse(run: Run, seq: int, at: Moment) -> Decision:
-        decision = Decision(run, at.now)
+        decision = Decision.of(run, at.now)
         begun = vars(at.ids).setdefault("half_fired", {})
         if (run.run_id, seq) in begun:
             decision.record(TimerFired(seq, begun.pop((run.run_id, seq))))
@@ -130,13 +130,14 @@ def _half_fired() -> list[Patch]:
 
 
 def _back_in_time() -> list[Patch]:
-    original = Decision.__init__
+    original = Decision.of
 
-    def create(self: Decision, run: Run, now: Time) -> None:
-        original(self, run, now)
-        self.time = now
+    def create(run: Run, now: Time) -> Decision:
+        decision = original(run, now)
+        decision.time = now
+        return decision
 
-    return [(Decision, "__init__", create)]
+    return [(Decision, "of", staticmethod(create))]
 
 
 def _from_now() -> list[Patch]:

@@ -69,7 +69,7 @@ def _children_first() -> list[Patch]:
     def cancel(run: Run, reason: str | None, sender: str | None, deadline: Any, at: Moment) -> Decision:
         if not run.children or sender == "itself" or run.cancel_seq:
             return original(run, reason, sender, deadline, at)
-        decision = Decision(run, at.now)
+        decision = Decision.of(run, at.now)
         children.cancel_children(decision, reason)
         own = Message(
             f"{run.run_id}/self", run.namespace, run.workflow_id, run.run_id, "cancel", reason, None, "itself"
@@ -87,7 +87,7 @@ def _children_first() -> list[Patch]:
 
 def _told_twice() -> list[Patch]:
     def child_closed(run: Run, message: Message, at: Moment) -> Decision:
-        decision = Decision(run, at.now)
+        decision = Decision.of(run, at.now)
         if isinstance(message.event, ChildWorkflowCompleted | ChildWorkflowFailed):
             decision.record(message.event)
             decision.wake()
