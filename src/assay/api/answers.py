@@ -26,6 +26,11 @@ ALWAYS: Final[tuple[Header, ...]] = (
 )
 """On every answer, errors and streams included (5.2, S14); what an answer sets itself replaces its namesake."""
 
+PLAIN: Final = (JSON,)
+"""The headers of an answer that is JSON and nothing else."""
+_JSON_LINE: Final = b"%s: %s\r\n" % JSON
+_ALWAYS_LINES: Final = b"".join(b"%s: %s\r\n" % header for header in ALWAYS)
+
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -45,6 +50,12 @@ class Answer:
         own.append((b"content-length", str(len(self.body)).encode()))
         return [*own, *always(own)]
 
+    def lines(self) -> bytes | None:
+        """All its headers as they travel, for an answer with none but the usual ones."""
+        if self.headers is PLAIN:
+            return b"%scontent-length: %d\r\n%s" % (_JSON_LINE, len(self.body), _ALWAYS_LINES)
+        return None if self.headers else b"content-length: %d\r\n%s" % (len(self.body), _ALWAYS_LINES)
+
     def with_header(self, name: bytes, value: bytes) -> "Answer":
         """The same with one header more."""
         return Answer(self.status, self.body, [*self.headers, (name, value)])
@@ -60,12 +71,12 @@ def always(own: Sequence[Header]) -> Sequence[Header]:
 
 def json(content: Any, status: int = 200, headers: Sequence[Header] = ()) -> Answer:
     """`content` as JSON."""
-    return Answer(status, _encode(content), [JSON, *headers] if headers else (JSON,))
+    return Answer(status, _encode(content), [JSON, *headers] if headers else PLAIN)
 
 
 def rendered(body: bytes, status: int) -> Answer:
     """JSON that is bytes already, or nothing."""
-    return Answer(status, body, (JSON,) if body else ())
+    return Answer(status, body, PLAIN if body else ())
 
 
 def empty(status: int = 200) -> Answer:

@@ -1,7 +1,8 @@
 """The ASGI application: guard, route, react, answer. Nothing that a caller does is a server error (D5)."""
 
 import logging
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from assay.api import answers, guard
 from assay.api.answers import Answer
@@ -15,6 +16,9 @@ from assay.core.errors import AssayError, Failure, NotFound
 log = logging.getLogger("assay.api")
 
 UNKNOWN: Final = "unknown"
+NONE: Final[Mapping[str, Any]] = {}
+REPLY: Final = "assay.reply"
+"""Among the extensions of a scope: `reply(status, lines, body)` sends a whole answer, or says that it cannot."""
 INTERNAL: Final = answers.error(Failure("the engine made a mistake; its log says more", kind="INTERNAL"))
 
 
@@ -75,5 +79,8 @@ class Api:
 
 async def _send(call: Call, answer: Answer, send: Send) -> None:
     body = b"" if call.method == "HEAD" else answer.body
+    lines, reply = answer.lines(), call.scope.get("extensions", NONE).get(REPLY)
+    if lines is not None and reply is not None and reply(answer.status, lines, body):
+        return
     await send({"type": "http.response.start", "status": answer.status, "headers": answer.head()})
     await send({"type": "http.response.body", "body": body})

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from assay.api.exchange import Exchange
 from assay.api.polls import Polls
@@ -19,6 +19,8 @@ from assay.engine.tokens import Tokens
 
 STREAMS: Final = 500
 """Event streams that are open at a time (5.4)."""
+NOW: Final = 0.0
+"""A time of the loop's clock that is over."""
 
 
 @dataclass(frozen=True)
@@ -50,18 +52,18 @@ class Backend:
     reads: Reads
     settings: Settings = field(default_factory=Settings)
     drained: asyncio.Event = field(default_factory=asyncio.Event)
-    _waiting: set["asyncio.Future[Any]"] = field(default_factory=set)
+    _waiting: set[asyncio.Timeout] = field(default_factory=set)
 
     @contextmanager
-    def held(self, waiting: "asyncio.Future[Any]") -> Iterator[None]:
-        """While somebody waits for this: it is cancelled when the engine stops, so that the caller gets an answer."""
+    def held(self, limit: asyncio.Timeout) -> Iterator[None]:
+        """While somebody waits within this limit: it is over when the engine stops, so that the caller is answered."""
         if self.drained.is_set():
-            waiting.cancel()
-        self._waiting.add(waiting)
+            limit.reschedule(NOW)
+        self._waiting.add(limit)
         try:
             yield
         finally:
-            self._waiting.discard(waiting)
+            self._waiting.discard(limit)
 
     async def current(self, namespace: Namespace, workflow_id: WorkflowId) -> RunKey:
         """The newest run of an id."""
@@ -75,5 +77,5 @@ class Backend:
         self.drained.set()
         self.polls.drain()
         self.exchange.drain()
-        for waiting in tuple(self._waiting):
-            waiting.cancel()
+        for limit in tuple(self._waiting):
+            limit.reschedule(NOW)

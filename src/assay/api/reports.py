@@ -43,8 +43,8 @@ def _advance(report: wire.Advance, lease: Lease, lease_of: LeaseOf) -> rq.Reques
     _task(lease)
     for command in report.commands:
         for document in DOCUMENTS[type(command)](command):
-            if document is not NULL:
-                _payload(document)
+            if document is not NULL and memoryview(document).nbytes > HARMLESS:
+                check_limits(bytes(document))
         if type(command) is FailWorkflow:
             _failure(command.failure)
     return rq.Advance(

@@ -7,7 +7,7 @@ from assay.core import effects as fx
 from assay.core import events as ev
 from assay.core.effects import Decision
 from assay.core.ids import Time
-from assay.core.run import PENDING, RUNNING, Run, Task
+from assay.core.run import PENDING, RUNNING, Activity, Run, Task
 
 CLOSE_REASONS: dict[type[ev.Event], str | None] = {
     ev.WorkflowCompleted: None,
@@ -40,9 +40,9 @@ def fold(run: Run, decision: Decision) -> None:
         _empty(run)  # also of what the closing decision itself had begun
 
 
-def put(run: Run, effect: fx.Effect) -> None:
-    """Apply one effect."""
-    EFFECTS[type(effect)](run, effect)
+def put_activity(run: Run, activity: Activity) -> None:
+    """An open activity is now as given."""
+    run.activities[activity.seq] = activity
 
 
 def apply(run: Run, recorded: ev.Recorded) -> None:
@@ -92,7 +92,8 @@ def _cancel_requested(run: Run, _: ev.WorkflowCancelRequested) -> None:
 def _activity_scheduled(run: Run, event: ev.ActivityScheduled) -> None:
     if run.status == PENDING:  # scheduled from outside, before any worker looked at the run
         run.status, run.updated_at = RUNNING, run.last_time
-    run.activity_mark = max(run.activity_mark, event.activity_seq)
+    if event.activity_seq > run.activity_mark:
+        run.activity_mark = event.activity_seq
 
 
 def _timer_scheduled(run: Run, event: ev.TimerScheduled) -> None:
@@ -104,10 +105,11 @@ def _side_effect(run: Run, event: ev.SideEffectRecorded) -> None:
 
 
 def _step(run: Run, event: ev.StepCompleted | ev.StepFailed) -> None:
-    if run.open_steps is not None:
+    if run.open_steps is not None and event.step_seq != run.step_mark + 1:  # else they end as they began
         run.open_steps.update(range(run.step_mark + 1, event.step_seq))
         run.open_steps.discard(event.step_seq)
-    run.step_mark = max(run.step_mark, event.step_seq)
+    if event.step_seq > run.step_mark:
+        run.step_mark = event.step_seq
 
 
 def _signal(run: Run, event: ev.SignalReceived) -> None:
@@ -149,7 +151,8 @@ def _saw(run: Run, seq: int) -> None:
 
 
 def _put_activity(run: Run, effect: fx.PutActivity) -> None:
-    run.activities[effect.activity.seq] = effect.activity
+    activity = effect.activity
+    run.activities[activity.seq] = activity
 
 
 def _close_activity(run: Run, effect: fx.CloseActivity) -> None:

@@ -62,16 +62,20 @@ class Batch:
         if decision.events or decision.effects or decision.task is not run.task or decision.seen_seq != run.seen_seq:
             changed = True
             self._take_one(decision)
-        for other in decision.others:
+        if decision.others:
             changed = True
-            self.changes.ties.append((run.run_id, other.run.run_id))
-            self._take_one(other)
+            self._take_others(run, decision.others)
         return changed
 
-    def put(self, run: Run, effect: fx.PutActivity, now: Time) -> None:
-        """Fold a single effect into a run that is touched already."""
-        fold.put(run, effect)
-        self._put_activity(run, effect, now)
+    def _take_others(self, run: Run, others: Sequence[Decision]) -> None:
+        for other in others:
+            self.changes.ties.append((run.run_id, other.run.run_id))
+            self._take_one(other)
+
+    def begin(self, run: Run, activity: Activity, now: Time) -> None:
+        """Begin an attempt of a run that is touched already."""
+        fold.put_activity(run, activity)
+        self._begun(run, activity, now)
 
     def lease(self, run: Run, task: Task, now: Time) -> None:
         """Give the task of a run that is touched already to a worker."""
@@ -127,15 +131,17 @@ class Batch:
     def _gather_events(self, run: Run, events: list[Recorded]) -> None:
         self.published.append((run, events))
         run_id, stored = run.run_id, self.changes.events
-        size = 0
+        size = run.history_bytes
         for recorded in events:
             event = recorded.event
             payload, data = encode(event)
-            size += len(payload) if data is None else len(payload) + len(data)
+            size += len(payload)
+            if data is not None:
+                size += len(data)
             stored.append(StoredEvent(run_id, recorded.seq, recorded.time, type(event).__name__, payload, data))
             if type(event) is ActivityScheduled:
                 self._scheduled.add(event.activity_id)
-        run.history_bytes += size
+        run.history_bytes = size
 
     def touch(self, run: Run) -> None:
         """Have a run written even if no decision changes it: its deadline is to be looked at."""
@@ -192,7 +198,10 @@ class Batch:
                 self.waiting.append((run, activity))  # written when it is known whether somebody takes it at once
             else:
                 self._leave(run, activity, now)
-            return
+        else:
+            self._begun(run, activity, now)
+
+    def _begun(self, run: Run, activity: Activity, now: Time) -> None:
         extent = Extent.ALL if activity.id in self._scheduled else Extent.STATE
         self.changes.activities[activity.id] = ActivityChange(run, activity, RUNNING, now, extent)
         if activity.started_at == now and activity.heartbeat_at is None:

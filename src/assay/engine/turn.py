@@ -4,7 +4,7 @@ from time import perf_counter
 
 from assay.core.commands import ContinueAsNew, StartChildWorkflow
 from assay.core.decide import decide
-from assay.core.effects import Decision, PutActivity
+from assay.core.effects import Decision
 from assay.core.errors import AssayError
 from assay.core.grants import ActivityGrant, Seat, TaskGrant
 from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
@@ -288,7 +288,7 @@ class Turn:
         except AssayError:
             self._tools.dispatcher.refused(lease, seat)
             return
-        self.batch.put(run, PutActivity(leased), at.now)
+        self.batch.begin(run, leased, at.now)
         self._grants.append((seat, ActivityGrant(run.key, run.start, leased), None))
 
     def _grant(self, seat: Seat, decision: Decision, asked: Asked) -> None:

@@ -7,12 +7,14 @@ timer per request would be paid for by everybody who is fast.
 import asyncio
 import resource
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from assay.api import answers
+from assay.api.app import REPLY
 from assay.api.guard import HEADERS_LIMIT, URL_LIMIT
 from assay.core.errors import AssayError, Invalid, Unavailable
 from assay.wire.exchange import MESSAGE_LIMIT
@@ -72,6 +74,8 @@ class Connection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._answered = cycle
+        extensions: dict[str, Any] = {REPLY: partial(_reply, cycle)}
+        cycle.scope["extensions"] = extensions
         super()._start_asgi_task(cycle, app)
 
     def data_received(self, data: bytes) -> None:
@@ -148,6 +152,27 @@ class Connection(HttpToolsProtocol):
         if cycle is None:
             return False
         return not cycle.response_complete if self._in_head else cycle.response_started
+
+
+def _reply(cycle: RequestResponseCycle, status: int, lines: bytes, body: bytes) -> bool:
+    """Send a whole answer at once, as uvicorn does in two steps for answers of any kind; False if it has to be asked.
+
+    Its checks are for headers that an application makes up, and for bodies that come in parts.
+    """
+    if cycle.flow.write_paused or cycle.response_started:
+        return False
+    if cycle.disconnected:
+        return True
+    cycle.response_started = cycle.response_complete = True
+    cycle.waiting_for_100_continue = False
+    own = [b"%s: %s\r\n" % header for header in cycle.default_headers]
+    end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
+    cycle.transport.write(b"".join((STATUS_LINE[status], *own, lines, end, body)))
+    cycle.message_event.set()
+    if not cycle.keep_alive:
+        cycle.transport.close()
+    cycle.on_response()
+    return True
 
 
 def _raw(problem: AssayError) -> bytes:

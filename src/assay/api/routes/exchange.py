@@ -17,7 +17,7 @@ async def exchange(backend: Backend, call: Call) -> Answer:
     call.limit = MESSAGE_LIMIT
     body = await call.body()
     answer = await backend.exchange.post(call.namespace, call.parameters["worker_id"], body, call.watch())
-    return Answer(200, answer, (answers.JSON,))
+    return Answer(200, answer, answers.PLAIN)
 
 
 async def connect(backend: Backend, call: Call, receive: Receive, send: Send) -> None:

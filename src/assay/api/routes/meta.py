@@ -63,7 +63,7 @@ async def openapi(_: Backend, __: Call) -> Answer:
     """This description."""
     from assay.api.openapi import document  # it describes this module, too
 
-    return Answer(200, document(), (answers.JSON,))
+    return Answer(200, document(), answers.PLAIN)
 
 
 def _meta(path: str, operation_id: str, summary: str, reaction: Any, answer: Any, **more: Any) -> Route:

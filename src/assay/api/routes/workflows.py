@@ -1,6 +1,7 @@
 """Runs: started, described, listed, read and waited for."""
 
 import asyncio
+import contextlib
 from typing import Any, Final
 from uuid import uuid4
 
@@ -146,12 +147,10 @@ async def result(backend: Backend, call: Call) -> Answer:
 
 async def _outcome(backend: Backend, key: RunKey, wait: float, *, follow: bool) -> tuple[dict[str, Any], bool]:
     """How a run ends, if it does in time and before the engine does."""
-    closed = asyncio.ensure_future(backend.engine.closed(key, follow=follow))
-    with backend.held(closed):
-        done, _ = await asyncio.wait((closed,), timeout=wait)
-    if done and not closed.cancelled():
-        return result_record(*closed.result()), True
-    closed.cancel()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(wait) as limit:
+            with backend.held(limit):
+                return result_record(*await backend.engine.closed(key, follow=follow)), True
     found = await backend.reads.run(key.namespace, key.workflow_id, key.run_id)
     run, closing = await backend.reads.last(found.run, follow=follow)  # it may have ended a moment too late to be heard
     return (_still_open(run), False) if closing is None else (result_record(run.key, closing), True)

@@ -57,7 +57,8 @@ def schedule_direct(run: Run, request: rq.ScheduleDirect, at: Moment) -> Decisio
 
 
 def _schedule(decision: Decision, command: cmd.ScheduleActivity, at: Moment) -> None:
-    decision.activity_mark = max(command.seq, decision.activity_mark)
+    if command.seq > decision.activity_mark:
+        decision.activity_mark = command.seq
     options = options_of(command)
     number = at.ids.number()
     decision.record(

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import astuple
+
 from assay.core.ids import RunId
 from assay.storage.sql import activity_rows, rows, schedule_rows
 from assay.storage.sql import tables as t
@@ -25,8 +27,7 @@ def steps(changes: Changes) -> Iterator[Step]:
     if changes.new_runs:
         yield Step(Verb.INSERT, t.RUNS, [rows.run_row(run) for run in changes.new_runs])
     if changes.events:
-        events = [(e.run_id, e.seq, e.time, e.kind, e.payload, e.data) for e in changes.events]
-        yield Step(Verb.INSERT, t.EVENTS, events)
+        yield Step(Verb.INSERT, t.EVENTS, list(map(astuple, changes.events)))
     if changes.activities:
         yield from _activity_steps(changes)
     if changes.attempts:
