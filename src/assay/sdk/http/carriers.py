@@ -6,16 +6,15 @@ A connection that breaks is made again with back-off and jitter, and begins with
 import asyncio
 import contextlib
 import logging
-import os
 import random
-from collections.abc import Mapping
+from functools import partial
 from typing import Final
-
-import aiohttp
 
 from assay.core.errors import AssayError, NotFound, Unavailable
 from assay.sdk.http.link import Link
+from assay.sdk.http.pool import Pool
 from assay.sdk.http.problems import error_in
+from assay.sdk.http.socket import NotUpgraded, Socket
 from assay.wire import exchange as wire
 
 log = logging.getLogger("assay.worker")
@@ -31,29 +30,24 @@ NO_WEBSOCKET: Final = frozenset({200, 400, 405, 426, 501})
 POLL_SECONDS: Final = 20.0
 GRACE_SECONDS: Final = 10.0
 """What an answer may take beyond the time for which a request is held."""
-TROUBLE: Final = (aiohttp.ClientError, OSError, TimeoutError, AssayError)
-
-
-async def carry(url: str, headers: Mapping[str, str], link: Link) -> None:
-    """Keep a worker connected until it has left and everything is answered."""
-    async with aiohttp.ClientSession(headers=headers, auto_decompress=False) as session:
-        await Carrier(session, url, link).run()
+TROUBLE: Final = (OSError, TimeoutError, AssayError)
 
 
 class Carrier:
-    """Keeps one worker connected."""
+    """Keeps one worker connected, until it has left and everything is answered."""
 
     by_post = False
     """Is there no WebSocket to be had?"""
 
-    def __init__(self, session: aiohttp.ClientSession, url: str, link: Link) -> None:
-        self._session = session
-        self._url = url
-        self._engine = url.partition("/api/")[0]
+    def __init__(self, pool: Pool, path: str, link: Link) -> None:
+        self._pool = pool
+        self._path = path
+        self._engine = pool.origin
         self._link = link
         self._connected = False
         self._waiting = False
         self._heard = 0.0
+        self._socket: Socket | None = None
 
     async def run(self) -> None:
         """Carry messages until the worker has left and everything is answered."""
@@ -87,7 +81,7 @@ class Carrier:
 
     def _lost(self, error: BaseException) -> None:
         """Say so, once for each time that the engine goes away."""
-        if isinstance(error, aiohttp.WSServerHandshakeError) and error.status in NO_WEBSOCKET:
+        if isinstance(error, NotUpgraded) and error.status in NO_WEBSOCKET:
             log.info("no WebSocket at %s: using POST", self._engine)
             self.by_post = self._connected = True
         elif self._connected:
@@ -95,7 +89,7 @@ class Carrier:
             self._waiting = True
         elif not self._waiting:
             self._waiting = True
-            if isinstance(error, aiohttp.WSServerHandshakeError | AssayError):
+            if isinstance(error, NotUpgraded | AssayError):
                 log.error("the engine at %s refuses this worker (%s); trying again", self._engine, _said(error))
             else:
                 log.warning("no engine at %s (%s); waiting for it", self._engine, _said(error))
@@ -103,46 +97,41 @@ class Carrier:
     # WebSocket
 
     async def _websocket(self) -> None:
-        async with self._session.ws_connect(self._url, max_msg_size=0, autoclose=True, timeout=CLOSING) as socket:
-            for body in self._link.compose(hello=True):
-                await socket.send_bytes(body)
-            writer = asyncio.get_running_loop().create_task(self._write(socket))
-            pulse = asyncio.get_running_loop().create_task(self._pulse(socket))
-            try:
-                await self._read(socket)
-            finally:
-                for task in (writer, pulse):
-                    task.cancel()
-                    with contextlib.suppress(asyncio.CancelledError, *TROUBLE):
-                        await task
+        loop, link = asyncio.get_running_loop(), self._link
+        socket = self._socket = await self._pool.socket(self._path, self._hear)
+        pulse = loop.create_task(self._pulse(socket))
+        try:
+            for body in link.compose(hello=True):
+                socket.say(body)
+            link.wake = socket.resumed = partial(loop.call_soon, self._say)
+            await socket.ended
+        finally:
+            link.wake = None
+            pulse.cancel()
+            socket.end()
 
-    async def _read(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        link = self._link
-        while True:
-            message = await socket.receive()
-            if message.type is not aiohttp.WSMsgType.BINARY:
-                raise Unavailable(f"closed by the engine, {socket.close_code}", code="connection_closed")
-            link.hear(message.data)
-            self._met()
-            if link.leaving and link.idle:
-                return
+    def _hear(self, body: bytes) -> None:
+        self._link.hear(body)
+        self._met()
+        if self._finished() and self._socket is not None:
+            self._socket.end()
 
-    async def _write(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        link = self._link
-        while True:
-            await link.ready.wait()
+    def _say(self) -> None:
+        """All there is to say, at the end of the turn of the loop that had something; a full line is waited for."""
+        socket, link = self._socket, self._link
+        if socket is not None and socket.can_say and link.ready.is_set():
             for body in link.compose():
-                await socket.send_bytes(body)
+                socket.say(body)
 
-    async def _pulse(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+    async def _pulse(self, socket: Socket) -> None:
         """Say that the worker is there, and find out when the engine is not."""
         loop = asyncio.get_running_loop()
         self._heard = loop.time()
         while True:
             await asyncio.sleep(wire.KEEP_ALIVE)
             if loop.time() - self._heard > wire.SILENCE:
-                log.warning("nothing was heard from %s for %.0f s", self._engine, loop.time() - self._heard)
-                await socket.close()
+                silence = f"nothing was heard for {loop.time() - self._heard:.0f} s"
+                socket.end(Unavailable(silence, code="connection_silent"))
                 return
             self._link.live()
 
@@ -180,25 +169,15 @@ class Carrier:
 
     async def _exchange(self, bodies: list[bytes]) -> None:
         for body in bodies:
-            limit = aiohttp.ClientTimeout(total=POLL_SECONDS + GRACE_SECONDS)
-            async with self._session.post(self._url, data=body, headers=JSON, timeout=limit) as response:
-                answer = await response.read()
-                if response.status != 200:
-                    error = error_in(response.status, answer)
-                    if isinstance(error, NotFound):  # an engine that was restarted knows nobody
-                        raise Unavailable(str(error), code=error.code)
-                    raise error
-                self._link.hear(answer)
-                self._met()
+            status, answer = await self._pool.request("POST", self._path, body, POLL_SECONDS + GRACE_SECONDS)
+            if status != 200:
+                error = error_in(status, answer)
+                if isinstance(error, NotFound):  # an engine that was restarted knows nobody
+                    raise Unavailable(str(error), code=error.code)
+                raise error
+            self._link.hear(answer)
+            self._met()
 
 
 def _said(error: BaseException) -> str:
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-    if isinstance(error, aiohttp.WSServerHandshakeError):
-        return f"it answers {error.status}"
     return str(error) or type(error).__name__
-
-
-JSON: Final = {"content-type": "application/json"}
-CLOSING: Final = aiohttp.ClientWSTimeout(ws_close=1.0)

@@ -10,19 +10,21 @@ import os
 import socket
 import ssl
 from collections import deque
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import httptools
 
 from assay._version import __version__
 from assay.core.errors import Invalid
+from assay.sdk.http.socket import Socket
 
 CONNECT_SECONDS: Final = 5.0
 PORTS: Final = {"http": 80, "https": 443}
 
 Answer = tuple[int, bytes]
+Made = TypeVar("Made", bound=asyncio.Protocol)
 
 
 class Gone(ConnectionError):
@@ -102,7 +104,10 @@ class Pool:
         self._host, self._port = parts.hostname, parts.port or PORTS[parts.scheme]
         self._ssl = ssl.create_default_context() if parts.scheme == "https" else None
         self._path = parts.path.rstrip("/")
-        fixed = {"host": parts.netloc.rpartition("@")[2], "user-agent": f"assay/{__version__}", **headers}
+        self._address = parts.netloc.rpartition("@")[2]
+        self.origin = f"{parts.scheme}://{self._address}"
+        self._own = {"user-agent": f"assay/{__version__}", **headers}
+        fixed = {"host": self._address, **self._own}
         lines = "".join(f"{name}: {_checked(value)}\r\n" for name, value in fixed.items())
         self._head = f" HTTP/1.1\r\n{lines}content-type: application/json\r\n"
         self.idle: deque[Connection] = deque()
@@ -135,14 +140,29 @@ class Pool:
         return None
 
     async def _connect(self, loop: asyncio.AbstractEventLoop) -> Connection:
-        making = loop.create_connection(lambda: Connection(self), self._host, self._port, ssl=self._ssl)
-        try:
-            _, connection = await asyncio.wait_for(making, CONNECT_SECONDS)
-        except OSError as error:  # a TimeoutError, too
-            raise Unreachable(_said(error)) from None
+        connection = await self._reach(loop, lambda: Connection(self))
         if not connection.closed:
             self.all.add(connection)
         return connection
+
+    async def _reach(self, loop: asyncio.AbstractEventLoop, make: Callable[[], Made]) -> Made:
+        making = loop.create_connection(make, self._host, self._port, ssl=self._ssl)
+        try:
+            _, made = await asyncio.wait_for(making, CONNECT_SECONDS)
+        except OSError as error:  # a TimeoutError, too
+            raise Unreachable(_said(error)) from None
+        return made
+
+    async def socket(self, path: str, hear: Callable[[bytes], None]) -> Socket:
+        """A WebSocket, open; `NotUpgraded` if there is none to be had."""
+        url = f"{'ws' if self._ssl is None else 'wss'}://{self._address}{self._path}{path}"
+        made = await self._reach(asyncio.get_running_loop(), lambda: Socket(url, self._own, hear))
+        try:
+            await asyncio.wait_for(made.opened, CONNECT_SECONDS)
+        except BaseException:
+            made.end()
+            raise
+        return made
 
     def close(self) -> None:
         """Close all connections, and make no more."""

@@ -54,7 +54,7 @@ class HttpTransport:
             return
         for link in self._links:
             link.leaving = True
-            link.ready.set()
+            link.hurry()
         if self._links:
             await asyncio.wait(self._links.values(), timeout=FAREWELL_SECONDS)
         for link, carrying in tuple(self._links.items()):
@@ -122,13 +122,14 @@ class HttpTransport:
 
     def join(self, seat: Seat) -> None:
         """See `Transport`."""
-        from assay.sdk.http.carriers import carry  # a program that only manages workflows never needs it
+        from assay.sdk.http.carriers import Carrier  # a program that only manages workflows never needs it
 
         self._open()
         worker: Colleague = seat  # type: ignore[assignment]  # every worker of the SDK is one
         link = Link(worker, self._clock)
-        url = f"{self._url}/workers/{quote(seat.worker, safe='')}/exchange?namespace={quote(seat.namespace, safe='')}"
-        carrying = asyncio.get_running_loop().create_task(carry(url, self._headers, link), name="assay-exchange")
+        path = f"/workers/{quote(seat.worker, safe='')}/exchange?namespace={quote(seat.namespace, safe='')}"
+        carrier = Carrier(self._pool, path, link)
+        carrying = asyncio.get_running_loop().create_task(carrier.run(), name="assay-exchange")
         self._links[link] = carrying
         carrying.add_done_callback(lambda _: self._links.pop(link, None))
 
@@ -137,7 +138,7 @@ class HttpTransport:
         for link in self._links:
             if link.seat is seat:
                 link.leaving = True
-                link.ready.set()
+                link.hurry()
 
     def free(self, seat: Seat) -> None:
         """See `Transport`."""
