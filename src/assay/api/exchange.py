@@ -64,7 +64,9 @@ class Exchange:
         self._roster = roster
         self._sessions: dict[tuple[str, str], Session] = {}
         self._speakers: dict[Session, Speaker] = {}
+        self._awake: list[Speaker] = []
         self.draining = False
+        engine.committer.listen(lambda _: self._say_all())
 
     def drain(self) -> None:
         """Let go of all workers: those who wait get an empty answer, and turn to the next engine."""
@@ -191,6 +193,17 @@ class Exchange:
         _live(session, message)
         return True
 
+    def wake(self, speaker: "Speaker") -> None:
+        """Let it say what there is after the next commit, or at the end of this turn of the loop."""
+        if not self._awake:
+            asyncio.get_running_loop().call_soon(self._say_all)
+        self._awake.append(speaker)
+
+    def _say_all(self) -> None:
+        speakers, self._awake = self._awake, []
+        for speaker in speakers:
+            speaker.say()
+
     def _detach(self, session: Session, speaker: "Speaker") -> None:
         speaker.cancel()
         if self._speakers.get(session) is speaker:  # else the worker has come back on another connection
@@ -199,7 +212,7 @@ class Exchange:
 
 
 class Speaker:
-    """Says on one connection what waits to be told: at the end of each turn of the loop that has left something."""
+    """Says on one connection what waits to be told."""
 
     def __init__(self, exchange: Exchange, session: Session, line: Line, send: Send) -> None:
         self._exchange = exchange
@@ -207,7 +220,6 @@ class Speaker:
         self._line = line
         self._send = send
         self._over = False
-        self._loop = asyncio.get_running_loop()
         self._closing: asyncio.Task[None] | None = None
         session.orders.wake = self._wake
         line.when_resumed(self._wake)
@@ -215,15 +227,16 @@ class Speaker:
         self._wake()  # what has waited for a connection is told on this one
 
     def _wake(self) -> None:
-        self._loop.call_soon(self._say)
+        self._exchange.wake(self)
 
-    def _say(self) -> None:
+    def say(self) -> None:
+        """Say it, if there is anything and somebody takes it."""
         orders = self._session.orders
         if self._over or not orders.ready.is_set():
             return
         if self._exchange.draining or self._session.forgotten:  # a machine without power never hangs up by itself
             self._over = True
-            self._closing = self._loop.create_task(_close(self._send, GOING_AWAY))
+            self._closing = asyncio.get_running_loop().create_task(_close(self._send, GOING_AWAY))
         elif self._line.can_say():
             self._line.say(orders.collect())
             orders.done()

@@ -6,8 +6,10 @@ refused request fails alone. An idle engine commits a single request at once: th
 """
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from typing import Any
 
 from assay.core.effects import Message
 from assay.core.errors import AssayError, Unavailable
@@ -73,6 +75,7 @@ class Committer:
         self.cache = RunCache(cache_limit)
         self._tools = Tools(store, clock, ids, dispatcher, self.cache)
         self._queue: list[Asked] = []
+        self._flushing = False
         self._flusher: asyncio.Task[None] | None = None
         self._own_loop: asyncio.AbstractEventLoop | None = None
         self._stopped: AssayError | None = None
@@ -120,8 +123,9 @@ class Committer:
             asked.fail(self._stopped)
             return
         self._queue.append(asked)
-        if self._flusher is None:
-            self._flusher = self._loop().create_task(self._flush_all())
+        if not self._flushing:
+            self._flushing = True
+            self._begin()
 
     @property
     def stopped(self) -> AssayError | None:
@@ -130,8 +134,11 @@ class Committer:
 
     async def drain(self) -> None:
         """Wait until everything asked so far is answered."""
-        while self._flusher is not None:
-            await asyncio.shield(self._flusher)
+        while self._flushing:
+            if self._flusher is None:
+                await asyncio.sleep(0)
+            else:
+                await asyncio.shield(self._flusher)
 
     def stop(self, reason: AssayError) -> None:
         """Refuse everything from now on."""
@@ -142,16 +149,46 @@ class Committer:
         for asked in queue:
             asked.fail(reason)
 
-    async def _flush_all(self) -> None:
+    def _begin(self) -> None:
+        """Flush a batch, but not before others of this turn of the loop have asked, too."""
+        if self._tools.store.inline:
+            self._loop().call_soon(self._flush_at_once)
+        else:
+            self._follow(self._flush_next())
+
+    def _flush_at_once(self) -> None:
+        """Without a task: a store that writes inline needs none, unless something has to be read first."""
+        flushing = self._flush_next()
         try:
-            while self._queue:
-                batch, self._queue = self._queue[:MAX_BATCH], self._queue[MAX_BATCH:]
-                await self._survive(batch)
-                if self._queue:
-                    # what was asked in answer to this batch waits for what others ask in this turn of the loop
-                    await asyncio.sleep(0)
-        finally:
-            self._flusher = None
+            waited = flushing.send(None)
+        except StopIteration:
+            self._go_on()
+        except BaseException:
+            self._flushing = False
+            raise
+        else:
+            self._follow(_rest(flushing, waited))
+
+    def _follow(self, flushing: Coroutine[Any, Any, None]) -> None:
+        self._flusher = self._loop().create_task(flushing)
+        self._flusher.add_done_callback(self._flushed)
+
+    def _flushed(self, flusher: asyncio.Task[None]) -> None:
+        self._flusher = None
+        if flusher.cancelled():
+            self._flushing = False
+        else:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if self._queue:
+            self._begin()
+        else:
+            self._flushing = False
+
+    async def _flush_next(self) -> None:
+        batch, self._queue = self._queue[:MAX_BATCH], self._queue[MAX_BATCH:]
+        await self._survive(batch)
 
     async def _survive(self, batch: list[Asked]) -> None:
         """A batch that fails for a reason nobody thought of fails alone; the engine goes on for the others (L2)."""
@@ -224,3 +261,25 @@ class Committer:
         for listener in self._listeners:
             listener(committed)
         return again
+
+
+async def _rest(work: Coroutine[Any, Any, None], waited: Any) -> None:
+    """What is left of work that has begun without a task, and waits."""
+    await _Rest(work, waited)
+
+
+class _Rest:
+    def __init__(self, work: Coroutine[Any, Any, None], waited: Any) -> None:
+        self._work = work
+        self._waited = waited
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        waited = self._waited
+        with contextlib.suppress(StopIteration):
+            while True:
+                try:
+                    result = yield waited
+                except BaseException as error:  # noqa: BLE001  # it is for the work to hear of it
+                    waited = self._work.throw(error)
+                else:
+                    waited = self._work.send(result)
