@@ -66,10 +66,14 @@ def database(tables: str, runner: asyncio.Runner) -> str:
     return runner.run(emptied())
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def stores(request: pytest.FixtureRequest, tmp_path: Path, runner: asyncio.Runner) -> Iterator[Stores]:
-    """A place for data, on each kind of store; what was opened is closed."""
-    if request.param == "postgres":
+@pytest.fixture(params=["sqlite", "postgres", "postgres by COPY"])
+def stores(
+    request: pytest.FixtureRequest, tmp_path: Path, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Stores]:
+    """A place for data, on each kind of store, also with rows written as if they were many; it is closed in the end."""
+    if request.param == "postgres by COPY":
+        monkeypatch.setattr("assay.storage.postgres.MANY", 1)
+    if request.param.startswith("postgres"):
         made = Stores(request.getfixturevalue("database"))
     else:
         made = Stores(tmp_path / "engine.db", in_thread=False)

@@ -33,6 +33,8 @@ DIALECT = PostgresDialect()
 
 TRIES = 6
 FIRST_DELAY = 0.01
+MANY = 8
+"""Rows for which COPY is cheaper than a statement, although it needs one more word from the server."""
 RESERVATION: Time = 2 * SECOND
 CLOCK_SECONDS = 30
 """How long the difference between the server's clock and this machine's is trusted."""
@@ -181,7 +183,10 @@ class PostgresStore(SqlReads):
         if lost & won:
             raise _Undo(lost)
         for verb, table, cells in steps(without(changes, lost) if lost else changes):
-            await connection.execute(DIALECT.write(verb, table), *DIALECT.arrays(table, cells))
+            if verb is Verb.INSERT and len(cells) >= MANY:
+                await connection.copy_records_to_table(table.name, records=cells, columns=table.names)
+            else:
+                await connection.execute(DIALECT.write(verb, table), *DIALECT.arrays(table, cells))
         return lost
 
     async def _compare_and_set(self, table: Table, cells: list[Cells], connection: Any) -> set[RunId]:
