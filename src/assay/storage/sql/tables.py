@@ -17,7 +17,7 @@ class Type(StrEnum):
     BYTES = "bytes"
 
 
-class Table(msgspec.Struct, frozen=True):
+class Table(msgspec.Struct, frozen=True, eq=False):
     """A table as one kind of write sees it: the first `key` columns identify a row."""
 
     name: str

@@ -1,7 +1,6 @@
 """The writing half of a store, written once: which rows go where, in which order, and what goes when a run is lost."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from msgspec.structs import astuple
 
@@ -13,40 +12,35 @@ from assay.storage.sql.rows import Cells
 from assay.storage.sql.tables import Table
 from assay.storage.store import Changes, Extent
 
-
-class Step(NamedTuple):
-    """Rows of one table and what to do with them."""
-
-    verb: Verb
-    table: Table
-    cells: Sequence[Cells]
+Step = tuple[Verb, Table, Sequence[Cells]]
+"""Rows of one table and what to do with them."""
 
 
 def steps(changes: Changes) -> Iterator[Step]:
     """What follows the compare-and-set of changed runs, in the order in which constraints hold at each step."""
     if changes.new_runs:
-        yield Step(Verb.INSERT, t.RUNS, [rows.run_row(run) for run in changes.new_runs])
+        yield Verb.INSERT, t.RUNS, [rows.run_row(run) for run in changes.new_runs]
     if changes.events:
-        yield Step(Verb.INSERT, t.EVENTS, list(map(astuple, changes.events)))
+        yield Verb.INSERT, t.EVENTS, list(map(astuple, changes.events))
     if changes.activities:
         yield from _activity_steps(changes)
     if changes.attempts:
-        yield Step(Verb.INSERT, t.ATTEMPTS, [activity_rows.attempt_row(end) for end in changes.attempts])
+        yield Verb.INSERT, t.ATTEMPTS, [activity_rows.attempt_row(end) for end in changes.attempts]
     if changes.deadlines:
         yield from _deadline_steps(changes)
     if changes.closed:
-        yield Step(Verb.DELETE, t.CLOSED, [(run_id,) for run_id in changes.closed])
+        yield Verb.DELETE, t.CLOSED, [(run_id,) for run_id in changes.closed]
     if changes.snapshots:
-        yield Step(Verb.UPSERT, t.SNAPSHOTS, [rows.snapshot_row(shot) for shot in changes.snapshots.values()])
+        yield Verb.UPSERT, t.SNAPSHOTS, [rows.snapshot_row(shot) for shot in changes.snapshots.values()]
     if changes.attributed:
         yield from _attribute_steps(changes)
     if changes.messages:
         messages = [rows.message_row(message, time) for _, message, time in changes.messages]
-        yield Step(Verb.KEEP, t.OUTBOX, messages)
+        yield Verb.KEEP, t.OUTBOX, messages
     if changes.acknowledged:
-        yield Step(Verb.DELETE, t.ACKNOWLEDGED, [(key,) for _, key in changes.acknowledged])
+        yield Verb.DELETE, t.ACKNOWLEDGED, [(key,) for _, key in changes.acknowledged]
     if changes.outcomes:
-        yield Step(Verb.INSERT, t.OUTCOMES, [rows.outcome_row(outcome) for _, outcome in changes.outcomes])
+        yield Verb.INSERT, t.OUTCOMES, [rows.outcome_row(outcome) for _, outcome in changes.outcomes]
     if changes.schedules or changes.fires:
         yield from _schedule_steps(changes)
 
@@ -63,9 +57,9 @@ def _activity_steps(changes: Changes) -> Iterator[Step]:
         else:
             changed.append(activity_rows.activity_row(change))
     yield from _filled(
-        Step(Verb.INSERT, t.ACTIVITIES, fresh),
-        Step(Verb.UPSERT, t.ACTIVITIES, changed),
-        Step(Verb.SET, t.ACTIVITY_CLOSINGS, ended),
+        (Verb.INSERT, t.ACTIVITIES, fresh),
+        (Verb.UPSERT, t.ACTIVITIES, changed),
+        (Verb.SET, t.ACTIVITY_CLOSINGS, ended),
     )
 
 
@@ -77,7 +71,7 @@ def _deadline_steps(changes: Changes) -> Iterator[Step]:
             gone.append(key)
         else:
             due.append((*key, time))
-    yield from _filled(Step(Verb.UPSERT, t.DEADLINES, due), Step(Verb.DELETE, t.CLEARED, gone))
+    yield from _filled((Verb.UPSERT, t.DEADLINES, due), (Verb.DELETE, t.CLEARED, gone))
 
 
 def _attribute_steps(changes: Changes) -> Iterator[Step]:
@@ -85,23 +79,23 @@ def _attribute_steps(changes: Changes) -> Iterator[Step]:
     runs = {run.run_id: run for run in changes.attributed}
     documents = [run for run_id, run in runs.items() if run_id not in fresh or rows.has_new_documents(run)]
     yield from _filled(
-        Step(Verb.DELETE, t.UNATTRIBUTED, [(run_id,) for run_id in runs if run_id not in fresh]),
-        Step(Verb.INSERT, t.ATTRIBUTES, [row for run in runs.values() for row in rows.attribute_rows(run)]),
-        Step(Verb.UPSERT, t.DOCUMENTS, [rows.document_row(run) for run in documents]),
+        (Verb.DELETE, t.UNATTRIBUTED, [(run_id,) for run_id in runs if run_id not in fresh]),
+        (Verb.INSERT, t.ATTRIBUTES, [row for run in runs.values() for row in rows.attribute_rows(run)]),
+        (Verb.UPSERT, t.DOCUMENTS, [rows.document_row(run) for run in documents]),
     )
 
 
 def _schedule_steps(changes: Changes) -> Iterator[Step]:
     yield from _filled(
-        Step(Verb.INSERT, t.SCHEDULES, schedule_rows.new_schedule_rows(changes)),
-        Step(Verb.INSERT, t.FIRES, [schedule_rows.fire_row(fire) for fire in changes.fires]),
-        Step(Verb.DELETE, t.GONE_SCHEDULES, schedule_rows.gone_schedule_rows(changes)),
-        Step(Verb.DELETE, t.GONE_FIRES, schedule_rows.gone_fire_rows(changes)),
+        (Verb.INSERT, t.SCHEDULES, schedule_rows.new_schedule_rows(changes)),
+        (Verb.INSERT, t.FIRES, [schedule_rows.fire_row(fire) for fire in changes.fires]),
+        (Verb.DELETE, t.GONE_SCHEDULES, schedule_rows.gone_schedule_rows(changes)),
+        (Verb.DELETE, t.GONE_FIRES, schedule_rows.gone_fire_rows(changes)),
     )
 
 
 def _filled(*candidates: Step) -> Iterator[Step]:
-    return (step for step in candidates if step.cells)
+    return (step for step in candidates if step[2])
 
 
 def lost_with(changes: Changes, losers: frozenset[RunId]) -> frozenset[RunId]:
