@@ -32,6 +32,8 @@ log = logging.getLogger("assay.engine")
 
 MAX_BATCH = 256
 """Requests in one transaction: enough for full speed, few enough that nobody waits long for a stranger's work."""
+WORTH_A_COMMIT = 32
+"""Requests that are never split between two transactions: it would cost more than it gains."""
 
 
 CONFLICTS = 3
@@ -70,10 +72,20 @@ class Committer:
     """Takes requests, answers them when their outcome is durable."""
 
     def __init__(
-        self, store: Store, clock: Clock, ids: BlockIds, dispatcher: Dispatcher, *, cache_limit: int = 10_000
+        self,
+        store: Store,
+        clock: Clock,
+        ids: BlockIds,
+        dispatcher: Dispatcher,
+        *,
+        cache_limit: int = 10_000,
+        halving: bool = False,
     ) -> None:
+        """`halving` is for workers in other processes: they go to work on one half of what waits while this engine
+        decides the other. Without it, all who ask together are answered together, and then both sides wait in turn."""
         self.cache = RunCache(cache_limit)
         self._tools = Tools(store, clock, ids, dispatcher, self.cache)
+        self._halving = halving
         self._queue: list[Asked] = []
         self._flushing = False
         self._flusher: asyncio.Task[None] | None = None
@@ -187,7 +199,8 @@ class Committer:
             self._flushing = False
 
     async def _flush_next(self) -> None:
-        batch, self._queue = self._queue[:MAX_BATCH], self._queue[MAX_BATCH:]
+        size = min(max(WORTH_A_COMMIT, len(self._queue) // 2), MAX_BATCH) if self._halving else MAX_BATCH
+        batch, self._queue = self._queue[:size], self._queue[size:]
         await self._survive(batch)
 
     async def _survive(self, batch: list[Asked]) -> None:

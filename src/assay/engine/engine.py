@@ -34,13 +34,24 @@ class Engine:
     """One engine on one store."""
 
     def __init__(
-        self, store: Store, clock: Clock | None = None, *, ids: BlockIds | None = None, cache_limit: int = 10_000
+        self,
+        store: Store,
+        clock: Clock | None = None,
+        *,
+        ids: BlockIds | None = None,
+        cache_limit: int = 10_000,
+        halving: bool = False,
     ) -> None:
         self.store = store
         self.clock = clock or SystemClock()
         self.dispatcher = Dispatcher()
         self.committer = Committer(
-            store, self.clock, ids or BlockIds(self.clock), self.dispatcher, cache_limit=cache_limit
+            store,
+            self.clock,
+            ids or BlockIds(self.clock),
+            self.dispatcher,
+            cache_limit=cache_limit,
+            halving=halving,
         )
         self.feed = Feed()
         self._timekeeper = Timekeeper(store, self.clock, self.committer)
