@@ -19,6 +19,7 @@ from assay.core import requests as rq
 from assay.core.decide import decide
 from assay.core.effects import Decision
 from assay.core.errors import AssayError
+from assay.core.events import ActivityScheduled
 from assay.core.failure import FailureInfo
 from assay.core.ids import SECOND, RunId, WorkflowId
 from assay.core.moment import Moment
@@ -467,7 +468,14 @@ class Runs(RuleBasedStateMachine):
             request = msgspec.structs.replace(request, unread=self.unread(request.run_id))
         if isinstance(request, rq.RestartAsNew) and request.run_id is not None:
             request = msgspec.structs.replace(request, signals=self.unread(request.run_id))
+        if isinstance(request, rq.ScheduleDirect) and request.run_id is not None:
+            request = msgspec.structs.replace(request, known=self.has_scheduled(request.run_id, request.command.seq))
         self.ask(request)
+
+    def has_scheduled(self, run_id: RunId, seq: int) -> bool:
+        """What the store says about a seq."""
+        events = [recorded.event for recorded in self.world.histories[run_id]]
+        return any(isinstance(event, ActivityScheduled) and event.activity_seq == seq for event in events)
 
 
 def deadlines(run: Run) -> list[tuple[int, rq.Elapse]]:
