@@ -19,7 +19,6 @@ from assay.core import requests as rq
 from assay.core.decide import decide
 from assay.core.effects import Decision
 from assay.core.errors import AssayError
-from assay.core.events import ActivityScheduled
 from assay.core.failure import FailureInfo
 from assay.core.ids import SECOND, RunId, WorkflowId
 from assay.core.moment import Moment
@@ -475,7 +474,7 @@ class Runs(RuleBasedStateMachine):
     def has_scheduled(self, run_id: RunId, seq: int) -> bool:
         """What the store says about a seq."""
         events = [recorded.event for recorded in self.world.histories[run_id]]
-        return any(isinstance(event, ActivityScheduled) and event.activity_seq == seq for event in events)
+        return any(isinstance(event, ev.ActivityScheduled) and event.activity_seq == seq for event in events)
 
 
 def deadlines(run: Run) -> list[tuple[int, rq.Elapse]]:
