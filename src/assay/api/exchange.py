@@ -66,7 +66,7 @@ class Exchange:
         self._speakers: dict[Session, Speaker] = {}
         self._awake: list[Speaker] = []
         self.draining = False
-        engine.committer.listen(lambda _: self._say_all())
+        engine.committer.on_answers(self._say_all)
 
     def drain(self) -> None:
         """Let go of all workers: those who wait get an empty answer, and turn to the next engine."""

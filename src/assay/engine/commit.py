@@ -92,6 +92,7 @@ class Committer:
         self._own_loop: asyncio.AbstractEventLoop | None = None
         self._stopped: AssayError | None = None
         self._listeners: list[Callable[[Committed], None]] = []
+        self._senders: list[Callable[[], None]] = []
         self._enders: list[Callable[[AssayError], None]] = []
         self._losers: list[Callable[[], None]] = []
         dispatcher.connect(self._lease)
@@ -99,6 +100,10 @@ class Committer:
     def listen(self, listener: Callable[[Committed], None]) -> None:
         """Call `listener` after each commit, in order of commits."""
         self._listeners.append(listener)
+
+    def on_answers(self, listener: Callable[[], None]) -> None:
+        """Call `listener` as soon as all who asked in a batch have their answers: somebody may have to send them."""
+        self._senders.append(listener)
 
     def on_stop(self, listener: Callable[[AssayError], None]) -> None:
         """Call `listener` when nothing more will be committed."""
@@ -270,6 +275,8 @@ class Committer:
                 self.cache.put(run)
         self.cache.trim()
         again = turn.answer(lost)
+        for send in self._senders:
+            send()
         committed = Committed(turn.batch, lost, turn.next_due)
         for listener in self._listeners:
             listener(committed)
