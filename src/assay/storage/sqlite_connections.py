@@ -23,8 +23,10 @@ _BROKEN = (apsw.IOError, apsw.CorruptError, apsw.NotADBError, apsw.CantOpenError
 _UNDONE = (apsw.FullError, apsw.BusyError, apsw.LockedError)
 
 _PRAGMAS = "PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA mmap_size = 0;"
+# The cache is small on purpose: a commit that has split a page looks through all of it, and what it does not hold is
+# in the cache of the system.
 _WRITER_PRAGMAS = (
-    "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -65536;"
+    "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -8192;"
 )
 _READER_PRAGMAS = "PRAGMA query_only = ON; PRAGMA wal_autocheckpoint = 0;"
 
