@@ -300,6 +300,7 @@ def test_ids_in_use_and_unknown_ids(engine: Server):
             await client.start("Waiter", name)
         assert caught.value.existing["run_id"] == first.run_id
         attached = asyncio.ensure_future(client.run("Waiter", workflow_id=name))
+        await asyncio.sleep(0.5)  # nothing shows that it has attached; later than the signal it would begin a new run
         await first.signal("go", 5)
         assert await attached == 5
         assert await client.describe("nobody") is None

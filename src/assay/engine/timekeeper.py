@@ -62,21 +62,12 @@ class Timekeeper:
 
     async def _fire(self, page: Sequence[Deadline]) -> bool:
         """False if the store did not take all of it: then it is as due as before."""
-        answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        left, taken = len(page), True
-
-        def told(_reply: object, error: AssayError | None) -> None:
-            nonlocal left, taken
-            left -= 1
-            if error is not None and error.kind is Kind.UNAVAILABLE:
-                taken = False
-            if left == 0 and not answered.done():
-                answered.set_result(None)
-
-        for due in page:
-            self._committer.post(_request(due), told)
-        await answered
-        return taken
+        asked = [self._committer.submit(_request(due)) for due in page]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        for answer in answers:
+            if isinstance(answer, BaseException) and not isinstance(answer, AssayError):
+                raise answer
+        return not any(isinstance(answer, AssayError) and answer.kind is Kind.UNAVAILABLE for answer in answers)
 
 
 def _request(due: Deadline) -> Request:
