@@ -73,7 +73,7 @@ class Exchange:
         self.draining = True
         for session in self._sessions.values():
             session.leave()
-            session.orders.hurry()
+            session.orders.ready.ring()
 
     async def run_once(self) -> Time | None:
         """Give no more work to workers that have fallen silent; forget those that stay so."""
@@ -88,7 +88,7 @@ class Exchange:
             if silent > FORGET:
                 del self._sessions[key]
                 session.forgotten = True
-                session.orders.hurry()
+                session.orders.ready.ring()
         return self._engine.clock.now() + SWEEP if self._sessions else self._engine.clock.now() + 5 * SWEEP
 
     def _session(self, namespace: str, worker: str, message: wire.WorkerMessage) -> Session:
@@ -221,9 +221,9 @@ class Speaker:
         self._send = send
         self._over = False
         self._closing: asyncio.Task[None] | None = None
-        session.orders.wake = self._wake
+        session.orders.ready.wake = self._wake
         line.when_resumed(self._wake)
-        session.orders.hurry()
+        session.orders.ready.ring()
         self._wake()  # what has waited for a connection is told on this one
 
     def _wake(self) -> None:
@@ -249,7 +249,7 @@ class Speaker:
 def _live(session: Session, message: wire.WorkerMessage) -> None:
     """A sign of life gets one back, and the time."""
     if not message.reports:
-        session.orders.hurry()
+        session.orders.ready.ring()
 
 
 def _row(worker: str, hello: wire.Hello) -> WorkerRow:

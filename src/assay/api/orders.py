@@ -1,7 +1,6 @@
 """What waits to be told to a worker: answers, tasks, activities, news; made into a message when one can be sent."""
 
-import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from assay.core.events import Recorded
@@ -10,6 +9,7 @@ from assay.core.ids import Namespace, RunId
 from assay.engine.engine import Engine
 from assay.engine.tokens import Lease, Tokens
 from assay.wire import exchange as wire
+from assay.wire.bell import Bell
 
 ROOM: Final = wire.MESSAGE_LIMIT // 4
 """Bytes of documents in a message before the next is begun; one document alone is always within its own limit."""
@@ -23,9 +23,8 @@ class Orders:
     """The outgoing side of a session."""
 
     def __init__(self, engine: Engine, tokens: Tokens, namespace: str, worker: str) -> None:
-        self.ready = asyncio.Event()
-        """Is there something to say? A connection that can be spoken on is woken, too."""
-        self.wake: Callable[[], None] | None = None
+        self.ready = Bell()
+        """Is there something to say?"""
         self._clock = engine.clock
         self._tokens = tokens
         self._namespace = Namespace(namespace)
@@ -38,7 +37,6 @@ class Orders:
         self._sending: list[Grant] = []
         self._size = 0
         self._later: list[ActivityGrant | wire.Answer] = []
-        self._woken = False
 
     # tokens
 
@@ -57,14 +55,6 @@ class Orders:
 
     # filling
 
-    def hurry(self) -> None:
-        """There is something to say, at the least that the engine is there."""
-        if not self._woken:
-            self._woken = True
-            self.ready.set()
-            if self.wake is not None:
-                self.wake()
-
     def answer(self, answer: wire.Answer) -> None:
         """Tell the answer to a report."""
         if self._size >= ROOM:
@@ -73,7 +63,7 @@ class Orders:
             self._message.answers.append(answer)
             if answer.events is not None:
                 self._size += wire.size_of(answer.events)
-        self.hurry()
+        self.ready.ring()
 
     def task(self, grant: TaskGrant, events: Sequence[Recorded] | None, after: int) -> None:
         """Tell of a workflow task, with the events `after` a seq, or with none if the worker is to ask for them."""
@@ -97,12 +87,12 @@ class Orders:
         )
         self._size += size
         self._unsent.append(grant)
-        self.hurry()
+        self.ready.ring()
 
     def activity(self, grant: ActivityGrant) -> None:
         """Tell of an attempt."""
         self._unsent.append(grant)
-        self.hurry()
+        self.ready.ring()
         if self._size >= ROOM:
             self._later.append(grant)
         else:
@@ -132,12 +122,12 @@ class Orders:
     def news(self, run_id: RunId) -> None:
         """Tell that a run has new events."""
         self._message.news.append(run_id)
-        self.hurry()
+        self.ready.ring()
 
     def cancel(self, attempt_id: int) -> None:
         """Tell that an attempt is no longer wanted."""
         self._message.cancelled.append(attempt_id)
-        self.hurry()
+        self.ready.ring()
 
     # emptying
 
@@ -145,7 +135,6 @@ class Orders:
         """All that waits, as one message; `done` says that it was written."""
         message, self._message = self._message, wire.EngineMessage(time=0)
         self._size = 0
-        self._woken = False
         self.ready.clear()
         message.time = self._clock.now()
         self._sending, self._unsent = self._unsent, []

@@ -97,7 +97,7 @@ class Session:
     async def greet(self, hello: wire.Hello) -> None:
         """The worker is there, for the first time or again."""
         self.greetings += 1
-        self.orders.hurry()  # whoever waits on its behalf from before has nothing more to wait for
+        self.orders.ready.ring()  # whoever waits on its behalf from before has nothing more to wait for
         self.leave()
         self.queue = hello.queue
         self.workflows = None if hello.workflows is None else frozenset(hello.workflows)

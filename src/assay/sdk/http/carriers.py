@@ -103,10 +103,10 @@ class Carrier:
         try:
             for body in link.compose(hello=True):
                 socket.say(body)
-            link.wake = socket.resumed = partial(loop.call_soon, self._say)
+            link.ready.wake = socket.resumed = partial(loop.call_soon, self._say)
             await socket.ended
         finally:
-            link.wake = None
+            link.ready.wake = None
             pulse.cancel()
             socket.end()
 

@@ -7,7 +7,7 @@ loses answers, costs time and nothing else: what had its effect has it once (see
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -24,6 +24,7 @@ from assay.sdk.http.problems import error_of
 from assay.sdk.http.replies import BEATEN, Waiting
 from assay.sdk.http.wording import REPORTS, activity_grant, task_grant
 from assay.wire import exchange as wire
+from assay.wire.bell import Bell
 
 log = logging.getLogger("assay.worker")
 
@@ -39,9 +40,8 @@ class Link:
 
     def __init__(self, seat: Colleague, clock: LearnedClock) -> None:
         self.seat = seat
-        self.ready = asyncio.Event()
-        """Is there something to say? A connection that can be spoken on is woken, too."""
-        self.wake: Callable[[], object] | None = None
+        self.ready = Bell()
+        """Is there something to say?"""
         self.leaving = False
         self._clock = clock
         self._held = Holdings(seat)
@@ -54,7 +54,6 @@ class Link:
         """Histories that came with their task, until the worker asks for them."""
         self._dropped: list[str] = []
         self._greeted = False
-        self._woken = False
 
     @property
     def idle(self) -> bool:
@@ -90,7 +89,7 @@ class Link:
         self._waiting[self._next] = waiting
         self._next += 1
         self._outgoing.append(waiting.report)
-        self.hurry()
+        self.ready.ring()
 
     async def history(self, run_id: RunId, after: int) -> Sequence[Recorded]:
         """A run's events after a seq, all pages of them; a history that came with its task is not asked for again."""
@@ -111,7 +110,7 @@ class Link:
     def freed(self) -> None:
         """A hand is free again: the engine hears of it with the next message, at once if it may believe us busy."""
         if self._hands.urgent:
-            self.hurry()
+            self.ready.ring()
 
     def live(self) -> None:
         """Say something even if there is nothing to say: at least that it is there, and what it keeps no longer."""
@@ -119,21 +118,12 @@ class Link:
         self._dropped.extend(left)
         for run_id in left:
             self._histories.pop(run_id, None)
-        self.hurry()
-
-    def hurry(self) -> None:
-        """There is something to say."""
-        if not self._woken:
-            self._woken = True
-            self.ready.set()
-            if self.wake is not None:
-                self.wake()
+        self.ready.ring()
 
     # telling
 
     def compose(self, *, hello: bool = False) -> list[bytes]:
         """All there is to tell, as one message or as several within the limit of one."""
-        self._woken = False
         self.ready.clear()
         greeting = self._hello() if hello else None
         reports, self._outgoing = self._outgoing, []

@@ -125,7 +125,7 @@ class Socket(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         """See `asyncio.Protocol`."""
-        self.can_say = self.opened.done()
+        self.can_say = self.opened.done() and not self.ended.done()
         if self.resumed is not None:
             self.resumed()
 

@@ -54,7 +54,7 @@ class HttpTransport:
             return
         for link in self._links:
             link.leaving = True
-            link.hurry()
+            link.ready.ring()
         if self._links:
             await asyncio.wait(self._links.values(), timeout=FAREWELL_SECONDS)
         for link, carrying in tuple(self._links.items()):
@@ -138,7 +138,7 @@ class HttpTransport:
         for link in self._links:
             if link.seat is seat:
                 link.leaving = True
-                link.hurry()
+                link.ready.ring()
 
     def free(self, seat: Seat) -> None:
         """See `Transport`."""
