@@ -54,7 +54,7 @@ def serve(file: Path, url: str | None, token: str | None, options: Mapping[str, 
     from assay import workflow
     from assay.cli.settings import api_key
     from assay.sdk.worker import Worker
-    from assay.server.memory import settle
+    from assay.wire.memory import settle
 
     target = url or os.environ.get("ASSAY_ENGINE_URL") or URL
     face = workflow._face()

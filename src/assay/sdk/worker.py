@@ -15,6 +15,7 @@ from assay.sdk.execution.reports import Reports
 from assay.sdk.execution.threads import DaemonThreads
 from assay.sdk.execution.workflow_tasks import WorkflowTasks
 from assay.sdk.transport import Transport
+from assay.wire import memory
 
 DRAIN_SECONDS = 8.0
 """How long a stopping worker waits for what it has begun; with the rest it exits within 10 s (L4)."""
@@ -101,6 +102,7 @@ class Worker:
     async def run(self) -> None:
         """Serve until `stop` is called; then finish what is begun and give back the rest."""
         Worker.begun += 1
+        memory.spare()
         self._loop = asyncio.get_running_loop()
         self._activity_tasks.loop = self._loop
         self._transport.join(self)
