@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 
 from assay.core.ids import RunId, WorkflowId
 from assay.core.payload import Payload
-from assay.storage import sqlite, sqlite_connections, sqlite_writer
+from assay.storage import sqlite, sqlite_connections, sqlite_wal, sqlite_writer
 from assay.storage.sqlite import SqliteStore
 from assay.storage.store import Broken, OutcomeUnknown, Rejected, RunFilter
 from tests.core.support import MAIN, NOW, ORDER, signals, starts
@@ -44,20 +45,20 @@ def size(path: Path) -> int:
 
 
 class Faulty:
-    """A connection that does something else when it comes to one statement."""
+    """A cursor that does something else when it comes to one statement."""
 
-    def __init__(self, connection: Any, statement: str, instead: Callable[[Callable[[], object]], object]) -> None:
-        self._connection = connection
+    def __init__(self, cursor: Any, statement: str, instead: Callable[[Callable[[], object]], object]) -> None:
+        self._cursor = cursor
         self._statement = statement
         self._instead = instead
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._connection, name)
+        return getattr(self._cursor, name)
 
     def execute(self, text: str, *arguments: Any) -> Any:
         if text != self._statement:
-            return self._connection.execute(text, *arguments)
-        return self._instead(lambda: self._connection.execute(text, *arguments))
+            return self._cursor.execute(text, *arguments)
+        return self._instead(lambda: self._cursor.execute(text, *arguments))
 
 
 @contextlib.contextmanager
@@ -70,12 +71,12 @@ def fault(store: SqliteStore, error: Exception, *, done: bool = False, at: str =
         raise error
 
     writer = store._opened()
-    healthy = writer._connection
-    writer._connection = Faulty(healthy, at, instead)  # type: ignore[assignment]
+    healthy = writer._cursor
+    writer._cursor = Faulty(healthy, at, instead)  # type: ignore[assignment]
     try:
         yield
     finally:
-        writer._connection = healthy
+        writer._cursor = healthy
 
 
 # where it writes
@@ -205,6 +206,47 @@ async def test_the_wal_is_moved_to_the_file_while_writing_goes_on(store: SqliteS
     assert size(path) > 100 * 100_000
 
 
+def used(path: Path) -> int:
+    """Bytes of frames that count, by SQLite's own reckoning."""
+    connection = sqlite_connections.open_reader(path)
+    _, frames, _ = connection.execute("PRAGMA wal_checkpoint(NOOP)").fetchall()[0]
+    connection.close()
+    return 32 + int(frames) * (24 + 4096)
+
+
+async def test_small_commits_overwrite_what_is_there(store: SqliteStore, path: Path):
+    wal = path.with_name("engine.db-wal")
+    world, longer = StoredWorld(store), 0
+    for number in range(60):
+        before = size(wal)
+        assert used(path) + sqlite_wal.AHEAD * (24 + 4096) <= before
+        await world.do(starts(f"order-{number}"))
+        longer += size(wal) > before
+    assert 0 < longer < 20
+
+
+async def test_zeros_after_the_frames_are_nothing_to_a_crashed_database(store: SqliteStore, path: Path, tmp_path: Path):
+    world = await StoredWorld(store).do(starts())
+    for _ in range(40):
+        await world.do(signals())
+    copied = tmp_path / "crashed.db"
+    for end in ("", "-wal"):
+        shutil.copy(f"{path}{end}", f"{copied}{end}")
+    again = SqliteStore(copied, clock=lambda: NOW)
+    await again.open()
+    assert await reloaded(again, world.run) == as_stored(world.run)
+    assert [event.seq for event in await again.events(world.run.run_id, 0, 100)] == list(range(1, 42))
+    await again.close()
+
+
+async def test_a_disk_that_has_no_room_ahead_is_written_to_all_the_same(store: SqliteStore, path: Path):
+    room = store._opened()._room
+    room.forget()
+    room._log = path.with_name("nothing-there")
+    world = await StoredWorld(store).do(starts())
+    assert await reloaded(store, world.run) == as_stored(world.run)
+
+
 async def test_a_large_wal_is_cut_when_there_is_time(store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sqlite_writer, "LARGE_WAL_PAGES", 0)
     monkeypatch.setattr(sqlite, "IDLE_SECONDS", 0.01)
@@ -217,6 +259,7 @@ async def test_a_large_wal_is_cut_when_there_is_time(store: SqliteStore, path: P
     await cut.wait()
     assert size(wal) == 0
     await world.do(signals())
+    assert size(wal) > used(path)
     assert await reloaded(store, world.run) == as_stored(world.run)
 
 
@@ -327,10 +370,10 @@ async def test_a_lock_of_another_program_is_a_rejection(store: SqliteStore, path
 
 
 async def test_a_write_that_the_system_refuses_stops_the_store(store: SqliteStore, path: Path):
-    """A real I/O error: the process may not make files longer than this one is."""
+    """A real I/O error: the process may not write beyond the first page of any file."""
     world = await StoredWorld(store).do(starts())
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size(path.with_name("engine.db-wal")), hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
     try:
         await unchanged(store, world, Broken)
     finally:

@@ -194,8 +194,8 @@ class Exchange:
         return True
 
     def wake(self, speaker: "Speaker") -> None:
-        """Let it say what there is after the next commit, or at the end of this turn of the loop."""
-        if not self._awake:
+        """Let it say what there is: with all others that a commit has answers for, or at the end of this turn."""
+        if not (self._awake or self._engine.committer.answering):
             asyncio.get_running_loop().call_soon(self._say_all)
         self._awake.append(speaker)
 

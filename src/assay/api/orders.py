@@ -32,6 +32,9 @@ class Orders:
         self._leases: dict[str, Lease] = {}
         self.given = self._leases.get
         """The lease of a token that was made here, for this worker and nobody else; None for others."""
+        self._foreseen: Lease | None = None
+        self._ready_made: tuple[Lease, str] | None = None
+        """A token that will be asked for next, if the worker goes on as it did; made while the worker works."""
         self._message = wire.EngineMessage(time=0)
         self._unsent: list[Grant] = []
         self._sending: list[Grant] = []
@@ -43,11 +46,17 @@ class Orders:
     def token(self, run_id: RunId, seq: int, fence: int, *, activity: bool = False) -> str:
         """A token for a lease of this worker."""
         lease = Lease(self._namespace, run_id, seq, fence, self._worker, activity)
-        token = self._tokens.seal(lease)
+        made = self._ready_made
+        token = made[1] if made is not None and made[0] == lease else self._tokens.seal(lease)
         if len(self._leases) >= REMEMBERED:
             self._leases.clear()
         self._leases[token] = lease
         return token
+
+    def next_token(self, run_id: RunId, epoch: int) -> str:
+        """A token for the lease under which a worker goes on with a run; the next one is probably one epoch later."""
+        self._foreseen = Lease(self._namespace, run_id, 0, epoch + 1, self._worker)
+        return self.token(run_id, 0, epoch)
 
     def lease_of(self, token: str) -> Lease:
         """The lease of a token of this database, whoever's it is."""
@@ -154,6 +163,9 @@ class Orders:
     def done(self) -> None:
         """What was collected has been written."""
         self._sending = []
+        if self._foreseen is not None:
+            self._ready_made = self._foreseen, self._tokens.seal(self._foreseen)
+            self._foreseen = None
 
     def unsent(self) -> Iterator[Grant]:
         """Take back all grants of which no byte was written; what else waits is for the next connection."""

@@ -281,7 +281,7 @@ class Session:
         if reply.closed or not reply.accepted:
             self._runs.discard(lease.run_id)
         if reply.leased and reply.epoch != lease.fence:
-            return wire.Answer(n, advanced=reply, token=self.orders.token(RunId(lease.run_id), 0, reply.epoch))
+            return wire.Answer(n, advanced=reply, token=self.orders.next_token(RunId(lease.run_id), reply.epoch))
         return wire.Answer(n, advanced=reply)
 
     def _refused(self, lease: Lease) -> None:

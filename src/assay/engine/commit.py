@@ -84,6 +84,8 @@ class Committer:
         """`halving` is for workers in other processes: they go to work on one half of what waits while this engine
         decides the other. Without it, all who ask together are answered together, and then both sides wait in turn."""
         self.cache = RunCache(cache_limit)
+        self.answering = False
+        """Are those who asked being told just now? What they have to pass on is sent when all of them know."""
         self._tools = Tools(store, clock, ids, dispatcher, self.cache)
         self._halving = halving
         self._queue: list[Asked] = []
@@ -274,7 +276,11 @@ class Committer:
             else:
                 self.cache.put(run)
         self.cache.trim()
-        again = turn.answer(lost)
+        self.answering = True
+        try:
+            again = turn.answer(lost)
+        finally:
+            self.answering = False
         for send in self._senders:
             send()
         committed = Committed(turn.batch, lost, turn.next_due)

@@ -19,10 +19,10 @@ from assay.core.errors import AssayError, Unavailable
 from assay.server.composition import running
 from assay.server.config import ServerConfig
 from assay.server.connection import Connection, Patience, connections_within
-from assay.wire.memory import settle
 from assay.server.sockets import Socket
 from assay.storage.store import Broken
 from assay.wire.exchange import MESSAGE_LIMIT
+from assay.wire.memory import settle
 
 log = logging.getLogger("assay.server")
 

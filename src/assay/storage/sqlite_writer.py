@@ -19,6 +19,7 @@ from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import SqliteDialect, Verb
 from assay.storage.sql.schedule_rows import changed_schedules, schedule_update_row
 from assay.storage.sql.writes import lost_with, steps, without
+from assay.storage.sqlite_wal import WalRoom
 from assay.storage.store import Broken, Changes, ScheduleChange
 
 logger = logging.getLogger(__name__)
@@ -47,6 +48,8 @@ class SqliteWriter:
         self._generation = 0
         self._broken: Broken | None = None
         self._connection = connections.open_writer(path, self._on_commit)
+        self._room = WalRoom(path, self._connection.pragma("page_size"))
+        self._cursor = self._connection.cursor()  # one for all: a new one would cost as much as a small statement
 
     def close(self) -> None:
         """Let go of the file; the last to do so moves the WAL into it."""
@@ -101,10 +104,10 @@ class SqliteWriter:
         try:
             self._check_generation()
             if not (self._update_runs(changes.runs) and self._update_schedules(changed_schedules(changes))):
-                self._connection.execute("ROLLBACK")
+                self._cursor.execute("ROLLBACK")
                 return False
             for verb, table, cells in steps(changes):
-                self._connection.executemany(DIALECT.write(verb, table), cells)
+                self._cursor.executemany(DIALECT.write(verb, table), cells)
         except BaseException as error:  # noqa: BLE001  # raised again once it is undone
             self._roll_back(error)
         self._commit()
@@ -117,15 +120,15 @@ class SqliteWriter:
         still_open = [rows.run_update_row(run) for run in runs if run.closed_at is None]
         closing = [rows.run_closing_row(run) for run in runs if run.closed_at is not None]
         if still_open:
-            self._connection.executemany(_UPDATE, still_open)
+            self._cursor.executemany(_UPDATE, still_open)
         if closing:
-            self._connection.executemany(_CLOSE, closing)
+            self._cursor.executemany(_CLOSE, closing)
         return self._connection.total_changes() - before == len(runs)
 
     def _update_schedules(self, schedules: Sequence[ScheduleChange]) -> bool:
         before = self._connection.total_changes()
         if schedules:
-            self._connection.executemany(_RESCHEDULE, [schedule_update_row(change) for change in schedules])
+            self._cursor.executemany(_RESCHEDULE, [schedule_update_row(change) for change in schedules])
         return self._connection.total_changes() - before == len(schedules)
 
     def _losers(self, changes: Changes) -> frozenset[RunId]:
@@ -139,12 +142,12 @@ class SqliteWriter:
         if self._broken is not None:
             raise self._broken
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._cursor.execute("BEGIN IMMEDIATE")
         except apsw.Error as error:
             raise self._translated(error) from error
 
     def _check_generation(self) -> None:
-        (generation,) = self._connection.execute(_GENERATION).fetchall()[0]
+        (generation,) = self._cursor.execute(_GENERATION).fetchall()[0]
         if generation != self._generation:
             self._broken = Broken(f"another engine has taken over {self._path}; this one must stop")
             raise self._broken
@@ -152,21 +155,22 @@ class SqliteWriter:
     def _roll_back(self, error: BaseException) -> NoReturn:
         """Undo, and say what happened; SQLite has already undone it after some errors."""
         if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
+            self._cursor.execute("ROLLBACK")
         if isinstance(error, apsw.Error):
             raise self._translated(error) from error
         raise error
 
     def _commit(self) -> None:
         try:
-            self._connection.execute("COMMIT")
+            self._cursor.execute("COMMIT")
         except apsw.Error as error:
             translated = self._translated(error, committing=True)
             if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+                self._cursor.execute("ROLLBACK")
             raise translated from error
         if self._wal_pages - self._checkpointed_pages >= CHECKPOINT_PAGES:
             self._checkpoint()
+        self._room.keep(self._wal_pages)
 
     def _translated(self, error: apsw.Error, *, committing: bool = False) -> Exception:
         translated = connections.translated(error, committing=committing)
@@ -194,6 +198,7 @@ class SqliteWriter:
         try:
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
             self._wal_pages = self._checkpointed_pages = 0
+            self._room.forget()
         except apsw.Error as error:
             if isinstance(self._translated(error), Broken):
                 logger.error("checkpoint of %s failed: %s", self._path, error)

@@ -103,7 +103,7 @@ class Carrier:
         try:
             for body in link.compose(hello=True):
                 socket.say(body)
-            link.ready.wake = socket.resumed = partial(loop.call_soon, self._say)
+            link.ready.wake = socket.resumed = partial(self._wake, loop)
             await socket.ended
         finally:
             link.ready.wake = None
@@ -116,8 +116,15 @@ class Carrier:
         if self._finished() and self._socket is not None:
             self._socket.end()
 
+    def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Say it together with what else this turn of the loop brings; at once if that can be nothing."""
+        if self._link.alone:
+            self._say()
+        else:
+            loop.call_soon(self._say)
+
     def _say(self) -> None:
-        """All there is to say, at the end of the turn of the loop that had something; a full line is waited for."""
+        """All there is to say; a full line is waited for."""
         socket, link = self._socket, self._link
         if socket is not None and socket.can_say and link.ready.is_set():
             for body in link.compose():

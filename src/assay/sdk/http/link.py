@@ -60,6 +60,11 @@ class Link:
         """Is nothing left to be told or heard?"""
         return not (self._waiting or self._held)
 
+    @property
+    def alone(self) -> bool:
+        """Is nothing else under way whose answer would bring more to say?"""
+        return len(self._waiting) <= 1
+
     def has(self, request: rq.Request) -> bool:
         """Is it this worker that the request is from?"""
         attempt_id = getattr(request, "attempt_id", None)
