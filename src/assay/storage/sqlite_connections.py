@@ -22,6 +22,9 @@ from assay.storage.store import Broken, Conflict, OutcomeUnknown, Rejected
 _BROKEN = (apsw.IOError, apsw.CorruptError, apsw.NotADBError, apsw.CantOpenError, apsw.ReadOnlyError)
 _UNDONE = (apsw.FullError, apsw.BusyError, apsw.LockedError)
 
+STATEMENTS = 400
+"""Each row of an `executemany` takes the next place in apsw's cache of statements, whoever is there: there must be more
+places than rows in a batch, or every batch would have its statements parsed again."""
 _PRAGMAS = "PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA mmap_size = 0;"
 # The cache is small on purpose: a commit that has split a page looks through all of it, and what it does not hold is
 # in the cache of the system.
@@ -64,7 +67,7 @@ def open_writer(path: Path, on_commit: Callable[[int], None]) -> apsw.Connection
         on_commit(pages)
         return apsw.SQLITE_OK
 
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=200)
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=STATEMENTS)
     _set(connection, _PRAGMAS + _WRITER_PRAGMAS)
     connection.set_wal_hook(hook)
     mode, synchronous = connection.pragma("journal_mode"), connection.pragma("synchronous")
