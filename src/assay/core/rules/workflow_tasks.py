@@ -221,7 +221,8 @@ def _settle(decision: Decision, request: rq.Advance, seen: int) -> None:
         decision.seen_seq = decision.last_seq
         return
     run = decision.run
-    inputs = [recorded.seq for recorded in decision.events[len(request.outcomes) :] if recorded.event.is_input]
+    told = len(request.outcomes)
+    inputs = [one.seq for one in decision.events[told:] if one.event.is_input] if len(decision.events) > told else []
     if run.input_seq > seen:  # up to where the worker knows the history: all of it, unless an input came in between
         decision.seen_seq = seen
     else:

@@ -26,24 +26,29 @@ class Steps:
         self,
         converter: Converter,
         threads: DaemonThreads,
+        now: Callable[[LiveRun], Time],
         report: Callable[[LiveRun, StepOutcome], None],
     ) -> None:
         self._converter = converter
         self._threads = threads
+        self._now = now
         self._report = report
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self, run: LiveRun, call: StepCall) -> None:
         """Begin a step whose predecessors are durable; it ends when the run leaves this worker."""
-        run.tasks[call.seq] = asyncio.get_running_loop().create_task(self._run(run, call))
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()  # once: asking costs a system call on some Pythons
+        run.tasks[call.seq] = self._loop.create_task(self._run(run, call))
 
     async def _run(self, run: LiveRun, call: StepCall) -> None:
         try:
-            outcome = await self._outcome(call)
+            outcome = await self._outcome(run, call)
         finally:
             run.tasks.pop(call.seq, None)
         self._report(run, outcome)
 
-    async def _outcome(self, call: StepCall) -> StepOutcome:
+    async def _outcome(self, run: LiveRun, call: StepCall) -> StepOutcome:
         order, attempt = call.order, call.order.attempt
         while True:
             try:
@@ -54,12 +59,12 @@ class Steps:
                 delay = order.retry.delay_after(attempt, info)
                 if delay is None or delay > LONGEST_WAIT:
                     again = None if delay is None else delay / SECOND
-                    return StepOutcome(call.seq, order.name, 0, NULL, info, attempt, again)
+                    return StepOutcome(call.seq, order.name, self._now(run), NULL, info, attempt, again)
                 attempt += 1
                 await asyncio.sleep(delay / SECOND)
             else:
                 result = NULL if raw == b"null" else Payload(raw)
-                return StepOutcome(call.seq, order.name, 0, result, None, attempt)
+                return StepOutcome(call.seq, order.name, self._now(run), result, None, attempt)
 
     async def _in_time(self, order: StepOrder, seconds: float) -> object:
         limit = asyncio.timeout(seconds)

@@ -66,7 +66,7 @@ class WorkflowTasks:
         self._converter = converter
         self._worker = worker
         self._live = LiveRuns(cache_limit)
-        self._steps = Steps(converter, threads, self._report)
+        self._steps = Steps(converter, threads, self._now, self._report)
         self._freed = freed
         self._reports = reports
         self._lease = transport.lease
@@ -320,8 +320,7 @@ class WorkflowTasks:
     def _report(self, run: LiveRun, outcome: StepOutcome) -> None:
         """Take a step's outcome, unless its code gave it up."""
         if self._live.has(run) and run.execution.wants_step(outcome.seq):
-            dated = replace(outcome, time=self._now(run))
-            run.waiting.append((dated, step_event(dated)))
+            run.waiting.append((outcome, step_event(outcome)))
             self._continue(run)
 
     def _now(self, run: LiveRun) -> Time:
