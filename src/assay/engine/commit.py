@@ -281,8 +281,8 @@ class Committer:
             again = turn.answer(lost)
         finally:
             self.answering = False
-        for send in self._senders:
-            send()
+            for send in self._senders:
+                send()
         committed = Committed(turn.batch, lost, turn.next_due)
         for listener in self._listeners:
             listener(committed)
