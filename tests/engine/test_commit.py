@@ -126,6 +126,23 @@ def test_a_bug_fails_its_batch_and_not_the_engine(with_engine, monkeypatch):
     with_engine(body)
 
 
+def test_answers_are_sent_even_if_somebody_fails_over_one(with_engine):
+    async def body(engine, clock):
+        sent = []
+        engine.committer.on_answers(lambda: sent.append(engine.committer.answering))
+
+        def fail(reply: object, error: object) -> None:
+            assert engine.committer.answering
+            raise ValueError("a bug")
+
+        engine.committer.post(start("a"), fail)
+        await engine.committer.drain()
+        assert sent == [False]
+        await engine.change(signal("a", "and it goes on"))
+
+    with_engine(body)
+
+
 def rendered(reply: object) -> tuple[int, bytes]:
     return (409, str(reply).encode()) if isinstance(reply, Exception) else (201, b"started")
 
