@@ -140,6 +140,24 @@ def test_answers_are_sent_even_if_a_worker_cannot_take_its_task(with_engine, mon
     with_engine(body)
 
 
+@pytest.mark.timeout(20)
+def test_draining_ends_also_in_the_moment_after_a_flush(with_engine, monkeypatch):
+    """Whoever hears an answer may stop the engine at once: the flush is over then, and nobody knows it yet."""
+
+    async def body(engine, clock):
+        write = engine.store.write
+
+        async def slow(changes: Changes):
+            await asyncio.sleep(0)
+            return await write(changes)
+
+        monkeypatch.setattr(engine.store, "write", slow)
+        await engine.committer.submit(start("a"))
+        await engine.committer.drain()
+
+    with_engine(body)
+
+
 def rendered(reply: object) -> tuple[int, bytes]:
     return (409, str(reply).encode()) if isinstance(reply, Exception) else (201, b"started")
 

@@ -154,7 +154,7 @@ class Committer:
     async def drain(self) -> None:
         """Wait until everything asked so far is answered."""
         while self._flushing:
-            if self._flusher is None:
+            if self._flusher is None or self._flusher.done():  # a moment before a flush, or after it
                 await asyncio.sleep(0)
             else:
                 await asyncio.shield(self._flusher)
