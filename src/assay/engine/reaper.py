@@ -1,6 +1,7 @@
 """Cleans up after the dead: leases of workers that died with their engine, ready work that nobody here knows of."""
 
 import asyncio
+from collections.abc import Iterable
 
 from assay.core.errors import NotFound, Refused
 from assay.core.ids import SECOND, Time
@@ -46,11 +47,7 @@ class Reaper:
 
     async def _void(self) -> None:
         """They died with the engine that is gone (R9); a lost attempt counts, a lost task is due at once."""
-        asked = [self._committer.submit(_lost(lease)) for lease in await self._store.local_leases()]
-        for answer in await asyncio.gather(*asked, return_exceptions=True):
-            # refused: somebody else was faster; all else leaves a lease that nobody would ever take back
-            if isinstance(answer, BaseException) and not isinstance(answer, Refused | NotFound):
-                raise answer
+        await self._ask(_lost(lease) for lease in await self._store.local_leases())
 
     async def _spare(self) -> None:
         """Workers over the network live on without an engine: they get one full lease from now, to say so (R9).
@@ -60,7 +57,14 @@ class Reaper:
         """
         limit = self._clock.now() + (0 if self._store.shared else SPARED)
         held = [lease for lease in await self._store.leases() if lease.until is not None and lease.until <= limit]
-        await asyncio.gather(*(self._committer.submit(_extended(lease)) for lease in held), return_exceptions=True)
+        await self._ask(map(_extended, held))
+
+    async def _ask(self, requests: Iterable[Request]) -> None:
+        asked = [self._committer.submit(request) for request in requests]
+        for answer in await asyncio.gather(*asked, return_exceptions=True):
+            # refused: somebody else was faster; all else leaves a lease that nobody would take back, or too soon
+            if isinstance(answer, BaseException) and not isinstance(answer, Refused | NotFound):
+                raise answer
 
 
 def _extended(lease: HeldLease) -> Request:
