@@ -375,10 +375,10 @@ class Runs(RuleBasedStateMachine):
         return tuple(rq.StepOutcome(seq, "step", self.world.now, failure=dice.some([None, FINAL])) for seq in seqs)
 
     def advance(self, dice: Dice, run: Run, worker: Any, epoch: int, seen: int, outcomes: Any) -> None:
-        pending = dice.seldom(3)
-        lease, unread = LEASE if pending else None, self.unread(run.run_id)
+        pending, early = dice.seldom(3), dice.seldom(4)
+        lease, unread = LEASE if pending or early else None, self.unread(run.run_id)
         turn = commands(dice, run)
-        self.ask(rq.Advance(run.run_id, worker, epoch, seen, turn, outcomes, pending, lease, unread=unread))
+        self.ask(rq.Advance(run.run_id, worker, epoch, seen, turn, outcomes, pending, early, lease, unread=unread))
 
     def other_than_a_turn(self, dice: Dice) -> None:
         if not self.grants:

@@ -55,6 +55,7 @@ def _advance(report: wire.Advance, lease: Lease, lease_of: LeaseOf) -> rq.Reques
         report.commands,
         tuple([_outcome(outcome, lease, lease_of) for outcome in report.outcomes]) if report.outcomes else (),
         report.pending,
+        report.early,
         LEASE,
     )
 

@@ -162,7 +162,8 @@ class Advance(ToRun, frozen=True, gc=False):
     """A worker's turn on a run: outcomes it advanced on, then the commands that follow (design section 6).
 
     `seen_seq` is the last event it had applied before these outcomes; `pending` says that the code stopped at local
-    work (a step, or a side effect in a speculative turn) and needs the lease to go on.
+    work (a step, or a side effect in a speculative turn) and needs the lease to go on; `early`, that it has yet to go
+    on from the outcomes, and needs the lease for that.
     """
 
     worker: WorkerId
@@ -171,6 +172,7 @@ class Advance(ToRun, frozen=True, gc=False):
     commands: tuple[AnyCommand, ...] = ()
     outcomes: tuple[StepOutcome | ActivityOutcome, ...] = ()
     pending: bool = False
+    early: bool = False
     lease: Time | None = None
     local: bool = False
     unread: tuple[Recorded, ...] = ()

@@ -61,12 +61,13 @@ class ActivityDone(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, ta
 
 
 class Advance(Told, frozen=True, gc=False, omit_defaults=True, tag="advance"):
-    """A turn of a run: outcomes, then the commands that follow."""
+    """A turn of a run: outcomes, then the commands that follow; `early` if the code has yet to go on from them."""
 
     seen_seq: int = 0
     commands: tuple[AnyCommand, ...] = ()
     outcomes: tuple[StepDone | ActivityDone, ...] = ()
     pending: bool = False
+    early: bool = False
 
 
 class FailTask(Told, frozen=True, gc=False, omit_defaults=True, tag="fail_task"):

@@ -292,6 +292,37 @@ def test_an_inline_step_is_recorded_with_the_commands_that_follow_it():
     assert (decision.reply.recorded, world.run.seen_seq, world.run.task.since) == ((True,), 3, None)
 
 
+def test_an_outcome_that_is_ahead_of_the_code_is_recorded_and_not_taken_for_seen():
+    world = given(started(), turned(pending=True, lease=LEASE))
+    decision = world.take(turns(outcomes=[stepped(1)], early=True, lease=LEASE))
+    assert events(decision) == [StepCompleted(1, "step", ONE)]
+    assert (decision.reply.accepted, decision.reply.seen_seq, decision.reply.last_seq) == (True, 1, 2)
+    assert (world.run.seen_seq, world.run.task.worker, world.run.task.since) == (1, WORKER, None)
+    assert [recorded.seq for recorded in world.run.tail or ()] == [2]
+
+
+def test_what_the_code_asks_for_when_it_has_gone_on_comes_under_the_lease_that_was_kept_for_it():
+    world = given(started(), turned(pending=True, lease=LEASE), turns(outcomes=[stepped(1)], early=True, lease=LEASE))
+    decision = world.take(turns(FOLLOWING))
+    assert isinstance(events(decision)[0], ActivityScheduled)
+    assert (world.run.seen_seq, world.run.task.worker, world.run.task.since) == (3, None, None)
+
+
+def test_an_outcome_ahead_of_the_code_is_not_heard_twice():
+    world = given(started(), turned(pending=True, lease=LEASE))
+    again = turns(outcomes=[stepped(1)], early=True, lease=LEASE)(world)
+    world.take(again)
+    with refused("stale_task"):
+        world.when(again)
+
+
+def test_a_worker_that_is_lost_before_its_code_went_on_leaves_the_task_due():
+    world = given(started(), turned(pending=True, lease=LEASE), turns(outcomes=[stepped(1)], early=True, lease=LEASE))
+    for step in (later(LEASE), elapsed()):
+        world.take(step)
+    assert (world.run.task.ready, world.run.seen_seq, world.run.last_seq) == (True, 1, 2)
+
+
 def test_a_failed_step_is_recorded_with_its_failure():
     world = given(started(), turned(pending=True, lease=LEASE))
     decision = world.when(turns(outcomes=[stepped(1, failure=BROKEN, attempt=3)]))

@@ -223,14 +223,15 @@ def _settle(decision: Decision, request: rq.Advance, seen: int) -> None:
     run = decision.run
     told = len(request.outcomes)
     inputs = [one.seq for one in decision.events[told:] if one.event.is_input] if len(decision.events) > told else []
-    if run.input_seq > seen:  # up to where the worker knows the history: all of it, unless an input came in between
+    if run.input_seq > seen or request.early:
+        # up to where its code knows the history: all of it, unless an input came in between or outcomes are ahead of it
         decision.seen_seq = seen
     else:
         decision.seen_seq = inputs[0] - 1 if inputs else decision.last_seq
     unseen = (inputs[-1] if inputs else run.input_seq) > decision.seen_seq
     asked = decision.task.since is not None
     since = (run.task.since or decision.now) if unseen or asked else None
-    if request.pending:
+    if request.pending or request.early:
         decision.task = Task(
             since=since,
             # a grant like any other: the same turn must not be taken again when its message comes twice (I7)

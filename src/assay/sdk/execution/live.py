@@ -19,7 +19,8 @@ class LiveRun:
     """One run in this worker. At most one turn of it is unacknowledged (R8); what comes meanwhile waits here."""
 
     __slots__ = (
-        "epoch", "execution", "hand", "in_flight", "key", "leased", "news", "tasks", "turn", "waiting",
+        "epoch", "execution", "hand", "in_flight", "key", "leased", "news", "owed", "stride", "tasks", "turn",
+        "waiting",
     )  # fmt: skip
 
     def __init__(self, key: RunKey, execution: Execution) -> None:
@@ -32,6 +33,10 @@ class LiveRun:
         self.in_flight = False
         self.news = False
         self.turn: Turn | None = None
+        self.owed = False
+        """Is the turn still to be sent, because only its outcomes were so far?"""
+        self.stride = 0
+        """How many turns in a row have asked for nothing but steps."""
         self.waiting: deque[Outcome] = deque()
         self.tasks: dict[int, asyncio.Task[None]] = {}
         """The steps that run; they end with the run's life here, lest they run beside their own repetition."""

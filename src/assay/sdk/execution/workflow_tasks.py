@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from assay.core.commands import FailWorkflow
+from assay.core.commands import AnyCommand, FailWorkflow
 from assay.core.errors import AssayError, Invalid, Kind
 from assay.core.events import ActivityCompleted, Recorded
 from assay.core.failure import FailureInfo
@@ -44,6 +44,9 @@ from assay.sdk.transport import Transport
 log = logging.getLogger("assay.worker")
 NEWS_PAUSE = 0.5
 """Seconds after which to ask again for events that could not be read."""
+STRIDE = 16
+"""Turns in a row that asked for nothing but steps before the next one is taken to be such: about as many as save what a
+round trip more costs if it is not."""
 
 
 class WorkflowTasks:
@@ -170,17 +173,31 @@ class WorkflowTasks:
             self._abandon(run, turn.failure)
             return
         run.turn = turn
+        pending = not turn.closes and (bool(turn.steps) or run.execution.busy)
+        self._report_turn(run, seen, outcomes, turn.commands, pending=pending)
+
+    def _report_turn(
+        self,
+        run: LiveRun,
+        seen: int,
+        outcomes: tuple[Outcome, ...],
+        commands: tuple[AnyCommand, ...] = (),
+        *,
+        pending: bool = False,
+        early: bool = False,
+    ) -> None:
         run.in_flight = True
         request = Advance(
             run.key.run_id,
             self._worker,
             run.epoch,
             seen,
-            turn.commands,
+            commands,
             tuple([outcome for outcome, _ in outcomes]),
-            pending=not turn.closes and (bool(turn.steps) or run.execution.busy),
-            lease=self._lease,
-            local=self._local,
+            pending,
+            early,
+            self._lease,
+            self._local,
         )
         self._post(run, request)
 
@@ -269,6 +286,10 @@ class WorkflowTasks:
             self._unlease(run)
         else:
             run.leased = True
+        if run.owed:
+            run.owed = False
+            self._send(run, turn, run.execution.seen)
+            return
         for step in turn.steps:
             self._steps.start(run, step)
         if run.waiting:
@@ -298,13 +319,28 @@ class WorkflowTasks:
             self._send(run, Turn(), run.execution.seen)
 
     def _advance(self, run: LiveRun) -> None:
-        """Advance on all outcomes that wait, as if they were recorded, and ask the engine to agree (R8)."""
+        """Advance on all outcomes that wait, as if they were recorded, and ask the engine to agree (R8).
+
+        Where a run has gone from step to step for long, the next turn is taken to be such, too: the engine records the
+        outcomes while the code goes on. If the code asks for something else, that follows when they are acknowledged.
+        """
         outcomes, run.waiting = tuple(run.waiting), deque()
         seen = run.execution.seen
         events = [
             Recorded(Seq(seen + place), outcome.time, event) for place, (outcome, event) in enumerate(outcomes, 1)
         ]
-        self._send(run, run.execution.speculate(events), seen, outcomes)
+        early = run.stride >= STRIDE and not self._local
+        if early:
+            run.turn = None
+            self._report_turn(run, seen, outcomes, early=True)
+            if not self._live.has(run):
+                return  # the engine cannot be told any more
+        turn = run.execution.speculate(events)
+        run.stride = run.stride + 1 if turn.is_plain else 0
+        if early:
+            run.turn, run.owed = turn, not turn.is_plain
+        else:
+            self._send(run, turn, seen, outcomes)
 
     def offer(self, run_id: RunId, activity: Activity, result: Payload) -> bool:
         """Take over an activity's result if its run lives here; False: report it the plain way."""

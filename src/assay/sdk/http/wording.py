@@ -15,7 +15,7 @@ from assay.wire import exchange as wire
 def _advance(held: Holdings, n: int, request: rq.Advance) -> wire.Report:
     outcomes = tuple([_outcome(held, outcome) for outcome in request.outcomes]) if request.outcomes else ()
     token = held.task_token(request.run_id, request.epoch)
-    return wire.Advance(n, token, request.seen_seq, request.commands, outcomes, request.pending)
+    return wire.Advance(n, token, request.seen_seq, request.commands, outcomes, request.pending, request.early)
 
 
 def _outcome(held: Holdings, outcome: rq.StepOutcome | rq.ActivityOutcome) -> wire.StepDone | wire.ActivityDone:

@@ -54,3 +54,8 @@ class Turn(msgspec.Struct, frozen=True):
     paused: bool = False
     closes: bool = False
     failure: tuple[str, str] | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Does it ask for steps, and for nothing else?"""
+        return bool(self.steps) and not (self.commands or self.paused or self.closes or self.failure)

@@ -8,6 +8,8 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from assay.sdk.execution.workflow_tasks import STRIDE
+
 Step = dict[str, Any]
 FAILED, SAME, TIMED_OUT, DROPPED = "failed", "same", "timed out", "dropped"
 DEEPEST = 2
@@ -150,6 +152,11 @@ def _inline(chance: random.Random, number: int) -> Step:
     }
 
 
+def _walk_steps(chance: random.Random, _: int) -> Step:
+    """Long enough that outcomes are sent before the code goes on from them (R8)."""
+    return {"count": STRIDE + chance.randint(1, 4), "secs": chance.choice((0.0, 0.0, 0.1))}
+
+
 def _clocks(chance: random.Random, _: int) -> Step:
     return {"each": [chance.choice((0.2, 0.5, 1.0, 3.0)) for _ in range(3)]}
 
@@ -177,6 +184,7 @@ SIMPLE: dict[str, Callable[[random.Random, int], Step]] = {
     "stamp": _nothing,
     "chance": _nothing,
     "attributes": _nothing,
+    "walk": _walk_steps,
 }
 """Steps that contain no others, with what chance decides about each."""
 
@@ -219,6 +227,7 @@ MODEL: dict[str, Callable[[Step], Any]] = {
     "stamp": lambda _: SAME,
     "chance": lambda _: SAME,
     "attributes": lambda _: SAME,
+    "walk": lambda step: list(range(step["count"])),
     "break": lambda _: SAME,
     "child": lambda step: expected(step["program"]),
     "orphan": lambda _: SAME,

@@ -187,6 +187,14 @@ class Interpreter:
         options = {"max_attempts": 0, "initial_interval": step["interval"], "backoff_coefficient": 1}
         return await self._ctx.run(step["name"], body, **options)
 
+    async def walk(self, step: Step) -> list[Any]:
+        """One inline step after the other."""
+        each = {"secs": step["secs"], "fails": 0, "interval": 0.1}
+        return [
+            await self.inline({**each, "name": f"{step['name']}.{place}", "value": place})
+            for place in range(step["count"])
+        ]
+
     async def stamp(self, _: Step) -> str:
         """The run's time."""
         return await self._echoed(self._ctx.now().isoformat())
@@ -278,6 +286,7 @@ STEPS: dict[str, Callable[[Interpreter, Step], Coroutine[Any, Any, Any]]] = {
     "stamp": Interpreter.stamp,
     "chance": Interpreter.chance,
     "attributes": Interpreter.attributes,
+    "walk": Interpreter.walk,
     "break": Interpreter.break_,
     "child": Interpreter.child,
     "orphan": Interpreter.orphan,

@@ -97,6 +97,16 @@ def _repeatable() -> list[Patch]:
     return [(workflow_tasks, "_settle", settle)]
 
 
+def _seen_early() -> list[Patch]:
+    """What is ahead of the code counts as seen by it."""
+    original = workflow_tasks._settle
+
+    def settle(decision: Decision, request: rq.Advance, seen: int) -> None:
+        original(decision, replace(request, early=False, pending=request.pending or request.early), seen)
+
+    return [(workflow_tasks, "_settle", settle)]
+
+
 FAR = {"remote_workers": 2, "local_workers": 0}
 WAITING = {"kinds": ("inline", "signal", "attributes", "all", "act")}
 TURNS = (
@@ -114,6 +124,10 @@ TURNS = (
     Mutant(
         "a kept lease takes its turn twice", "I7", _repeatable, faults=("repeat",), seeds=200,
         world={**FAR, **WAITING},
+    ),
+    Mutant(
+        "outcomes ahead of the code are seen", "R8", _seen_early, faults=("kill_worker", "cut"),
+        world={**FAR, "kinds": ("walk", "act")},
     ),
 )  # fmt: skip
 

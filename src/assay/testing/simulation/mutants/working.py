@@ -95,6 +95,7 @@ def _no_drain() -> list[Patch]:
 
 
 BEATING = {**FAR, "kinds": ("beat", "long", "all")}
+TOLD = {"kinds": ("signal", "act", "all")}
 STEPS = {"kinds": ("inline", "act")}
 FLASHES = {"kinds": ("flash", "act"), "activity_hands": 1, "inline": False, "programs": 6, "cancels": 0.5}
 FAILING = {"kinds": ("act", "limited", "final"), "cached_runs": 1}
@@ -111,7 +112,7 @@ WORKING = (
     Mutant("a lost report is not sent again", "I3, L1", lambda: _sure(reports), False, ("reject",), 50, FAILING),
     Mutant("a lost heartbeat ends the attempt", "R9", lambda: _sure(activity_tasks), None, REMOTE, 100, BEATING),
     Mutant("an attempt is cancelled before it began", "L1", _eager_cancel, False, ("slow_store",), 100, FLASHES),
-    Mutant("a refused turn keeps its coroutine", "R8", _refused_kept),
+    Mutant("a refused turn keeps its coroutine", "R8", _refused_kept, world=TOLD),
     Mutant("unread signals are not named", "R19", _newest_letter, world=CARRIED),
     Mutant("one timer fires all", "R4, I10", _clock_timers, faults=()),
     Mutant("a stopping worker gives nothing back", "L4", _no_drain, False, ("stop_engine",)),
