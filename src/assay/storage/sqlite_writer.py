@@ -46,6 +46,8 @@ class SqliteWriter:
         self._wal_pages = 0
         self._checkpointed_pages = 0
         self._generation = 0
+        self._left_at = -1
+        """The version of the data after the last commit here: if it is still that, nobody else has written."""
         self._broken: Broken | None = None
         self._connection = connections.open_writer(path, self._on_commit)
         self._room = WalRoom(path, self._connection.pragma("page_size"))
@@ -147,6 +149,8 @@ class SqliteWriter:
             raise self._translated(error) from error
 
     def _check_generation(self) -> None:
+        if self._connection.data_version() == self._left_at:
+            return
         (generation,) = self._cursor.execute(_GENERATION).fetchall()[0]
         if generation != self._generation:
             self._broken = Broken(f"another engine has taken over {self._path}; this one must stop")
@@ -168,6 +172,7 @@ class SqliteWriter:
             if self._connection.in_transaction:
                 self._cursor.execute("ROLLBACK")
             raise translated from error
+        self._left_at = self._connection.data_version()
         if self._wal_pages - self._checkpointed_pages >= CHECKPOINT_PAGES:
             self._checkpoint()
         self._room.keep(self._wal_pages)

@@ -5,7 +5,6 @@ a message needs, and costs a tenth of what a parser does that is ready for anyth
 """
 
 import os
-from collections.abc import Iterator
 from typing import Final
 
 try:
@@ -32,7 +31,7 @@ class Frames:
         """A frame that is not all there."""
         self._missing = 0
 
-    def cut(self, data: bytes) -> Iterator[tuple[bytes, int]]:
+    def cut(self, data: bytes) -> list[tuple[bytes, int]]:
         """All frames that are complete now, each with the length of its head.
 
         One that is above the limit comes at once, as far as it is there, and without a head: it is not to be read.
@@ -41,23 +40,25 @@ class Frames:
             self._parts.append(data)
             self._missing -= len(data)
             if self._missing > 0:
-                return
+                return []
             data = b"".join(self._parts)
             self._parts = []
+        found: list[tuple[bytes, int]] = []
         while data:
             head, size = _measured(data)
             if self._limit is not None and size > self._limit:
-                yield data, 0
-                return
+                found.append((data, 0))
+                break
             end = head + size
+            if len(data) == end:  # as nearly always
+                found.append((data, head))
+                break
             if len(data) < end:
                 self._parts, self._missing = [data], end - len(data)
-                return
-            if len(data) == end:
-                yield data, head
-                return
-            yield data[:end], head
+                break
+            found.append((data[:end], head))
             data = data[end:]
+        return found
 
 
 def _measured(data: bytes) -> tuple[int, int]:
