@@ -7,6 +7,8 @@ nonce is fresh in every execution and ties the result to the execution that was 
 import random
 from typing import Any
 
+from assay.sdk.execution.workflow_tasks import STRIDE
+
 Step = list[Any]
 Program = dict[str, Any]
 
@@ -86,6 +88,11 @@ def _flaky_inline(chance: random.Random, _: int) -> Step:
     return ["flaky_inline", _number(chance), chance.randint(1, 2)]
 
 
+def _walk(chance: random.Random, _: int) -> Step:
+    """Steps one after the other, so many that their outcomes are reported early (R8)."""
+    return ["walk", [_number(chance) for _ in range(STRIDE + chance.randint(1, 8))]]
+
+
 def _side_effect(_chance: random.Random, _: int) -> Step:
     return ["side_effect"]
 
@@ -127,6 +134,7 @@ _LEAVES = [
     _inline,
     _inline,
     _flaky_inline,
+    _walk,
     _side_effect,
     _timer,
     _silence,
@@ -150,7 +158,7 @@ def predicted(step: Step) -> Any:
             return computed(number)
         case ["errand", number, _]:
             return computed(computed(number))
-        case ["parallel", numbers]:
+        case ["parallel" | "walk", numbers]:
             return [computed(number) for number in numbers]
         case ["child", steps]:
             return [predicted(inner) for inner in steps]

@@ -16,7 +16,7 @@ from tests.chaos.lives import Scenario, survive
 from tests.chaos.plan import Program, programs
 from tests.chaos.verdict import CHECKS
 
-SEED, WORKFLOWS = 3, 60
+SEED, WORKFLOWS = 10, 60
 
 
 @pytest.fixture(scope="module")

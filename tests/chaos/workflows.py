@@ -177,6 +177,11 @@ async def _inline(ctx: assay.Context, place: int, number: int, failures: int = 0
     return await ctx.run("inline", step, number, retry=SOON)
 
 
+async def _walk(ctx: assay.Context, place: int, numbers: list[int]) -> list[Any]:
+    found = [await _inline(ctx, 1_000 * (place + 1) + turn, number) for turn, number in enumerate(numbers)]
+    return [[value for value, _ in found], [nonce for _, nonce in found]]
+
+
 async def _side_effect(ctx: assay.Context, _: int) -> list[Any]:
     return ["side_effect", await ctx.side_effect("nonce", _nonce)]
 
@@ -217,6 +222,7 @@ STEPS = {
     "parallel": _parallel,
     "inline": _inline,
     "flaky_inline": _inline,
+    "walk": _walk,
     "side_effect": _side_effect,
     "timer": _timer,
     "silence": _silence,
