@@ -24,12 +24,13 @@ class FullDisk(SqliteStore):
         raise Rejected("no room")
 
 
-async def leave_a_lease(path: Path, clock: ManualClock) -> None:
-    """An engine gives a task to a worker, and is gone before that reports."""
+async def leave_a_lease(path: Path, clock: ManualClock, seat: NotingSeat | None = None) -> None:
+    """An engine gives the task of `a` to a worker and has one of `b` left, and is gone before the worker reports."""
     engine = Engine(SqliteStore(path, in_thread=False, clock=clock.now), clock)
     await engine.start()
-    engine.sit(NotingSeat())
-    await engine.start_workflow(StartWorkflow(namespace=MAIN, workflow_id=WorkflowId("a"), workflow_type="T"))
+    engine.sit(seat or NotingSeat())
+    for name in ("a", "b"):
+        await engine.start_workflow(StartWorkflow(namespace=MAIN, workflow_id=WorkflowId(name), workflow_type="T"))
     await engine.stop()
 
 
@@ -50,6 +51,32 @@ def test_a_worker_over_the_network_has_a_full_lease_from_the_start_of_an_engine(
         clock.advance(9 * SECOND)
         store = SqliteStore(path, in_thread=False, clock=clock.now)
         assert await lease_after_start(store, clock) == clock.now() + LEASE
+
+    asyncio.run(main())
+
+
+def test_what_was_lost_with_the_engine_before_goes_out_after_what_has_waited_longer(tmp_path: Path):
+    """R13: the lease is voided before the store is read, and yet its task came later."""
+
+    async def main() -> None:
+        clock, path = ManualClock(), tmp_path / "engine.db"
+        old = NotingSeat()
+        old.local, old.lease = True, None  # a worker in the engine's own process
+        await leave_a_lease(path, clock, old)
+        clock.advance(SECOND)
+        engine = Engine(SqliteStore(path, in_thread=False, clock=clock.now), clock)
+        await engine.start()
+        try:
+            new = NotingSeat("w-2")
+            engine.sit(new)
+            await engine.committer.drain()
+            assert [grant.key.workflow_id for grant in new.grants] == ["b"]
+            new.free_tasks += 1
+            engine.dispatcher.pump(new)
+            await engine.committer.drain()
+            assert [grant.key.workflow_id for grant in new.grants] == ["b", "a"]
+        finally:
+            await engine.stop()
 
     asyncio.run(main())
 

@@ -22,6 +22,8 @@ class _Line:
 
     def __init__(self) -> None:
         self._types: dict[str, deque[tuple[Time, RunId, int]]] = {}
+        self._unordered: set[str] = set()
+        """Types whose older work came after newer: as at a start, when leases are voided before the store is read."""
         self.queued: set[tuple[RunId, int]] = set()
 
     def __len__(self) -> int:
@@ -34,10 +36,19 @@ class _Line:
         line = self._types.get(kind)
         if line is None:
             line = self._types[kind] = deque()
+        elif line and since < line[-1][0]:
+            self._unordered.add(kind)
         line.append((since, run_id, seq))
+
+    def _order(self) -> None:
+        for kind in self._unordered:
+            self._types[kind] = deque(sorted(self._types[kind]))
+        self._unordered.clear()
 
     def pop(self, kinds: frozenset[str] | None) -> tuple[RunId, int] | None:
         """The oldest work of these kinds."""
+        if self._unordered:
+            self._order()
         heads = [(line[0][0], kind) for kind, line in self._types.items() if line and (kinds is None or kind in kinds)]
         if not heads:
             return None
@@ -52,6 +63,7 @@ class _Line:
         return any(line and (kinds is None or kind in kinds) for kind, line in self._types.items())
 
     def oldest(self) -> Time | None:
+        self._order()
         return min((line[0][0] for line in self._types.values() if line), default=None)
 
 
