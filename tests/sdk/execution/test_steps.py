@@ -11,10 +11,11 @@ import pytest
 from assay.core import events as ev
 from assay.core import requests as rq
 from assay.core.errors import ActivityError, Failure, Kind
+from assay.core.ids import SECOND, Namespace, WorkflowId
 from assay.sdk.app import App
 from assay.sdk.context import Context
 from assay.sdk.retry import Retry
-from tests.sdk.execution.support import on_loop, serving
+from tests.sdk.execution.support import Desk, on_loop, serving
 
 QUICK = Retry(max_attempts=3, initial_interval=0.001)
 
@@ -86,7 +87,7 @@ async def test_a_step_that_fails_is_tried_again_here():
         assert await desk.result() == 3
         (completed,) = desk.events(ev.StepCompleted)
         assert completed.attempt == 3
-        assert len(desk.told(rq.Advance)) == 2, "attempts are nobody else's business"
+        assert len(desk.told(rq.Advance)) == 1, "attempts are nobody else's business"
 
 
 @on_loop
@@ -171,3 +172,62 @@ async def test_steps_run_side_by_side():
     async with serving(app) as (desk, _):
         desk.start("steps")
         assert await desk.result() == 3
+
+
+@on_loop
+async def test_the_first_step_waits_for_nobody():
+    """All it rests on is durable and the task is leased: there is nothing to tell the engine before its outcome."""
+    app, begun = App(), asyncio.Event()
+
+    async def begin() -> None:
+        begun.set()
+
+    @app.workflow
+    async def steps(ctx: Context) -> Any:
+        return await ctx.run("begin", begin)
+
+    async with serving(app) as (desk, _):
+        desk.held = (rq.Advance,)
+        desk.start("steps")
+        await asyncio.wait_for(begun.wait(), 5)
+        turn = await desk.held_request(rq.Advance)
+        assert (len(turn.outcomes), turn.pending) == (1, False)
+        desk.held = ()
+        desk.let()
+        assert await desk.result() is None
+
+
+@on_loop
+async def test_a_step_behind_a_command_waits_until_that_is_durable():
+    app, begun = App(), asyncio.Event()
+
+    async def begin() -> None:
+        begun.set()
+
+    @app.workflow
+    async def steps(ctx: Context) -> Any:
+        await ctx.upsert_search_attributes({"step": "ordered"})
+        return await ctx.run("begin", begin)
+
+    async with serving(app) as (desk, _):
+        desk.held = (rq.Advance,)
+        desk.start("steps")
+        turn = await desk.held_request(rq.Advance)
+        await desk.quiet()
+        assert (len(turn.outcomes), turn.pending, begun.is_set()) == (0, True, False)
+        desk.held = ()
+        desk.let()
+        assert await desk.result() is None
+
+
+@on_loop
+async def test_a_task_with_a_limit_of_its_own_is_made_an_ordinary_lease_first():
+    """The worker extends leases of ten seconds in time, and knows of no shorter ones (C28)."""
+    async with serving(app_with(lambda: 1), desk=Desk(lease=10 * SECOND)) as (desk, _):
+        desk.ask(
+            rq.StartWorkflow(
+                namespace=Namespace("main"), workflow_id=WorkflowId("one"), workflow_type="steps", task_timeout=SECOND
+            )
+        )
+        assert await desk.result() == 1
+        assert [len(turn.outcomes) for turn in desk.told(rq.Advance)] == [0, 1]

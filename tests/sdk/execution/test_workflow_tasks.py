@@ -353,7 +353,7 @@ async def test_a_task_that_somebody_else_took_is_let_go():
 
     async with serving(served, desk=Desk(lease=SECOND * 3 // 50)) as (desk, worker):
         run = desk.start("steps")
-        await desk.until(lambda: run.task.worker is not None and run.seen_seq > 0)
+        await desk.until(lambda: worker.holds(run.run_id))
         seat, desk.seat = desk.seat, None
         desk.world.now += 11 * SECOND
         desk.ask(rq.Elapse(run.run_id, "run"))
@@ -470,7 +470,7 @@ async def test_a_worker_that_stops_gives_back_what_it_holds():
 
     async with serving(served, drain_seconds=0) as (desk, worker):
         run = desk.start("steps")
-        await desk.until(lambda: run.task.worker is not None and run.seen_seq > 0)
+        await desk.until(lambda: worker.holds(run.run_id))
         worker.stop()
         await desk.until(lambda: desk.told(rq.ReleaseTask))
         await desk.quiet()
@@ -490,7 +490,7 @@ async def test_a_worker_that_stops_finishes_what_it_has_begun():
 
     async with serving(served) as (desk, worker):
         run = desk.start("steps")
-        await desk.until(lambda: run.task.worker is not None and run.seen_seq > 0)
+        await desk.until(lambda: worker.holds(run.run_id))
         worker.stop()
         await desk.quiet()
         finish.set()

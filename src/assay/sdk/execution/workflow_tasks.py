@@ -159,8 +159,14 @@ class WorkflowTasks:
         if turn.failure is not None:
             self._live.drop(run)
             self._fail_task(grant, turn.failure)
-            return
-        self._send(run, turn, run.execution.seen)
+        elif turn.is_plain and not run.execution.has_task_timeout:
+            self._start_steps(run, turn)  # all that they rest on is durable, and the lease is here: nothing to tell
+        else:
+            self._send(run, turn, run.execution.seen)
+
+    def _start_steps(self, run: LiveRun, turn: Turn) -> None:
+        for step in turn.steps:
+            self._steps.start(run, step)
 
     def _fail_task(self, grant: TaskGrant, failure: tuple[str, str]) -> None:
         log.error("workflow %s is stuck (%s): %s", grant.key.workflow_id, *failure)
@@ -290,8 +296,7 @@ class WorkflowTasks:
             run.owed = False
             self._send(run, turn, run.execution.seen)
             return
-        for step in turn.steps:
-            self._steps.start(run, step)
+        self._start_steps(run, turn)
         if run.waiting:
             self._date_again(run)
         if turn.paused:

@@ -172,6 +172,11 @@ class Execution:
             return True
         return bool(self.steps) and any(not future.done() for _, future in self.steps.values())
 
+    @property
+    def has_task_timeout(self) -> bool:
+        """Was the run started with a limit for its tasks (C28), which their first lease is to keep?"""
+        return self.start is None or self.start.task_timeout is not None
+
     def wants_step(self, seq: int) -> bool:
         """Does code still wait for the step? The outcome of one that was cancelled is nobody's business."""
         return seq in self.steps and not self.steps[seq][1].done()
