@@ -174,9 +174,8 @@ async def test_steps_run_side_by_side():
         assert await desk.result() == 3
 
 
-@on_loop
-async def test_the_first_step_waits_for_nobody():
-    """All it rests on is durable and the task is leased: there is nothing to tell the engine before its outcome."""
+def app_that_begins(*, after_a_command: bool) -> tuple[App, asyncio.Event]:
+    """An app whose workflow takes one step, and what is set when that begins."""
     app, begun = App(), asyncio.Event()
 
     async def begin() -> None:
@@ -184,8 +183,17 @@ async def test_the_first_step_waits_for_nobody():
 
     @app.workflow
     async def steps(ctx: Context) -> Any:
+        if after_a_command:
+            await ctx.upsert_search_attributes({"step": "ordered"})
         return await ctx.run("begin", begin)
 
+    return app, begun
+
+
+@on_loop
+async def test_the_first_step_waits_for_nobody():
+    """All it rests on is durable and the task is leased: there is nothing to tell the engine before its outcome."""
+    app, begun = app_that_begins(after_a_command=False)
     async with serving(app) as (desk, _):
         desk.held = (rq.Advance,)
         desk.start("steps")
@@ -199,16 +207,7 @@ async def test_the_first_step_waits_for_nobody():
 
 @on_loop
 async def test_a_step_behind_a_command_waits_until_that_is_durable():
-    app, begun = App(), asyncio.Event()
-
-    async def begin() -> None:
-        begun.set()
-
-    @app.workflow
-    async def steps(ctx: Context) -> Any:
-        await ctx.upsert_search_attributes({"step": "ordered"})
-        return await ctx.run("begin", begin)
-
+    app, begun = app_that_begins(after_a_command=True)
     async with serving(app) as (desk, _):
         desk.held = (rq.Advance,)
         desk.start("steps")
