@@ -34,8 +34,8 @@ async def leave_a_lease(path: Path, clock: ManualClock, seat: NotingSeat | None 
     await engine.stop()
 
 
-async def lease_after_start(store: SqliteStore, clock: ManualClock) -> Time | None:
-    engine = Engine(store, clock)
+async def lease_after_start(store: SqliteStore, clock: ManualClock, task_lease: Time = LEASE) -> Time | None:
+    engine = Engine(store, clock, task_lease=task_lease)
     try:
         await engine.start()
         ((until,),) = [[lease.until] for lease in await store.leases()]
@@ -51,6 +51,17 @@ def test_a_worker_over_the_network_has_a_full_lease_from_the_start_of_an_engine(
         clock.advance(9 * SECOND)
         store = SqliteStore(path, in_thread=False, clock=clock.now)
         assert await lease_after_start(store, clock) == clock.now() + LEASE
+
+    asyncio.run(main())
+
+
+def test_a_shorter_lease_of_tasks_is_all_that_a_worker_gets(tmp_path: Path):
+    async def main() -> None:
+        clock, path = ManualClock(), tmp_path / "engine.db"
+        await leave_a_lease(path, clock)
+        clock.advance(9 * SECOND)
+        store = SqliteStore(path, in_thread=False, clock=clock.now)
+        assert await lease_after_start(store, clock, 2 * SECOND) == clock.now() + 2 * SECOND
 
     asyncio.run(main())
 

@@ -134,6 +134,8 @@ class Decision(msgspec.Struct):
     reply: object = None
     closes: bool = False
     """Does this decision end its run?"""
+    unused: frozenset[tuple[str, int]] = frozenset()
+    """Seqs below the highest of their kind of event, and yet without one: see `Advance.unused`."""
 
     @staticmethod
     def of(run: Run, now: Time) -> "Decision":
@@ -165,6 +167,15 @@ class Decision(msgspec.Struct):
         self.events.append(recorded)
         self.closes = event.closes is not None
         return recorded
+
+    def takes(self, kind: type[Event], seq: int, highest: int) -> bool:
+        """Is `seq` still free for an event of this kind, of which `highest` is the highest so far? It is taken now."""
+        if seq > highest:
+            return True
+        if (kind.__name__, seq) not in self.unused:
+            return False
+        self.unused -= {(kind.__name__, seq)}
+        return True
 
     def add(self, effect: Effect) -> None:
         """Append an effect."""

@@ -177,6 +177,8 @@ class Advance(ToRun, frozen=True, gc=False):
     local: bool = False
     unread: tuple[Recorded, ...] = ()
     """Signals to carry over when a command continues as new; filled in by the engine (R19)."""
+    unused: frozenset[tuple[str, int]] = frozenset()
+    """Kind of event and seq of those commands that come out of order and repeat nothing; filled in by the engine."""
 
 
 class FailTask(ToRun, frozen=True, gc=False):

@@ -49,7 +49,7 @@ class _Line:
         """The oldest work of these kinds."""
         if self._unordered:
             self._order()
-        heads = [(line[0][0], kind) for kind, line in self._types.items() if line and (kinds is None or kind in kinds)]
+        heads = [(line[0], kind) for kind, line in self._types.items() if line and (kinds is None or kind in kinds)]
         if not heads:
             return None
         _, run_id, seq = self._types[min(heads)[1]].popleft()

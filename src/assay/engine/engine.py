@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 from assay.core.errors import AssayError, NotFound, Unavailable
 from assay.core.events import Event, Recorded
 from assay.core.grants import Seat
-from assay.core.ids import Namespace, RunId, RunKey, WorkflowId
+from assay.core.ids import Namespace, RunId, RunKey, Time, WorkflowId
 from assay.core.replies import Started
 from assay.core.requests import Request, StartWorkflow
 from assay.engine.clock import Clock, SystemClock
@@ -17,7 +17,7 @@ from assay.engine.courier import Courier
 from assay.engine.dispatcher import Dispatcher
 from assay.engine.feed import Feed
 from assay.engine.ids import BlockIds
-from assay.engine.reaper import Reaper
+from assay.engine.reaper import SPARED, Reaper
 from assay.engine.scheduler import Scheduler
 from assay.engine.service import Loop
 from assay.engine.timekeeper import Timekeeper
@@ -41,6 +41,7 @@ class Engine:
         ids: BlockIds | None = None,
         cache_limit: int = 10_000,
         halving: bool = False,
+        task_lease: Time = SPARED,
     ) -> None:
         self.store = store
         self.clock = clock or SystemClock()
@@ -56,7 +57,7 @@ class Engine:
         self.feed = Feed()
         self._timekeeper = Timekeeper(store, self.clock, self.committer)
         self._courier = Courier(store, self.clock, self.committer)
-        self._reaper = Reaper(store, self.clock, self.committer, self.dispatcher)
+        self._reaper = Reaper(store, self.clock, self.committer, self.dispatcher, task_lease)
         self.scheduler = Scheduler(store, self.clock, self.committer)
         self._loops = {
             "timekeeper": Loop(self._timekeeper, self.clock),

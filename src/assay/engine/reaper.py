@@ -13,7 +13,7 @@ from assay.storage.store import HeldLease, Store
 
 PAGE = 10_000
 SPARED: Time = 10 * SECOND
-"""The lease of workers over the network."""
+"""What workers over the network get from an engine that starts, to say that they live."""
 SHARED_PAUSE: Time = SECOND
 STEP_ASIDE: Time = 5 * SECOND
 """How long an engine whose workers cannot take what it found leaves it to engines with free hands: looking at work
@@ -23,8 +23,11 @@ reserves it for a moment, and whoever looks again each time that moment is over 
 class Reaper:
     """Finds work in the store that no living engine has in its hands."""
 
-    def __init__(self, store: Store, clock: Clock, committer: Committer, dispatcher: Dispatcher) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, committer: Committer, dispatcher: Dispatcher, task_lease: Time
+    ) -> None:
         self._store = store
+        self._spared_task = min(SPARED, task_lease)
         self._clock = clock
         self._committer = committer
         self._dispatcher = dispatcher
@@ -55,9 +58,14 @@ class Reaper:
         Where other engines run they have heard of those that live. There only what is over and nobody has looked at is
         extended: otherwise engines that are restarted often would keep the work of the dead for ever.
         """
-        limit = self._clock.now() + (0 if self._store.shared else SPARED)
-        held = [lease for lease in await self._store.leases() if lease.until is not None and lease.until <= limit]
-        await self._ask(map(_extended, held))
+        now = self._clock.now()
+        spared = [(lease, self._spared_task if lease.seq < 0 else SPARED) for lease in await self._store.leases()]
+        held = [
+            (lease, period)
+            for lease, period in spared
+            if lease.until is not None and lease.until <= now + (0 if self._store.shared else period)
+        ]
+        await self._ask(_extended(lease, period) for lease, period in held)
 
     async def _ask(self, requests: Iterable[Request]) -> None:
         asked = [self._committer.submit(request) for request in requests]
@@ -67,13 +75,13 @@ class Reaper:
                 raise answer
 
 
-def _extended(lease: HeldLease) -> Request:
+def _extended(lease: HeldLease, period: Time) -> Request:
     if lease.seq < 0:
-        return ExtendTask(lease.run_id, lease.worker, lease.fence, SPARED)
-    return ExtendActivity(lease.run_id, lease.seq, lease.fence, SPARED)
+        return ExtendTask(lease.run_id, lease.worker, lease.fence, period)
+    return ExtendActivity(lease.run_id, lease.seq, lease.fence, period)
 
 
 def _lost(lease: HeldLease) -> Request:
-    if lease.seq == 0:
+    if lease.seq < 0:
         return LoseTask(lease.run_id, lease.fence)
     return ReleaseActivity(lease.run_id, lease.seq, lease.fence, lost=True)

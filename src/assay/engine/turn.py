@@ -32,6 +32,7 @@ from assay.engine.clock import Clock
 from assay.engine.dispatcher import Dispatcher, task_grant
 from assay.engine.idempotency import IdempotencyKey, Memory, Rendered
 from assay.engine.ids import BlockIds
+from assay.engine.numbering import may_repeat, with_unused
 from assay.engine.reopening import with_history
 from assay.engine.schedules import Schedules, gather
 from assay.engine.unread import continues, with_unread
@@ -91,7 +92,7 @@ class Turn:
                     run_ids.add(request.run_id)
                 if request.commands:
                     commands += len(request.commands)
-                    asked.special = not SPECIAL.isdisjoint(map(type, request.commands))
+                    asked.special = not SPECIAL.isdisjoint(map(type, request.commands)) or may_repeat(request)
             elif isinstance(request, ScheduleRequest):
                 scheduled.append(request)
             else:
@@ -147,6 +148,8 @@ class Turn:
         if unknown:
             await self._load(set(), unknown)
         for asked, run in known:
+            if may_repeat(asked.request):
+                asked.request = await with_unused(asked.request, run, self._tools.store)
             if continues(asked.request):
                 asked.request = await with_unread(asked.request, run, self._tools.store)
             elif isinstance(asked.request, RetryFailed):

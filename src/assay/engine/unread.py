@@ -24,13 +24,11 @@ async def with_unread(request: Request, run: Run, store: Store) -> Request:
     if isinstance(request, RestartAsNew):
         return replace(request, signals=tuple(recorded for recorded in signals if recorded.seq > run.seen_seq))
     if isinstance(request, Advance):
-        named = next(c.unread_signals for c in request.commands if isinstance(c, ContinueAsNew))
-        if named is None:
-            unread = [recorded for recorded in signals if recorded.seq > run.seen_seq]
-        else:
-            unread = [recorded for recorded in signals if recorded.seq in frozenset(named)]
-            if run.cancel_seq in named:
-                unread = sorted([*unread, *await _cancel(run, store)], key=lambda recorded: recorded.seq)
+        # a worker that names none has seen them all: otherwise its closing command is refused (R7)
+        named = next(c.unread_signals for c in request.commands if isinstance(c, ContinueAsNew)) or ()
+        unread = [recorded for recorded in signals if recorded.seq in frozenset(named)]
+        if run.cancel_seq in named:
+            unread = sorted([*unread, *await _cancel(run, store)], key=lambda recorded: recorded.seq)
         return replace(request, unread=tuple(unread))
     return request
 

@@ -67,7 +67,7 @@ async def running(config: ServerConfig) -> AsyncIterator[tuple[Api, Database]]:
     """The engine and its API for the time of the block."""
     clock = SystemClock()
     database = database_of(config, clock)
-    engine = Engine(database.store, clock, halving=not database.store.shared)
+    engine = Engine(database.store, clock, halving=not database.store.shared, task_lease=config.task_lease)
     try:
         await engine.start()
         async with _surrounded(config, engine, database) as backend:

@@ -82,7 +82,7 @@ class ReadyActivity(msgspec.Struct, frozen=True, gc=False):
 
 
 class HeldLease(msgspec.Struct, frozen=True, gc=False):
-    """A lease in the hands of a worker; `seq` is 0 for the workflow task, `fence` its epoch or attempt."""
+    """A lease in the hands of a worker; `seq` is -1 for the workflow task, `fence` its epoch or attempt."""
 
     run_id: RunId
     seq: int
@@ -325,7 +325,7 @@ class Store(Protocol):
         ...
 
     async def leases(self, worker: WorkerId | None = None) -> Sequence[HeldLease]:
-        """Leases of one worker over the network, or of all of them (R9, R11); here a task's `seq` is -1."""
+        """Leases of one worker over the network, or of all of them (R9, R11)."""
         ...
 
     async def messages(self, before: Time, limit: int) -> Sequence[Message]:

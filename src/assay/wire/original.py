@@ -35,7 +35,7 @@ def commands_of(raw: Payload) -> tuple[AnyCommand, ...]:
         found = _tolerated(raw)
     for place, command in enumerate(found):
         _check_payloads(command, f"commands[{place}]")
-    return tuple(found)
+    return tuple([_with_objects(command) for command in found])
 
 
 def _tolerated(raw: Payload) -> list[AnyCommand]:
@@ -69,6 +69,16 @@ def _type_of(raw: msgspec.Raw) -> str:
 
 def _filled(name: str, value: msgspec.Raw) -> msgspec.Raw:
     return Payload(b"{}") if name in _OBJECTS and bytes(value).strip() == b"[]" else value
+
+
+def _with_objects(command: AnyCommand) -> AnyCommand:
+    """A command that could be read as it came may still hold an empty table that looks like an array."""
+    names = _OBJECTS.intersection(command.__struct_fields__)
+    if not names:
+        return command
+    held = {name: value for name in names if isinstance(value := getattr(command, name), msgspec.Raw)}
+    told = {name: _filled(name, value) for name, value in held.items()}
+    return command if told == held else msgspec.structs.replace(command, **told)
 
 
 def _check_payloads(command: Command, path: str) -> None:

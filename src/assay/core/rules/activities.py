@@ -39,7 +39,7 @@ FINAL_LIMITS = ("schedule_to_close", "schedule_to_start")
 
 def schedule(decision: Decision, command: cmd.ScheduleActivity, at: Moment) -> None:
     """Record and queue an activity, once per `seq`."""
-    if command.seq > decision.activity_mark and command.seq not in decision.run.activities:
+    if decision.takes(ActivityScheduled, command.seq, decision.activity_mark):
         _schedule(decision, command, at)
 
 

@@ -74,8 +74,8 @@ def _object(raw: Payload, name: str) -> dict[str, msgspec.Raw]:
 
 def record_side_effect(decision: Decision, command: cmd.RecordSideEffect, _: Moment) -> None:
     """Keep a value, once per `seq`; workers of the original are given a task at once to go on with it (R2)."""
-    if command.seq > decision.effect_mark:
-        decision.effect_mark = command.seq
+    if decision.takes(SideEffectRecorded, command.seq, decision.effect_mark):
+        decision.effect_mark = max(decision.effect_mark, command.seq)
         decision.record(SideEffectRecorded(command.seq, command.name, command.value, command.failure))
     if command.resume:
         decision.wake()

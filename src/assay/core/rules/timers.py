@@ -11,11 +11,11 @@ from assay.core.run import Run
 
 def schedule(decision: Decision, command: cmd.ScheduleTimer, at: Moment) -> None:
     """Record and arm a timer, once per `seq`; due at max(event time, engine's now) + duration (R12)."""
-    if command.seq <= decision.timer_mark:
+    if not decision.takes(TimerScheduled, command.seq, decision.timer_mark):
         return
     if command.duration_secs > 3_200_000_000 or command.duration_secs != command.duration_secs:
         raise Invalid("a timer may last 100 years at most", field="duration_secs")
-    decision.timer_mark = command.seq
+    decision.timer_mark = max(decision.timer_mark, command.seq)
     due = max(decision.time, decision.now) + round(max(command.duration_secs, 0) * SECOND)
     decision.record(
         TimerScheduled(

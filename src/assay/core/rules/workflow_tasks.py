@@ -192,12 +192,12 @@ def _refused(decision: Decision, code: str, holds: bool, recorded: tuple[bool, .
 
 def _obey(decision: Decision, request: rq.Advance, seen: int, at: Moment) -> None:
     """Apply the commands in order; the first that closes the run is the last that counts."""
-    commands = request.commands
+    commands, decision.unused = request.commands, request.unused
     if len(commands) > LIMITS.commands:
         raise Invalid(f"at most {LIMITS.commands} commands in one turn", code="limit_exceeded", field="commands")
     for command in commands:
-        if getattr(command, "seq", 0) > HIGHEST_SEQ:
-            raise Invalid(f"a seq may be {HIGHEST_SEQ} at most", field="seq")
+        if not 0 <= getattr(command, "seq", 0) <= HIGHEST_SEQ:
+            raise Invalid(f"a seq must be from 0 to {HIGHEST_SEQ}", field="seq")
         rule = COMMANDS.get(type(command))
         if rule is not None:
             rule(decision, command, at)

@@ -97,7 +97,7 @@ RETURNING a.run_id, a.namespace, a.task_queue, a.name, a.seq, a.queued_at"""
 DATABASE_TIME = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 LOCAL_TASKS = """
-SELECT run_id, 0, task_epoch FROM runs WHERE closed_at IS NULL AND task_local = 1 AND task_worker IS NOT NULL"""
+SELECT run_id, -1, task_epoch FROM runs WHERE closed_at IS NULL AND task_local = 1 AND task_worker IS NOT NULL"""
 
 LOCAL_ACTIVITIES = """
 SELECT a.run_id, a.seq, a.attempt_id

@@ -161,7 +161,7 @@ def _reserved(row: Cells, place: int, until: int) -> Cells:
 def local_tasks(tables: Tables) -> list[Cells]:
     """LOCAL_TASKS."""
     return [
-        (row[0], 0, row[RUN["task_epoch"]])
+        (row[0], -1, row[RUN["task_epoch"]])
         for row in tables.rows["runs"].values()
         if row[RUN["closed_at"]] is None and row[RUN["task_local"]] and row[RUN["task_worker"]] is not None
     ]
