@@ -29,8 +29,8 @@ LINE: Final = "assay.line"
 FORGET: Final = 60.0
 """Seconds without a word after which a worker's session is forgotten; what it repeats then is decided anew."""
 SWEEP: Final[Time] = SECOND
-SIGN: Final = 45.0
-"""Seconds between two signs of life of a connected worker that the roster hears of: silence of 90 hides a worker."""
+SIGN: Final = 5.0
+"""Seconds between two signs of life of a connected worker that the roster hears of and shows."""
 GOING_AWAY: Final = 1012
 WRONG_DATA: Final = 1007
 

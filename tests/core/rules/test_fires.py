@@ -227,17 +227,28 @@ def test_a_fire_that_is_merely_late_still_starts(missed: Missed):
     assert world.recorded() == [(MINUTE, "started")]
 
 
-def test_the_last_missed_fire_comes_before_those_that_are_merely_late():
-    world = Timed("* * * * * *", overlap_policy=ALL).sleep(20 * SECOND)
-    assert world.outcomes() == {"missed": 14, "started": 6}
-    assert world.started() == [second * SECOND for second in range(15, 21)]
+def test_of_an_outage_only_the_last_fire_is_made_up_for_however_short_ago():
+    world = Timed("* * * * * *", overlap_policy=ALL).sleep(20 * SECOND + SECOND // 2)
+    assert world.outcomes() == {"missed": 19, "started": 1}
+    assert world.started() == [20 * SECOND]
+
+
+def test_of_an_outage_nothing_is_made_up_for_if_missed_fires_are_skipped():
+    world = Timed("* * * * * *", missed=Missed.SKIP, overlap_policy=ALL).sleep(20 * SECOND + SECOND // 2)
+    assert world.outcomes() == {"missed": 20}
+
+
+@pytest.mark.parametrize("missed", Missed)
+def test_what_is_due_at_this_very_moment_is_not_missed(missed: Missed):
+    world = Timed("* * * * * *", missed=missed, overlap_policy=ALL).sleep(20 * SECOND)
+    assert world.started()[-1] == 20 * SECOND
 
 
 def test_an_outage_of_years_is_recorded_in_no_time():
     world = Timed("* * * * * *", overlap_policy=ALL).sleep(1_000 * DAY)
-    assert world.outcomes() == {"missed": RECORDED_ONE_BY_ONE + 1, "started": 6}
+    assert world.outcomes() == {"missed": RECORDED_ONE_BY_ONE + 1, "started": 1}
     (lump,) = [fire for fire in world.fires if fire.until is not None]
-    assert (lump.due_at, lump.until) == (MIDNIGHT + 1_001 * SECOND, world.now - 6 * SECOND)
+    assert (lump.due_at, lump.until) == (MIDNIGHT + 1_001 * SECOND, world.now - SECOND)
 
 
 def test_missed_fires_obey_the_overlap_policy():

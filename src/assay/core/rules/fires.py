@@ -19,7 +19,7 @@ from assay.core.run import Run
 from assay.core.schedule import RECHECK, Fire, FireOutcome, Missed, Overlap, Schedule, Trigger, Waiting
 
 GRACE: Time = 5 * SECOND
-"""A fire this late is merely late; an older one was missed."""
+"""A fire this late is merely late; where an older one is still to come, no engine was running."""
 AT_ONCE = 100
 """Due times that one decision fires; what is left is as due as before, and comes with the next."""
 WAITING_LIMIT = 100
@@ -131,17 +131,17 @@ def catch_up(decision: ScheduleDecision) -> None:
 def _made_up_from(schedule: Schedule, now: Time) -> Time | None:
     """The first due time that is not given up as missed; it may be in the future (R44)."""
     due = schedule.next_run_at
-    late = now - GRACE - schedule.jitter
-    if due is None or due > late:
+    over = now - schedule.jitter
+    if due is None or due > over - GRACE:
         return due
     match schedule.missed:
         case Missed.SKIP:
-            return schedule.after(late)
+            return schedule.after(over - 1)
         case Missed.LAST:
-            last = schedule.latest(due, late)
-            return last if last >= now - schedule.window else schedule.after(late)
+            last = schedule.latest(due, over)
+            return last if last >= now - schedule.window else schedule.after(over - 1)
         case Missed.ALL:
-            oldest = min(late, now - schedule.window - 1)
+            oldest = min(over - GRACE, now - schedule.window - 1)
             return due if due > oldest else schedule.after(oldest)
         case _:
             assert_never(schedule.missed)
