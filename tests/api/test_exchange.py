@@ -135,6 +135,29 @@ def test_what_is_given_back_as_its_worker_returns_is_not_sent_to_it(tmp_path: Pa
     asyncio.run(main())
 
 
+def test_an_extension_that_comes_too_late_does_not_bring_the_task_again(tmp_path: Path) -> None:
+    """The worker has it: a turn that went before has renewed the lease."""
+
+    async def main() -> None:
+        async with engine_in(tmp_path) as (engine, _, tokens):
+            run_id = await started(engine)
+            session = Session(engine, tokens, "main", WORKER)
+            await session.greet(wire.Hello(queue="default", free_tasks=1))
+            await engine.committer.drain()
+            await asyncio.gather(*session._reading)
+            (task,) = wire.decode_from_engine(session.orders.collect()).tasks
+            turn = wire.Advance(1, task.token, seen_seq=1, pending=True)
+            session.hear(wire.WorkerMessage(reports=(turn, wire.ExtendTask(2, task.token))))
+            await engine.committer.drain()
+            await asyncio.gather(*session._reading)
+            told = wire.decode_from_engine(session.orders.collect())
+            assert [answer.problem and answer.problem.code for answer in told.answers] == [None, "stale_task"]
+            assert told.tasks == []
+            assert [lease.run_id for lease in await engine.store.leases(WORKER)] == [run_id]
+
+    asyncio.run(main())
+
+
 def slow_releases(engine: Engine) -> None:
     """What is given back is decided a while later, as by an engine that has much to do."""
     submit = engine.committer.submit

@@ -18,7 +18,7 @@ from assay.core.errors import AssayError, Unavailable
 from assay.core.grants import ActivityGrant, TaskGrant
 from assay.core.ids import Namespace, RunId, Time, WorkerId
 from assay.core.replies import Advanced
-from assay.core.requests import Elapse, ExtendActivity, ExtendTask, ReleaseActivity, ReleaseTask, Request
+from assay.core.requests import Advance, Elapse, ExtendActivity, ExtendTask, ReleaseActivity, ReleaseTask, Request
 from assay.core.run import Run
 from assay.engine.dispatcher import task_grant
 from assay.engine.engine import Engine
@@ -255,7 +255,7 @@ class Session:
         except AssayError as error:
             self._answer(wire.Answer(n, problem_of(error)))
             return
-        self._engine.committer.post(request, functools.partial(self._decided, n, lease))
+        self._engine.committer.post(request, functools.partial(self._decided, n, lease, isinstance(request, Advance)))
 
     def _lease_of(self, token: str) -> Lease:
         """The lease of a token, which must be this worker's own and of this namespace (4.1)."""
@@ -267,10 +267,10 @@ class Session:
             raise unknown()
         return lease
 
-    def _decided(self, n: int, lease: Lease, reply: object, error: AssayError | None) -> None:
+    def _decided(self, n: int, lease: Lease, turn: bool, reply: object, error: AssayError | None) -> None:
         if error is not None:
             self._answer(wire.Answer(n, problem_of(error)))
-            if error.code == "stale_task":
+            if turn and error.code == "stale_task":
                 self._refused(lease)
         elif isinstance(reply, Advanced):
             self._answer(self._advanced(n, lease, reply))

@@ -113,7 +113,7 @@ class EmbeddedTransport:
     async def describe(self, namespace: str, workflow_id: str, run_id: str | None = None) -> dict[str, Any] | None:
         """See `Transport`; a run that failed is shown with its structured failure."""
         found = await self._running().store.describe(namespace, workflow_id, run_id)
-        return None if found is None else _shown(found, await self._closing(found.run))
+        return None if found is None else _shown(self._engine.explained(found), await self._closing(found.run))
 
     async def _closing(self, run: Run) -> Event | None:
         if not run.closed or run.error is None:
@@ -124,7 +124,8 @@ class EmbeddedTransport:
     async def list(self, namespace: str, filters: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
         """See `Transport`; a list spares itself the structured failures."""
         wanted = run_filter(namespace, filters)
-        return [_shown(found) for found in await self._running().store.list_runs(wanted)]
+        engine = self._running()
+        return [_shown(engine.explained(found)) for found in await engine.store.list_runs(wanted)]
 
     async def events(self, namespace: str, workflow_id: str, run_id: str | None = None) -> Sequence[dict[str, Any]]:
         """See `Transport`."""

@@ -225,6 +225,14 @@ class Dispatcher:
         found = {key: room.oldest() for key, room in self._rooms.items()}
         return {key: since for key, since in found.items() if since is not None}
 
+    def served(self, namespace: Namespace, queue: str) -> frozenset[str] | None:
+        """The workflow types that workers of a queue serve; None if there are no workers, or one that serves all."""
+        room = self._rooms.get((namespace, queue))
+        kinds = [seat.workflows for seat in room.seats] if room is not None else []
+        if not kinds or any(one is None for one in kinds):
+            return None
+        return frozenset[str]().union(*(one for one in kinds if one is not None))
+
     def waits(self, namespace: Namespace, queue: str, names: frozenset[str] | None) -> bool:
         """Does an activity of these names wait on a queue?"""
         room = self._rooms.get((namespace, queue))

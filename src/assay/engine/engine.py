@@ -21,6 +21,7 @@ from assay.engine.reaper import SPARED, Reaper
 from assay.engine.scheduler import Scheduler
 from assay.engine.service import Loop
 from assay.engine.timekeeper import Timekeeper
+from assay.engine.unserved import explained
 from assay.storage.store import RunRecord, Store
 
 log = logging.getLogger("assay.engine")
@@ -131,6 +132,10 @@ class Engine:
     async def start_workflow(self, request: StartWorkflow) -> Started:
         """Start a run."""
         return await self.ask(request, Started)
+
+    def explained(self, record: RunRecord) -> RunRecord:
+        """A record as callers should see it: why its run waits, if that is known to nobody but this engine."""
+        return explained(record, self.dispatcher, self.clock.now(), shared=self.store.shared)
 
     async def describe(self, namespace: str, workflow_id: str, run_id: str | None = None) -> RunRecord:
         """A run as callers see it."""

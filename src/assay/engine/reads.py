@@ -1,7 +1,7 @@
 """Questions about runs: what is there now, page by page; nothing here changes anything."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from msgspec.structs import replace
 
@@ -19,15 +19,16 @@ __all__ = ["ActivityRecord", "Reads", "RunFilter", "RunRecord", "Snapshot"]
 class Reads:
     """What callers may want to know."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, explained: Callable[[RunRecord], RunRecord] = lambda record: record) -> None:
         self._store = store
+        self._explained = explained
 
     async def run(self, namespace: str, workflow_id: str, run_id: str | None = None) -> RunRecord:
         """A run: the newest of its id, or the one that is named."""
         found = await self._store.describe(namespace, workflow_id, run_id)
         if found is None:
             raise NotFound(f"workflow {workflow_id}")
-        return found
+        return self._explained(found)
 
     async def closing(self, run: Run) -> Event | None:
         """The event that closed a run."""
@@ -51,14 +52,14 @@ class Reads:
         found, total = await asyncio.gather(
             self._store.list_runs(replace(wanted, limit=wanted.limit + 1)), self._store.count_runs(wanted)
         )
-        return found[: wanted.limit], total, len(found) > wanted.limit
+        return [*map(self._explained, found[: wanted.limit])], total, len(found) > wanted.limit
 
     async def all(self, wanted: RunFilter) -> list[RunRecord]:
         """All runs that a filter matches, newest first."""
         found: list[RunRecord] = []
         while True:
             page = await self._store.list_runs(replace(wanted, limit=PAGE))
-            found.extend(page)
+            found.extend(map(self._explained, page))
             if len(page) < PAGE:
                 return found
             last = page[-1].run

@@ -87,6 +87,8 @@ class Worker:
         self._drain_seconds = drain_seconds
         self._stopping = asyncio.Event()
         self._inbox: list[TaskGrant | ActivityGrant] = []
+        self._outdated: set[RunId] = set()
+        """Runs in the inbox to which more has happened since."""
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -160,14 +162,17 @@ class Worker:
 
     def _open(self) -> None:
         inbox, self._inbox = self._inbox, []
+        outdated, self._outdated = self._outdated, set()
         for grant in inbox:
             if isinstance(grant, TaskGrant):
-                self._workflow_tasks.take(grant)
+                self._workflow_tasks.take(grant, outdated=grant.key.run_id in outdated)
             else:
                 self._activity_tasks.take(grant)
 
     def news(self, run_id: RunId) -> None:
-        """A run whose task is held here has new events."""
+        """A run whose task is held here, or is about to be, has new events."""
+        if any(grant.key.run_id == run_id for grant in self._inbox):
+            self._outdated.add(run_id)
         self._workflow_tasks.news(run_id)
 
     def cancel(self, attempt_id: int) -> None:

@@ -92,7 +92,7 @@ async def _surrounded(config: ServerConfig, engine: Engine, database: Database) 
         polls=Polls(engine),
         exchange=exchange,
         telemetry=telemetry,
-        reads=Reads(engine.store),
+        reads=Reads(engine.store, engine.explained),
         settings=settings_of(config),
     )
     services = (roster, exchange, Janitor(database.leftovers, engine.clock))

@@ -614,6 +614,11 @@ def test_an_accepted_turn_makes_up_for_all_failures():
     assert (world.run.task.failures, world.run.task.stuck) == (0, None)
 
 
+def test_a_task_that_is_tried_again_is_no_longer_stuck_and_has_failed_as_often_as_before():
+    world = given(started(), claimed(), fails_task(), later(SECOND), elapsed(), claimed())
+    assert (world.run.task.failures, world.run.task.stuck) == (1, None)
+
+
 def test_the_holder_keeps_its_task():
     world = given(started(), claimed(), later(SECOND), keeps_task())
     assert world.run.task.until == NOW + SECOND + LEASE

@@ -43,6 +43,7 @@ def leased(run: Run, request: rq.LeaseTask, at: Moment) -> Task:
     return replace(
         run.task,
         since=None,
+        stuck=None,
         epoch=run.task.epoch + 1,
         worker=request.worker,
         # what the run was started with goes before the worker's habit (C28)

@@ -86,8 +86,8 @@ class WorkflowTasks:
         """Is anything unfinished that must not be left behind?"""
         return bool(self._loading) or any(not run.idle for run in self._live)
 
-    def take(self, grant: TaskGrant) -> None:
-        """Work on a leased task, at once if everything it needs is here."""
+    def take(self, grant: TaskGrant, *, outdated: bool = False) -> None:
+        """Work on a leased task, at once if everything it needs is here; `outdated` if more has happened to the run."""
         if self._released:
             self._give_back(grant)
             return
@@ -101,7 +101,7 @@ class WorkflowTasks:
         if run is not None:
             self._lost(run)
         if grant.tail is not None and grant.seen_seq == 0:
-            self._begin(grant, grant.tail)
+            self._begin(grant, grant.tail, fresh=grant.last_seq == 1 and not outdated)
             return
         task = asyncio.get_running_loop().create_task(self._replay(grant))
         self._loading.add(task)
@@ -133,7 +133,7 @@ class WorkflowTasks:
         self._reports.tell(ReleaseTask(grant.key.run_id, self._worker, grant.epoch))
         self._freed()
 
-    def _begin(self, grant: TaskGrant, history: Sequence[Recorded]) -> None:
+    def _begin(self, grant: TaskGrant, history: Sequence[Recorded], *, fresh: bool = False) -> None:
         definition = self._app.workflows.get(grant.start.workflow_type)
         if definition is None:
             known = ", ".join(sorted(self._app.workflows)) or "none"
@@ -149,9 +149,14 @@ class WorkflowTasks:
         execution = Execution(grant.key, definition, self._app, self._converter, main)
         run = LiveRun(grant.key, execution)
         self._live.put(run)
-        self._activate(run, grant, history)
+        self._activate(run, grant, history, fresh=fresh)
 
-    def _activate(self, run: LiveRun, grant: TaskGrant, events: Sequence[Recorded]) -> None:
+    def _activate(self, run: LiveRun, grant: TaskGrant, events: Sequence[Recorded], *, fresh: bool = False) -> None:
+        """Let the code go on.
+
+        Its turn is sent even if it only asks for steps: the answer says whether the task is still held, and whether the
+        code knows all there is. Of a run that was just born both are certain.
+        """
         self._unlease(run)
         run.epoch = grant.epoch
         run.leased = run.hand = True
@@ -159,8 +164,8 @@ class WorkflowTasks:
         if turn.failure is not None:
             self._live.drop(run)
             self._fail_task(grant, turn.failure)
-        elif turn.is_plain and not run.execution.has_task_timeout:
-            self._start_steps(run, turn)  # all that they rest on is durable, and the lease is here: nothing to tell
+        elif fresh and turn.is_plain and not run.execution.has_task_timeout:
+            self._start_steps(run, turn)
         else:
             self._send(run, turn, run.execution.seen)
 
@@ -230,6 +235,8 @@ class WorkflowTasks:
         if not here:
             # dropped meanwhile: others know what to do next, but what was done here only this worker knows
             self._complete(run, () if error is None else request.outcomes)
+            if error is None and reply.accepted and reply.leased:
+                self._reports.tell(ReleaseTask(run.key.run_id, self._worker, reply.epoch))  # nobody is left to use it
         elif error is not None:
             self._refused(run, request, pause, error)
         elif reply.accepted:
@@ -337,7 +344,7 @@ class WorkflowTasks:
         early = run.stride >= STRIDE and not self._local
         if early:
             run.turn = None
-            self._report_turn(run, seen, outcomes, early=True)
+            self._report_turn(run, seen, outcomes, pending=True, early=True)
             if not self._live.has(run):
                 return  # the engine cannot be told any more
         turn = run.execution.speculate(events)

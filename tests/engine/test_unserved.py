@@ -1,0 +1,44 @@
+"""A run that nobody here has a handler for says so (R21)."""
+
+import pytest
+
+from assay.core.ids import Namespace, WorkflowId
+from assay.core.requests import StartWorkflow
+from assay.core.run import Stuck
+from assay.engine.engine import Engine
+from tests.engine.seats import NotingSeat
+
+MAIN = Namespace("main")
+
+
+def serves(*kinds: str, tasks: int = 1) -> NotingSeat:
+    seat = NotingSeat(tasks=tasks)
+    seat.workflows = frozenset(kinds)
+    return seat
+
+
+async def stuck(engine: Engine, *seats: NotingSeat) -> Stuck | None:
+    for seat in seats:
+        engine.sit(seat)
+    await engine.start_workflow(StartWorkflow(namespace=MAIN, workflow_id=WorkflowId("one"), workflow_type="Nope"))
+    return engine.explained(await engine.describe("main", "one")).run.task.stuck
+
+
+def test_a_type_that_no_worker_of_its_queue_serves_is_stuck(with_engine):
+    async def body(engine, clock):
+        found = await stuck(engine, serves("B", "A"))
+        assert (found.reason, found.attempt, found.next_try_at) == ("no_handler", 0, None)
+        assert found.message == "no worker of queue default has a handler for workflow type Nope (registered: A, B)"
+        engine.sit(serves("Nope"))
+        await engine.committer.drain()
+        assert engine.explained(await engine.describe("main", "one")).run.task.stuck is None
+
+    with_engine(body)
+
+
+@pytest.mark.parametrize("seats", [(), (NotingSeat,), (lambda: serves("A"), lambda: serves("Nope", tasks=0))])
+def test_a_run_that_waits_for_a_worker_or_a_free_hand_is_not(with_engine, seats):
+    async def body(engine, clock):
+        assert await stuck(engine, *(seat() for seat in seats)) is None
+
+    with_engine(body)
