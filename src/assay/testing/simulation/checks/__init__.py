@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 SLOW = frozenset(("reject", "unknown", "unread", "slow_store", "pause_engine", "hiccup", "crash_before", "crash_after"))
 """Faults under which a worker may not have the time to give back what it holds."""
+HARMLESS = frozenset(("slow_store", "hiccup", "mute"))
+"""Faults under which nobody loses a lease without knowing."""
 
 
 class Checks:
@@ -51,8 +53,10 @@ class Checks:
             self._world.ledger.violate(f"I6 side effect {name} ran again although its value is recorded")
 
     def step_runs(self, run: Execution, ordered: dict[str, int], name: str) -> None:
-        """A step's function runs: all that was ordered before it must be durable (R3)."""
+        """A step's function runs: all that was ordered before it must be durable (R3), and it must not be over."""
         if not self._at_end:
+            if self._world.settings.faults <= HARMLESS and self._commits.step_is_over(run.key.run_id, name):
+                self._world.ledger.violate(f"R3 step {name} ran although it has its result, or its run an end")
             missing = self._commits.not_durable(run.key.run_id, ordered)
             if missing:
                 self._world.ledger.violate(f"R3 step {name} ran before its {missing} was durable")

@@ -37,6 +37,7 @@ class CommitChecks:
         self._closed: set[RunId] = set()
         self._holders: dict[RunId, tuple[WorkerId | None, int]] = {}
         self._effects: dict[RunId, dict[str, int]] = defaultdict(dict)
+        self._steps: set[tuple[RunId, str]] = set()
         self._attempts: dict[int, tuple[int, Time]] = {}
         self._numbers: dict[int, tuple[int, int]] = {}
         self._leased: set[int] = set()
@@ -89,6 +90,13 @@ class CommitChecks:
             self._closed.add(event.run_id)
         elif event.kind == "SideEffectRecorded":
             self._effects[event.run_id][msgspec.json.decode(event.payload)["name"]] = event.seq
+        elif event.kind == "StepCompleted":
+            self._steps.add((event.run_id, msgspec.json.decode(event.payload)["name"]))
+
+    def step_is_over(self, run_id: RunId, name: str) -> bool:
+        """Has a step its result, or its run an end? The latter a worker over the network hears of a little later."""
+        closed = run_id in self._closed and not self._world.settings.remote_workers
+        return closed or (run_id, name) in self._steps
 
     def effect_recorded(self, run_id: RunId, name: str, seen: int) -> bool:
         """Is the value of a side effect among the events that somebody has seen?"""

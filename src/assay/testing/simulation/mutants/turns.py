@@ -10,6 +10,7 @@ from assay.core.effects import Decision
 from assay.core.moment import Moment
 from assay.core.rules import lifecycle, workflow_tasks
 from assay.core.run import Run
+from assay.sdk.execution.workflow_tasks import WorkflowTasks
 from assay.testing.simulation.mutants.planting import Mutant, Patch
 
 REMOTE = ("lose", "delay", "repeat", "cut", "pause_worker", "kill_worker")
@@ -107,6 +108,16 @@ def _seen_early() -> list[Patch]:
     return [(workflow_tasks, "_settle", settle)]
 
 
+def _told_to_nobody() -> list[Patch]:
+    """A turn that asks for nothing but steps is never sent."""
+    original = WorkflowTasks._activate
+
+    def activate(self: WorkflowTasks, *rest: Any, fresh: bool = False) -> None:
+        original(self, *rest, fresh=True)
+
+    return [(WorkflowTasks, "_activate", activate)]
+
+
 FAR = {"remote_workers": 2, "local_workers": 0}
 WAITING = {"kinds": ("inline", "signal", "attributes", "all", "act")}
 TURNS = (
@@ -128,6 +139,10 @@ TURNS = (
     Mutant(
         "outcomes ahead of the code are seen", "R8", _seen_early, faults=("kill_worker", "cut"),
         world={**FAR, "kinds": ("walk", "act")},
+    ),
+    Mutant(
+        "a step begins in a run that has ended", "R3", _told_to_nobody, faults=("slow_store", "hiccup"), seeds=200,
+        world={"remote_workers": 0, "local_workers": 1, "kinds": ("inline", "signal"), "cancels": 0.5},
     ),
 )  # fmt: skip
 
