@@ -10,8 +10,12 @@ from openapi_spec_validator import validate
 from assay.api.openapi import description, document
 from assay.api.router import PREFIXES
 from assay.api.routes.table import ROUTES
+from assay.api.schemas import Schemas
 from assay.core.commands import AnyCommand
-from assay.wire import shapes
+from assay.core.events import ActivityOptions
+from assay.core.ids import SECOND
+from assay.core.policies import RetryPolicy
+from assay.wire import exchange, shapes
 from tests.api.support import OTHER_PREFIX, Http, Server, Worker, activity, complete, fresh
 
 COMMITTED = Path(__file__).parents[2] / "openapi.json"
@@ -60,6 +64,22 @@ def test_commands_are_typed():
     assert commands["discriminator"]["propertyName"] == "type"
     schema = description()["components"]["schemas"]["ScheduleActivity"]
     assert schema["properties"]["type"] == {"type": "string", "const": "ScheduleActivity"}
+
+
+def test_no_type_is_taken_for_its_namesake():
+    schemas = Schemas({exchange.Problem: "Other"})
+    for kind, name in ((shapes.RetryPolicy, "RetryPolicy"), (shapes.Problem, "Problem"), (exchange.Problem, "Other")):
+        assert schemas.of(kind) == {"$ref": f"#/components/schemas/{name}"}
+    with pytest.raises(TypeError, match="cannot both be called RetryPolicy"):
+        schemas.of(RetryPolicy)
+
+
+def test_what_workers_of_the_sdk_are_sent_is_described():
+    options = ActivityOptions(retry=RetryPolicy(max_attempts=5), heartbeat=SECOND)
+    attempt = exchange.Activity("token", "wf", "run", "Order", 1, 2, 3, 1, "charge", "default", options=options)
+    refusal = exchange.Answer(1, exchange.Problem("no", "stale_task", "CONFLICT"))
+    message = exchange.encode(exchange.EngineMessage(time=SECOND, activities=[attempt], answers=[refusal]))
+    check(json.loads(message), answer_schema("/workers/{worker_id}/exchange", "post"))
 
 
 def test_errors_are_typed(http: Http):

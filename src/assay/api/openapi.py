@@ -12,6 +12,9 @@ from assay.api.router import PREFIXES, Parameter, Route
 from assay.api.routes.table import ROUTES
 from assay.api.schemas import Schemas
 from assay.core.commands import AnyCommand
+from assay.core.events import ActivityOptions
+from assay.core.policies import RetryPolicy
+from assay.wire import exchange
 from assay.wire.bodies import CommandsBody
 from assay.wire.shapes import Problem
 
@@ -49,6 +52,12 @@ KEY: Final = {
     "description": "A key of the caller's, 255 characters at most; the same key has its effect once.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255},
 }
+NAMES: Final[dict[type, str]] = {
+    ActivityOptions: "ExchangedActivityOptions",
+    RetryPolicy: "ExchangedRetryPolicy",
+    exchange.Problem: "ExchangedProblem",
+}
+"""What workers of the SDK are sent, in microseconds and other words than records use, is not called like it."""
 
 
 @cache
@@ -59,7 +68,7 @@ def document() -> bytes:
 
 def description() -> dict[str, Any]:
     """The whole description."""
-    schemas = Schemas()
+    schemas = Schemas(NAMES)
     schemas.of(Problem)
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:

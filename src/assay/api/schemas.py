@@ -1,6 +1,7 @@
 """JSON schemas of the types that routes name. Documents of users are any JSON, also where the engine keeps them raw."""
 
 import inspect
+from collections.abc import Mapping
 from enum import Enum
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
@@ -23,10 +24,12 @@ SIMPLE: Final[dict[Any, Schema]] = {
 
 
 class Schemas:
-    """Schemas by type; structs become components, named once."""
+    """Schemas by type; structs become components, named once. `names` tells apart those that share a name."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Mapping[type, str]) -> None:
         self.components: dict[str, Schema] = {}
+        self._names = names
+        self._described: dict[str, type] = {}
 
     def of(self, kind: Any) -> Schema:
         """The schema of a type; a tuple of types stands for any of them."""
@@ -67,13 +70,15 @@ class Schemas:
             return {"type": "string", "enum": [member.value for member in kind]}
         if not issubclass(kind, msgspec.Struct):
             raise TypeError(f"{kind} has no schema")
-        name = kind.__name__
+        name = self._names.get(kind, kind.__name__)
+        if self._described.setdefault(name, kind) is not kind:
+            raise TypeError(f"{kind} and {self._described[name]} cannot both be called {name}")
         if name not in self.components:
             self.components[name] = {}  # a type may hold itself
-            self.components[name].update(self._struct(kind))
+            self.components[name].update(self._struct(kind, name))
         return {"$ref": REF + name}
 
-    def _struct(self, kind: type[msgspec.Struct]) -> Schema:
+    def _struct(self, kind: type[msgspec.Struct], name: str) -> Schema:
         hints = get_type_hints(kind)
         properties: dict[str, Schema] = {}
         required: list[str] = []
@@ -84,7 +89,7 @@ class Schemas:
             properties[field.encode_name] = self._property(hints[field.name], field)
             if field.required:
                 required.append(field.encode_name)
-        schema: Schema = {"type": "object", "title": kind.__name__, "description": inspect.cleandoc(kind.__doc__ or "")}
+        schema: Schema = {"type": "object", "title": name, "description": inspect.cleandoc(kind.__doc__ or "")}
         schema["properties"] = properties
         return {**schema, "required": required} if required else schema
 
