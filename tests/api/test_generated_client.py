@@ -3,6 +3,7 @@
 import importlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory):
     settings = folder / "settings.yaml"
     settings.write_text("post_hooks: []\n")
     subprocess.run(  # noqa: S603
-        [*command, "--output-path", str(folder / "client"), "--config", str(settings)],
+        [*command, "--output-path", str(folder / "client"), "--config", str(settings), "--fail-on-warning"],
         check=True,
         capture_output=True,
     )
@@ -35,22 +36,85 @@ def part(name: str) -> Any:
     return importlib.import_module(f"{PACKAGE}.{name}")
 
 
-def test_a_generated_client_runs_a_workflow(generated: None, server: Server):
-    client, models, name = part("client").Client(f"http://127.0.0.1:{server.port}"), part("models"), fresh()
-    with client:
-        start = models.StartBody(workflow_type="Order", workflow_id=name, input_={"n": 1})
-        started = part("api.workflows.start_workflow").sync(client=client, body=start)
-        assert (started.workflow_id, started.started) == (name, True)
-        registering = models.RegisterBody(identity="generated", queue="default")
-        worker = part("api.workers.register_worker").sync(client=client, body=registering)
-        polling = models.PollBody(queue="default", worker_id=worker.worker_id)
-        task = part("api.worker_protocol.poll_workflow_task").sync(client=client, body=polling)
-        assert (task.workflow_id, task.history[0].event_type) == (name, "WorkflowStarted")
-        done = models.CompleteWorkflow(type_="CompleteWorkflow", result={"total": 7})
-        commands = models.CommandsBody(worker_id=worker.worker_id, commands=[done])
-        reply = part("api.worker_protocol.submit_commands").sync_detailed(name, client=client, body=commands)
-        assert reply.status_code == 200
-        result = part("api.workflows.get_result").sync(workflow_id=name, client=client)
-        assert (result.status.value, result.result) == ("COMPLETED", {"total": 7})
-        missing = part("api.workflows.get_workflow").sync(workflow_id="nobody", client=client)
-        assert (missing.code, missing.error) == ("not_found", "not found: workflow nobody")
+class Caller:
+    """A program with the generated client: it starts runs and is the worker of their queue."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.models = part("models")
+        self.queue = fresh("queue")
+        body = self.models.RegisterBody(identity="generated", queue=self.queue)
+        self.worker_id = self("workers.register_worker", body=body).worker_id
+
+    def __call__(self, operation: str, **parameters: Any) -> Any:
+        return part(f"api.{operation}").sync(client=self._client, **parameters)
+
+    def start(self, **fields: Any) -> Any:
+        body = self.models.StartBody(workflow_type="Order", workflow_id=fresh(), task_queue=self.queue, **fields)
+        return self("workflows.start_workflow", body=body)
+
+    def poll(self, kind: str) -> Any:
+        body = self.models.PollBody(queue=self.queue, worker_id=self.worker_id)
+        return self(f"worker_protocol.poll_{kind}_task", body=body)
+
+    def turn(self, name: str, *commands: Any) -> Any:
+        """Do the task of a run."""
+        task = self.poll("workflow")
+        assert task.workflow_id == name
+        body = self.models.CommandsBody(worker_id=self.worker_id, commands=list(commands))
+        assert self("worker_protocol.submit_commands", workflow_id=name, body=body) is None
+        return task
+
+
+@pytest.fixture
+def caller(generated: None, server: Server) -> Iterator[Caller]:
+    with part("client").Client(f"http://127.0.0.1:{server.port}") as client:
+        yield Caller(client)
+
+
+def test_a_generated_client_runs_a_workflow(caller: Caller):
+    started = caller.start(input_={"n": 1})
+    name = started.workflow_id
+    assert started.started is True
+    task = caller.turn(name, caller.models.CompleteWorkflow(type_="CompleteWorkflow", result={"total": 7}))
+    assert (task.history[0].event_type, task.history[0].payload) == ("WorkflowStarted", {"n": 1})
+    result = caller("workflows.get_result", workflow_id=name)
+    assert (result.status.value, result.result) == ("COMPLETED", {"total": 7})
+
+
+def test_a_generated_client_reads_typed_events(caller: Caller):
+    models, name = caller.models, caller.start(input_={"n": 1}, memo={"by": "test"}).workflow_id
+    charge = {"seq": 1, "name": "charge", "task_queue": caller.queue, "max_attempts": 1}
+    caller.turn(name, models.ScheduleActivity(type_="ScheduleActivity", **charge))
+    attempt = caller.poll("activity")
+    caller("worker_protocol.fail_task", task_id=attempt.id, body=models.FailBody(error="broken"))
+    task = caller.turn(name, models.FailWorkflow(type_="FailWorkflow", error="no"))
+    assert [type(event) for event in task.history] == [
+        models.WorkflowStartedEvent,
+        models.ActivityScheduledEvent,
+        models.ActivityFailedEvent,
+    ]
+    started, scheduled, failed, end = caller("workflows.list_events", workflow_id=name)
+    assert isinstance(started, models.WorkflowStartedRecord)
+    assert (started.payload, started.workflow_type, started.memo) == ({"n": 1}, "Order", {"by": "test"})
+    assert isinstance(scheduled.payload, models.ActivityScheduledPayload)
+    assert scheduled.payload.options.retry_policy.maximum_attempts == 1
+    assert isinstance(failed.payload, models.ActivityFailedPayload)
+    assert (failed.payload.error, failed.payload.failure.kind) == ("broken", models.Kind.UNKNOWN)
+    assert isinstance(end, models.WorkflowFailedRecord)
+    assert (end.seq, end.event_type, end.payload.error) == (4, "WorkflowFailed", "no")
+
+
+def test_a_generated_client_bears_events_of_a_later_version(caller: Caller):
+    caller.start()
+    sent = caller.poll("workflow").to_dict()
+    sent["history"].append({**sent["history"][0], "seq": 2, "event_type": "ThingHappened", "payload": {"x": 1}})
+    first, other = caller.models.WorkflowTask.from_dict(sent).history
+    assert isinstance(first, caller.models.WorkflowStartedEvent)
+    assert isinstance(other, caller.models.OtherEvent)
+    assert (other.event_type, other.payload) == ("ThingHappened", {"x": 1})
+
+
+def test_a_generated_client_reads_errors(caller: Caller):
+    missing = caller("workflows.get_workflow", workflow_id="nobody")
+    assert (missing.code, missing.error) == ("not_found", "not found: workflow nobody")

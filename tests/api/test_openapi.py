@@ -2,13 +2,11 @@ import json
 from pathlib import Path
 from typing import Any, get_type_hints
 
-import jsonschema
 import msgspec
 import pytest
 from openapi_spec_validator import validate
 
 from assay.api.openapi import description, document
-from assay.api.router import PREFIXES
 from assay.api.routes.table import ROUTES
 from assay.api.schemas import Schemas
 from assay.core.commands import AnyCommand
@@ -16,23 +14,10 @@ from assay.core.events import ActivityOptions
 from assay.core.ids import SECOND
 from assay.core.policies import RetryPolicy
 from assay.wire import exchange, shapes
+from tests.api.described import answer_schema, check, component
 from tests.api.support import OTHER_PREFIX, Http, Server, Worker, activity, complete, fresh
 
 COMMITTED = Path(__file__).parents[2] / "openapi.json"
-
-
-def resolved(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema that stands alone."""
-    return {**schema, "components": description()["components"]}
-
-
-def answer_schema(path: str, method: str = "get", status: str = "200") -> dict[str, Any]:
-    operation = description()["paths"][PREFIXES[0] + path][method]
-    return resolved(operation["responses"][status]["content"]["application/json"]["schema"])
-
-
-def check(instance: Any, schema: dict[str, Any]) -> None:
-    jsonschema.validate(instance, schema, jsonschema.Draft202012Validator)
 
 
 def test_the_description_is_valid():
@@ -59,11 +44,10 @@ def test_both_prefixes_and_the_command_agree(server: Server, http: Http):
 
 
 def test_commands_are_typed():
-    commands = description()["components"]["schemas"]["CommandsBody"]["properties"]["commands"]["items"]
+    commands = component("CommandsBody")["properties"]["commands"]["items"]
     assert len(commands["oneOf"]) == len(AnyCommand.__args__)
     assert commands["discriminator"]["propertyName"] == "type"
-    schema = description()["components"]["schemas"]["ScheduleActivity"]
-    assert schema["properties"]["type"] == {"type": "string", "const": "ScheduleActivity"}
+    assert component("ScheduleActivity")["properties"]["type"] == {"type": "string", "const": "ScheduleActivity"}
 
 
 def test_no_type_is_taken_for_its_namesake():
@@ -84,7 +68,7 @@ def test_what_workers_of_the_sdk_are_sent_is_described():
 
 def test_errors_are_typed(http: Http):
     reply = http.get("/workflows/nobody")
-    check(reply.json(), resolved({"$ref": "#/components/schemas/Problem"}))
+    check(reply.json(), component("Problem"))
 
 
 @pytest.fixture(scope="module")

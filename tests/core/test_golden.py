@@ -4,31 +4,15 @@ A line holds an event as it was recorded, and under `means` what it says. `first
 its fields, and with as few as a history may hold, so that a default that is left out keeps its value, too.
 """
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from assay.core.codec import decode, encode
+from assay.core.codec import encode
 from assay.core.events import KINDS
 from assay.core.payload import NULL, Payload
-
-FOLDER = Path(__file__).parent / "golden"
-
-
-class Line(msgspec.Struct, omit_defaults=True):
-    kind: str
-    payload: Payload
-    means: dict[str, Any]
-    data: Payload = NULL
-
-
-LINES = [
-    msgspec.json.decode(line, type=Line)
-    for path in sorted(FOLDER.glob("*.jsonl"))
-    for line in path.read_bytes().splitlines()
-]
+from tests.core.golden_lines import LINES, read
 
 
 def plain(value: Any) -> Any:
@@ -50,10 +34,6 @@ def within(wanted: Any, found: Any) -> bool:
     if isinstance(wanted, dict) and isinstance(found, dict):
         return all(key in found and within(value, found[key]) for key, value in wanted.items())
     return bool(wanted == found)
-
-
-def read(line: Line) -> Any:
-    return decode(line.kind, bytes(line.payload), None if line.data == NULL else bytes(line.data))
 
 
 def test_every_kind_of_event_has_its_lines():

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from assay._version import __version__
+from assay.api.event_schemas import describe_events
 from assay.api.router import PREFIXES, Parameter, Route
 from assay.api.routes.table import ROUTES
 from assay.api.schemas import Schemas
@@ -90,9 +91,10 @@ def description() -> dict[str, Any]:
 
 
 def _components(schemas: Schemas) -> dict[str, Any]:
-    """All types by name; commands are typed, although the body keeps them raw."""
+    """All types by name; commands are typed, although the body keeps them raw, and so are events."""
     properties = schemas.components[CommandsBody.__name__]["properties"]
     properties["commands"] = {"type": "array", "items": schemas.of(AnyCommand), "default": []}
+    describe_events(schemas)
     return dict(sorted(schemas.components.items()))
 
 

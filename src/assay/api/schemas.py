@@ -1,7 +1,7 @@
 """JSON schemas of the types that routes name. Documents of users are any JSON, also where the engine keeps them raw."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
@@ -28,8 +28,9 @@ class Schemas:
 
     def __init__(self, names: Mapping[type, str]) -> None:
         self.components: dict[str, Schema] = {}
+        self.described: dict[str, type] = {}
+        """By the name of its component: which type it describes."""
         self._names = names
-        self._described: dict[str, type] = {}
 
     def of(self, kind: Any) -> Schema:
         """The schema of a type; a tuple of types stands for any of them."""
@@ -42,6 +43,12 @@ class Schemas:
         if origin is None:
             return self._class(kind)
         return self._generic(origin, get_args(kind))
+
+    def add(self, name: str, schema: Schema) -> None:
+        """Add a component that describes no type of the sources."""
+        if name in self.components:
+            raise TypeError(f"something is called {name} already")
+        self.components[name] = schema
 
     def _generic(self, origin: Any, arguments: tuple[Any, ...]) -> Schema:
         if origin in (Union, UnionType):
@@ -66,32 +73,39 @@ class Schemas:
         return {"anyOf": found}
 
     def _class(self, kind: type) -> Schema:
-        if issubclass(kind, Enum):
-            return {"type": "string", "enum": [member.value for member in kind]}
-        if not issubclass(kind, msgspec.Struct):
-            raise TypeError(f"{kind} has no schema")
         name = self._names.get(kind, kind.__name__)
-        if self._described.setdefault(name, kind) is not kind:
-            raise TypeError(f"{kind} and {self._described[name]} cannot both be called {name}")
+        if self.described.setdefault(name, kind) is not kind:
+            raise TypeError(f"{kind} and {self.described[name]} cannot both be called {name}")
         if name not in self.components:
             self.components[name] = {}  # a type may hold itself
-            self.components[name].update(self._struct(kind, name))
+            self.components[name].update(self._component(kind, name))
         return {"$ref": REF + name}
 
-    def _struct(self, kind: type[msgspec.Struct], name: str) -> Schema:
-        hints = get_type_hints(kind)
+    def _component(self, kind: type, name: str) -> Schema:
+        if issubclass(kind, Enum):
+            return words([member.value for member in kind], name, about(kind).partition("\n\n")[0])
+        if issubclass(kind, msgspec.Struct):
+            return self.struct(kind, name)
+        raise TypeError(f"{kind} has no schema")
+
+    def struct(self, kind: type[msgspec.Struct], title: str) -> Schema:
+        """The schema of a struct itself, and not a reference to it."""
         properties: dict[str, Schema] = {}
         required: list[str] = []
         if _tag(kind):
             properties[_tag_field(kind)] = {"type": "string", "const": _tag(kind)}
             required.append(_tag_field(kind))
-        for field in msgspec.structs.fields(kind):
+        hints = get_type_hints(kind)
+        for field in _own_first(kind):
             properties[field.encode_name] = self._property(hints[field.name], field)
-            if field.required:
+            if self._always(kind, field):
                 required.append(field.encode_name)
-        schema: Schema = {"type": "object", "title": name, "description": inspect.cleandoc(kind.__doc__ or "")}
-        schema["properties"] = properties
+        schema: Schema = {"type": "object", "title": title, "description": about(kind), "properties": properties}
         return {**schema, "required": required} if required else schema
+
+    def _always(self, kind: type[msgspec.Struct], field: msgspec.structs.FieldInfo) -> bool:
+        """Is the field always there?"""
+        return field.required
 
     def _property(self, hint: Any, field: msgspec.structs.FieldInfo) -> Schema:
         schema = self.of(hint)
@@ -99,6 +113,22 @@ class Schemas:
         if isinstance(default, str | int | float) and not isinstance(default, Enum):
             schema["default"] = default
         return schema
+
+
+def words(choice: Iterable[str], title: str, description: str) -> Schema:
+    """The schema of a choice of words."""
+    return {"type": "string", "title": title, "description": description, "enum": list(choice)}
+
+
+def about(kind: type) -> str:
+    """What the sources say of a type."""
+    return inspect.cleandoc(kind.__doc__ or "")
+
+
+def _own_first(kind: type[msgspec.Struct]) -> list[msgspec.structs.FieldInfo]:
+    """The fields of a struct, and then those that it shares with others."""
+    own = inspect.get_annotations(kind)
+    return sorted(msgspec.structs.fields(kind), key=lambda field: field.name not in own)
 
 
 def _config(kind: Any) -> Any:

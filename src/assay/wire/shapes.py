@@ -1,11 +1,14 @@
 """What answers look like, for the API's description and for clients generated from it (R41).
 
-These structs describe; what is sent is built in `records`. A test holds the two together.
+These structs describe; what is sent is built in `records`. A test holds the two together. Of events they have what all
+have in common: what each kind adds is derived from `core.events`.
 """
 
 from typing import Any, Literal
 
 import msgspec
+
+from assay.core.errors import Kind
 
 Status = Literal["PENDING", "RUNNING", "WAITING", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT"]
 
@@ -27,7 +30,7 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
 class Failure(msgspec.Struct, kw_only=True):
     """A failure as data (C94)."""
 
-    kind: str
+    kind: Kind
     message: str
     retryable: bool | None
     details: Any
@@ -90,7 +93,29 @@ class ResultAnswer(msgspec.Struct, kw_only=True):
     pid: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class WorkflowRecord(msgspec.Struct, kw_only=True):
+class StartFields(msgspec.Struct, kw_only=True):
+    """What a run knows from its start on: in its record, and beside its first event."""
+
+    attempt: int
+    initiator: str
+    first_run_id: str
+    previous_run_id: str | None
+    parent_run_id: str | None
+    run_timeout: float | None
+    task_timeout: float | None
+    execution_deadline: float | None
+    first_task_at: float | None
+    retry_policy: RetryPolicy | None
+    cron_schedule: str | None
+    schedule: str | None
+    scheduled_for: float | None
+    context: Any
+    summary: str | None
+    details: str | None
+    priority: Any
+
+
+class WorkflowRecord(StartFields, kw_only=True):
     """A run: the original's 17 fields and ours; times in seconds since the epoch."""
 
     id: str
@@ -120,27 +145,37 @@ class WorkflowRecord(msgspec.Struct, kw_only=True):
     cancel_requested: bool
     history_length: int
     history_bytes: int
-    attempt: int
-    initiator: str
-    first_run_id: str
-    previous_run_id: str | None
-    parent_run_id: str | None
-    run_timeout: float | None
-    task_timeout: float | None
-    execution_deadline: float | None
-    first_task_at: float | None
-    retry_policy: RetryPolicy | None
-    cron_schedule: str | None
-    schedule: str | None
-    scheduled_for: float | None
+
+
+class StartedFields(StartFields, kw_only=True):
+    """What stands beside the payload of a run's first event, which is the bare input (R16)."""
+
+    workflow_type: str
+    task_queue: str
+    parent_id: str | None
+    memo: Any
+    search_attributes: Any
+    last_completion_result: Any
+    last_failure: Failure | None
+    request_id: str | None
+
+
+class ActivityOptions(msgspec.Struct, kw_only=True):
+    """How an activity is tried; durations in seconds."""
+
+    retry_policy: RetryPolicy
+    start_to_close: float
+    schedule_to_start: float | None
+    schedule_to_close: float | None
+    heartbeat_timeout: float | None
+    survives_cancel: bool
     context: Any
     summary: str | None
-    details: str | None
     priority: Any
 
 
 class EventRecord(msgspec.Struct, kw_only=True):
-    """An event of a history; its payload depends on its type, some types have fields beside it."""
+    """An event of a history; some have fields beside their payload."""
 
     id: int
     workflow_id: str
@@ -152,7 +187,7 @@ class EventRecord(msgspec.Struct, kw_only=True):
 
 
 class HistoryEvent(msgspec.Struct, kw_only=True):
-    """An event as a workflow task carries it."""
+    """An event as a workflow task carries it; there is nothing beside its payload."""
 
     seq: int
     event_type: str
