@@ -33,6 +33,13 @@ def check(instance: Any, schema: Schema) -> None:
     jsonschema.Draft202012Validator(standing_alone).validate(instance)
 
 
+def check_problem(body: Any) -> None:
+    """Raise unless `body` is an error as described, with a code that is listed and no field that is not."""
+    check(body, component("Problem"))
+    check(body["code"], component("ErrorCode"))
+    assert body.keys() <= component("Problem")["properties"].keys()
+
+
 def fits(instance: Any, schema: Schema) -> bool:
     try:
         check(instance, schema)

@@ -3,6 +3,7 @@ import socket
 
 import pytest
 
+from tests.api.described import check_problem
 from tests.api.support import JSON, PREFIX, Http, Server, fresh
 
 HEADERS = {
@@ -19,6 +20,7 @@ def problem(reply, status: int, code: str) -> None:
     assert reply.status == status, reply
     assert reply.json()["code"] == code
     assert reply.json()["error"]
+    check_problem(reply.json())
     assert reply.headers["content-type"] == "application/json"
 
 

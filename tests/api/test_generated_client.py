@@ -115,6 +115,17 @@ def test_a_generated_client_bears_events_of_a_later_version(caller: Caller):
     assert (other.event_type, other.payload) == ("ThingHappened", {"x": 1})
 
 
-def test_a_generated_client_reads_errors(caller: Caller):
+def test_a_generated_client_reads_typed_errors(caller: Caller):
+    models = caller.models
     missing = caller("workflows.get_workflow", workflow_id="nobody")
-    assert (missing.code, missing.error) == ("not_found", "not found: workflow nobody")
+    assert isinstance(missing, models.Problem)
+    assert (missing.code, missing.kind) == (models.ErrorCode.NOT_FOUND, models.Kind.NOT_FOUND)
+    assert missing.error == "not found: workflow nobody"
+    later = models.Problem.from_dict({"error": "no", "code": "brand_new", "kind": "INVALID"})
+    assert (later.code, later.kind) == ("brand_new", models.Kind.INVALID)
+
+
+def test_a_generated_client_reads_errors_that_are_nobodys_own(generated: None, server: Server):
+    with part("client").Client(f"http://127.0.0.1:{server.port}", headers={"Host": "evil.example"}) as client:
+        refusal = part("api.meta.get_health").sync(client=client)
+    assert refusal.code is part("models").ErrorCode.WRONG_HOST

@@ -10,11 +10,14 @@ from assay.api.openapi import description, document
 from assay.api.routes.table import ROUTES
 from assay.api.schemas import Schemas
 from assay.core.commands import AnyCommand
+from assay.core.errors import AssayError, Kind
 from assay.core.events import ActivityOptions
 from assay.core.ids import SECOND
 from assay.core.policies import RetryPolicy
 from assay.wire import exchange, shapes
-from tests.api.described import answer_schema, check, component
+from assay.wire.codes import ErrorCode
+from assay.wire.errors import Gone, error_body
+from tests.api.described import answer_schema, check, check_problem, component, fits
 from tests.api.support import OTHER_PREFIX, Http, Server, Worker, activity, complete, fresh
 
 COMMITTED = Path(__file__).parents[2] / "openapi.json"
@@ -66,9 +69,46 @@ def test_what_workers_of_the_sdk_are_sent_is_described():
     check(json.loads(message), answer_schema("/workers/{worker_id}/exchange", "post"))
 
 
-def test_errors_are_typed(http: Http):
-    reply = http.get("/workflows/nobody")
-    check(reply.json(), component("Problem"))
+def test_every_operation_says_what_its_errors_are():
+    for methods in description()["paths"].values():
+        for operation in methods.values():
+            errors = {status: one for status, one in operation["responses"].items() if status >= "300"}
+            assert "default" in errors
+            for error in errors.values():
+                assert error["content"] == {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+
+
+def test_errors_are_typed():
+    assert component("Problem")["properties"]["kind"] == {"$ref": "#/components/schemas/Kind"}
+    assert component("Kind")["enum"] == [kind.value for kind in Kind]
+    assert component("ErrorCode")["enum"] == [code.value for code in ErrorCode]
+    assert component("Problem")["properties"]["code"]["anyOf"][0] == {"$ref": "#/components/schemas/ErrorCode"}
+
+
+def test_a_code_of_a_later_version_is_one_too():
+    problem = {"error": "no", "code": "brand_new", "kind": "INVALID"}
+    check(problem, component("Problem"))
+    assert not fits({**problem, "kind": "NotFound"}, component("Problem"))
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_every_error_is_what_is_described(code: ErrorCode):
+    check_problem(error_body(AssayError("no", code=code, kind=code.kind)))
+
+
+def test_errors_with_more_to_say_are_what_is_described(http: Http):
+    name = http.start()["workflow_id"]
+    schedule = {"name": fresh("often"), "workflow_type": "Order", "cron_expr": "0 3 * * *"}
+    replies = {
+        "workflow_id": http.post("/workflows", {"workflow_type": "Order", "workflow_id": name}),
+        "namespace": http.post("/namespaces", {"name": "main"}),
+        "name": [http.post("/schedules", schedule) for _ in range(2)][-1],
+        "field": http.post("/workflows", {"workflow_type": 1}),
+    }
+    for field, reply in replies.items():
+        assert field in reply.json()
+        check_problem(reply.json())
+    check_problem(error_body(Gone("too old", oldest_id=7)))
 
 
 @pytest.fixture(scope="module")

@@ -47,6 +47,14 @@ def _impatient(value: Any) -> Any:
 
 
 @schemathesis.hook
+def before_load_schema(context: Any, raw_schema: dict[str, Any]) -> None:
+    """Let no status pass because an operation may have any other error: what it names itself is what it may answer."""
+    for path in raw_schema["paths"].values():
+        for operation in path.values():
+            operation["responses"].pop("default", None)
+
+
+@schemathesis.hook
 def before_generate_path_parameters(context: Any, strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return _with_known(strategy, [parameter.name for parameter in context.operation.path_parameters])
 

@@ -21,8 +21,9 @@ from assay.wire.shapes import Problem
 
 ABOUT: Final = """The durable workflow engine assay. Every route is also served under `/api/v1/engine/workflow`.
 
-Times are seconds since the epoch, durations seconds or texts such as `1h30m`. Errors are `{"error", "code", ...}`; the
-code is stable. A change that carries an `Idempotency-Key` has its effect once, however often it is sent."""
+Times are seconds since the epoch, durations seconds or texts such as `1h30m`. Every error, whatever its status, is a
+`Problem`; its code is stable. A change that carries an `Idempotency-Key` has its effect once, however often it is
+sent. Later versions add fields, codes of errors and types of events."""
 
 TAGS: Final = {
     "workflows": "Runs: start them, look at them, talk to them, end them.",
@@ -30,6 +31,7 @@ TAGS: Final = {
     "worker protocol": "How workers get tasks and report on them, in any language.",
     "workers": "Who does the work.",
     "queues": "Where work waits.",
+    "schedules": "Runs that begin when it is time.",
     "namespaces": "Tenants.",
     "events": "What happens, as it happens.",
     "meta": "The engine about itself.",
@@ -45,6 +47,7 @@ PROBLEMS: Final = {
     "429": "Too much at a time; try again in a moment.",
     "503": "The engine cannot take it now; try again with the same idempotency key.",
 }
+ANY_PROBLEM: Final = "Any other error, such as a request that came too slowly or from a page of another site."
 READING_PROBLEMS: Final = ("400", "404", "503")
 CHANGING_PROBLEMS: Final = ("400", "404", "409", "413", "415", "422", "429", "503")
 KEY: Final = {
@@ -146,7 +149,7 @@ def _responses(route: Route, schemas: Schemas) -> dict[str, Any]:
     problem = {"application/json": {"schema": schemas.of(Problem)}}
     for code in sorted({*(CHANGING_PROBLEMS if route.method != "GET" else READING_PROBLEMS), *route.problems}):
         found[code] = {"description": PROBLEMS[code], "content": problem}
-    return found
+    return {**found, "default": {"description": ANY_PROBLEM, "content": problem}}
 
 
 _MEANINGS: Final = {

@@ -83,7 +83,7 @@ class Schemas:
 
     def _component(self, kind: type, name: str) -> Schema:
         if issubclass(kind, Enum):
-            return words([member.value for member in kind], name, about(kind).partition("\n\n")[0])
+            return words([member.value for member in kind], name, _about_words(kind))
         if issubclass(kind, msgspec.Struct):
             return self.struct(kind, name)
         raise TypeError(f"{kind} has no schema")
@@ -123,6 +123,12 @@ def words(choice: Iterable[str], title: str, description: str) -> Schema:
 def about(kind: type) -> str:
     """What the sources say of a type."""
     return inspect.cleandoc(kind.__doc__ or "")
+
+
+def _about_words(kind: type[Enum]) -> str:
+    """The first paragraph, which is not about Python, and what the words mean if they say so themselves."""
+    meanings = [f"* `{member.value}`: {member.meaning}" for member in kind if hasattr(member, "meaning")]
+    return "\n".join([about(kind).partition("\n\n")[0], "", *meanings]).strip()
 
 
 def _own_first(kind: type[msgspec.Struct]) -> list[msgspec.structs.FieldInfo]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from assay.core.errors import Kind
+from assay.wire.codes import ErrorCode
 
 Status = Literal["PENDING", "RUNNING", "WAITING", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT"]
 
@@ -17,13 +18,15 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What went wrong: a sentence, a stable code, a kind, and fields that help."""
 
     error: str
-    code: str
-    kind: str
+    code: ErrorCode | str
+    kind: Kind
     field: str | None = None
     workflow_id: str | None = None
     run_id: str | None = None
-    status: str | None = None
-    outcome: str | None = None
+    status: Status | None = None
+    namespace: str | None = None
+    name: str | None = None
+    outcome: Literal["unknown"] | None = None
     oldest_id: int | None = None
 
 
