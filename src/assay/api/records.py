@@ -1,4 +1,4 @@
-"""Activities, workers, namespaces and queues as callers see them; runs and events are in `wire.records`."""
+"""Activities as callers see them; runs and events are in `wire.records`."""
 
 import json
 from typing import Any
@@ -11,7 +11,6 @@ from assay.core.ids import Time, seconds
 from assay.core.payload import NULL, Payload
 from assay.core.run import PENDING, RUNNING
 from assay.engine.reads import ActivityRecord
-from assay.engine.roster import NamespaceCounts, QueueRow, WorkerRow
 
 _options = msgspec.json.Decoder(ActivityOptions).decode
 
@@ -88,51 +87,6 @@ def json_text(document: Payload) -> str | None:
         return None
     value = msgspec.json.decode(document)
     return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
-
-
-def worker_record(row: WorkerRow, active: int) -> dict[str, Any]:
-    """A worker's registration, and how many tasks it holds."""
-    return {
-        "id": row.id,
-        "namespace": row.namespace,
-        "identity": row.identity,
-        "task_queue": row.task_queue,
-        "workflows": row.workflows,
-        "activities": row.activities,
-        "max_concurrent_workflows": row.max_concurrent_workflows,
-        "max_concurrent_activities": row.max_concurrent_activities,
-        "active_tasks": active,
-        "last_heartbeat": seconds(row.last_heartbeat),
-        "registered_at": seconds(row.registered_at),
-    }
-
-
-def namespace_stats(name: str, counts: NamespaceCounts, schedules: int) -> dict[str, Any]:
-    """What a namespace holds; statuses that have no field of their own count in the total."""
-    return {
-        "namespace": name,
-        "total_workflows": sum(counts.by_status.values()),
-        "running": counts.by_status.get("RUNNING", 0),
-        "pending": counts.by_status.get("PENDING", 0),
-        "completed": counts.by_status.get("COMPLETED", 0),
-        "failed": counts.by_status.get("FAILED", 0),
-        "cancelled": counts.by_status.get("CANCELLED", 0),
-        "timed_out": counts.by_status.get("TIMED_OUT", 0),
-        "schedules": schedules,
-        "workers": counts.workers,
-    }
-
-
-def queue_record(row: QueueRow) -> dict[str, Any]:
-    """What waits and what is being done on a queue."""
-    return {
-        "queue": row.queue,
-        "pending_activities": row.pending_activities,
-        "running_activities": row.running_activities,
-        "workers": row.workers,
-        "pending_workflow_tasks": row.pending_workflow_tasks,
-        "oldest_pending_at": _seconds(row.oldest_pending_at),
-    }
 
 
 def _seconds(time: Time | None) -> float | None:

@@ -7,50 +7,11 @@ repeated request has its effect once (4.4).
 from collections.abc import Sequence
 from typing import Protocol
 
-import msgspec
-
 from assay.core.ids import Time
+from assay.core.registrations import NamespaceCounts, NamespaceRow, QueueRow, WorkerRow
 from assay.storage.store import Outcome
 
-
-class NamespaceRow(msgspec.Struct, frozen=True):
-    """A namespace that was created, by name or by being used (R39)."""
-
-    name: str
-    created_at: Time
-
-
-class NamespaceCounts(msgspec.Struct, frozen=True):
-    """What a namespace holds: runs by status, workers seen lately."""
-
-    by_status: dict[str, int]
-    workers: int
-
-
-class WorkerRow(msgspec.Struct, frozen=True):
-    """A worker's registration; a list that is None stands for all (D20)."""
-
-    id: str
-    namespace: str
-    identity: str
-    task_queue: str
-    workflows: tuple[str, ...] | None
-    activities: tuple[str, ...] | None
-    max_concurrent_workflows: int
-    max_concurrent_activities: int
-    registered_at: Time
-    last_heartbeat: Time
-
-
-class QueueRow(msgspec.Struct, frozen=True):
-    """What waits and what is being done on a queue."""
-
-    queue: str
-    pending_activities: int = 0
-    running_activities: int = 0
-    pending_workflow_tasks: int = 0
-    oldest_pending_at: Time | None = None
-    workers: int = 0
+__all__ = ["NamespaceCounts", "NamespaceRow", "QueueRow", "Registry", "WorkerRow"]
 
 
 class Registry(Protocol):

@@ -7,11 +7,10 @@ from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import Call
 from assay.api.mutations import answer_of, key_of, nothing
-from assay.api.records import namespace_stats
 from assay.api.router import Route
-from assay.core.ids import seconds
 from assay.wire import shapes
 from assay.wire.bodies import NamespaceBody
+from assay.wire.registrations import namespace_record, namespace_stats
 
 
 async def create(backend: Backend, call: Call) -> Answer:
@@ -27,8 +26,7 @@ def _created(_: object) -> tuple[int, bytes]:
 
 async def list_namespaces(backend: Backend, _: Call) -> Answer:
     """All namespaces, by name."""
-    found = await backend.roster.namespaces()
-    return answers.json([{"name": row.name, "created_at": seconds(row.created_at)} for row in found])
+    return answers.json([namespace_record(row) for row in await backend.roster.namespaces()])
 
 
 async def stats(backend: Backend, call: Call) -> Answer:

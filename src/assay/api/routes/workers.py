@@ -7,7 +7,6 @@ from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import Call
 from assay.api.mutations import answer_of, key_of
-from assay.api.records import queue_record, worker_record
 from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE
 from assay.core.errors import Invalid
@@ -15,6 +14,7 @@ from assay.engine.idempotency import Rendered
 from assay.engine.roster import WorkerRow
 from assay.wire import shapes
 from assay.wire.bodies import RegisterBody, WorkerBody
+from assay.wire.registrations import queue_record, worker_record
 
 HANDS: Final = 10
 """Tasks of each kind at a time, unless a worker says otherwise."""
