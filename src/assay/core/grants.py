@@ -65,3 +65,9 @@ class Seat(Protocol):
     def cancel(self, attempt_id: int) -> None:
         """An attempt that this worker runs is no longer wanted."""
         ...
+
+
+class Colleague(Seat, Protocol):
+    """A worker as it introduces itself."""
+
+    identity: str

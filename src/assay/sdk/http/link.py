@@ -8,14 +8,13 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Protocol
 
 from msgspec.structs import replace
 
 from assay.core import requests as rq
 from assay.core.errors import AssayError, Invalid, Kind, Refused, Unavailable
 from assay.core.events import Recorded
-from assay.core.grants import Seat
+from assay.core.grants import Colleague
 from assay.core.ids import RunId
 from assay.core.replies import Told, telling
 from assay.sdk.http.clock import LearnedClock
@@ -27,12 +26,6 @@ from assay.wire import exchange as wire
 from assay.wire.bell import Bell
 
 log = logging.getLogger("assay.worker")
-
-
-class Colleague(Seat, Protocol):
-    """A worker as it introduces itself."""
-
-    identity: str
 
 
 class Link:

@@ -7,13 +7,13 @@ from urllib.parse import quote
 
 from assay.core.errors import Invalid, Refused, Unavailable
 from assay.core.events import Event, Recorded
-from assay.core.grants import Seat
+from assay.core.grants import Colleague, Seat
 from assay.core.ids import SECOND, RunId, RunKey, Time
 from assay.core.replies import Started, Told
 from assay.core.requests import Request, StartWorkflow, ToRun
 from assay.sdk.http.calls import Calls
 from assay.sdk.http.clock import LearnedClock
-from assay.sdk.http.link import Colleague, Link
+from assay.sdk.http.link import Link
 from assay.sdk.http.pool import Pool
 from assay.sdk.http.schedules import HttpSchedules
 
