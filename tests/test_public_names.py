@@ -52,13 +52,16 @@ WORKFLOW = [
     "list_children",
     "list_runs",
     "listen",
+    "namespaces",
     "query",
+    "queues",
     "result",
     "run",
     "schedules",
     "signal",
     "start",
     "terminate",
+    "workers",
 ]
 IMPORT_MILLISECONDS = 120
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from assay import (
+    AlreadyExists,
     AssayError,
     Client,
     Invalid,
@@ -100,6 +101,9 @@ CALLS = {
     "list_runs": lambda: workflow.list_runs("w"),
     "continue_as_new": lambda: workflow.continue_as_new("w"),
     "schedules": lambda: workflow.schedules.list(),
+    "namespaces": lambda: workflow.namespaces.list(),
+    "workers": lambda: workflow.workers.list(),
+    "queues": lambda: workflow.queues.stats(),
 }
 
 
@@ -161,6 +165,30 @@ def test_management_returns_records():
         workflow.result("w-1")
     with pytest.raises(NotFound):
         workflow.terminate("w-1")
+
+
+@pytest.mark.usefixtures("connection")
+def test_namespaces_workers_and_queues():
+    workflow.namespaces.create("tenant")
+    assert [space.name for space in workflow.namespaces.list()] == ["main", "tenant"]
+    with pytest.raises(AlreadyExists):
+        workflow.namespaces.create("tenant")
+    workflow.start(Wait, "w-1", namespace="tenant", task_queue="later")
+    described = workflow.namespaces.describe("tenant")
+    assert isinstance(described, Record)
+    assert (described.namespace, described.pending, described["workers"]) == ("tenant", 1, 0)
+    assert workflow.namespaces.stats("tenant") == described
+    assert [queue.queue for queue in workflow.queues.stats(namespace="tenant")] == ["later"]
+    with pytest.raises(AssayError, match="open runs"):
+        workflow.namespaces.delete("tenant")
+    workflow.cancel("w-1", namespace="tenant")
+    workflow.namespaces.delete("tenant")
+    assert workflow.run(Greet, "Ada") == "hello, Ada"
+    (worker,) = workflow.workers.list()
+    assert (worker.task_queue, worker.namespace) == ("default", "main")
+    assert "Greet" in worker.workflows
+    assert workflow.workers.list(namespace="tenant") == []
+    assert [(queue.queue, queue.workers) for queue in workflow.queues.stats()] == [("default", 1)]
 
 
 @pytest.mark.usefixtures("connection")

@@ -19,6 +19,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 
 from assay.core.errors import Invalid
+from assay.sdk.blocking_registry import BlockingNamespaces, BlockingQueues, BlockingWorkers
 from assay.sdk.blocking_schedules import BlockingSchedules
 from assay.sdk.default_app import DEFAULT_APP
 
@@ -43,13 +44,16 @@ __all__ = [
     "list_children",
     "list_runs",
     "listen",
+    "namespaces",
     "query",
+    "queues",
     "result",
     "run",
     "schedules",
     "signal",
     "start",
     "terminate",
+    "workers",
 ]
 
 Result = TypeVar("Result")
@@ -76,6 +80,15 @@ def _face() -> Face:
 
 schedules: Final = BlockingSchedules(_face)
 """Runs that start by themselves, at the times of a cron expression."""
+
+namespaces: Final = BlockingNamespaces(_face)
+"""Spaces of ids and queues that know nothing of each other."""
+
+workers: Final = BlockingWorkers(_face)
+"""Who does the work."""
+
+queues: Final = BlockingQueues(_face)
+"""What waits to be done."""
 
 
 def connect(url: str | None = None, token: str | None = None, namespace: str = "main") -> None:

@@ -5,20 +5,27 @@ from typing import Any
 
 from assay.core.errors import NotFound
 from assay.core.ids import seconds
-from assay.core.schedule_requests import ScheduleRequest
+from assay.core.rules.schedules import check_schedule
+from assay.core.schedule_requests import CreateSchedule, ScheduleRequest
 from assay.engine.engine import Engine
+from assay.engine.roster import Roster
 from assay.wire.schedules import fire_record, reply_record, schedule_record
 
 
 class EmbeddedSchedules:
     """See `SchedulePort`."""
 
-    def __init__(self, engine: Callable[[], Engine]) -> None:
+    def __init__(self, engine: Callable[[], Engine], roster: Roster) -> None:
         self._engine = engine
+        self._roster = roster
 
     async def ask(self, request: ScheduleRequest) -> Any:
         """See `SchedulePort`."""
-        return reply_record(await self._engine().ask(request, object))
+        engine = self._engine()
+        if isinstance(request, CreateSchedule):
+            check_schedule(request.schedule)
+            await self._roster.ensure(request.namespace)
+        return reply_record(await engine.ask(request, object))
 
     async def list(self, namespace: str) -> Sequence[dict[str, Any]]:
         """See `SchedulePort`."""

@@ -8,19 +8,24 @@ from typing import Any, Final
 
 from assay.core.errors import Invalid, NotFound, Unavailable
 from assay.core.events import Event, Recorded
-from assay.core.grants import Seat
+from assay.core.grants import Colleague, Seat
 from assay.core.ids import SECOND, RunId, RunKey, Time
+from assay.core.options import check_id, checked_start
 from assay.core.replies import Told
-from assay.core.requests import Request
+from assay.core.requests import Request, StartWorkflow
 from assay.core.run import Run
+from assay.embedded.attendance import Attendance
 from assay.embedded.filters import run_filter
+from assay.embedded.registry import EmbeddedRegistry
 from assay.embedded.schedules import EmbeddedSchedules
 from assay.embedded.stores import store_for
 from assay.engine.clock import SystemClock
 from assay.engine.engine import Engine
 from assay.engine.janitor import Janitor
+from assay.engine.roster import MAIN, Roster, check_namespace
 from assay.engine.service import Loop
 from assay.storage.sql.leftovers import SqlLeftovers
+from assay.storage.sql.registry import SqlRegistry
 from assay.storage.store import RunRecord
 from assay.wire.records import event_record, run_record, state_record
 
@@ -51,8 +56,13 @@ class EmbeddedTransport:
         store = store_for(url, clock.now)
         self.lease: Time | None = LEASE if store.shared else None
         self._engine = Engine(store, clock)
-        self._cleaning = Loop(Janitor(SqlLeftovers(store), clock, begins=clock.now() + UNTOUCHED), clock)
-        self.schedules = EmbeddedSchedules(self._running)
+        self._roster = Roster(SqlRegistry(store), store, clock)
+        self._attendance = Attendance(self._roster)
+        self._signs = Loop(self._attendance, clock)
+        cleaning = Loop(Janitor(SqlLeftovers(store), clock, begins=clock.now() + UNTOUCHED), clock)
+        self._loops = (cleaning, self._signs) if store.shared else (cleaning,)
+        self.registry = EmbeddedRegistry(self._running, self._roster, self._attendance)
+        self.schedules = EmbeddedSchedules(self._running, self._roster)
         self._seats: list[Seat] = []
         self.forked = False
         self._owner: tuple[int, asyncio.AbstractEventLoop] | None = None
@@ -63,10 +73,12 @@ class EmbeddedTransport:
             raise Invalid("this transport is open already", code="already_open")
         try:
             await self._engine.start()
+            await self._roster.ensure(MAIN)
         except BaseException:
             await self._engine.stop()
             raise
-        self._cleaning.start()
+        for loop in self._loops:
+            loop.start()
         self._owner = os.getpid(), asyncio.get_running_loop()
         _OPEN.add(self)
 
@@ -74,7 +86,8 @@ class EmbeddedTransport:
         """Stop the engine; a second call does nothing, and so does a call in a forked child."""
         owner, self._owner = self._owner, None
         if owner is not None and owner[0] == os.getpid():
-            await self._cleaning.stop()
+            for loop in self._loops:
+                await loop.stop()
             await self._engine.stop()
 
     def _running(self) -> Engine:
@@ -93,8 +106,11 @@ class EmbeddedTransport:
         return self._engine.clock.now()
 
     async def ask(self, request: Request) -> Any:
-        """See `Transport`."""
-        return await self._running().committer.submit(request)
+        """See `Transport`; the first start in a namespace makes it (R39)."""
+        engine = self._running()
+        if isinstance(request, StartWorkflow) and not self._roster.knows(request.namespace):
+            await self._roster.ensure(checked_start(request).namespace)
+        return await engine.committer.submit(request)
 
     def send(self, request: Request, told: Told) -> None:
         """See `Transport`; the hot path of a worker, which is on the right loop and in the right process."""
@@ -153,13 +169,18 @@ class EmbeddedTransport:
 
     def join(self, seat: Seat) -> None:
         """See `Transport`."""
-        self._running().sit(seat)
+        engine = self._running()
+        worker: Colleague = seat  # type: ignore[assignment]  # every worker of the SDK is one
+        self._attendance.join(worker)
+        engine.sit(seat)
         self._seats.append(seat)
+        self._signs.wake()
 
     def leave(self, seat: Seat) -> None:
         """See `Transport`."""
         if seat in self._seats:
             self._seats.remove(seat)
+            self._attendance.leave(seat)
             self._engine.rise(seat)
 
     def free(self, seat: Seat) -> None:
@@ -168,7 +189,9 @@ class EmbeddedTransport:
             self._engine.dispatcher.pump(seat)
 
     def served(self, namespace: str, queue: str) -> bool:
-        """See `Hosting`."""
+        """See `Hosting`; what nobody can serve is said at once, before a worker begins in vain."""
+        check_namespace(namespace)
+        check_id(queue, "task_queue")
         return any(seat.namespace == namespace and seat.queue == queue for seat in self._seats)
 
 

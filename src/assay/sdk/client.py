@@ -19,6 +19,7 @@ from assay.sdk.converter import Converter
 from assay.sdk.default_app import DEFAULT_APP
 from assay.sdk.handle import Handle
 from assay.sdk.reading import Reading
+from assay.sdk.registry import Namespaces, Queues, Workers
 from assay.sdk.results import result_of
 from assay.sdk.schedules import Schedules
 from assay.sdk.standby import Standby
@@ -46,6 +47,9 @@ class Client(Reading):
         self._joining = transport if isinstance(transport, Joining) else None
         self._standby = Standby(self)
         self.schedules = Schedules(self)
+        self.namespaces = Namespaces(self)
+        self.workers = Workers(self)
+        self.queues = Queues(self)
 
     @classmethod
     async def connect(

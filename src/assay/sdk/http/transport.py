@@ -15,6 +15,7 @@ from assay.sdk.http.calls import Calls
 from assay.sdk.http.clock import LearnedClock
 from assay.sdk.http.link import Link
 from assay.sdk.http.pool import Pool
+from assay.sdk.http.registry import HttpRegistry
 from assay.sdk.http.schedules import HttpSchedules
 
 PREFIX: Final = "/api/v1"
@@ -38,6 +39,7 @@ class HttpTransport:
         self._calls: Calls | None = None
         self._links: dict[Link, asyncio.Task[None]] = {}
         self.schedules = HttpSchedules(lambda: self._open().call)
+        self.registry = HttpRegistry(lambda: self._open().call)
 
     async def open(self) -> None:
         """Make ready to connect; whether an engine answers shows with the first call."""

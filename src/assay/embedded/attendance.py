@@ -1,0 +1,66 @@
+"""The workers of this process as others see them.
+
+Each is introduced once, when somebody could see it: where other engines read the same database that is at once, and its
+signs of life follow now and then; on a file that is ours alone it is when somebody looks. So a program that nobody
+looks at writes nothing, and nothing is ever written because a worker is merely there (R36).
+"""
+
+import asyncio
+
+from assay.core.grants import Colleague, Seat
+from assay.core.ids import Time, WorkerId
+from assay.core.options import check_id
+from assay.core.registrations import WorkerRow
+from assay.engine.roster import Roster, check_namespace
+
+
+class Attendance:
+    """Tells the roster who is here; a service where others than this process ask it."""
+
+    def __init__(self, roster: Roster) -> None:
+        self._roster = roster
+        self._present: set[WorkerId] = set()
+        self._newcomers: dict[WorkerId, WorkerRow] = {}
+        self._introducing = asyncio.Lock()
+
+    def join(self, worker: Colleague) -> None:
+        """A worker is about to sit down, with all hands free."""
+        self._newcomers[worker.worker] = _row(worker)
+        self._present.add(worker.worker)
+
+    def leave(self, seat: Seat) -> None:
+        """A worker has left: silence hides it after a while, as everywhere."""
+        self._newcomers.pop(seat.worker, None)
+        self._present.discard(seat.worker)
+
+    async def show(self) -> None:
+        """Let the roster know of all who are here, and that they live."""
+        async with self._introducing:  # two who look at once introduce nobody twice
+            for worker, row in tuple(self._newcomers.items()):
+                await self._roster.introduce(row)
+                self._newcomers.pop(worker, None)
+        for worker in self._present:
+            self._roster.heard(worker)
+
+    async def run_once(self) -> Time | None:
+        """Write for others who is here and lives; nothing if nobody is."""
+        if not self._present:
+            return None
+        await self.show()
+        return await self._roster.run_once()
+
+
+def _row(worker: Colleague) -> WorkerRow:
+    """A worker's registration; what could not be kept is refused here, since nobody hears of it later."""
+    return WorkerRow(
+        id=worker.worker,
+        namespace=check_namespace(worker.namespace),
+        identity=check_id(worker.identity, "identity"),
+        task_queue=check_id(worker.queue, "queue"),
+        workflows=None if worker.workflows is None else tuple(sorted(worker.workflows)),
+        activities=None if worker.activities is None else tuple(sorted(worker.activities)),
+        max_concurrent_workflows=worker.free_tasks,
+        max_concurrent_activities=worker.free_activities,
+        registered_at=0,
+        last_heartbeat=0,
+    )

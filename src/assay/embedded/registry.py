@@ -1,0 +1,48 @@
+"""Who uses an engine in this process, with the same answers as over HTTP."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from assay.embedded.attendance import Attendance
+from assay.engine.engine import Engine
+from assay.engine.roster import Roster
+from assay.wire.registrations import namespace_record, namespace_stats, queue_record, worker_record
+
+
+class EmbeddedRegistry:
+    """See `RegistryPort`."""
+
+    def __init__(self, engine: Callable[[], Engine], roster: Roster, attendance: Attendance) -> None:
+        self._engine = engine
+        self._roster = roster
+        self._attendance = attendance
+
+    async def _called(self) -> Roster:
+        """The roster, after all who are here have said so: a worker makes its namespace, too (R39)."""
+        self._engine()
+        await self._attendance.show()
+        return self._roster
+
+    async def create_namespace(self, name: str) -> None:
+        """See `RegistryPort`."""
+        await (await self._called()).create(name, None)
+
+    async def namespaces(self) -> Sequence[dict[str, Any]]:
+        """See `RegistryPort`."""
+        return [namespace_record(row) for row in await (await self._called()).namespaces()]
+
+    async def count(self, name: str) -> dict[str, Any]:
+        """See `RegistryPort`."""
+        return namespace_stats(name, *await (await self._called()).counts(name))
+
+    async def delete_namespace(self, name: str) -> None:
+        """See `RegistryPort`."""
+        await (await self._called()).delete(name, None)
+
+    async def workers(self, namespace: str) -> Sequence[dict[str, Any]]:
+        """See `RegistryPort`."""
+        return [worker_record(row, active) for row, active in await (await self._called()).workers(namespace)]
+
+    async def queues(self, namespace: str) -> Sequence[dict[str, Any]]:
+        """See `RegistryPort`."""
+        return [queue_record(row) for row in await (await self._called()).queues(namespace)]

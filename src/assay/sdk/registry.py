@@ -1,0 +1,112 @@
+"""Who uses an engine, as a program sees it: namespaces made, counted and deleted, workers and queues looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from assay.core.errors import Invalid
+from assay.core.options import check_id
+from assay.core.record import Record
+
+if TYPE_CHECKING:
+    from assay.sdk.client import Client
+
+Records = list[Record]
+
+
+class RegistryPort(Protocol):
+    """The part of a transport that knows who uses the engine; what it answers are records."""
+
+    async def create_namespace(self, name: str) -> None:
+        """Make a namespace."""
+        ...
+
+    async def namespaces(self) -> Sequence[dict[str, Any]]:
+        """All namespaces, by name."""
+        ...
+
+    async def count(self, name: str) -> dict[str, Any]:
+        """What a namespace holds."""
+        ...
+
+    async def delete_namespace(self, name: str) -> None:
+        """Forget a namespace."""
+        ...
+
+    async def workers(self, namespace: str) -> Sequence[dict[str, Any]]:
+        """The workers that were heard of lately."""
+        ...
+
+    async def queues(self, namespace: str) -> Sequence[dict[str, Any]]:
+        """The queues that have open work or workers."""
+        ...
+
+
+@runtime_checkable
+class Registering(Protocol):
+    """A transport whose engine knows who uses it."""
+
+    registry: RegistryPort
+
+
+class _Group:
+    """Calls of one kind, made through a client."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def _port(self) -> RegistryPort:
+        transport = self._client.transport
+        if not isinstance(transport, Registering):
+            raise Invalid(f"{type(transport).__name__} has no registry", code="no_registry")
+        return transport.registry
+
+    def _space(self, namespace: str | None) -> str:
+        return self._client.namespace if namespace is None else _text(namespace, "namespace")
+
+
+class Namespaces(_Group):
+    """`client.namespaces`: spaces of ids and queues that know nothing of each other (R39)."""
+
+    async def create(self, name: str) -> None:
+        """Make a namespace; what is started in one that is not there makes it, too. `AlreadyExists`, `Invalid`."""
+        await self._port().create_namespace(_text(name, "name"))
+
+    async def list(self) -> Records:
+        """All namespaces, by name."""
+        return [Record(found) for found in await self._port().namespaces()]
+
+    async def describe(self, name: str) -> Record:
+        """How many runs of each status, schedules and workers a namespace has; zeros if there is none (R31)."""
+        return Record(await self._port().count(_text(name, "name")))
+
+    async def stats(self, name: str) -> Record:
+        """The same as `describe`."""
+        return await self.describe(name)
+
+    async def delete(self, name: str) -> None:
+        """Forget a namespace that has neither open runs nor schedules; `NotFound` for `main` and for none."""
+        await self._port().delete_namespace(_text(name, "name"))
+
+
+class Workers(_Group):
+    """`client.workers`."""
+
+    async def list(self, *, namespace: str | None = None) -> Records:
+        """The workers that were heard of in the last 90 seconds, in order of registration (R36)."""
+        return [Record(found) for found in await self._port().workers(self._space(namespace))]
+
+
+class Queues(_Group):
+    """`client.queues`."""
+
+    async def stats(self, *, namespace: str | None = None) -> Records:
+        """What waits, what is being done and who serves, for each queue with open work or workers, by name."""
+        return [Record(found) for found in await self._port().queues(self._space(namespace))]
+
+
+def _text(value: object, name: str) -> str:
+    if not isinstance(value, str):
+        raise Invalid(f"{name} must be a text, not {type(value).__name__}", field=name)
+    return check_id(value, name)
