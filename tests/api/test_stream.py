@@ -259,6 +259,39 @@ def test_a_cursor_from_before_the_retention_is_gone(tmp_path):
         live.close()
 
 
+def test_who_missed_nothing_of_its_namespace_goes_on(tmp_path):
+    with serving(tmp_path, ASSAY_EVENTS_TTL_SECS="1") as server:
+        http = server.http()
+        live = Listener(server.port)
+        name = http.start()["workflow_id"]
+        seen = live.wait("workflow_started")[0]["id"]
+        live.close()
+        http.start(namespace="other")
+        began = time.monotonic()
+        until(lambda: time.monotonic() - began > 1.1)
+        assert http.get(f"/events/stream?last_event_id={seen}&namespace=*").status == 410
+        back = Listener(server.port, last=str(seen))
+        assert back.status == 200
+        http.post(f"/workflows/{name}/signal/go")
+        back.wait("signal_received")
+        assert back.kinds() == ["signal_received"]
+        back.close()
+
+
+def test_what_can_still_be_had_begins_after_the_id_that_is_told(tmp_path):
+    with serving(tmp_path, ASSAY_EVENTS_TTL_SECS="3") as server:
+        http = server.http()
+        name = http.start()["workflow_id"]
+        began = time.monotonic()
+        until(lambda: time.monotonic() - began > 3.1)
+        http.post(f"/workflows/{name}/signal/still")
+        refusal = http.get("/events/stream?last_event_id=0").json()
+        back = Listener(server.port, last=str(refusal["oldest_id"]))
+        assert back.wait("signal_received")[0]["id"] > refusal["oldest_id"]
+        assert back.kinds() == ["signal_received"]
+        back.close()
+
+
 def test_how_long_events_are_told_must_be_a_time(tmp_path):
     with pytest.raises(NotStarted, match="ASSAY_EVENTS_TTL_SECS"):
         Server(tmp_path, ASSAY_EVENTS_TTL_SECS="forever")

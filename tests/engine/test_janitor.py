@@ -8,7 +8,7 @@ from assay.core.requests import StartWorkflow, Terminate
 from assay.engine.clock import ManualClock
 from assay.engine.engine import Engine
 from assay.engine.idempotency import IdempotencyKey, Rendered
-from assay.engine.janitor import BREATH, FIRES, HOUR, OUTCOMES, PAGE, PAGES, Janitor
+from assay.engine.janitor import BREATH, FIRES, HOUR, NOTES, OUTCOMES, PAGE, PAGES, Janitor
 from assay.storage.sql.leftovers import SqlLeftovers
 from assay.storage.sqlite import SqliteStore
 from assay.storage.store import Changes, Outcome
@@ -79,11 +79,22 @@ class Recording:
         self.asked.append(("fires", before))
         return 0
 
+    async def forget_notes(self, before: Time, limit: int) -> int:
+        self.asked.append(("notes", before))
+        return 0
+
 
 def test_each_kind_has_its_own_time():
     clock, recording = ManualClock(), Recording()
     asyncio.run(Janitor(recording, clock).run_once())
-    assert recording.asked == [("outcomes", clock.now() - OUTCOMES), ("fires", clock.now() - FIRES)]
+    kept = {"outcomes": OUTCOMES, "fires": FIRES, "notes": NOTES}
+    assert recording.asked == [(kind, clock.now() - time) for kind, time in kept.items()]
+
+
+def test_notes_are_kept_for_as_long_as_they_are_told():
+    clock, recording = ManualClock(), Recording()
+    asyncio.run(Janitor(recording, clock, retention=2 * NOTES).run_once())
+    assert recording.asked[-1] == ("notes", clock.now() - 2 * NOTES)
 
 
 def test_it_begins_when_it_is_told_to():

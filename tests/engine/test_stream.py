@@ -1,16 +1,20 @@
-"""Where the stream of events can be gone on with, and where it is too late for that (R40)."""
+"""Where the stream of events can be gone on with, where it is too late for that (R40), and how it is told live."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
-from assay.core.ids import Namespace, WorkflowId
+from assay.core.ids import Namespace, RunId, WorkflowId
 from assay.core.requests import Signal, StartWorkflow
+from assay.core.schedule import Fire, FireOutcome
 from assay.engine.clock import ManualClock
 from assay.engine.engine import Engine
-from assay.engine.stream import RETENTION, Stream
+from assay.engine.stream import RETENTION, News, Note, Stream
 from assay.storage.sql.journal import SqlJournal
 from assay.storage.sqlite import SqliteStore
+from assay.storage.store import Changes, Unfired
 
-MAIN = Namespace("main")
+MAIN, OTHER = Namespace("main"), Namespace("other")
+EVERYWHERE: frozenset[str] = frozenset()
 Body = Callable[[Engine, ManualClock], Awaitable[None]]
 
 
@@ -19,18 +23,23 @@ def stream_of(engine: Engine, clock: ManualClock) -> Stream:
     return Stream(SqlJournal(engine.store), engine.store, engine.committer, clock)
 
 
-async def signal(engine: Engine) -> None:
-    await engine.change(Signal(MAIN, WorkflowId("w"), name="go"))
+async def start(engine: Engine, namespace: Namespace = MAIN) -> None:
+    request = StartWorkflow(namespace=namespace, workflow_id=WorkflowId("w"), workflow_type="Order")
+    await engine.start_workflow(request)
+
+
+async def signal(engine: Engine, namespace: Namespace = MAIN) -> None:
+    await engine.change(Signal(namespace, WorkflowId("w"), name="go"))
 
 
 def test_nothing_is_too_old_where_nothing_was_missed(with_engine: Callable[[Body], None]):
     async def body(engine: Engine, clock: ManualClock) -> None:
         stream = stream_of(engine, clock)
-        assert await stream.oldest(0) is None
-        await engine.start_workflow(StartWorkflow(namespace=MAIN, workflow_id=WorkflowId("w"), workflow_type="Order"))
+        assert await stream.too_late(0, EVERYWHERE) is None
+        await start(engine)
         clock.advance(RETENTION * 10)
-        assert await stream.oldest(1) is None, "the last event was seen, however long ago"
-        assert await stream.oldest(99) is None
+        assert await stream.too_late(1, EVERYWHERE) is None, "the last event was seen, however long ago"
+        assert await stream.too_late(99, EVERYWHERE) is None
 
     with_engine(body)
 
@@ -38,19 +47,57 @@ def test_nothing_is_too_old_where_nothing_was_missed(with_engine: Callable[[Body
 def test_what_was_missed_for_too_long_must_be_looked_up(with_engine: Callable[[Body], None]):
     async def body(engine: Engine, clock: ManualClock) -> None:
         stream = stream_of(engine, clock)
-        await engine.start_workflow(
-            StartWorkflow(namespace=MAIN, workflow_id=WorkflowId("w"), workflow_type="Order")
-        )  # 1
+        await start(engine)  # 1
         for _ in range(4):  # 2 to 5
             await signal(engine)
         clock.advance(RETENTION)
-        assert await stream.oldest(0) is None, "just within"
+        assert await stream.too_late(0, EVERYWHERE) is None, "just within"
         for _ in range(3):  # 6 to 8
             await signal(engine)
         clock.advance(1)
-        assert [await stream.oldest(after) for after in (0, 3, 4, 5, 7, 8)] == [6, 6, 6, None, None, None]
+        late = [await stream.too_late(row, EVERYWHERE) for row in (0, 3, 4, 5, 7, 8)]
+        assert late == [5, 5, 5, None, None, None], "whoever goes on from there misses nothing that is told"
         clock.advance(RETENTION)
-        assert await stream.oldest(0) == 8, "all is too old: go on after the last"
-        assert await stream.oldest(8) is None
+        assert await stream.too_late(0, EVERYWHERE) == 8, "all is too old: go on after the last"
+        assert await stream.too_late(8, EVERYWHERE) is None
+
+    with_engine(body)
+
+
+def test_only_what_a_client_wants_to_hear_it_can_have_missed(with_engine: Callable[[Body], None]):
+    async def body(engine: Engine, clock: ManualClock) -> None:
+        stream = stream_of(engine, clock)
+        await start(engine)  # 1
+        await start(engine, OTHER)  # 2
+        await signal(engine, OTHER)  # 3
+        clock.advance(RETENTION + 1)
+        assert await stream.too_late(1, EVERYWHERE) == 3
+        assert await stream.too_late(1, {"main"}) is None
+        assert await stream.too_late(0, {"main"}) == 3
+        assert await stream.too_late(2, {"main", "other"}) == 3
+        await signal(engine)  # 4, which is told
+        assert await stream.too_late(1, {"main"}) is None
+        assert await stream.too_late(1, {"other"}) == 3
+
+    with_engine(body)
+
+
+def test_what_comes_in_heaps_is_told_heap_by_heap(with_engine: Callable[[Body], None]):
+    """After an outage schedules have more to tell than may wait for a client; one that listens is not cut off."""
+
+    async def body(engine: Engine, clock: ManualClock) -> None:
+        stream, heard, most = stream_of(engine, clock), list[Fire](), 0
+        waiting = asyncio.Queue[News]()
+        async for _ in stream.follow(None, waiting.put_nowait):
+            pass
+        fires = [Fire(MAIN, "nightly", number, clock.now(), FireOutcome.MISSED) for number in range(1_500)]
+        await engine.store.write(Changes(fires=fires, unfired=[Unfired(RunId("main/nightly"), "x", fires)]))
+        await start(engine)
+        while len(heard) < 1_500:
+            news = await waiting.get()
+            most = max(most, waiting.qsize())
+            heard += news.fires if isinstance(news, Note) else ()
+        stream.leave(waiting.put_nowait)
+        assert (heard, most) == (fires, 0)
 
     with_engine(body)

@@ -5,11 +5,10 @@ import asyncio
 import asyncpg
 import pytest
 
-from assay.core import commands as cmd
 from assay.storage.journal import BEGINNING, Entry
 from assay.storage.postgres import PostgresStore
 from assay.storage.sql.journal import SqlJournal
-from tests.core.support import asks_to_cancel, claimed, signalled, started, turned
+from tests.core.support import signalled, started
 from tests.storage.support import AnyStore, StoredWorld, at
 
 
@@ -63,24 +62,6 @@ async def test_the_first_event_since_a_time(store: AnyStore, journal: SqlJournal
     assert await journal.since(at(-1)) == ids[0]
     assert await journal.since(at(2.5)) == ids[3]
     assert await journal.since(at(5.5)) is None
-
-
-async def test_the_first_sign_of_work(store: AnyStore, journal: SqlJournal):
-    world = StoredWorld(store)
-    never, once = "never", "once"
-    for step in (
-        started(never),
-        asks_to_cancel(of=never),
-        started(once),
-        signalled(of=once),
-        claimed(of=once),
-        turned(cmd.ScheduleActivity(1, "x"), cmd.ScheduleActivity(2, "y"), of=once),
-    ):
-        world.take(step)
-    await world.commit()
-    entries = await all_of(journal, 6)
-    begun = [(entry.workflow_id, entry.kind, entry.seq) for entry in entries if entry.begins_work]
-    assert begun == [(once, "ActivityScheduled", 3)]
 
 
 async def test_what_is_not_certain_is_not_read(postgres: PostgresStore):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from assay.storage.postgres import PostgresStore
-from assay.storage.sql import queries
+from assay.storage.sql import journal, leftovers, queries
 from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import Verb
 from assay.storage.sql.tables import Table
@@ -93,6 +93,17 @@ async def test_a_question_uses_an_index(store: AnyStore, name: str):
     assert read(steps) == []
     if name in SORTED_BY_INDEX:
         assert not [step for step in steps if "Sort" in step or "TEMP B-TREE" in step]
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [(journal.AFTER, (0, 0, 10)), (leftovers.OLD_NOTES, (NOW, 10, 5)), (leftovers.FORGET_NOTES, (0, NOW, 5))],
+    ids=["a page of the journal", "old notes", "to forget them"],
+)
+async def test_the_journal_is_read_by_an_index(store: AnyStore, text: str, arguments: tuple[Any, ...]):
+    steps = await plan(store, text, arguments)
+    assert read(steps) == []
+    assert not [step for step in steps if "Sort" in step or "TEMP B-TREE" in step]
 
 
 @pytest.mark.parametrize("name", FILTERS)

@@ -169,7 +169,12 @@ class Fire(msgspec.Struct, frozen=True):
 
 def schedule_key(namespace: str, name: str) -> RunId:
     """What a schedule is called where runs have their id: for its deadline, and to tie writes to each other."""
-    return RunId(f"{namespace.replace('%', '%25').replace('/', '%2F')}/{name}")
+    return RunId(f"{escaped(namespace)}/{name}")
+
+
+def escaped(namespace: str) -> str:
+    """A namespace without a slash, to stand before one."""
+    return namespace.replace("%", "%25").replace("/", "%2F")
 
 
 def named_by(key: RunId) -> tuple[Namespace, str]:

@@ -16,17 +16,18 @@ from assay.core.run import CANCELLED, PENDING, RUNNING, Activity, Run, Task
 from assay.core.schedule import Schedule
 from assay.storage.store import ActivityChange, AttemptEnd, Changes, Extent, ScheduleChange, Snapshot, StoredEvent
 
+UNCLAIMED, REOPENED = 0, 1
+"""The epoch of a task that nobody has held yet; a reopened run begins as one whose task was held before (R20)."""
+
 
 class Tally:
     """What a batch says about how the engine is doing; for those who measure, and for nothing else."""
 
-    __slots__ = ("activity_waits", "claimed", "expired", "requests", "seconds", "task_waits")
+    __slots__ = ("activity_waits", "expired", "requests", "seconds", "task_waits")
 
     def __init__(self) -> None:
         self.requests = 0
         self.seconds = 0.0
-        self.claimed: list[Run] = []
-        """Runs that a worker took up for the first time."""
         self.task_waits: list[Time] = []
         """How long each task that was given out had been due."""
         self.activity_waits: list[Time] = []
@@ -52,6 +53,8 @@ class Batch:
         self.tally = Tally()
         self._born: set[RunId] = set()
         self._scheduled: set[int] = set()
+        self._recorded: dict[RunId, int] = {}
+        """Where the last event of each run stands among those to be stored."""
         self._soonest: dict[RunId, Time] = {}
         """The first deadline of each run's activities that this batch has set."""
 
@@ -79,9 +82,9 @@ class Batch:
 
     def lease(self, run: Run, task: Task, now: Time) -> None:
         """Give the task of a run that is touched already to a worker."""
-        before, status = run.task, run.status
+        before = run.task
         fold.give(run, task, max(now, run.last_time))
-        self._count_task(run, before, status, now)
+        self._count_task(run, before, now)
 
     def put_schedule(self, schedule: Schedule, *, deleted: bool) -> None:
         """Write a schedule as it is now, and when somebody has to look at it next."""
@@ -98,10 +101,10 @@ class Batch:
         if run.version == 0 and run.run_id not in self._born:
             self._bear(run)
         self.touched[run.run_id] = run
-        task, status = run.task, run.status
+        task = run.task
         fold.fold(run, decision)
         if run.task is not task and (run.closed_at is not None or (task.worker is None) != (run.task.worker is None)):
-            self._count_task(run, task, status, now)
+            self._count_task(run, task, now)
         if decision.events:
             self._gather_events(run, decision.events)
             if decision.closes:
@@ -118,15 +121,23 @@ class Batch:
         if run.search != NULL:
             self.changes.attributed.append(run)
 
-    def _count_task(self, run: Run, before: Task, status: str, now: Time) -> None:
+    def _count_task(self, run: Run, before: Task, now: Time) -> None:
         if run.task.epoch > before.epoch and run.task.worker is not None:
             self.tally.task_waits.append(now - (before.since or now))
-            if status == PENDING:
-                self.tally.claimed.append(run)
+            if before.epoch == (UNCLAIMED if run.start.reopening is None else REOPENED):
+                self._claim(run, now)
         elif before.worker is not None and run.task.worker is None and before.until is not None and before.until <= now:
             self.tally.expired += 1
         if before.worker is not None and run.closed_at is not None:
             self.left.append((run, before.worker))
+
+    def _claim(self, run: Run, now: Time) -> None:
+        """Have it told that a worker takes up the run: with the event before it, or else by itself (I24)."""
+        place = self._recorded.get(run.run_id)
+        if place is None:
+            self.changes.claims.append((run, now))
+        else:
+            self.changes.events[place] = replace(self.changes.events[place], claimed=1)
 
     def _gather_events(self, run: Run, events: list[Recorded]) -> None:
         self.published.append((run, events))
@@ -142,6 +153,7 @@ class Batch:
             if type(event) is ActivityScheduled:
                 self._scheduled.add(event.activity_id)
         run.history_bytes = size
+        self._recorded[run_id] = len(stored) - 1
 
     def touch(self, run: Run) -> None:
         """Have a run written even if no decision changes it: its deadline is to be looked at."""

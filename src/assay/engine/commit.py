@@ -43,15 +43,13 @@ CONFLICTS = 3
 class Committed:
     """What others may know once a batch is durable."""
 
-    __slots__ = ("attempts", "born", "claimed", "ended", "events", "fires", "messages", "next_due", "tally")
+    __slots__ = ("attempts", "born", "ended", "events", "messages", "next_due", "tally")
 
     def __init__(self, batch: Batch, lost: frozenset[RunId], next_due: Time | None) -> None:
         changes = batch.changes
         self.events = batch.published
         self.ended = batch.ended
         self.born = changes.new_runs
-        self.claimed = batch.tally.claimed
-        self.fires = changes.fires
         self.attempts = changes.attempts
         self.messages: Sequence[Message] = [message for run, message, _ in changes.messages if run not in lost]
         self.next_due = next_due
@@ -63,8 +61,6 @@ class Committed:
         self.events = [one for one in self.events if one[0].run_id not in lost]
         self.ended = [one for one in self.ended if one[0].run_id not in lost]
         self.born = [run for run in self.born if run.run_id not in lost]
-        self.claimed = [run for run in self.claimed if run.run_id not in lost]
-        self.fires = [fire for fire in self.fires if fire.key not in lost]
         self.attempts = [end for end in self.attempts if end.run.run_id not in lost]
 
 

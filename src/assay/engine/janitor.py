@@ -1,4 +1,4 @@
-"""Forgets what is kept only for a while: answers to requests long past, and due times that started nothing."""
+"""Forgets what is kept only for a while: answers to requests long past, due times that started nothing, old notes."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -13,6 +13,8 @@ OUTCOMES: Final[Time] = DAY
 """How long a repeated request is known again at least (4.4)."""
 FIRES: Final[Time] = 30 * DAY
 """How long it is told why a due time started no run."""
+NOTES: Final[Time] = FIRES
+"""How long the journal tells what no history does, unless its stream goes back further."""
 PAGE: Final = 500
 """What is forgotten in one transaction: others wait for it."""
 PAGES: Final = 20
@@ -23,11 +25,12 @@ BREATH: Final[Time] = SECOND
 class Janitor:
     """Comes once an hour, and goes on at once while there is more than one round can do."""
 
-    def __init__(self, leftovers: Leftovers, clock: Clock, *, begins: Time = 0) -> None:
+    def __init__(self, leftovers: Leftovers, clock: Clock, *, begins: Time = 0, retention: Time = 0) -> None:
         self._leftovers = leftovers
         self._clock = clock
         self._begins = begins
         """Before this nothing is done: a program that lives for a second does not pay for it."""
+        self._notes = max(NOTES, retention)
 
     async def run_once(self) -> Time | None:
         """Forget what is old enough."""
@@ -37,6 +40,7 @@ class Janitor:
         finished = [
             await _all(self._leftovers.forget_outcomes, now - OUTCOMES),
             await _all(self._leftovers.forget_fires, now - FIRES),
+            await _all(self._leftovers.forget_notes, now - self._notes),
         ]
         return now + (HOUR if all(finished) else BREATH)
 

@@ -7,10 +7,10 @@ from assay.core.moment import Moment
 from assay.core.rules.fires import ScheduleDecision
 from assay.core.rules.schedules import decide_schedule, run_names
 from assay.core.run import Run
-from assay.core.schedule import Schedule
+from assay.core.schedule import FireOutcome, Schedule
 from assay.core.schedule_requests import ScheduleRequest
 from assay.engine.batch import Batch
-from assay.storage.store import Store
+from assay.storage.store import Store, Unfired
 
 Id = tuple[Namespace, WorkflowId]
 Key = tuple[Namespace, str]
@@ -57,6 +57,9 @@ def gather(batch: Batch, decision: ScheduleDecision) -> None:
     schedule = decision.schedule
     batch.put_schedule(schedule, deleted=decision.deleted)
     batch.changes.fires.extend(decision.fires)
+    unfired = [fire for fire in decision.fires if fire.outcome is not FireOutcome.STARTED]
+    if unfired:
+        batch.changes.unfired.append(Unfired(schedule.key, decision.at.ids.run_id(), unfired))
     batch.changes.messages.extend((schedule.key, message, decision.now) for message in decision.messages)
     for run in decision.runs:
         batch.take(run)

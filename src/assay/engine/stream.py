@@ -1,4 +1,4 @@
-"""All events as one live stream: what is committed is read back from the journal and handed to whoever listens (I24).
+"""All that happens as one live stream: what is committed is read from the journal and told to whoever listens (I24).
 
 The journal gives the order; a commit is only the hint to look. One reader serves all listeners. A listener that begins
 in the past reads the journal by itself until it has caught up with that reader, and joins it with no step between.
@@ -7,58 +7,26 @@ in the past reads the journal by itself until it has caught up with that reader,
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from typing import Final
 
-import msgspec
-
 from assay.core.errors import AssayError
-from assay.core.ids import SECOND, RunId, Time
-from assay.core.run import Run
-from assay.core.schedule import Fire, FireOutcome
+from assay.core.ids import SECOND, Time
 from assay.engine.clock import Clock
 from assay.engine.commit import Committed, Committer
-from assay.storage.journal import BEGINNING, Entry, Journal, Position
+from assay.storage.journal import BEGINNING, Claim, Entry, Journal, News, Note, Position
 from assay.storage.store import Store
 
 log = logging.getLogger("assay.engine")
 
-__all__ = ["Claimed", "Entry", "News", "Stream", "Unfired"]
+__all__ = ["Claim", "Entry", "News", "Note", "Stream"]
 
 PAGE: Final = 500
 RETENTION: Final[Time] = 3 * 24 * 3_600 * SECOND
 """How far back a client may go on, unless told otherwise; as in the original."""
-UNFIRED: Final = 100
-"""Due times of one commit that are told: after an outage there may be more than a client can take in."""
 PATIENCE: Final = (0.05, 0.2, 1.0)
 """Seconds between two looks without a hint where other engines write: what is committed may not be readable yet."""
 
-
-class Claimed(msgspec.Struct, frozen=True):
-    """A worker has taken up a run for the first time; no event says so."""
-
-    namespace: str
-    workflow_id: str
-    run_id: RunId
-    workflow_type: str
-    task_queue: str
-    time: Time
-    after: int
-    """The id of the last event before."""
-
-
-class Unfired(msgspec.Struct, frozen=True):
-    """A due time of a schedule that started no run; a fire that did is in the first event of its run."""
-
-    namespace: str
-    fire: Fire
-    after: int
-    workflow_id: str = ""
-    run_id: None = None
-    workflow_type: None = None
-
-
-News = Entry | Claimed | Unfired
 Listener = Callable[[News], None]
 
 
@@ -74,46 +42,45 @@ class Stream:
         self._clock = clock
         self._listeners: dict[Listener, Position] = {}
         self._woken = asyncio.Event()
-        self._claims: list[Run] = []
-        self._unfired: list[Fire] = []
         self._position: Position = BEGINNING
         self._reader: asyncio.Task[None] | None = None
         committer.listen(self._committed)
         if store.shared:
             store.subscribe(self._woken.set)
 
-    async def oldest(self, after: int) -> int | None:
-        """None if all that came after an event can be told; else the id of the first event that can be.
+    async def too_late(self, row_id: int, namespaces: Collection[str]) -> int | None:
+        """None if all that came after a row can be told; else the id of the row from after which it can be.
 
         Histories are kept for good, but nobody is told those of weeks as news: what a client has missed for longer than
-        the retention it must look up.
+        the retention it must look up. Only what is of its namespaces it can have missed; none stand for all.
         """
         horizon = self._clock.now() - self._retention
-        missed = await self._journal.after(await self._journal.position(after), 1)
+        position = await self._journal.position(row_id)
+        missed = await self._journal.after(position, 1)
         if not missed or missed[0].time >= horizon:
             return None
-        found = await self._journal.since(horizon)
-        return (await self._journal.head())[1] if found is None else found
+        first = await self._journal.since(horizon)
+        if namespaces and not await self._journal.concerns(namespaces, position, first):
+            return None
+        return (await self._journal.head())[1] if first is None else first - 1
 
     def __len__(self) -> int:
         return len(self._listeners)
 
-    def _committed(self, committed: Committed) -> None:
+    def _committed(self, _: Committed) -> None:
         if self._listeners:
-            self._claims.extend(committed.claimed)
-            unfired = [fire for fire in committed.fires if fire.outcome is not FireOutcome.STARTED]
-            self._unfired.extend(unfired[-UNFIRED:])
             self._woken.set()
 
-    async def follow(self, after: int | None, listener: Listener) -> AsyncIterator[Sequence[Entry]]:
-        """Pages of what came after the event with id `after`, nothing for None; then `listener` is called for the rest.
+    async def follow(self, row_id: int | None, listener: Listener) -> AsyncIterator[Sequence[News]]:
+        """Pages of the journal from the row with this id on, none for None; then `listener` is called for the rest.
 
         Between the last page and the first call nothing is lost and nothing comes twice.
         """
-        if after is None:
+        if row_id is None:
             position = await self._journal.head()
         else:
-            position = await self._journal.position(after)
+            transaction, found = await self._journal.position(row_id)
+            position = transaction, found - 1 if found == row_id else found
             while True:
                 page = await self._journal.after(position, PAGE)
                 if page:
@@ -153,34 +120,15 @@ class Stream:
                     looks = 0
 
     async def _deliver(self, own: "asyncio.Task[None] | None") -> None:
-        claims, self._claims = self._claims, []
-        unfired, self._unfired = self._unfired, []
         while page := await self._journal.after(self._position, PAGE):
-            if self._reader is not own:
-                return  # another one reads now, and two would tell everything twice
-            for entry in page:
-                self._position = entry.position
-                self._tell(entry)
+            for news in page:
+                if self._reader is not own:
+                    return  # another one reads now, and two would tell everything twice
+                self._position = news.position
+                for listener, since in tuple(self._listeners.items()):
+                    if news.position > since:
+                        listener(news)
+                if isinstance(news, Note):
+                    await asyncio.sleep(0)  # it may hold more than a client is let wait for: have that sent first
             if len(page) < PAGE:
                 break
-        for run in claims:
-            self._tell(self._claimed(run))
-        for fire in unfired:
-            self._tell(Unfired(fire.namespace, fire, self._position[1]))
-
-    def _claimed(self, run: Run) -> Claimed:
-        start = run.start
-        return Claimed(
-            run.namespace,
-            run.workflow_id,
-            run.run_id,
-            start.workflow_type,
-            start.task_queue,
-            self._clock.now(),
-            self._position[1],
-        )
-
-    def _tell(self, news: News) -> None:
-        for listener, since in tuple(self._listeners.items()):
-            if isinstance(news, Claimed | Unfired) or news.position > since:
-                listener(news)

@@ -95,7 +95,7 @@ async def _surrounded(config: ServerConfig, engine: Engine, database: Database) 
         reads=Reads(engine.store, engine.explained),
         settings=settings_of(config),
     )
-    services = (roster, exchange, Janitor(database.leftovers, engine.clock))
+    services = (roster, exchange, Janitor(database.leftovers, engine.clock, retention=config.events_ttl))
     loops = [Loop(service, engine.clock) for service in services]
     for loop in loops:
         loop.start()

@@ -1,20 +1,24 @@
-"""The port for reading all histories as one stream, in the order in which they became durable (4.6)."""
+"""The port for reading all that happened as one stream, in the order in which it became durable (4.6).
 
-from collections.abc import Sequence
+The journal is every event of every history, and beside them notes: of what happened and no history tells.
+"""
+
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 import msgspec
 
 from assay.core.ids import RunId, Time
+from assay.core.schedule import Fire
 
 Position = tuple[int, int]
-"""A place in the stream: the transaction that wrote an event, and the event's id. Later commits have greater ones."""
+"""A place in the journal: the transaction that wrote a row, and the row's id. Later commits have greater ones."""
 
 BEGINNING: Position = (0, 0)
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """An event in the stream, with what its run is called."""
+    """An event in the journal, with what its run is called."""
 
     transaction: int
     id: int
@@ -28,8 +32,8 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     kind: str
     payload: bytes
     data: bytes | None
-    begins_work: int
-    """1 if it is the first sign in the history that a worker has taken up the run."""
+    claimed: int
+    """1 if a worker took up the run for the first time in the same transaction, and after this event."""
 
     @property
     def position(self) -> Position:
@@ -37,21 +41,54 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
         return self.transaction, self.id
 
 
+class Claim(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """A run that a worker has taken up for the first time; no event says so."""
+
+    namespace: str
+    workflow_id: str
+    run_id: RunId
+    workflow_type: str
+    task_queue: str
+
+
+class Note(msgspec.Struct, frozen=True):
+    """What happened in one transaction beside the events of its histories."""
+
+    transaction: int
+    id: int
+    time: Time
+    claims: tuple[Claim, ...] = ()
+    fires: tuple[Fire, ...] = ()
+    """Due times of schedules that started no run; a fire that did is in the first event of its run."""
+
+    @property
+    def position(self) -> Position:
+        """Where it stands."""
+        return self.transaction, self.id
+
+
+News = Entry | Note
+
+
 class Journal(Protocol):
-    """The events of all runs, in one order that never changes once read."""
+    """All events and notes, in one order that never changes once read."""
 
     async def head(self) -> Position:
-        """The position of the newest event that may be read."""
+        """The position of the newest row that may be read."""
         ...
 
-    async def position(self, event_id: int) -> Position:
-        """Where the stream goes on after the event with this id, or after the last one before it."""
+    async def position(self, row_id: int) -> Position:
+        """The position of the row with this id, or of the last one before it."""
         ...
 
     async def since(self, time: Time) -> int | None:
-        """The id of the first event of this time or later; none if all are older."""
+        """The id of the first row of this time or later; none if all are older."""
         ...
 
-    async def after(self, position: Position, limit: int) -> Sequence[Entry]:
-        """The events after a position, oldest first."""
+    async def after(self, position: Position, limit: int) -> Sequence[News]:
+        """The rows after a position, oldest first."""
+        ...
+
+    async def concerns(self, namespaces: Collection[str], after: Position, before: int | None) -> bool:
+        """Is any row of these namespaces after a position and, unless that is None, below an id?"""
         ...

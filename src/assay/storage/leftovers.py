@@ -1,4 +1,4 @@
-"""The port to what may be forgotten: answers to old requests, and records of due times at which nothing was started.
+"""The port to what may be forgotten: answers to old requests, due times at which nothing was started, old notes.
 
 Histories are never among it. Whoever is interrupted has forgotten some of it, and finds the rest the next time.
 """
@@ -24,4 +24,8 @@ class Leftovers(Protocol):
 
         One that did start a run is kept like the run: a backfill must not start it again (I11).
         """
+        ...
+
+    async def forget_notes(self, before: Time, limit: int) -> int:
+        """Forget notes of the journal from before a time, which nobody is told any more; how many."""
         ...

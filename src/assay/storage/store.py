@@ -174,6 +174,8 @@ class StoredEvent(msgspec.Struct, frozen=True, gc=False):
     kind: str
     payload: bytes
     data: bytes | None
+    claimed: int = 0
+    """1 if the run was claimed for the first time in the same transaction, after this event: no event says so."""
 
 
 class Extent(Enum):
@@ -228,6 +230,14 @@ class ScheduleChange(msgspec.Struct, frozen=True):
         return self.version == 1
 
 
+class Unfired(msgspec.Struct, frozen=True):
+    """Due times of one schedule that started no run; told under a name that nothing else has."""
+
+    key: RunId
+    name: str
+    fires: Sequence[Fire]
+
+
 class Changes(msgspec.Struct):
     """One transaction's worth of changes; what stays empty costs nothing."""
 
@@ -235,6 +245,8 @@ class Changes(msgspec.Struct):
     runs: list[Run] = msgspec.field(default_factory=list)
     """Changed runs; `version` is already the new one, the row must still have the one before."""
     events: list[StoredEvent] = msgspec.field(default_factory=list)
+    claims: list[tuple[Run, Time]] = msgspec.field(default_factory=list)
+    """Runs that were claimed for the first time, each before any event that it has here."""
     activities: dict[int, ActivityChange] = msgspec.field(default_factory=dict)
     """By activity id, so that an activity that changes twice in a batch is written once."""
     attempts: list[AttemptEnd] = msgspec.field(default_factory=list)
@@ -249,6 +261,7 @@ class Changes(msgspec.Struct):
     """Schedules that lost their compare-and-set come back by their key, like runs; a name taken is a `Conflict`."""
     fires: list[Fire] = msgspec.field(default_factory=list)
     """What became of due times; a due time that is there already is a `Conflict` (I11)."""
+    unfired: list[Unfired] = msgspec.field(default_factory=list)
     messages: list[tuple[RunId, Message, Time]] = msgspec.field(default_factory=list)
     """Messages for the outbox, each with the run that sends it; a key that is there already is the same message."""
     acknowledged: list[tuple[RunId, str]] = msgspec.field(default_factory=list)

@@ -10,7 +10,7 @@ BROKEN: tuple[tuple[str, str, str], ...] = (
         "I4",
         "{1} events belong to no run",
         """SELECT e.run_id, count(*) FROM events e
-WHERE NOT EXISTS (SELECT 1 FROM runs r WHERE r.run_id = e.run_id) GROUP BY e.run_id""",
+WHERE e.seq > 0 AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.run_id = e.run_id) GROUP BY e.run_id""",
     ),
     (
         "I4",

@@ -1,26 +1,18 @@
-"""All histories as one stream, read from either database."""
+"""The journal, read from either database."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from assay.core.ids import Time
-from assay.storage.journal import BEGINNING, Entry, Position
+from assay.core.schedule import escaped
+from assay.storage.journal import BEGINNING, Entry, News, Position
+from assay.storage.sql import notes
 from assay.storage.sql.reads import SqlReads
 
-# ruff: noqa: S608  # what is put together here are constants of this file; values are parameters
-
-_FROM_OUTSIDE = (
-    "'WorkflowStarted', 'SignalReceived', 'WorkflowCancelRequested', 'WorkflowTerminated', 'WorkflowTimedOut'"
-)
-"""Kinds of events that can be in the history of a run that no worker has looked at."""
-
-_BEGINS_WORK = f"""CASE WHEN r.task_epoch > 0 AND e.kind NOT IN ({_FROM_OUTSIDE}) AND NOT EXISTS (
-    SELECT 1 FROM events p WHERE p.run_id = e.run_id AND p.seq < e.seq AND p.kind NOT IN ({_FROM_OUTSIDE})
-) THEN 1 ELSE 0 END"""
-
-AFTER = f"""
+AFTER = """
 SELECT e.written_by, e.id, r.namespace, r.workflow_id, e.run_id, r.workflow_type, r.task_queue,
-    e.seq, e.time, e.kind, e.payload, e.data, {_BEGINS_WORK}
-FROM events e JOIN runs r ON r.run_id = e.run_id
+    e.seq, e.time, e.kind, e.payload, e.data, e.claimed
+FROM events e LEFT JOIN runs r ON r.run_id = e.run_id
 WHERE $committed_after(1, 2) LIMIT $3"""
 
 HEAD = "SELECT e.written_by, e.id FROM events e WHERE $newest_committed"
@@ -30,6 +22,13 @@ POSITION = "SELECT e.written_by, e.id FROM events e WHERE e.id <= $1 ORDER BY e.
 AT_OR_AFTER = "SELECT e.id, e.time FROM events e WHERE e.id >= $1 ORDER BY e.id LIMIT 1"
 
 NEWEST_ID = "SELECT max(id) FROM events"
+
+CONCERNS = """
+SELECT 1 FROM events e LEFT JOIN runs r ON r.run_id = e.run_id
+WHERE e.id < $3 AND (r.namespace $one_of(4) OR (e.seq = 0 AND $before(e.run_id, '/') $one_of(5)))
+    AND $committed_after(1, 2) LIMIT 1"""
+
+ENDLESS = 2**63 - 1
 
 
 class SqlJournal:
@@ -42,9 +41,9 @@ class SqlJournal:
         """See `Journal`."""
         return _position(await self._store.ask(HEAD))
 
-    async def position(self, event_id: int) -> Position:
+    async def position(self, row_id: int) -> Position:
         """See `Journal`."""
-        return _position(await self._store.ask(POSITION, event_id))
+        return _position(await self._store.ask(POSITION, row_id))
 
     async def since(self, time: Time) -> int | None:
         """See `Journal`. Ids grow with time, so halving finds it: an index by time would be paid for by every event."""
@@ -60,10 +59,19 @@ class SqlJournal:
         found = await self._store.ask(AT_OR_AFTER, low)
         return int(found[0][0]) if found else None
 
-    async def after(self, position: Position, limit: int) -> Sequence[Entry]:
+    async def after(self, position: Position, limit: int) -> Sequence[News]:
         """See `Journal`."""
-        found = await self._store.ask(AFTER, *position, limit)
-        return [Entry(*row) for row in found]
+        return [_news(row) for row in await self._store.ask(AFTER, *position, limit)]
+
+    async def concerns(self, namespaces: Collection[str], after: Position, before: int | None) -> bool:
+        """See `Journal`."""
+        texts = self._store.dialect.texts
+        wanted = (texts(list(namespaces)), texts([escaped(namespace) for namespace in namespaces]))
+        return bool(await self._store.ask(CONCERNS, *after, ENDLESS if before is None else before, *wanted))
+
+
+def _news(row: Sequence[Any]) -> News:
+    return notes.note_of(row[0], row[1], *row[8:11]) if row[7] == notes.SEQ else Entry(*row)
 
 
 def _position(found: Sequence[Sequence[int]]) -> Position:

@@ -1,6 +1,7 @@
 """What may be forgotten, in either database: looked for beside the writer, removed by key in short transactions."""
 
 from assay.core.ids import Time
+from assay.storage.sql.journal import NEWEST_ID
 from assay.storage.sql.registry import Database
 
 OLD_OUTCOMES = """
@@ -16,6 +17,11 @@ OLD_FIRES = """
 SELECT f.id FROM schedule_fires f WHERE f.outcome <> 'started' AND f.fired_at < $1 ORDER BY f.id LIMIT $2"""
 
 FORGET_FIRES = "DELETE FROM schedule_fires WHERE id >= $1 AND id <= $2 AND outcome <> 'started' AND fired_at < $3"
+
+OLD_NOTES = """
+SELECT e.time FROM events e WHERE e.seq = 0 AND e.time < $1 AND e.id < $3 ORDER BY e.time LIMIT $2"""
+
+FORGET_NOTES = "DELETE FROM events WHERE seq = 0 AND time >= $1 AND time <= $2 AND id < $3"
 
 
 class SqlLeftovers:
@@ -36,4 +42,12 @@ class SqlLeftovers:
         found = [number for (number,) in await self._store.ask(OLD_FIRES, before, limit)]
         if found:
             await self._store.change([(FORGET_FIRES, (found[0], found[-1], before))])
+        return len(found)
+
+    async def forget_notes(self, before: Time, limit: int) -> int:
+        """See `Leftovers`. The newest row of all stays: SQLite would give its id again, which clients may have seen."""
+        newest: int | None = (await self._store.ask(NEWEST_ID))[0][0]
+        found = [time for (time,) in await self._store.ask(OLD_NOTES, before, limit, newest or 0)]
+        if found:
+            await self._store.change([(FORGET_NOTES, (found[0], found[-1], newest))])
         return len(found)

@@ -98,7 +98,7 @@ RUN_UPDATES = _table("runs", 1, run_id=T, **_RUN_STATE)
 
 RUN_CLOSINGS = _table("runs", 1, run_id=T, **_RUN_STATE, **_RUN_CLOSE)
 
-EVENTS = _table("events", 2, run_id=T, seq=I, time=I, kind=T, payload=B, data=B)
+EVENTS = _table("events", 2, run_id=T, seq=I, time=I, kind=T, payload=B, data=B, claimed=I)
 
 ACTIVITIES = _table(
     "activities",

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import astuple
 
 from assay.core.ids import RunId
-from assay.storage.sql import activity_rows, rows, schedule_rows
+from assay.storage.sql import activity_rows, notes, rows, schedule_rows
 from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import Verb
 from assay.storage.sql.rows import Cells
@@ -20,6 +20,8 @@ def steps(changes: Changes) -> Iterator[Step]:
     """What follows the compare-and-set of changed runs, in the order in which constraints hold at each step."""
     if changes.new_runs:
         yield Verb.INSERT, t.RUNS, [rows.run_row(run) for run in changes.new_runs]
+    if changes.claims or changes.unfired:
+        yield Verb.INSERT, t.EVENTS, notes.note_rows(changes)
     if changes.events:
         yield Verb.INSERT, t.EVENTS, list(map(astuple, changes.events))
     if changes.activities:
@@ -116,6 +118,7 @@ def without(changes: Changes, lost: frozenset[RunId]) -> Changes:
         new_runs=[run for run in changes.new_runs if run.run_id not in lost],
         runs=[run for run in changes.runs if run.run_id not in lost],
         events=[event for event in changes.events if event.run_id not in lost],
+        claims=[claim for claim in changes.claims if claim[0].run_id not in lost],
         activities={id_: change for id_, change in changes.activities.items() if change.run.run_id not in lost},
         attempts=[end for end in changes.attempts if end.run.run_id not in lost],
         deadlines={key: due for key, due in changes.deadlines.items() if key[0] not in lost},
@@ -124,6 +127,7 @@ def without(changes: Changes, lost: frozenset[RunId]) -> Changes:
         attributed=[run for run in changes.attributed if run.run_id not in lost],
         schedules={key: change for key, change in changes.schedules.items() if change.key not in lost},
         fires=[fire for fire in changes.fires if fire.key not in lost],
+        unfired=[unfired for unfired in changes.unfired if unfired.key not in lost],
         messages=[message for message in changes.messages if message[0] not in lost],
         acknowledged=[taken for taken in changes.acknowledged if taken[0] not in lost],
         outcomes=[outcome for outcome in changes.outcomes if outcome[0] not in lost],

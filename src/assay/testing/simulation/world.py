@@ -179,7 +179,7 @@ class World:
             commits=self.database.commits,
             boots=self.ledger.boots,
             runs=len(tables["runs"]),
-            events=len(tables["events"]),
+            events=sum(seq > 0 for _, seq in tables["events"]),
             trace=tuple(self.ledger.trace),
         )
 

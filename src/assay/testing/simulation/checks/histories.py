@@ -10,11 +10,11 @@ from assay.core.events import Recorded, StartData
 from assay.core.fold import apply
 from assay.core.ids import SECOND, Namespace, RunId, WorkflowId
 from assay.core.run import Run
-from assay.storage.sql import rows
+from assay.storage.sql import notes, rows
 from assay.testing.simulation.ledger import Ledger
 from assay.testing.simulation.tables import PLACE, Tables
 
-ACTIVITY = PLACE["activities"]
+ACTIVITY, EVENT = PLACE["activities"], PLACE["events"]
 FOLDED = (
     "status", "close_reason", "error", "closed_at", "last_time", "last_seq", "input_seq", "next_run_id", "cancel_seq",
     "awaiting", "activity_mark", "timer_mark", "effect_mark", "step_mark", "signals",
@@ -56,8 +56,14 @@ class Archive:
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
         histories: dict[str, list[Recorded]] = {}
-        for key in sorted(tables.rows["events"]):
-            histories.setdefault(key[0], []).append(rows.recorded(tables.rows["events"][key][1:]))
+        self.claims: Counter[str] = Counter()
+        """How often it is told of each run that a worker took it up for the first time."""
+        for (run_id, seq), row in sorted(tables.rows["events"].items()):
+            if seq == notes.SEQ:
+                self.claims.update(claim.run_id for claim in notes.note_of(0, 0, *row[2:5]).claims)
+            else:
+                histories.setdefault(run_id, []).append(rows.recorded(row[1:6]))
+                self.claims[run_id] += row[EVENT["claimed"]]
         self.lives = {row["run_id"]: Life(row, histories.get(row["run_id"], [])) for row in tables.runs()}
 
     def chain(self, workflow_id: str) -> list[Life]:
@@ -76,7 +82,7 @@ class Archive:
 def check_histories(archive: Archive, ledger: Ledger) -> None:
     """Check every history on its own and with its family."""
     for life in archive.lives.values():
-        for check in (_whole, _folds, _once, _timers, _leftovers):
+        for check in (_whole, _folds, _once, _claimed, _timers, _leftovers):
             for problem in check(life, archive):
                 ledger.violate(f"{problem} ({life.workflow_id} {life.run_id})")
         for problem in (*_successor(life, archive), *_children(life, archive)):
@@ -124,6 +130,14 @@ def _once(life: Life, _: Archive) -> Iterator[str]:
             case ev.ChildWorkflowCompleted(child_workflow_id=name) | ev.ChildWorkflowFailed(child_workflow_id=name):
                 outcomes["child", name] += 1
     yield from (f"I6 {kind} {seq} has {count} outcomes" for (kind, seq), count in outcomes.items() if count > 1)
+
+
+def _claimed(life: Life, archive: Archive) -> Iterator[str]:
+    """I24: it is told once if a worker ever took up the run, and not otherwise."""
+    first = 0 if life.start.reopening is None else 1
+    expected = 1 if life.row["task_epoch"] > first else 0
+    if archive.claims[life.run_id] != expected:
+        yield f"I24 it is told {archive.claims[life.run_id]} times that the run was taken up, not {expected} times"
 
 
 def _timers(life: Life, _: Archive) -> Iterator[str]:
