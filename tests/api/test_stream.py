@@ -1,9 +1,12 @@
+import asyncio
 import socket
 import threading
 import time
+from collections import Counter
 
 import pytest
 
+from assay.api.stream import STREAMS
 from tests.api.support import (
     PREFIX,
     Http,
@@ -127,6 +130,13 @@ def test_a_cursor_that_is_none_is_ignored(http: Http, listen, last: str):
     assert [event["data"]["workflow_id"] for event in listener.events] == [name]
 
 
+@pytest.mark.parametrize("header", ["", "abc", "-5"])
+def test_a_header_that_is_no_cursor_leaves_that_of_the_query(http: Http, listen, header: str):
+    name = http.start()["workflow_id"]
+    listener = listen(f"?workflow_id={name}&last_event_id=0", last=header)
+    listener.wait("workflow_started")
+
+
 def test_a_cursor_from_the_future_waits_for_what_comes(http: Http, listen):
     listener = listen(last=10**15)
     name = http.start()["workflow_id"]
@@ -206,6 +216,26 @@ def test_a_client_that_does_not_read_is_cut_off(server: Server, http: Http):
 
     until(flooded, 60)
     slow.close()
+
+
+def test_no_more_streams_are_open_than_may_be_however_many_come_at_once(tmp_path):
+    async def ask(port: int, query: str) -> tuple[int, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"GET {PREFIX}/events/stream{query} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        return int((await reader.readline()).split()[1]), writer
+
+    async def all_at_once(server: Server) -> None:
+        asked = [ask(server.port, "?last_event_id=0" if number % 2 else "") for number in range(STREAMS + 20)]
+        answers = await asyncio.gather(*asked)
+        assert Counter(status for status, _ in answers) == {200: STREAMS, 429: 20}
+        for _, writer in answers:
+            writer.close()
+
+    with serving(tmp_path) as server:
+        http = server.http()
+        for _ in range(2):
+            asyncio.run(all_at_once(server))
+            until(lambda: gauge(http, "assay_event_streams") == 0)
 
 
 def test_streams_end_when_the_engine_stops(tmp_path):

@@ -8,6 +8,7 @@ from typing import Final
 
 from assay.api.exchange import Exchange
 from assay.api.polls import Polls
+from assay.api.stream import Places
 from assay.api.telemetry import Telemetry
 from assay.core.errors import NotFound
 from assay.core.ids import SECOND, Namespace, RunKey, Time, WorkflowId
@@ -17,8 +18,6 @@ from assay.engine.roster import Roster
 from assay.engine.stream import Stream
 from assay.engine.tokens import Tokens
 
-STREAMS: Final = 500
-"""Event streams that are open at a time (5.4)."""
 NOW: Final = 0.0
 """A time of the loop's clock that is over."""
 
@@ -35,7 +34,6 @@ class Settings:
     """Is every address welcome as a name, because the engine listens on all of them?"""
     exposed: bool = False
     """Can others than this machine call it, without proving who they are?"""
-    streams: int = STREAMS
 
 
 @dataclass
@@ -51,6 +49,8 @@ class Backend:
     telemetry: Telemetry
     reads: Reads
     settings: Settings = field(default_factory=Settings)
+    places: Places = field(default_factory=Places)
+    """Those of event streams."""
     drained: asyncio.Event = field(default_factory=asyncio.Event)
     _waiting: set[asyncio.Timeout] = field(default_factory=set)
 

@@ -40,7 +40,7 @@ def _lines(backend: Backend) -> Iterator[str]:
     yield from _histogram("assay_activity_wait_seconds", "From queued to leased.", telemetry.activity_wait)
     yield from _queues(backend)
     yield from _family("assay_polls_held", "gauge", "Polls of workers that wait.", [({}, len(backend.polls))])
-    yield from _family("assay_event_streams", "gauge", "Event streams that are open.", [({}, len(backend.stream))])
+    yield from _family("assay_event_streams", "gauge", "Event streams that are open.", [({}, len(backend.places))])
     told = sorted(telemetry.answers.items())
     answers = [({"operation": operation, "status": status}, count) for (operation, status), count in told]
     yield from _family("assay_http_answers_total", "counter", "Requests answered.", answers)

@@ -15,6 +15,8 @@ from assay.core.errors import AssayError, Kind
 from assay.engine.stream import News, Stream
 from assay.wire.errors import Gone
 
+STREAMS: Final = 500
+"""Event streams that are open at a time (5.4)."""
 QUEUE_EVENTS: Final = 1_000
 QUEUE_BYTES: Final = 1024 * 1024
 KEEP_ALIVE: Final = 15.0
@@ -31,6 +33,27 @@ class TooManyStreams(AssayError):
 
     code = "too_many_streams"
     kind = Kind.RATE_LIMITED
+
+
+class Places:
+    """For as many streams as may be open at a time; each takes its own before anything is read for it."""
+
+    def __init__(self, most: int = STREAMS) -> None:
+        self._most = most
+        self._taken = 0
+
+    def __len__(self) -> int:
+        return self._taken
+
+    def take(self) -> None:
+        """One more is open, or `TooManyStreams`."""
+        if self._taken >= self._most:
+            raise TooManyStreams(f"{self._most} event streams are open already")
+        self._taken += 1
+
+    def leave(self) -> None:
+        """One less."""
+        self._taken -= 1
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -100,15 +123,26 @@ class EventStream:
 
     status = 200
 
-    def __init__(self, stream: Stream, wanted: Wanted, after: int | None, drained: asyncio.Event) -> None:
+    def __init__(
+        self, stream: Stream, wanted: Wanted, after: int | None, places: Places, drained: asyncio.Event
+    ) -> None:
         self._stream = stream
+        self._places = places
         self._wanted = wanted
         self._row = None if after is None else row_of(after)
         self._drained = drained
         self._queue = _Queue(wanted, after)
 
     async def begin(self) -> None:
-        """Hear what happens from now on, before the client is told that it is connected; or say that it is too late."""
+        """Hear what happens from now on, before the client is told that it is connected; or say why it cannot be."""
+        self._places.take()
+        try:
+            await self._begin()
+        except BaseException:
+            self._places.leave()
+            raise
+
+    async def _begin(self) -> None:
         if self._row is None:
             async for _ in self._stream.follow(None, self._queue.put):
                 pass
@@ -117,13 +151,19 @@ class EventStream:
 
     async def send(self, call: Call, send: Send) -> None:
         """Send events until the client has gone, is too slow, or the engine stops."""
-        await send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *always(HEADERS)]})
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *always(HEADERS)]})
+            await self._send(call, send)
+        finally:
+            self._stream.leave(self._queue.put)
+            self._places.leave()
+
+    async def _send(self, call: Call, send: Send) -> None:
         talking = asyncio.ensure_future(self._talk(send))
         ends = [call.watch(), *map(asyncio.ensure_future, (self._drained.wait(), self._queue.overflown.wait()))]
         try:
             await asyncio.wait((talking, *ends), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._stream.leave(self._queue.put)
             for task in (talking, *ends):
                 task.cancel()
             await asyncio.gather(talking, *ends, return_exceptions=True)

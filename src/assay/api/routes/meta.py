@@ -8,11 +8,12 @@ from msgspec.structs import asdict
 from assay._version import __version__
 from assay.api import answers, docs, metrics
 from assay.api.answers import Answer
-from assay.api.backend import STREAMS, Backend
+from assay.api.backend import Backend
 from assay.api.call import BODY_LIMIT, LONGEST_WAIT, Call
 from assay.api.guard import HEADERS_LIMIT, URL_LIMIT
 from assay.api.polls import HOLDING
 from assay.api.router import Route
+from assay.api.stream import STREAMS
 from assay.core.errors import Unavailable
 from assay.core.limits import LIMITS
 from assay.core.payload import DEPTH_LIMIT, KEYS_LIMIT

@@ -1,23 +1,22 @@
 """The route of the event stream: filters, and where to begin."""
 
+import re
 from typing import Any, Final
 
 from assay.api.backend import Backend
 from assay.api.call import Call
 from assay.api.router import Parameter, Route
-from assay.api.stream import EventStream, TooManyStreams, Wanted
+from assay.api.stream import EventStream, Wanted
 from assay.wire import shapes
 
 EVERYWHERE: Final = "*"
 SUBSYSTEM: Final = "workflow"
+_IS_ID: Final = re.compile(r"\d{1,18}", re.ASCII)
 
 
 async def events_stream(backend: Backend, call: Call) -> EventStream:
     """All events from now on, or from after the last one that was seen."""
-    if len(backend.stream) >= backend.settings.streams:
-        raise TooManyStreams(f"{backend.settings.streams} event streams are open already")
-    wanted = _wanted(call)
-    stream = EventStream(backend.stream, wanted, _cursor(call), backend.drained)
+    stream = EventStream(backend.stream, _wanted(call), _cursor(call), backend.places, backend.drained)
     await stream.begin()
     return stream
 
@@ -40,9 +39,9 @@ def _several(call: Call, name: str) -> list[str]:
 
 
 def _cursor(call: Call) -> int | None:
-    """The last id that the client has seen; what is no number counts as none."""
-    text = (call.header(b"last-event-id") or call.text("last_event_id") or "").strip()
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
+    """The last id that the client has seen, by header or query; what is no number counts as none."""
+    told = (call.header(b"last-event-id"), call.text("last_event_id"))
+    return next((int(text) for text in told if text is not None and _IS_ID.fullmatch(text.strip())), None)
 
 
 def _parameters(*named: tuple[str, str, Any]) -> tuple[Parameter, ...]:
