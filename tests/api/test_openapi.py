@@ -18,8 +18,9 @@ from assay.wire import exchange, shapes
 from assay.wire.codes import ErrorCode
 from assay.wire.errors import Gone, error_body
 from tests.api.described import answer_schema, check, check_problem, component, fits
-from tests.api.support import OTHER_PREFIX, Http, Server, Worker, activity, complete, fresh
+from tests.api.support import OTHER_PREFIX, Http, Listener, Server, Worker, activity, complete, fresh
 
+STREAMED = ["schedule_fired", "workflow_started", "workflow_running", "schedule_skipped"]
 COMMITTED = Path(__file__).parents[2] / "openapi.json"
 
 
@@ -195,3 +196,21 @@ def test_no_field_is_left_undescribed(http: Http, world: dict[str, Any], path: s
 @pytest.mark.parametrize(("key", "shape"), [("task", shapes.WorkflowTask), ("attempt", shapes.ActivityTask)])
 def test_no_field_of_a_task_is_left_undescribed(world: dict[str, Any], key: str, shape: type[msgspec.Struct]):
     assert world[key].keys() == set(get_type_hints(shape))
+
+
+def test_frames_of_the_stream_are_what_is_described(server: Server, http: Http):
+    name, queue = fresh("schedule"), fresh("queue")
+    listener = Listener(server.port, f"?last_event_id=0&kind={','.join(STREAMED)}")
+    try:
+        http.post("/schedules", {"name": name, "workflow_type": "Order", "cron_expr": "@yearly", "task_queue": queue})
+        http.post(f"/schedules/{name}/trigger")
+        http.post(f"/schedules/{name}/trigger")
+        assert Worker(http, queue).task() is not None
+        for kind in STREAMED:
+            frame = listener.wait(kind)[-1]["data"]
+            check(frame, resolved({"$ref": "#/components/schemas/StreamEvent"}))
+            assert set(frame) == set(description()["components"]["schemas"]["StreamEvent"]["properties"])
+    finally:
+        listener.close()
+    parameters = description()["paths"][PREFIXES[0] + "/events/stream"]["get"]["parameters"]
+    assert ("Last-Event-ID", "header") in [(parameter["name"], parameter["in"]) for parameter in parameters]

@@ -123,15 +123,16 @@ def _parameters(route: Route, schemas: Schemas) -> list[dict[str, Any]]:
     for name in re.findall(r"{(\w+)}", route.path):
         kind = "integer" if name in ("activity_id", "task_id") else "string"
         found.append({"name": name, "in": "path", "required": True, "schema": {"type": kind}})
-    found += [_query(parameter, schemas) for parameter in route.query]
+    found += [_parameter(parameter, "query", schemas) for parameter in route.query]
+    found += [_parameter(parameter, "header", schemas) for parameter in route.asking]
     return [*found, KEY] if route.idempotent else found
 
 
-def _query(parameter: Parameter, schemas: Schemas) -> dict[str, Any]:
+def _parameter(parameter: Parameter, place: str, schemas: Schemas) -> dict[str, Any]:
     schema: dict[str, Any] = schemas.of(parameter.kind)
     if parameter.several:
         schema = {"type": "array", "items": schema}
-    return {"name": parameter.name, "in": "query", "description": parameter.about, "schema": schema}
+    return {"name": parameter.name, "in": place, "description": parameter.about, "schema": schema}
 
 
 def _responses(route: Route, schemas: Schemas) -> dict[str, Any]:

@@ -20,7 +20,7 @@ Connection = Callable[[Backend, Call, Receive, Send], Awaitable[None]]
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """A query parameter, for the API's description."""
+    """A query parameter or a header, for the API's description."""
 
     name: str
     about: str
@@ -42,6 +42,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     body: Any = None
     body_optional: bool = False
     query: tuple[Parameter, ...] = ()
+    asking: tuple[Parameter, ...] = ()
+    """Headers of its requests that say what is asked for."""
     headers: tuple[Parameter, ...] = ()
     """Headers of its answers that carry meaning."""
     idempotent: bool = False

@@ -438,5 +438,7 @@ class StreamEvent(msgspec.Struct, kw_only=True):
     kind: str
     event_type: str
     workflow_id: str
-    run_id: str
+    """Empty where no run is concerned, as for a due time that started none."""
+    run_id: str | None
+    workflow_type: str | None
     payload: dict[str, Any]
