@@ -93,6 +93,26 @@ def test_every_end_has_its_kind(http: Http, listen, path: str, kind: str):
     assert "workflow_running" not in listener.kinds()
 
 
+@pytest.mark.parametrize("how", ["by command", "by request", "to another id", "by a start"])
+def test_a_run_ends_before_its_successor_begins(http: Http, listen, how: str):
+    queue = fresh("queue")
+    worker = Worker(http, queue)
+    name, ended = http.start(task_queue=queue)["workflow_id"], "workflow_continued_as_new"
+    listener = listen()
+    if how == "by command":
+        worker.turn(name, {"type": "ContinueAsNew", "input": 1})
+    elif how == "by a start":
+        http.start(name, id_conflict_policy="terminate_existing")
+        ended = "workflow_terminated"
+    else:
+        body = {"workflow_id": fresh()} if how == "to another id" else {}
+        assert http.post(f"/workflows/{name}/continue-as-new", body).status == 201
+    listener.wait("workflow_started")
+    assert [kind for kind in listener.kinds() if kind != "workflow_running"] == [ended, "workflow_started"]
+    numbers = [event["id"] for event in listener.events]
+    assert numbers == sorted(numbers)
+
+
 def test_without_a_cursor_only_what_is_new(http: Http, listen):
     http.start()
     listener = listen()

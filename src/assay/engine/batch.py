@@ -61,19 +61,21 @@ class Batch:
     def take(self, decision: Decision) -> bool:
         """Fold a decision, and those that belong to it, into their runs; False if it changes nothing at all."""
         run = decision.run
-        changed = False
-        if decision.events or decision.effects or decision.task is not run.task or decision.seen_seq != run.seen_seq:
-            changed = True
-            self._take_one(decision)
+        changed = bool(decision.events or decision.effects)
+        changed = changed or decision.task is not run.task or decision.seen_seq != run.seen_seq
         if decision.others:
-            changed = True
-            self._take_others(run, decision.others)
+            self._take_all(decision, changed)
+            return True
+        if changed:
+            self._take_one(decision)
         return changed
 
-    def _take_others(self, run: Run, others: Sequence[Decision]) -> None:
-        for other in others:
-            self.changes.ties.append((run.run_id, other.run.run_id))
-            self._take_one(other)
+    def _take_all(self, decision: Decision, changed: bool) -> None:
+        """A run that makes room for another ends before that one begins, whichever of the two was decided first."""
+        self.changes.ties.extend((decision.run.run_id, other.run.run_id) for other in decision.others)
+        parts = (decision, *decision.others) if changed else decision.others
+        for part in sorted(parts, key=lambda part: not part.closes):
+            self._take_one(part)
 
     def begin(self, run: Run, activity: Activity, now: Time) -> None:
         """Begin an attempt of a run that is touched already."""
