@@ -113,6 +113,27 @@ def test_a_run_ends_before_its_successor_begins(http: Http, listen, how: str):
     assert numbers == sorted(numbers)
 
 
+def test_a_retry_is_told_with_what_it_is_about(http: Http, listen):
+    queue = fresh("queue")
+    worker = Worker(http, queue)
+    name = http.start(task_queue=queue)["workflow_id"]
+    worker.turn(name, activity(7, task_queue=queue, max_attempts=1))
+    task = worker.activity()
+    assert task is not None
+    worker.fail(task)
+    worker.turn(name, {"type": "FailWorkflow", "error": "x"})
+    listener = listen(f"?workflow_id={name}")
+    told = http.post(f"/workflows/{name}/retry", {"requested_by": "ada", "reason": "again"}).json()
+    (asked,) = listener.wait("workflow_retry_requested")
+    listener.wait("activity_inserted")
+    assert listener.kinds() == ["workflow_retry_requested", "workflow_started", "activity_inserted"]
+    facts = asked["data"]["payload"]
+    expected = (name, told["activity"]["id"], 7)
+    assert (facts["workflow_id"], facts["activity_id"], facts["activity_seq"]) == expected
+    again = listen(f"?workflow_id={name}&kind=workflow_retry_requested", last=0)
+    assert again.wait("workflow_retry_requested") == [asked]
+
+
 def test_without_a_cursor_only_what_is_new(http: Http, listen):
     http.start()
     listener = listen()

@@ -14,7 +14,7 @@ import msgspec
 from assay.core.ids import Time, seconds
 from assay.core.schedule import Fire
 from assay.engine.stream import Claim, Entry, News, Note
-from assay.wire.kinds import FIRED, RUNNING, facts_of, fire_of, kind_of
+from assay.wire.kinds import RUNNING, cause_of, facts_of, kind_of
 
 STEP: Final = 1_024
 CAUSE, EVENT, CLAIMED = -1, 0, 1
@@ -54,9 +54,9 @@ def told_of(news: News) -> Iterator[Told]:
             kind = f"schedule_{fire.outcome}"
             yield Told(number, kind, fire.fired_at, fire.namespace, partial(_unfired, fire))
         return
-    started_by = fire_of(news.kind, news.data)
-    if started_by is not None:
-        yield _of_run(news, first + CAUSE, FIRED, news.time, started_by.copy)
+    cause = cause_of(news.kind, news.data)
+    if cause is not None:
+        yield _of_run(news, first + CAUSE, cause[0], news.time, cause[1].copy)
     yield _of_run(news, first + EVENT, kind_of(news.kind), news.time, partial(_facts, news))
     if news.claimed:
         yield _claimed(news, news.time, first + CLAIMED)

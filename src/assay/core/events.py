@@ -65,6 +65,8 @@ class Reopening(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     adopted: tuple[Adopted, ...] = ()
     origin: RunId | None = None
     """The run that had this history first: what its code drew at random, the copy has to draw again."""
+    activity_id: int = 0
+    """What the activity that is tried again is called here."""
 
 
 class StartData(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

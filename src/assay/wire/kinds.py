@@ -12,6 +12,9 @@ RUNNING: Final = "workflow_running"
 FIRED: Final = "schedule_fired"
 """A schedule has started a run; derived from the first event of that run."""
 
+RETRY_REQUESTED: Final = "workflow_retry_requested"
+"""A failed run is to go on from before its last failed activity; derived from the first event of the run that does."""
+
 SPECIAL: Final = {"ActivityScheduled": "activity_inserted"}
 """Kinds that the original calls otherwise than their event."""
 
@@ -43,23 +46,35 @@ def facts_of(event_type: str, payload: bytes) -> dict[str, Any]:
     return fields
 
 
+class _Reopening(msgspec.Struct):
+    activity_id: int = 0
+    activity_seq: int = 0
+
+
 class _Start(msgspec.Struct):
     initiator: str = "start"
     schedule: str | None = None
     scheduled_for: int = 0
+    reopening: _Reopening | None = None
 
 
 _start: Final = msgspec.json.Decoder(_Start).decode
 
 
-def fire_of(event_type: str, data: bytes | None) -> dict[str, Any] | None:
-    """Which fire of a schedule an event is the beginning of, if it is one."""
-    if event_type != "WorkflowStarted" or data is None or b'"schedule"' not in data:
+def cause_of(event_type: str, data: bytes | None) -> tuple[str, dict[str, Any]] | None:
+    """What a run was begun by, if the stream has a word for it, and what it tells of that.
+
+    Only the first run of a chain was started by its schedule, and only the one that was asked for is the retry.
+    """
+    if event_type != "WorkflowStarted" or data is None or not (b'"schedule"' in data or b'"reopening"' in data):
         return None
     start = _start(data)
-    if start.schedule is None or start.initiator != "start":  # the next run of a chain was not started by its schedule
-        return None
-    return {"schedule": start.schedule, "due_at": start.scheduled_for / 1_000_000, "outcome": "started"}
+    if start.initiator == "start" and start.schedule is not None:
+        due = start.scheduled_for / 1_000_000
+        return FIRED, {"schedule": start.schedule, "due_at": due, "outcome": "started"}
+    if start.initiator == "reopen" and start.reopening is not None:
+        return RETRY_REQUESTED, msgspec.structs.asdict(start.reopening)
+    return None
 
 
 def _short(value: Any) -> Any:

@@ -96,6 +96,9 @@ def test_the_failed_activity_waits_again_as_if_never_tried():
     activity = world.activity(2)
     assert (activity.attempt, activity.running, activity.ready, activity.name) == (0, False, True, "charge")
     assert activity.id not in {event.activity_id for event in world_events(world, "run-1", ActivityScheduled)}
+    reopening = world.run.start.reopening
+    assert reopening is not None
+    assert (reopening.activity_seq, reopening.activity_id) == (2, activity.id)
 
 
 def world_events(world: World, run_id: str, kind: type[Event]) -> list[Event]:

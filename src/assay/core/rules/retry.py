@@ -109,6 +109,8 @@ class _Copy:
         self._prefix = request.history[:cut]
         self._endings = dict(request.endings)
         self._waiting = open_children(self._prefix)
+        scheduled = (recorded.event for recorded in self._prefix)
+        self._numbers = {event.activity_seq: at.ids.number() for event in scheduled if type(event) is ActivityScheduled}
         self._by_seq: dict[int, Activity] = {}
         self._cancelled: set[int] = set()
         self._timers: dict[int, float] = {}
@@ -126,7 +128,9 @@ class _Copy:
             previous_run_id=old.run_id,
             first_task_at=None,
             execution_deadline=deadline if deadline is not None and deadline > now else None,
-            reopening=Reopening(request.requested_by, request.reason, seq, adopted, _origin(old)),
+            reopening=Reopening(
+                request.requested_by, request.reason, seq, adopted, _origin(old), self._numbers.get(seq, 0)
+            ),
         )
         fresh = Run(old.namespace, old.workflow_id, self._at.ids.run_id(), old.number + 1, start, now)
         fresh.updated_at = now
@@ -181,7 +185,7 @@ class _Copy:
 
     def _scheduled(self, event: ActivityScheduled) -> Event:
         """Activities have ids of their own in every run (R35)."""
-        number, now = self._at.ids.number(), self._at.now
+        number, now = self._numbers[event.activity_seq], self._at.now
         self._by_seq[event.activity_seq] = Activity(
             seq=event.activity_seq,
             id=number,
