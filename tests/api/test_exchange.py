@@ -158,6 +158,28 @@ def test_an_extension_that_comes_too_late_does_not_bring_the_task_again(tmp_path
     asyncio.run(main())
 
 
+def test_a_report_is_answered_whatever_goes_wrong_in_reading(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with engine_in(tmp_path) as (engine, exchange, _):
+            await started(engine)
+            gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            hello = wire.WorkerMessage(hello=wire.Hello(queue="default", free_tasks=1), wait_secs=20)
+            said = wire.decode_from_engine(await exchange.post("main", WORKER, wire.encode(hello), gone))
+
+            async def broken(*_: object) -> Sequence[Recorded]:
+                raise ZeroDivisionError("nobody thought of this")
+
+            engine.store.events = broken  # type: ignore[method-assign, assignment]
+            report = wire.WorkerMessage(reports=(wire.ReadHistory(1, said.tasks[0].token),))
+            async with asyncio.timeout(10):
+                told = wire.decode_from_engine(await exchange.post("main", WORKER, wire.encode(report), gone))
+            problem = told.answers[0].problem
+            assert problem is not None
+            assert (told.answers[0].n, problem.code, problem.kind) == (1, "internal_error", "UNAVAILABLE")
+
+    asyncio.run(main())
+
+
 def slow_releases(engine: Engine) -> None:
     """What is given back is decided a while later, as by an engine that has much to do."""
     submit = engine.committer.submit

@@ -181,11 +181,11 @@ class Call:
         body = (await self.body()).strip()
         if body in _EMPTY:
             return _decode(b"{}", kind)
-        self._check_type()
+        self.check_type()
         check_json(body, limit=BODY_LIMIT, depth=DEPTH_LIMIT + WRAPPING, keys=MEMBERS, name="body")
         return _decode(body, kind)
 
-    def _check_type(self) -> None:
+    def check_type(self) -> None:
         """Another explicit type than JSON is refused; no type is JSON (R33)."""
         if self.header(b"content-encoding") not in (None, "identity"):
             raise Invalid("request bodies must not be compressed", code="unsupported_encoding")

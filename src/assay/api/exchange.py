@@ -13,7 +13,7 @@ from assay.api.reports import problem_of
 from assay.api.sessions import Session
 from assay.core.errors import AssayError, Invalid, NotFound, Refused, Unavailable
 from assay.core.ids import SECOND, Time
-from assay.core.options import check_id
+from assay.core.options import check_hands, check_id
 from assay.core.payload import parsed
 from assay.engine.engine import Engine
 from assay.engine.roster import Roster, WorkerRow
@@ -107,23 +107,23 @@ class Exchange:
         """
         if self.draining:
             raise Unavailable("the engine is stopping", code="engine_stopped")
+        hello = message.hello
+        row = None if hello is None else _row(namespace, worker, hello)
         session = self._session(namespace, worker, message)
         if not session.is_new(message):
             raise Refused("this message came before, or too late", code="old_message")
-        if message.hello is not None:
-            await self._greet(session, message.hello)
+        if hello is not None and row is not None:
+            await self._greet(session, hello, row)
         session.hear(message)
         return session
 
-    async def _greet(self, session: Session, hello: wire.Hello) -> None:
+    async def _greet(self, session: Session, hello: wire.Hello, row: WorkerRow) -> None:
         """One greeting of a worker at a time: of several connections the last one counts."""
-        if hello.namespace != session.namespace:
-            raise Invalid("the namespace of the hello is not that of the address", field="hello.namespace")
         async with session.greeting:
             former = self._speakers.pop(session, None)
             if former is not None:
                 former.cancel()  # its connection may not know yet that it is dead
-            await self._roster.introduce(_row(session.worker, hello))
+            await self._roster.introduce(row)
             await session.greet(hello)
 
     # POST
@@ -252,7 +252,10 @@ def _live(session: Session, message: wire.WorkerMessage) -> None:
         session.orders.ready.ring()
 
 
-def _row(worker: str, hello: wire.Hello) -> WorkerRow:
+def _row(namespace: str, worker: str, hello: wire.Hello) -> WorkerRow:
+    """The worker as the roster has it; `Invalid` for a hello that nobody can mean."""
+    if hello.namespace != namespace:
+        raise Invalid("the namespace of the hello is not that of the address", field="hello.namespace")
     return WorkerRow(
         id=check_id(worker, "worker_id"),
         namespace=hello.namespace,
@@ -260,8 +263,8 @@ def _row(worker: str, hello: wire.Hello) -> WorkerRow:
         task_queue=hello.queue,
         workflows=hello.workflows,
         activities=hello.activities,
-        max_concurrent_workflows=hello.max_concurrent_workflows,
-        max_concurrent_activities=hello.max_concurrent_activities,
+        max_concurrent_workflows=check_hands(hello.max_concurrent_workflows, "max_concurrent_workflows"),
+        max_concurrent_activities=check_hands(hello.max_concurrent_activities, "max_concurrent_activities"),
         registered_at=0,
         last_heartbeat=0,
     )

@@ -160,6 +160,12 @@ class Orders:
                 self._sending.remove(item)
                 self.activity(item)
 
+    def hush(self) -> None:
+        """Forget that the bell was rung, unless there is something to say."""
+        told = self._message
+        if not (told.answers or told.tasks or told.activities or told.news or told.cancelled or self._later):
+            self.ready.clear()
+
     def done(self) -> None:
         """What was collected has been written."""
         self._sending = []

@@ -14,11 +14,12 @@ from typing import Any, Final
 
 from assay.api.orders import Orders
 from assay.api.reports import LEASE, answer_of, problem_of, request_of
-from assay.core.errors import AssayError, Unavailable
+from assay.core.errors import AssayError, Invalid, Unavailable
 from assay.core.grants import ActivityGrant, TaskGrant
 from assay.core.ids import Namespace, RunId, Time, WorkerId
 from assay.core.replies import Advanced
 from assay.core.requests import Advance, Elapse, ExtendActivity, ExtendTask, ReleaseActivity, ReleaseTask, Request
+from assay.core.rules.activities import HIGHEST_SEQ
 from assay.core.run import Run
 from assay.engine.dispatcher import task_grant
 from assay.engine.engine import Engine
@@ -99,6 +100,7 @@ class Session:
         self.greetings += 1
         self.orders.ready.ring()  # whoever waits on its behalf from before has nothing more to wait for
         self.leave()
+        self.orders.hush()
         self.queue = hello.queue
         self.workflows = None if hello.workflows is None else frozenset(hello.workflows)
         self.activities = None if hello.activities is None else frozenset(hello.activities)
@@ -252,8 +254,8 @@ class Session:
                 self._read(self._answer_history(report, lease))
                 return
             request = request_of(report, lease, self._lease_of)
-        except AssayError as error:
-            self._answer(wire.Answer(n, problem_of(error)))
+        except Exception as error:  # noqa: BLE001  # who reports waits for an answer, whatever happened
+            self._answer(self._unanswerable(n, error))
             return
         self._engine.committer.post(request, functools.partial(self._decided, n, lease, isinstance(request, Advance)))
 
@@ -332,12 +334,19 @@ class Session:
     async def _answer_history(self, report: wire.ReadHistory, lease: Lease) -> None:
         try:
             answer = await self._history(report.n, RunId(lease.run_id), report.after)
-        except AssayError as error:
-            answer = wire.Answer(report.n, problem_of(error))
+        except Exception as error:  # noqa: BLE001  # as above
+            answer = self._unanswerable(report.n, error)
         self._pending.discard(report.n)
         self.orders.answer(answer)
 
+    def _unanswerable(self, n: int, error: Exception) -> wire.Answer:
+        if not isinstance(error, AssayError):
+            log.error("a report of %s could not be answered", self.worker, exc_info=error)
+        return wire.Answer(n, problem_of(error))
+
     async def _history(self, n: int, run_id: RunId, after: int) -> wire.Answer:
+        if not 0 <= after <= HIGHEST_SEQ:
+            raise Invalid(f"after must be from 0 to {HIGHEST_SEQ}", field="after")
         found: list[wire.SentEvent] = []
         size, more = 0, True
         while more and size < wire.HISTORY_LIMIT:

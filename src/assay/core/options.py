@@ -53,6 +53,16 @@ def check_id(value: str, name: str) -> str:
     return value
 
 
+MOST_HANDS = 1_000_000
+
+
+def check_hands(number: int, name: str) -> int:
+    """How many things a worker can do at a time, within what anybody can mean and any database can hold."""
+    if not 0 <= number <= MOST_HANDS:
+        raise Invalid(f"{name} must be from 0 to {MOST_HANDS:,}", field=name)
+    return number
+
+
 RETRY_KEYS = {
     "max_attempts": "max_attempts",
     "maximum_attempts": "max_attempts",

@@ -15,6 +15,7 @@ from assay.wire.exchange import MESSAGE_LIMIT, EngineMessage, WorkerMessage
 async def exchange(backend: Backend, call: Call) -> Answer:
     """What a worker has to say, for what there is to do."""
     call.limit = MESSAGE_LIMIT
+    call.check_type()
     body = await call.body()
     answer = await backend.exchange.post(call.namespace, call.parameters["worker_id"], body, call.watch())
     return Answer(200, answer, answers.PLAIN)

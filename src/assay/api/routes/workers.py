@@ -9,7 +9,7 @@ from assay.api.call import Call
 from assay.api.mutations import answer_of, key_of
 from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE
-from assay.core.errors import Invalid
+from assay.core.options import check_hands
 from assay.engine.idempotency import Rendered
 from assay.engine.roster import WorkerRow
 from assay.wire import shapes
@@ -18,7 +18,6 @@ from assay.wire.registrations import queue_record, worker_record
 
 HANDS: Final = 10
 """Tasks of each kind at a time, unless a worker says otherwise."""
-MOST_HANDS: Final = 1_000_000
 
 
 async def register(backend: Backend, call: Call) -> Answer:
@@ -48,11 +47,7 @@ def _registered(reply: object) -> tuple[int, bytes]:
 
 
 def _hands(number: int | None, name: str) -> int:
-    if number is None:
-        return HANDS
-    if not 0 <= number <= MOST_HANDS:
-        raise Invalid(f"{name} must be from 0 to {MOST_HANDS:,}", field=name)
-    return number
+    return HANDS if number is None else check_hands(number, name)
 
 
 async def heartbeat(backend: Backend, call: Call) -> Answer:
