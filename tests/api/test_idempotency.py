@@ -49,6 +49,20 @@ def test_refusals_are_kept_too(http: Http):
     assert http.describe(name)["status"] == "PENDING"
 
 
+def test_a_key_of_one_namespace_is_refused_for_another(http: Http):
+    key, one, two = fresh("key"), fresh("ns"), fresh("ns")
+    assert http.post("/namespaces", {"name": one}, Idempotency_Key=key).status == 201
+    other = http.post("/namespaces", {"name": two}, Idempotency_Key=key)
+    assert (other.status, other.json()["code"]) == (422, "idempotency_key_reused")
+    assert two not in [row["name"] for row in http.get("/namespaces").json()]
+    assert http.post("/namespaces", {"name": one}, Idempotency_Key=key).headers["idempotent-replay"] == "true"
+    assert http.post("/namespaces", {"name": two}).status == 201
+    key = fresh("key")
+    assert http.delete(f"/namespaces/{one}", Idempotency_Key=key).status == 200
+    assert http.delete(f"/namespaces/{two}", Idempotency_Key=key).status == 422
+    assert http.delete(f"/namespaces/{one}", Idempotency_Key=key).headers["idempotent-replay"] == "true"
+
+
 def test_keys_belong_to_a_namespace(http: Http):
     key, one, two = fresh("key"), fresh("ns"), fresh("ns")
     for namespace in (one, two):

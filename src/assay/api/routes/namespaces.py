@@ -16,7 +16,8 @@ from assay.wire.registrations import namespace_record, namespace_stats
 async def create(backend: Backend, call: Call) -> Answer:
     """A new namespace."""
     body = await call.read(NamespaceBody)
-    known = await backend.roster.create(body.name, await key_of(call, body.name, _created))
+    # a key is the caller's, not that of the namespace it names: used for another one it must be refused
+    known = await backend.roster.create(body.name, await key_of(call, call.namespace, _created))
     return answers.empty(201) if known is None else answer_of(known)
 
 
@@ -38,7 +39,7 @@ async def stats(backend: Backend, call: Call) -> Answer:
 async def delete(backend: Backend, call: Call) -> Answer:
     """Forget a namespace that has neither open runs nor schedules."""
     name = call.parameters["name"]
-    known = await backend.roster.delete(name, await key_of(call, name, nothing))
+    known = await backend.roster.delete(name, await key_of(call, call.namespace, nothing))
     return answers.empty() if known is None else answer_of(known)
 
 
