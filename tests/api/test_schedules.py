@@ -236,6 +236,16 @@ def test_a_schedule_that_is_not_there_is_not_found(http: Http, method: str, path
     assert (reply.status, reply.json()["error"]) == (404, "not found: schedule nobody")
 
 
+@pytest.mark.parametrize("path", ["pause", "resume", "trigger"])
+def test_a_body_that_is_none_is_refused(http: Http, name: str, path: str):
+    record = create(http, name)
+    assert http.post(f"/schedules/{name}/{path}", b"{bad").status == 400
+    assert http.post(f"/schedules/{name}/{path}", b'{"a": 1}', Content_Type="text/plain").status == 415
+    assert http.post(f"/schedules/{name}/{path}", b"\x1f\x8b", Content_Encoding="gzip").status == 415
+    assert http.post(f"/schedules/{name}/{path}", b"[1]").status == 422
+    assert http.get(f"/schedules/{name}").json() == record
+
+
 def test_a_name_may_hold_anything(http: Http):
     name = fresh("a/b c%")
     record = create(http, name)

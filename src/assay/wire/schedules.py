@@ -64,6 +64,10 @@ class PauseBody(msgspec.Struct, kw_only=True):
     by: str | None = None
 
 
+class ResumeBody(msgspec.Struct):
+    """Nothing that would have to be said."""
+
+
 class TriggerBody(msgspec.Struct, kw_only=True):
     """Another overlap policy than the schedule's own, for this fire alone."""
 

@@ -20,6 +20,7 @@ from assay.wire import shapes
 from assay.wire.schedules import (
     BackfillBody,
     PauseBody,
+    ResumeBody,
     ScheduleBody,
     ScheduleFields,
     SchedulePatchBody,
@@ -81,6 +82,7 @@ async def pause(backend: Backend, call: Call) -> Answer:
 
 async def resume(backend: Backend, call: Call) -> Answer:
     """Fire again, from now on."""
+    await call.read(ResumeBody)
     return await change(backend, call, call.namespace, rq.ResumeSchedule(*_target(call)), _told)
 
 
