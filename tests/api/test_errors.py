@@ -159,6 +159,35 @@ def test_long_urls_and_headers_are_refused(http: Http):
     problem(http.get("/health", X_Long="x" * 17_000), 431, "headers_too_large")
 
 
+UPGRADE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status", "code"),
+    [
+        ("/version", {}, 404, "no_route"),
+        ("/workflows", {}, 404, "no_route"),
+        ("/nothing", {}, 404, "no_route"),
+        ("/workers/w-1/exchange?namespace=%FF", {}, 400, "invalid_query"),
+        ("/workers/w-1/exchange", {"Host": "evil.example"}, 421, "wrong_host"),
+        ("/workers/w-1/exchange", {"Origin": "http://evil.example"}, 403, "cross_origin"),
+    ],
+)
+def test_a_websocket_that_cannot_be_is_refused_in_words(
+    server: Server, http: Http, path: str, headers: dict[str, str], status: int, code: str
+):
+    reply = http.raw("GET", PREFIX + path, None, {**UPGRADE, **headers})
+    problem(reply, status, code)
+    assert reply.headers.keys() >= HEADERS
+    assert "server" not in reply.headers
+    assert "handshake" not in server.errors.read_text()
+
+
 @pytest.mark.parametrize("path", ["/health", "/workflows/nobody", "/nothing", "/docs", "/openapi.json", "/workflows"])
 def test_every_answer_has_the_security_headers(http: Http, path: str):
     reply = http.get(path)

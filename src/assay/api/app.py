@@ -1,5 +1,6 @@
 """The ASGI application: guard, route, react, answer. Nothing that a caller does is a server error (D5)."""
 
+import contextlib
 import logging
 from collections.abc import Mapping
 from typing import Any, Final
@@ -8,7 +9,7 @@ from assay.api import answers, guard
 from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import Call, Receive, Scope, Send
-from assay.api.router import MethodNotAllowed, Router
+from assay.api.router import Connection, MethodNotAllowed, Router
 from assay.api.routes.table import ROUTES
 from assay.api.stream import EventStream
 from assay.core.errors import AssayError, Failure, NotFound
@@ -53,14 +54,20 @@ class Api:
         call = Call({**scope, "method": "POST"}, receive, {})
         try:
             guard.check(call, self.backend.settings)
-            route, call.parameters = self._router.find(call.method, call.path)
-            if route.connection is None:
-                raise NotFound("there is no WebSocket here", code="no_route")
+            await self._connection(call)(self.backend, call, receive, send)
         except AssayError as problem:
             log.info("a WebSocket was refused: %s", problem)
-            await send({"type": "websocket.close", "code": 1008})
-            return
-        await route.connection(self.backend, call, receive, send)
+            answer = answers.error(problem)
+            await send({"type": "websocket.http.response.start", "status": answer.status, "headers": answer.head()})
+            await send({"type": "websocket.http.response.body", "body": answer.body})
+
+    def _connection(self, call: Call) -> Connection:
+        """Who talks on a WebSocket; all else that is served at its address is no help to somebody who wants one."""
+        with contextlib.suppress(MethodNotAllowed):
+            route, call.parameters = self._router.find(call.method, call.path)
+            if route.connection is not None:
+                return route.connection
+        raise NotFound("there is no WebSocket here", code="no_route")
 
     async def _react(self, call: Call) -> Answer | EventStream:
         try:

@@ -57,6 +57,12 @@ class Socket(WebSocketsSansIOProtocol):
 
     # out
 
+    async def send(self, message: Any) -> None:
+        """See `WebSocketsSansIOProtocol`, which takes a handshake that was refused in words for one still to come."""
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body":
+            self.handshake_complete = True
+
     def can_say(self) -> bool:
         """See `Line`."""
         return self.writable.is_set() and not (self.disconnected or self.close_sent)

@@ -39,7 +39,7 @@ BY_KIND: Final[dict[Kind, int]] = {
 
 
 class Gone(AssayError):
-    """What was asked for is older than what is kept; `oldest_id` is the first that can still be had."""
+    """What was asked for is older than what is kept; all that comes after `oldest_id` can still be had."""
 
     code = "gone"
     kind = Kind.INVALID
