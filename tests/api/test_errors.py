@@ -52,6 +52,28 @@ def test_bad_json_is_refused(http: Http, body: bytes):
 
 
 @pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/workflows", b'{"workflow_type": "A", "workflow_type": "B"}'),
+        ("/workflows", b'{"workflow_type": "A", "input": {"a": {"b": 1, "c": ":", "b": 2}}}'),
+        ("/workflows", b'{"workflow_type": "A", "input": {"a" : 1, "\\u0061" : 2}}'),
+        ("/workflows", b'{"workflow_type": "A", "input": [{"a": 1, "a": 1, "b": "\\u003a"}]}'),
+        ("/namespaces", b'{"name": "one", "name": "two"}'),
+        ("/schedules", b'{"name": "s", "workflow_type": "A", "cron_expr": "@daily", "cron_expr": "@hourly"}'),
+        ("/workers/w-1/exchange", b'{"hello": {"queue": "a", "queue": "b"}}'),
+    ],
+)
+def test_a_key_that_comes_twice_is_refused(http: Http, path: str, body: bytes):
+    problem(http.post(path, body), 400, "duplicate_key")
+
+
+def test_texts_may_look_like_keys_that_come_twice(http: Http):
+    input = {"a": '"a":1,"a":2', "b": {"a": ":"}, "c": [{"a": "\u003a\\u003a"}]}
+    name = http.start(input=input)["workflow_id"]
+    assert http.describe(name)["input"] == input
+
+
+@pytest.mark.parametrize(
     ("input", "code"),
     [
         ('"\\u0000"', "nul_character"),

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from assay.core.errors import Invalid
-from assay.core.payload import PAYLOAD_LIMIT, check_json, check_limits
+from assay.core.payload import PAYLOAD_LIMIT, check_json, check_keys, check_limits
 
 SCALARS = st.none() | st.booleans() | st.integers(-(10**400), 10**400) | st.floats() | st.text(max_size=8)
 VALUES = st.recursive(
@@ -168,3 +168,46 @@ def test_depth_is_counted_as_people_count(value):
     for limit in range(1, depth(value) + 2):
         codes = refusal(raw, depth=limit)
         assert (codes == "json_too_deep") == (depth(value) > limit) or codes in ("nul_character", "lone_surrogate")
+
+
+KEYS = st.sampled_from(['"a"', '"\\u0061"', '"a:"', '"a\\u003a"', '"\\":"', '":"', '""'])
+TEXTS = KEYS | st.sampled_from(['"\\\\"', '": :"', '"\\u003A"', "1", "-2.5e3", "null"])
+MEMBERS_OF = st.recursive(
+    TEXTS,
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda found: f"[{', '.join(found)}]")
+        | st.lists(st.tuples(KEYS, st.sampled_from([":", " :", "\n: "]), inner).map("".join), max_size=3).map(
+            lambda found: "{" + ",".join(found) + "}"
+        )
+    ),
+    max_leaves=8,
+)
+"""Objects whose keys come twice often, also spelled in two ways, among texts that look like keys."""
+
+
+def has_twins(raw: bytes) -> bool:
+    found: list[bool] = []
+    json.loads(raw, object_pairs_hook=lambda members: found.append(len(dict(members)) != len(members)))
+    return any(found)
+
+
+@given(MEMBERS_OF)
+@example('{"a":1,"a":2}')
+@example('{"a":1,"b":{"a":1,"c":{},"a":":"}}')
+@example('{"a":1,"a":2,"b":"\\u003a"}')
+@example('{"a":{"b":1},"c":{"b":1}}')
+@example('{"a":1000000000000000000000000000000000000000000,"b":-1e-300}')
+def test_keys_that_come_twice_are_found_and_no_others(text: str):
+    raw = text.encode()
+    if has_twins(raw):
+        with pytest.raises(Invalid, match="twice in one object"):
+            check_keys(raw, check_json(raw))
+    else:
+        check_keys(raw, check_json(raw))
+
+
+@given(VALUES)
+def test_what_a_program_writes_has_no_key_twice(value: object):
+    raw = json.dumps(value).encode()
+    if refusal(raw) is None:
+        check_keys(raw, check_json(raw))

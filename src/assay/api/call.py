@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from assay.core.errors import Invalid
-from assay.core.payload import DEPTH_LIMIT, NULL, Payload, check_json, check_limits
+from assay.core.payload import DEPTH_LIMIT, NULL, Payload, check_json, check_keys, check_limits
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -182,7 +182,8 @@ class Call:
         if body in _EMPTY:
             return _decode(b"{}", kind)
         self.check_type()
-        check_json(body, limit=BODY_LIMIT, depth=DEPTH_LIMIT + WRAPPING, keys=MEMBERS, name="body")
+        value = check_json(body, limit=BODY_LIMIT, depth=DEPTH_LIMIT + WRAPPING, keys=MEMBERS, name="body")
+        check_keys(body, value, "body")
         return _decode(body, kind)
 
     def check_type(self) -> None:

@@ -5,6 +5,7 @@ The engine never looks into a payload after this check; what it let in comes bac
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, Final, TypeAlias
 
@@ -20,12 +21,15 @@ NULL: Final = msgspec.Raw(b"null")
 PAYLOAD_LIMIT: Final = LIMITS.payload_bytes
 DEPTH_LIMIT: Final = 64
 KEYS_LIMIT: Final = 10_000
+SHOWN: Final = 100
+"""Characters of a key that a message repeats."""
 
 _parse: Final = msgspec.json.Decoder().decode
 _BACKSLASH: Final = ord("\\")
 _SURROGATE_PAIR: Final = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _SHORTEST_MEMBER: Final = len(b'"":0,')
+_encode: Final = msgspec.json.Encoder().encode
 
 
 HARMLESS: Final = 2 * DEPTH_LIMIT
@@ -39,11 +43,12 @@ def value_of(raw: bytes | Payload) -> Any:
 
 def check_json(
     raw: bytes, *, limit: int = PAYLOAD_LIMIT, depth: int = DEPTH_LIMIT, keys: int = KEYS_LIMIT, name: str = "payload"
-) -> None:
-    """Raise `Invalid`, blaming `name`, unless `raw` is one JSON value within the limits."""
+) -> Any:
+    """The plain value of `raw`; raise `Invalid`, blaming `name`, unless it is one JSON value within the limits."""
     value = parsed(raw, limit=limit, name=name)
     if _may_exceed(raw, depth, keys):
         _check_shape(value, depth, keys, name)
+    return value
 
 
 def parsed(raw: bytes, *, limit: int = PAYLOAD_LIMIT, name: str = "payload") -> Any:
@@ -61,6 +66,31 @@ def parsed(raw: bytes, *, limit: int = PAYLOAD_LIMIT, name: str = "payload") -> 
     if _BACKSLASH in raw:
         _check_escapes(raw, name)
     return value
+
+
+def check_keys(raw: bytes, value: object, name: str = "payload") -> None:
+    """Raise `Invalid`, blaming `name`, if an object in `raw` has a key twice: readers differ on which of them counts.
+
+    The parser keeps the last and says nothing. But then its `value` has fewer colons than the text when it is written
+    anew, since all others are in texts and stay; unless one is spelled as a number there, which has to be looked at.
+    """
+    if raw.count(b":") == _encode(value).count(b":") and b"\\u003" not in raw:
+        return
+    try:
+        json.loads(raw, object_pairs_hook=_unique, parse_int=len, parse_float=len)
+    except KeyError as error:
+        message = f"{name} has the key {error.args[0][:SHOWN]!r} twice in one object"
+        raise Invalid(message, code="duplicate_key", field=name) from None
+    except RecursionError:
+        raise _too_deep(DEPTH_LIMIT, name) from None
+
+
+def _unique(members: list[tuple[str, object]]) -> None:
+    seen: set[str] = set()
+    for key, _ in members:
+        if key in seen:
+            raise KeyError(key)
+        seen.add(key)
 
 
 def check_limits(
