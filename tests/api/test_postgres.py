@@ -9,6 +9,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from assay import Client
 from assay.testing.postgres import create_database, temporary_postgres
 from tests.api.support import Http, Listener, Server, Worker, activity, complete, fresh, holds, serving
 
@@ -53,11 +54,36 @@ def test_a_run_from_start_to_end(http: Http):
     worker.turn(name, complete({"done": True}))
     assert http.get(f"/workflows/{name}/result").json()["result"] == {"done": True}
     assert http.kinds(name) == ["WorkflowStarted", "ActivityScheduled", "ActivityCompleted", "WorkflowCompleted"]
+    numbers = [event["id"] for event in http.history(name)]
+    assert numbers == sorted(set(numbers))
+    assert numbers[0] > 0
     assert http.get(f"/workflows/{name}/state/at").json()["value"] == 1
     assert http.get(f"/activities/{task['id']}").json()["result"] == "ok"
     found = http.get('/workflows?search_attrs=%7B"env":"prod"%7D'.replace('"', "%22"))
     assert [record["id"] for record in found.json()] == [name]
     assert found.headers["x-total-count"] == "1"
+
+
+def test_an_engine_in_the_process_shows_what_one_over_http_shows(http: Http, server: Server, database: str):
+    queue = fresh("queue")
+    worker = Worker(http, queue)
+    failing, open_run = http.start(task_queue=queue)["workflow_id"], http.start(task_queue="x")["workflow_id"]
+    worker.turn(failing, activity(task_queue=queue), {"type": "FailWorkflow", "error": "no luck"})
+
+    async def seen(url: str) -> list[object]:
+        async with await Client.connect(url) as client:
+            return [
+                await look
+                for name in (failing, open_run)
+                for look in (client.get_events(name), client.describe(name), client.list(text=name))
+            ]
+
+    async def main() -> None:
+        over_http = await seen(f"http://127.0.0.1:{server.port}")
+        assert await seen(database) == over_http
+        assert [event["id"] for event in over_http[0]] == [event["id"] for event in http.history(failing)]  # type: ignore[attr-defined]
+
+    asyncio.run(main())
 
 
 def test_conflicts_keys_and_refusals(http: Http):

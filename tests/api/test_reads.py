@@ -194,6 +194,15 @@ def test_an_event_has_the_fields_of_the_original(http: Http):
     assert event["timestamp"] == http.describe(name)["created_at"]
 
 
+def test_the_events_of_all_runs_are_numbered_in_one_row(http: Http):
+    one, two = http.start()["workflow_id"], http.start()["workflow_id"]
+    for name in (one, two, one):
+        http.post(f"/workflows/{name}/signal/go")
+    told = {(name, event["seq"]): event["id"] for name in (one, two) for event in http.history(name)}
+    assert sorted(told, key=told.__getitem__) == [(one, 1), (two, 1), (one, 2), (two, 2), (one, 3)]
+    assert [event["id"] for event in http.history(one, order="desc", limit="2")] == [told[one, 3], told[one, 2]]
+
+
 def test_state_is_what_the_last_snapshot_says(http: Http):
     queue = fresh("queue")
     worker = Worker(http, queue)

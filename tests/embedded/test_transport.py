@@ -66,7 +66,10 @@ def test_a_run_comes_back_as_a_record(tmp_path: Path):
             assert await transport.describe("main", "o-2") is None
             assert await transport.describe("other", "o-1") is None
             assert await transport.state("main", "o-1") is None
-            assert [event["event_type"] for event in await transport.events("main", "o-1")] == ["WorkflowStarted"]
+            (event,) = await transport.events("main", "o-1")
+            assert (event["event_type"], event["seq"], event["id"]) == ("WorkflowStarted", 1, 1)
+            await transport.ask(start("o-3"))
+            assert [(event["seq"], event["id"]) for event in await transport.events("main", "o-3")] == [(1, 2)]
             with pytest.raises(NotFound):
                 await transport.events("main", "o-2")
 

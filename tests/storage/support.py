@@ -3,7 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from assay.core.effects import Decision
+from assay.core.events import Recorded
 from assay.core.ids import RunId, Time
 from assay.core.run import Run
 from assay.engine.batch import Batch
@@ -45,6 +48,11 @@ class Stores:
     async def close(self) -> None:
         while self._opened:
             await self._opened.pop().close()
+
+
+async def history(store: AnyStore, run_id: RunId) -> list[Recorded]:
+    """A history as the decisions had it: its events have no numbers among those of all runs yet."""
+    return [replace(recorded, id=0) for recorded in await store.events(run_id)]
 
 
 class NamedIds(FixedIds):

@@ -20,7 +20,7 @@ from tests.core.support import (
     turned,
     turns,
 )
-from tests.storage.support import AnyStore, StoredWorld, as_stored, reloaded
+from tests.storage.support import AnyStore, StoredWorld, as_stored, history, reloaded
 
 OTHER = WorkflowId("order-2")
 EMPTY = frozenset[RunId]()
@@ -44,7 +44,7 @@ async def test_the_second_to_change_a_run_loses(store: AnyStore, slow: StoredWor
     slow.take(signals("second"))
     assert await slow.commit() == {world.run.run_id}
     assert await reloaded(store, world.run) == as_stored(world.run)
-    assert await store.events(world.run.run_id) == world.histories[world.run.run_id]
+    assert await history(store, world.run.run_id) == world.histories[world.run.run_id]
 
 
 async def test_others_of_the_same_batch_are_written(store: AnyStore, slow: StoredWorld):

@@ -30,7 +30,7 @@ from tests.core.support import (
     turns,
 )
 from tests.storage.states import DOCUMENT, STATES
-from tests.storage.support import AnyStore, StoredWorld, as_stored, reloaded
+from tests.storage.support import AnyStore, StoredWorld, as_stored, history, reloaded
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -38,7 +38,7 @@ async def test_a_run_comes_back_as_it_was(store: AnyStore, state: str):
     world = await StoredWorld(store).do(*STATES[state])
     for run in world.runs.values():
         assert await reloaded(store, run) == as_stored(run)
-        assert await store.events(run.run_id) == world.histories[run.run_id]
+        assert await history(store, run.run_id) == world.histories[run.run_id]
     assert [violation async for violation in verify(store, world.now)] == []
 
 
@@ -50,7 +50,7 @@ async def test_a_batch_leaves_what_single_writes_leave(store: AnyStore, state: s
     assert await world.commit() == frozenset()
     for run in world.runs.values():
         assert await reloaded(store, run) == as_stored(run)
-        assert await store.events(run.run_id) == world.histories[run.run_id]
+        assert await history(store, run.run_id) == world.histories[run.run_id]
 
 
 async def test_an_empty_write_is_no_trouble(store: AnyStore):

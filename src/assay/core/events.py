@@ -33,11 +33,15 @@ class InputEvent(Event, frozen=True, gc=False, omit_defaults=True):
 
 
 class Recorded(msgspec.Struct, frozen=True, gc=False):
-    """An event in its place: what a history is a list of."""
+    """An event in its place: what a history is a list of.
+
+    `id` is its number among the events of all runs. The store gives it one; an event that was not read there has none.
+    """
 
     seq: Seq
     time: Time
     event: Event
+    id: int = 0
 
 
 class ParentLink(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -125,7 +125,7 @@ def event_record(key: RunKey, recorded: Recorded) -> dict[str, Any]:
     """An event: its payload, and beside it what does not belong to a payload that is a bare value (R16)."""
     event = recorded.event
     record = {
-        "id": recorded.seq,  # histories are per run here: there is no number over all of them
+        "id": recorded.id,
         "workflow_id": key.workflow_id,
         "run_id": key.run_id,
         "seq": recorded.seq,

@@ -109,7 +109,7 @@ OVERDUE: tuple[tuple[str, str, str], ...] = (
 RUNS_AFTER = f"SELECT {RUN_COLUMNS} FROM {RUN_TABLES} WHERE r.run_id > $1 ORDER BY r.run_id LIMIT $2"
 
 HISTORIES = """
-SELECT run_id, seq, time, kind, payload, data FROM events WHERE run_id $one_of(1) ORDER BY run_id, seq"""
+SELECT run_id, seq, time, kind, payload, data, id FROM events WHERE run_id $one_of(1) ORDER BY run_id, seq"""
 
 ALL_DEADLINES = "SELECT run_id, kind, ref, due_at FROM deadlines WHERE run_id $one_of(1)"
 

@@ -54,10 +54,11 @@ WHERE told.run_id $one_of(1) AND told.kind = 'child_closed'"""
 message begins with the child's run id, also when it was passed on to a reopened run (R20)."""
 
 EVENTS_AFTER = """
-SELECT seq, time, kind, payload, data FROM events WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT $3"""
+SELECT seq, time, kind, payload, data, id FROM events WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT $3"""
 
 EVENTS_AFTER_OF_KIND = """
-SELECT seq, time, kind, payload, data FROM events WHERE run_id = $1 AND seq > $2 AND kind = $4 ORDER BY seq LIMIT $3"""
+SELECT seq, time, kind, payload, data, id FROM events
+WHERE run_id = $1 AND seq > $2 AND kind = $4 ORDER BY seq LIMIT $3"""
 
 DUE = "SELECT run_id, kind, ref, due_at FROM deadlines WHERE due_at <= $1 ORDER BY due_at LIMIT $2"
 

@@ -169,9 +169,9 @@ def child_of(row: Sequence[Any]) -> Child:
 
 
 def recorded(row: Sequence[Any]) -> Recorded:
-    """An event from (seq, time, kind, payload, data)."""
-    seq, time, kind, content, data = row
-    return Recorded(seq, time, decode(kind, content, data))
+    """An event from (seq, time, kind, payload, data, id)."""
+    seq, time, kind, content, data, number = row
+    return Recorded(seq, time, decode(kind, content, data), number)
 
 
 def snapshot_row(snapshot: Snapshot) -> Cells:

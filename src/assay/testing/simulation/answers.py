@@ -85,7 +85,8 @@ def events_after(tables: Tables, run_id: str, after: int, limit: int, kind: str 
     row = tables.rows["runs"].get((run_id,))
     last = 0 if row is None else row[RUN["last_seq"]]
     found = (_event(tables, run_id, seq) for seq in range(after + 1, last + 1))
-    return [event[1:6] for event in found if event is not None and (kind is None or event[3] == kind)][:limit]
+    wanted = (event for event in found if event is not None and (kind is None or event[3] == kind))
+    return [(*event[1:6], event[1]) for event in wanted][:limit]
 
 
 def due(tables: Tables, now: int, limit: int) -> list[Cells]:

@@ -62,7 +62,7 @@ class Archive:
             if seq == notes.SEQ:
                 self.claims.update(claim.run_id for claim in notes.note_of(0, 0, *row[2:5]).claims)
             else:
-                histories.setdefault(run_id, []).append(rows.recorded(row[1:6]))
+                histories.setdefault(run_id, []).append(rows.recorded((*row[1:6], seq)))
                 self.claims[run_id] += row[EVENT["claimed"]]
         self.lives = {row["run_id"]: Life(row, histories.get(row["run_id"], [])) for row in tables.runs()}
 
