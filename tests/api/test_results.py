@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.api.routes.workflows import _outcome
+from assay.api.routes.workflows import outcome
 from assay.core.commands import CompleteWorkflow
 from assay.core.events import Event
 from assay.core.ids import Namespace, RunKey, WorkerId, WorkflowId
@@ -36,7 +36,7 @@ def test_a_run_that_ends_as_the_wait_does_is_answered_with_its_result(tmp_path: 
         async with running(ServerConfig(database=f"sqlite://{tmp_path}/engine.db")) as (api, _):
             key = await completed(api.backend.engine)
             monkeypatch.setattr(api.backend.engine, "closed", never)
-            record, closed = await _outcome(api.backend, key, 0.01, follow=True)
+            record, closed = await outcome(api.backend, key, 0.01, follow=True)
             assert closed
             assert (record["status"], bytes(record["result"])) == ("COMPLETED", b"42")
 

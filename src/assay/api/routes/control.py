@@ -11,7 +11,8 @@ from assay.api.call import Call, document, payload
 from assay.api.mutations import change
 from assay.api.records import activity_record
 from assay.api.router import Route
-from assay.api.routes.workflows import NAMESPACE, RUN, message_of
+from assay.api.routes.starts import message_of
+from assay.api.routes.workflows import NAMESPACE, RUN
 from assay.core.commands import ScheduleActivity
 from assay.core.errors import AssayError, Invalid, Kind, NotFound
 from assay.core.ids import Namespace, RunId, WorkflowId

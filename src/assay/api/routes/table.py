@@ -9,6 +9,7 @@ from assay.api.routes import (
     meta,
     namespaces,
     schedules,
+    starts,
     streams,
     worker_protocol,
     workers,
@@ -16,6 +17,7 @@ from assay.api.routes import (
 )
 
 ROUTES: Final[tuple[Route, ...]] = (
+    *starts.ROUTES,
     *workflows.ROUTES,
     *control.ROUTES,
     *worker_protocol.ROUTES,

@@ -1,0 +1,120 @@
+"""Runs are started, and waited for if somebody asks for that in the same request."""
+
+from typing import Final
+from uuid import uuid4
+
+import msgspec
+
+from assay.api import answers
+from assay.api.answers import Answer
+from assay.api.backend import Backend
+from assay.api.call import Call, document, payload
+from assay.api.mutations import change
+from assay.api.router import Route
+from assay.api.routes.workflows import NAMESPACE, WAIT, outcome
+from assay.core.ids import Namespace, RunKey, WorkflowId
+from assay.core.options import WORKFLOW_RETRY, check_id, checked_start, choice, duration, retry_policy
+from assay.core.payload import Payload
+from assay.core.policies import IdConflict, IdReuse
+from assay.core.replies import Started
+from assay.core.requests import FirstSignal, StartWorkflow
+from assay.wire import shapes
+from assay.wire.bodies import SignalAtStart, StartBody
+from assay.wire.records import start_record
+
+
+async def start(backend: Backend, call: Call) -> Answer:
+    """Start a run; with `wait_secs` answer with its result if it ends in time."""
+    body = await call.read(StartBody)
+    wait = call.wait()
+    request = start_request(body, body.namespace or call.namespace)
+    if not backend.roster.knows(request.namespace):
+        await backend.roster.ensure(checked_start(request).namespace)
+    answer = await change(backend, call, request.namespace, request, _started)
+    if wait is None or answer.status not in (200, 201):
+        return answer
+    return await _waited(backend, call, request.namespace, answer, wait)
+
+
+def start_request(body: StartBody, namespace: str) -> StartWorkflow:
+    """What a body asks for."""
+    name = f"wf-{body.workflow_type.lower()[:200]}-{uuid4().hex[:12]}" if body.workflow_id is None else body.workflow_id
+    retry = None if body.retry_policy is None else retry_policy(body.retry_policy, WORKFLOW_RETRY)
+    return StartWorkflow(
+        namespace=Namespace(namespace),
+        workflow_id=WorkflowId(name),
+        workflow_type=body.workflow_type,
+        task_queue="default" if body.task_queue is None else body.task_queue,
+        input=payload(body.input, "input"),
+        id_conflict=_conflict(body),
+        id_reuse=choice(IdReuse, body.id_reuse_policy, "id_reuse_policy", IdReuse.ALLOW_DUPLICATE),
+        execution_timeout=duration(body.execution_timeout, "execution_timeout"),
+        run_timeout=duration(body.run_timeout, "run_timeout"),
+        task_timeout=duration(body.task_timeout, "task_timeout"),
+        retry_policy=retry,
+        cron_schedule=body.cron_schedule,
+        start_delay=duration(body.start_delay, "start_delay"),
+        search_attributes=document(body.search_attributes, "search_attributes"),
+        memo=document(body.memo, "memo"),
+        context=document(body.context, "context"),
+        signals=tuple(_first(signal, body.sender) for signal in body.signals or ()),
+        request_id=body.request_id,
+        summary=body.summary,
+        details=body.details,
+        priority=payload(body.priority, "priority"),
+    )
+
+
+def _conflict(body: StartBody) -> IdConflict:
+    """An explicit policy goes before the short form (C23)."""
+    default = IdConflict.USE_EXISTING if body.error_if_exists is False else IdConflict.FAIL
+    return choice(IdConflict, body.id_conflict_policy, "id_conflict_policy", default)
+
+
+def _first(signal: SignalAtStart, sender: str | None) -> FirstSignal:
+    content = message_of(signal.payload, signal.args)
+    return FirstSignal(check_id(signal.name, "signals.name"), content, signal.sender or sender)
+
+
+def message_of(content: Payload, args: list[Payload] | None) -> Payload:
+    """A message's payload: one, or a list of several (C51)."""
+    if args is None:
+        return payload(content, "payload")
+    return payload(args[0] if len(args) == 1 else Payload(msgspec.json.encode(args)), "args")
+
+
+def _started(reply: object) -> tuple[int, bytes]:
+    if not isinstance(reply, Started):
+        raise TypeError(reply)
+    pid = f"wf://{reply.key.namespace}/{reply.key.workflow_id}"
+    return (201 if reply.started else 200), answers.encoded({**start_record(reply), "pid": pid})
+
+
+async def _waited(backend: Backend, call: Call, namespace: str, answer: Answer, wait: float) -> Answer:
+    record = msgspec.json.decode(answer.body)
+    key = RunKey(Namespace(namespace), WorkflowId(record["workflow_id"]), record["run_id"])
+    ending, closed = await outcome(backend, key, wait, follow=True)
+    status = answer.status if closed else 202
+    replayed = [header for header in answer.headers if header[0] == b"idempotent-replay"]
+    more = {"started": record["started"], "pid": record["pid"]}
+    return answers.json({**ending, **more}, status, replayed)
+
+
+ROUTES: Final = (
+    Route(
+        method="POST",
+        path="/workflows",
+        operation_id="startWorkflow",
+        summary="Start a run",
+        tag="workflows",
+        reaction=start,
+        body=StartBody,
+        query=(NAMESPACE, WAIT),
+        idempotent=True,
+        answers={
+            201: (shapes.StartAnswer, shapes.ResultAnswer),
+            200: (shapes.StartAnswer, shapes.ResultAnswer),
+            202: shapes.ResultAnswer,
+        },
+    ),
+)
