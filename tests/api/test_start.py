@@ -87,6 +87,33 @@ def test_a_request_id_is_answered_alike(http: Http):
     assert (two.status, two.json()["run_id"]) == (201, one.json()["run_id"])
 
 
+@pytest.mark.parametrize("named", [{}, {"workflow_id": "named"}])
+def test_a_start_that_is_repeated_finds_its_run_by_the_request_id_alone(http: Http, named: dict[str, str]):
+    queue = fresh("queue")
+    worker = Worker(http, queue)
+    body = {"workflow_type": "Order", "task_queue": queue, "input": {"n": 1, "m": 2}, "request_id": fresh("r"), **named}
+    first = http.post("/workflows", body)
+    worker.turn(first.json()["workflow_id"], complete())
+    for again in (body, {**body, "input": {"m": 2, "n": 1}}):
+        second = http.post("/workflows", again)
+        assert (second.status, second.json()) == (201, first.json())
+    assert len(http.get(f"/workflows?queue={queue}").json()) == 1
+    assert http.post("/workflows", {**body, "namespace": fresh("ns")}).json()["run_id"] != first.json()["run_id"]
+
+
+@pytest.mark.parametrize("other", [{"workflow_type": "Refund"}, {"input": 2}, {"input": None}])
+def test_a_request_id_is_for_one_start(http: Http, other: dict[str, object]):
+    body = {"workflow_type": "Order", "input": 1, "request_id": fresh("r")}
+    first = http.post("/workflows", body).json()
+    reply = http.post("/workflows", {**body, **other})
+    assert (reply.status, reply.json()["code"], reply.json()["field"]) == (422, "request_id_reused", "request_id")
+    assert http.kinds(first["workflow_id"]) == ["WorkflowStarted"]
+
+
+def test_a_generated_id_is_no_longer_than_an_id_may_be(http: Http):
+    assert http.post("/workflows", {"workflow_type": "Ä" * 127}).status == 201
+
+
 def test_every_option_is_shown_in_the_record(http: Http):
     started = http.start(
         execution_timeout="2h",
@@ -167,6 +194,8 @@ def test_a_cron_run_waits_for_its_slot_and_comes_again(http: Http):
         ({"namespace": "Not A Namespace"}, 400),
         ({"signals": [{"name": ""}]}, 400),
         ({"signals": [{}]}, 422),
+        ({"request_id": ""}, 400),
+        ({"request_id": "x" * 256}, 400),
         ({"workflow_type": 5}, 422),
         ({"workflow_id": 5}, 422),
     ],

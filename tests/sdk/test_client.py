@@ -187,6 +187,22 @@ def test_an_id_in_use_is_refused_or_used_as_the_policy_says(tmp_path: Path):
     asyncio.run(main())
 
 
+def test_a_start_repeated_with_its_request_id_is_the_same_start(tmp_path: Path):
+    async def main() -> None:
+        async with connected(tmp_path) as client:
+            first = await client.start("Order", input={"n": 1}, request_id="r-1")
+            await client.terminate(first.workflow_id)
+            again = await client.start("Order", input={"n": 1}, request_id="r-1")
+            assert again.record() == first.record()
+            assert len(await client.list()) == 1
+            for kind, content in (("Refund", {"n": 1}), ("Order", {"n": 2})):
+                with pytest.raises(Invalid) as caught:
+                    await client.start(kind, input=content, request_id="r-1")
+                assert (caught.value.code, caught.value.field) == ("request_id_reused", "request_id")
+
+    asyncio.run(main())
+
+
 def test_pages_follow_each_other(tmp_path: Path):
     async def main() -> None:
         async with connected(tmp_path) as client:

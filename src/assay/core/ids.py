@@ -1,5 +1,6 @@
 """Names of the things a history is about, and the one source of fresh ones."""
 
+import hashlib
 from typing import NewType, Protocol
 
 import msgspec
@@ -39,6 +40,11 @@ class Ids(Protocol):
         An activity takes n, its first attempt n + 1, so that scheduling costs one call.
         """
         ...
+
+
+def id_of_request(namespace: str, request_id: str) -> WorkflowId:
+    """The id of a start that names none: the same whenever the start is repeated, whatever else it says (I15)."""
+    return WorkflowId(f"wf-{hashlib.sha256(f'{namespace}/{request_id}'.encode()).hexdigest()[:24]}")
 
 
 def seconds(time: Time) -> float:

@@ -135,6 +135,8 @@ def checked_start(request: StartWorkflow) -> StartWorkflow:
     check_id(request.workflow_id, "workflow_id")
     check_id(request.workflow_type, "workflow_type")
     check_id(request.task_queue, "task_queue")
+    if request.request_id is not None:
+        check_id(request.request_id, "request_id")
     if request.id_reuse is IdReuse.REJECT_DUPLICATE and request.id_conflict is IdConflict.TERMINATE_EXISTING:
         raise Invalid("reject_duplicate and terminate_existing exclude each other", field="id_reuse_policy")
     if request.cron_schedule is not None:

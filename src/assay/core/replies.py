@@ -47,11 +47,16 @@ def _settle(promise: Promise, reply: Any, error: AssayError | None) -> None:
 
 
 class Started(msgspec.Struct, frozen=True):
-    """A start's answer; `started` is False when an existing run was used (C22)."""
+    """A start's answer; `started` is False when an existing run was used (C22).
+
+    `repeated`: its request id was heard before, and this is what was answered then. Whether it asks for the same as
+    then is for the caller to find out: what a run was started with is not at hand in a decision.
+    """
 
     key: RunKey
     status: str
     started: bool
+    repeated: bool = False
 
 
 class Reopened(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from assay.core.events import Event, Recorded
 from assay.core.grants import Colleague, Seat
 from assay.core.ids import SECOND, RunId, RunKey, Time
 from assay.core.options import check_id, checked_start
-from assay.core.replies import Told
+from assay.core.replies import Started, Told
 from assay.core.requests import Request, StartWorkflow
 from assay.core.run import Run
 from assay.embedded.attendance import Attendance
@@ -22,6 +22,7 @@ from assay.embedded.stores import store_for
 from assay.engine.clock import SystemClock
 from assay.engine.engine import Engine
 from assay.engine.janitor import Janitor
+from assay.engine.repeats import check_same
 from assay.engine.roster import MAIN, Roster, check_namespace
 from assay.engine.service import Loop
 from assay.storage.sql.leftovers import SqlLeftovers
@@ -110,7 +111,10 @@ class EmbeddedTransport:
         engine = self._running()
         if isinstance(request, StartWorkflow) and not self._roster.knows(request.namespace):
             await self._roster.ensure(checked_start(request).namespace)
-        return await engine.committer.submit(request)
+        reply = await engine.committer.submit(request)
+        if isinstance(reply, Started) and reply.repeated and isinstance(request, StartWorkflow):
+            await check_same(engine.store, request, reply)
+        return reply
 
     def send(self, request: Request, told: Told) -> None:
         """See `Transport`; the hot path of a worker, which is on the right loop and in the right process."""

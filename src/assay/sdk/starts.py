@@ -9,7 +9,7 @@ from typing import Any, Final, TypedDict
 
 from assay.core.duration import Duration
 from assay.core.errors import Invalid
-from assay.core.ids import Namespace, WorkflowId
+from assay.core.ids import Namespace, WorkflowId, id_of_request
 from assay.core.options import WORKFLOW_RETRY, check_id, choice, duration, retry_policy
 from assay.core.payload import NULL, Payload
 from assay.core.policies import IdConflict, IdReuse, RetryPolicy
@@ -65,17 +65,21 @@ def start_request(
     # An explicit policy decides when both are given (C23).
     if options.get("error_if_exists") is not None and options.get("id_conflict_policy") is None:
         fields["id_conflict"] = IdConflict.FAIL if options["error_if_exists"] else IdConflict.USE_EXISTING
+    name = _id(workflow_type, fields) if workflow_id is None else WorkflowId(_text(workflow_id, "workflow_id"))
     return StartWorkflow(
         workflow_type=check_id(workflow_type, "workflow_type"),
-        workflow_id=WorkflowId(_fresh_id(workflow_type) if workflow_id is None else _text(workflow_id, "workflow_id")),
+        workflow_id=name,
         input=NULL if input is None else Payload(converter.encode(input, name="input")),
         **fields,
     )
 
 
-def _fresh_id(workflow_type: str) -> str:
+def _id(workflow_type: str, fields: Mapping[str, Any]) -> WorkflowId:
+    """An id for a start that names none; one that may be repeated needs the same each time."""
+    if "request_id" in fields:
+        return id_of_request(fields["namespace"], fields["request_id"])
     short = workflow_type.lower().encode()[:_TYPE_BYTES].decode(errors="ignore")
-    return f"wf-{short}-{secrets.token_hex(10)}"
+    return WorkflowId(f"wf-{short}-{secrets.token_hex(10)}")
 
 
 def _unknown(name: str) -> TypeError:

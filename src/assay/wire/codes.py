@@ -88,6 +88,7 @@ class ErrorCode(StrEnum):
     WRONG_HOST = "wrong_host", Kind.INVALID, "The engine has no such name; `--allowed-host` adds one."
     WRONG_SHAPE = "wrong_shape", Kind.INVALID, "The body is JSON, but not what was asked for; `field` tells where."
     IDEMPOTENCY_KEY_REUSED = "idempotency_key_reused", Kind.INVALID, "The key was used for another request."
+    REQUEST_ID_REUSED = "request_id_reused", Kind.INVALID, "The `request_id` was used for another start."
     TOO_MANY_POLLS = "too_many_polls", Kind.RATE_LIMITED, "No more polls can be held at present."
     TOO_MANY_STREAMS = "too_many_streams", Kind.RATE_LIMITED, "No more event streams can be open at present."
     HEADERS_TOO_LARGE = "headers_too_large", Kind.INVALID, "The headers are too long."

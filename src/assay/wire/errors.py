@@ -17,6 +17,7 @@ BY_CODE: Final[dict[str, int]] = {
     "wrong_host": 421,
     "wrong_shape": 422,
     "idempotency_key_reused": 422,
+    "request_id_reused": 422,
     "too_many_polls": 429,
     "too_many_streams": 429,
     "headers_too_large": 431,

@@ -113,14 +113,14 @@ def test_terminate_existing_ends_the_open_run_in_the_same_decision():
 def test_a_start_repeated_with_its_request_id_gets_the_same_run():
     world = given(started(request_id="req", signals=WITH_A_SIGNAL))
     decision = world.when(starts(request_id="req", signals=WITH_A_SIGNAL))
-    assert decision.reply == Started(world.run.key, PENDING, started=True)
+    assert decision.reply == Started(world.run.key, PENDING, started=True, repeated=True)
     assert events(decision) == []
 
 
 def test_a_start_repeated_after_its_run_has_closed_starts_nothing():
     world = given(started(request_id="req"), turned(CompleteWorkflow()))
     decision = world.when(starts(request_id="req"))
-    assert decision.reply == Started(world.run.key, COMPLETED, started=True)
+    assert decision.reply == Started(world.run.key, PENDING, started=True, repeated=True)
     assert events(decision) == []
 
 

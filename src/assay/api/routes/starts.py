@@ -12,15 +12,19 @@ from assay.api.call import Call, document, payload
 from assay.api.mutations import change
 from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE, WAIT, outcome
-from assay.core.ids import Namespace, RunKey, WorkflowId
+from assay.core.ids import Namespace, RunKey, WorkflowId, id_of_request
 from assay.core.options import WORKFLOW_RETRY, check_id, checked_start, choice, duration, retry_policy
 from assay.core.payload import Payload
 from assay.core.policies import IdConflict, IdReuse
 from assay.core.replies import Started
 from assay.core.requests import FirstSignal, StartWorkflow
+from assay.engine.repeats import check_same
 from assay.wire import shapes
 from assay.wire.bodies import SignalAtStart, StartBody
 from assay.wire.records import start_record
+
+TYPE_BYTES: Final = 200
+"""Of a workflow type in a generated id, which has 255 bytes at most."""
 
 
 async def start(backend: Backend, call: Call) -> Answer:
@@ -30,7 +34,10 @@ async def start(backend: Backend, call: Call) -> Answer:
     request = start_request(body, body.namespace or call.namespace)
     if not backend.roster.knows(request.namespace):
         await backend.roster.ensure(checked_start(request).namespace)
-    answer = await change(backend, call, request.namespace, request, _started)
+    reply = _Reply()
+    answer = await change(backend, call, request.namespace, request, reply.rendered)
+    if reply.repeated is not None:
+        await check_same(backend.engine.store, request, reply.repeated)
     if wait is None or answer.status not in (200, 201):
         return answer
     return await _waited(backend, call, request.namespace, answer, wait)
@@ -38,11 +45,10 @@ async def start(backend: Backend, call: Call) -> Answer:
 
 def start_request(body: StartBody, namespace: str) -> StartWorkflow:
     """What a body asks for."""
-    name = f"wf-{body.workflow_type.lower()[:200]}-{uuid4().hex[:12]}" if body.workflow_id is None else body.workflow_id
     retry = None if body.retry_policy is None else retry_policy(body.retry_policy, WORKFLOW_RETRY)
     return StartWorkflow(
         namespace=Namespace(namespace),
-        workflow_id=WorkflowId(name),
+        workflow_id=_id(body, namespace) if body.workflow_id is None else WorkflowId(body.workflow_id),
         workflow_type=body.workflow_type,
         task_queue="default" if body.task_queue is None else body.task_queue,
         input=payload(body.input, "input"),
@@ -65,6 +71,14 @@ def start_request(body: StartBody, namespace: str) -> StartWorkflow:
     )
 
 
+def _id(body: StartBody, namespace: str) -> WorkflowId:
+    """An id for a start that names none; one that may be repeated needs the same each time."""
+    if body.request_id is not None:
+        return id_of_request(namespace, body.request_id)
+    short = body.workflow_type.lower().encode()[:TYPE_BYTES].decode(errors="ignore")
+    return WorkflowId(f"wf-{short}-{uuid4().hex[:12]}")
+
+
 def _conflict(body: StartBody) -> IdConflict:
     """An explicit policy goes before the short form (C23)."""
     default = IdConflict.USE_EXISTING if body.error_if_exists is False else IdConflict.FAIL
@@ -83,11 +97,19 @@ def message_of(content: Payload, args: list[Payload] | None) -> Payload:
     return payload(args[0] if len(args) == 1 else Payload(msgspec.json.encode(args)), "args")
 
 
-def _started(reply: object) -> tuple[int, bytes]:
-    if not isinstance(reply, Started):
-        raise TypeError(reply)
-    pid = f"wf://{reply.key.namespace}/{reply.key.workflow_id}"
-    return (201 if reply.started else 200), answers.encoded({**start_record(reply), "pid": pid})
+class _Reply:
+    """The reply to a start, on its way to the caller."""
+
+    def __init__(self) -> None:
+        self.repeated: Started | None = None
+
+    def rendered(self, reply: object) -> tuple[int, bytes]:
+        """The answer; whoever only repeats a start is remembered here, because it may not ask for anything else."""
+        if not isinstance(reply, Started):
+            raise TypeError(reply)
+        self.repeated = reply if reply.repeated else None
+        pid = f"wf://{reply.key.namespace}/{reply.key.workflow_id}"
+        return (201 if reply.started else 200), answers.encoded({**start_record(reply), "pid": pid})
 
 
 async def _waited(backend: Backend, call: Call, namespace: str, answer: Answer, wait: float) -> Answer:

@@ -58,7 +58,8 @@ def start(run: Run | None, request: rq.StartWorkflow, at: Moment) -> Decision:
 def _repeated(run: Run, at: Moment) -> Decision:
     """Answer a start that was heard before as the first time, whatever has become of its chain (I15)."""
     decision = Decision.of(run, at.now)
-    decision.reply = Started(replace(run.key, run_id=run.start.first_run_id), run.status, started=True)
+    first = replace(run.key, run_id=run.start.first_run_id)
+    decision.reply = Started(first, PENDING, started=True, repeated=True)
     return decision
 
 
