@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from tests.api.support import Http, Worker, activity, complete, fresh, until
+from tests.api.support import STAMP, Http, Worker, activity, complete, fresh, until
 
 EMPTY_BODIES = [None, b"", b"null", b"{}", b"[]", b" \n"]
 
@@ -147,7 +147,7 @@ def test_continue_as_new_of_an_open_run(http: Http, body: bytes | None):
     old, new = http.describe(name, run_id=first["run_id"]), http.describe(name)
     assert (old["status"], old["close_reason"]) == ("COMPLETED", "continued_as_new")
     assert old["next_run_id"] == new["run_id"] == reply.json()["run_id"]
-    assert (new["input"], new["search_attributes"], new["status"]) == (None, {"env": "prod"}, "PENDING")
+    assert (new["input"], new["search_attributes"], new["status"]) == (None, {"env": "prod", **STAMP}, "PENDING")
     assert http.kinds(name) == ["WorkflowStarted", "SignalReceived"]
 
 

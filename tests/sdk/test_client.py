@@ -151,7 +151,7 @@ def test_start_describe_and_list(tmp_path: Path):
             record = await client.describe("o-1")
             assert record == await handle.describe()
             assert record is not None
-            assert record.run_id == handle.run_id
+            assert (record.run_id, record.search_attributes) == (handle.run_id, {"env": "prod"})
             assert await client.describe("o-2") is None
             assert await client.get_state("o-1") is None
             assert [run.id for run in await client.list(search_attrs={"env": "prod"})] == ["o-1"]

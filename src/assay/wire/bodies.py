@@ -46,6 +46,8 @@ class StartBody(msgspec.Struct, kw_only=True):
     summary: str | None = None
     details: str | None = None
     priority: Payload = NULL
+    engine_stamp: bool | None = True
+    """Does the engine add its version to the search attributes, as `assay_engine_version`?"""
 
 
 class SignalBody(msgspec.Struct, kw_only=True):

@@ -5,6 +5,7 @@ from uuid import uuid4
 
 import msgspec
 
+from assay._version import __version__
 from assay.api import answers
 from assay.api.answers import Answer
 from assay.api.backend import Backend
@@ -13,8 +14,9 @@ from assay.api.mutations import change
 from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE, WAIT, outcome
 from assay.core.ids import Namespace, RunKey, WorkflowId, id_of_request
+from assay.core.limits import LIMITS
 from assay.core.options import WORKFLOW_RETRY, check_id, checked_start, choice, duration, retry_policy
-from assay.core.payload import Payload
+from assay.core.payload import NULL, Payload
 from assay.core.policies import IdConflict, IdReuse
 from assay.core.replies import Started
 from assay.core.requests import FirstSignal, StartWorkflow
@@ -25,6 +27,11 @@ from assay.wire.records import start_record
 
 TYPE_BYTES: Final = 200
 """Of a workflow type in a generated id, which has 255 bytes at most."""
+STAMP: Final = "assay_engine_version"
+"""The search attribute that tells which version of the engine began a run."""
+
+_STAMP_ALONE: Final = Payload(msgspec.json.encode({STAMP: __version__}))
+_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 async def start(backend: Backend, call: Call) -> Answer:
@@ -60,7 +67,7 @@ def start_request(body: StartBody, namespace: str) -> StartWorkflow:
         retry_policy=retry,
         cron_schedule=body.cron_schedule,
         start_delay=duration(body.start_delay, "start_delay"),
-        search_attributes=document(body.search_attributes, "search_attributes"),
+        search_attributes=_attributes(body),
         memo=document(body.memo, "memo"),
         context=document(body.context, "context"),
         signals=tuple(_first(signal, body.sender) for signal in body.signals or ()),
@@ -77,6 +84,19 @@ def _id(body: StartBody, namespace: str) -> WorkflowId:
         return id_of_request(namespace, body.request_id)
     short = body.workflow_type.lower().encode()[:TYPE_BYTES].decode(errors="ignore")
     return WorkflowId(f"wf-{short}-{uuid4().hex[:12]}")
+
+
+def _attributes(body: StartBody) -> Payload:
+    """The caller's search attributes and, unless they say it themselves, which engine began the run."""
+    given = document(body.search_attributes, "search_attributes")
+    if body.engine_stamp is False:
+        return given
+    if given is NULL:
+        return _STAMP_ALONE
+    found = _members(given)
+    if STAMP in found or len(found) >= LIMITS.search_attributes:
+        return given
+    return Payload(msgspec.json.encode({**found, STAMP: __version__}))
 
 
 def _conflict(body: StartBody) -> IdConflict:

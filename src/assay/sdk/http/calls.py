@@ -214,6 +214,7 @@ class _Start(msgspec.Struct, omit_defaults=True, kw_only=True):
     workflow_type: str
     workflow_id: str
     request_id: str
+    engine_stamp: bool
     namespace: str = "main"
     task_queue: str = "default"
     input: Payload = NULL
@@ -241,6 +242,7 @@ def _start_body(request: rq.StartWorkflow) -> bytes:
             workflow_type=request.workflow_type,
             workflow_id=request.workflow_id,
             request_id=request.request_id or f"r-{uuid.uuid4().hex}",
+            engine_stamp=False,  # a run is the same whichever way its engine was reached
             namespace=request.namespace,
             task_queue=request.task_queue,
             input=request.input,
