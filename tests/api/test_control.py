@@ -4,7 +4,7 @@ import pytest
 
 from tests.api.support import STAMP, Http, Worker, activity, complete, fresh, until
 
-EMPTY_BODIES = [None, b"", b"null", b"{}", b"[]", b" \n"]
+EMPTY_BODIES = [None, b"", b"null", b"{}", b"[]", b" \n", b"[ ]", b"{\n}", b" [\t\r\n] "]
 
 
 def claimed(http: Http, **fields: object) -> tuple[Worker, str]:

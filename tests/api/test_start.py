@@ -210,7 +210,7 @@ def test_options_that_make_no_sense_are_refused(http: Http, fields: dict[str, ob
 
 
 def test_a_missing_type_is_a_wrong_shape(http: Http):
-    for body in ({}, {"workflow_id": "x"}, b"", b"null", b"[]"):
+    for body in ({}, {"workflow_id": "x"}, b"", b"null", b"[]", b"{ }", b"[ ]"):
         reply = http.post("/workflows", body)
         assert (reply.status, reply.json()["code"]) == (422, "wrong_shape")
         assert reply.json()["field"] == "workflow_type"
@@ -220,6 +220,13 @@ def test_empty_tables_are_empty_whatever_they_look_like(http: Http):
     name = http.start(search_attributes=[], memo=[], context=[], signals={}, retry_policy=[])["workflow_id"]
     record = http.describe(name)
     assert (record["search_attributes"], record["memo"], record["context"]) == (STAMP, {}, {})
+
+
+def test_blanks_in_an_empty_table_say_nothing(http: Http):
+    body = b'{"workflow_type": "Order", "search_attributes": [ ], "memo": [\n], "signals": { }, "retry_policy": [\t]}'
+    name = http.post("/workflows", body).json()["workflow_id"]
+    record = http.describe(name)
+    assert (record["search_attributes"], record["memo"], record["retry_policy"] is None) == (STAMP, {}, False)
 
 
 def test_the_engine_says_in_the_search_attributes_which_version_began_a_run(http: Http):

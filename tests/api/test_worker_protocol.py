@@ -89,7 +89,7 @@ def test_input_is_text_as_the_original_writes_it(http: Http):
     assert second["input"] is None
 
 
-@pytest.mark.parametrize("body", [b"", b"null", b"{}", b"[]", b'{"result": null}'])
+@pytest.mark.parametrize("body", [b"", b"null", b"{}", b"[]", b"[ ]", b'{"result": null}'])
 def test_a_result_may_be_nothing(http: Http, body: bytes):
     worker, name = claimed(http)
     worker.commands(name, activity(task_queue=worker.queue))
@@ -216,6 +216,14 @@ def test_an_empty_list_releases_the_task(http: Http):
         assert http.post(path, {"worker_id": worker.id, "commands": body}).status == 200
         assert http.describe(name)["claimed_by"] is None
         assert worker.task() is None
+
+
+def test_blanks_in_an_empty_table_of_commands_say_nothing(http: Http):
+    for content in ("[ ]", "{\n}", '[{"type": "RecordSnapshot", "state": [ ]}]'):
+        worker, name = claimed(http)
+        body = f'{{"worker_id": "{worker.id}", "commands": {content}}}'.encode()
+        assert http.post(f"/workflow-tasks/{name}/commands", body).status == 200
+    assert http.get(f"/workflows/{name}/state").json()["state"] == {}
 
 
 def test_a_close_that_has_not_seen_everything_is_refused(http: Http):

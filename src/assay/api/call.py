@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from assay.core.errors import Invalid
-from assay.core.payload import DEPTH_LIMIT, NULL, Payload, check_json, check_keys, check_limits
+from assay.core.payload import DEPTH_LIMIT, NULL, Payload, check_json, check_keys, check_limits, is_empty
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -27,8 +27,7 @@ LONGEST_WAIT: Final = 25.0
 
 _SIMPLE: Final = re.compile(r"\w+=[\w.-]+", re.ASCII)
 """A query with one parameter of which nothing has to be decoded, the usual case."""
-_EMPTY: Final = (b"", b"null", b"{}", b"[]")
-_SWAPPED: Final = {b"[]": msgspec.Raw(b"{}"), b"{}": msgspec.Raw(b"[]")}
+_SWAPPED: Final = {b"[": msgspec.Raw(b"{}"), b"{": msgspec.Raw(b"[]")}
 _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decoders: dict[type, Callable[[bytes], Any]] = {}
 
@@ -178,8 +177,8 @@ class Call:
 
     async def read(self, kind: type[Body]) -> Body:
         """The body as a struct; nothing, null, {} and [] are the same (D4)."""
-        body = (await self.body()).strip()
-        if body in _EMPTY:
+        body = await self.body()
+        if is_empty(body):
             return _decode(b"{}", kind)
         self.check_type()
         value = check_json(body, limit=BODY_LIMIT, depth=DEPTH_LIMIT + WRAPPING, keys=MEMBERS, name="body")
@@ -255,8 +254,8 @@ def _unempty(body: bytes, kind: type[msgspec.Struct]) -> bytes | None:
     except msgspec.DecodeError:
         return None
     documents = {field.encode_name for field in msgspec.structs.fields(kind) if field.type is msgspec.Raw}
-    empties = {key: _SWAPPED[bytes(value)] for key, value in members.items() if bytes(value) in _SWAPPED}
-    wanted = {key: value for key, value in empties.items() if key not in documents}
+    empties = {key: bytes(value)[:1] for key, value in members.items() if key not in documents and is_empty(value)}
+    wanted = {key: _SWAPPED[opening] for key, opening in empties.items() if opening in _SWAPPED}
     return msgspec.json.encode({**members, **wanted}) if wanted else None
 
 
@@ -282,9 +281,8 @@ def document(raw: Payload, name: str) -> Payload:
     found = payload(raw, name)
     if found is NULL:
         return found
-    text = bytes(found).strip()
-    if text == b"[]":
+    if is_empty(found):
         return Payload(b"{}")
-    if not text.startswith(b"{"):
+    if not bytes(found).startswith(b"{"):
         raise Invalid(f"{name} must be a JSON object", field=name)
     return found

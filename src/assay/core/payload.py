@@ -30,6 +30,7 @@ _SURROGATE_PAIR: Final = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _SHORTEST_MEMBER: Final = len(b'"":0,')
 _encode: Final = msgspec.json.Encoder().encode
+_EMPTY: Final = re.compile(rb"[ \t\n\r]*(?:null|\{[ \t\n\r]*\}|\[[ \t\n\r]*\])?[ \t\n\r]*")
 
 
 HARMLESS: Final = 2 * DEPTH_LIMIT
@@ -39,6 +40,11 @@ HARMLESS: Final = 2 * DEPTH_LIMIT
 def value_of(raw: bytes | Payload) -> Any:
     """The plain Python value of JSON that was checked before: integers exact however long, no class but JSON's own."""
     return _parse(raw)
+
+
+def is_empty(raw: bytes | Payload) -> bool:
+    """Is it nothing, null, {} or [], whatever blanks are between them? They mean the same (D4)."""
+    return _EMPTY.fullmatch(raw) is not None
 
 
 def check_json(

@@ -11,7 +11,7 @@ import msgspec
 
 from assay.core.commands import AnyCommand, Command
 from assay.core.errors import Invalid
-from assay.core.payload import NULL, Payload, check_limits
+from assay.core.payload import NULL, Payload, check_limits, is_empty
 
 log = logging.getLogger("assay.wire")
 
@@ -20,14 +20,13 @@ BY_TYPE: Final[dict[str, type[Command]]] = {kind.__name__: kind for kind in get_
 _exact: Final = msgspec.json.Decoder(list[AnyCommand]).decode
 _members: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
 _text: Final = msgspec.json.Decoder(str).decode
-_EMPTY: Final = (b"null", b"{}", b"[]")
 _OBJECTS: Final = frozenset({"patch", "state", "search", "memo", "search_attributes", "context", "retry_policy"})
 """Fields that hold an object: an empty array there is an empty object."""
 
 
 def commands_of(raw: Payload) -> tuple[AnyCommand, ...]:
     """The commands of a list, or `Invalid` for one that cannot be understood."""
-    if raw == NULL or bytes(raw).strip() in _EMPTY:
+    if is_empty(raw):
         return ()
     try:
         found = _exact(raw)
@@ -68,7 +67,7 @@ def _type_of(raw: msgspec.Raw) -> str:
 
 
 def _filled(name: str, value: msgspec.Raw) -> msgspec.Raw:
-    return Payload(b"{}") if name in _OBJECTS and bytes(value).strip() == b"[]" else value
+    return Payload(b"{}") if name in _OBJECTS and bytes(value).startswith(b"[") and is_empty(value) else value
 
 
 def _with_objects(command: AnyCommand) -> AnyCommand:
