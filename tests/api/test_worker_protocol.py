@@ -226,6 +226,44 @@ def test_blanks_in_an_empty_table_of_commands_say_nothing(http: Http):
     assert http.get(f"/workflows/{name}/state").json()["state"] == {}
 
 
+def test_a_task_that_cannot_be_done_is_given_up_and_comes_again_later(http: Http):
+    worker, name = claimed(http)
+    given_up = {"type": "FailTask", "reason": "no_handler", "message": "no Order here"}
+    reply = worker.commands(name, activity(), given_up, complete("never"))
+    assert (reply.status, reply.body) == (200, b"")
+    record = http.describe(name)
+    assert (record["status"], record["claimed_by"]) == ("RUNNING", None)
+    stuck = record["stuck"]
+    assert (stuck["reason"], stuck["message"], stuck["attempt"]) == ("no_handler", "no Order here", 1)
+    assert http.kinds(name) == ["WorkflowStarted"]
+    assert worker.task() is None
+    assert worker.task(wait_secs=10) is not None
+    assert worker.commands(name, given_up).status == 200
+    again = http.describe(name)["stuck"]
+    assert (again["attempt"], again["next_try_at"] - stuck["next_try_at"] >= 2) == (2, True)
+    assert worker.task(wait_secs=10) is not None
+    assert worker.commands(name, complete("at last")).status == 200
+    assert (http.describe(name)["result"], http.describe(name)["stuck"]) == ("at last", None)
+    assert worker.commands(name, given_up).status == 409
+
+
+@pytest.mark.parametrize(
+    ("told", "reason", "message"),
+    [
+        ({}, "task_failed", ""),
+        ({"reason": None, "message": "x"}, "task_failed", "x"),
+        ({"reason": "non_determinism", "message": "step 3"}, "non_determinism", "step 3"),
+        ({"reason": "divergence", "message": "step 3"}, "task_failed", "divergence: step 3"),
+        ({"reason": "divergence"}, "task_failed", "divergence"),
+    ],
+)
+def test_why_a_task_is_stuck_is_said_in_three_words(http: Http, told: dict[str, str], reason: str, message: str):
+    worker, name = claimed(http)
+    assert worker.commands(name, {"type": "FailTask", **told}).status == 200
+    stuck = http.describe(name)["stuck"]
+    assert (stuck["reason"], stuck["message"]) == (reason, message)
+
+
 def test_a_close_that_has_not_seen_everything_is_refused(http: Http):
     worker, name = claimed(http)
     http.post(f"/workflows/{name}/signal/wait")

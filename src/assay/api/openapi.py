@@ -12,11 +12,11 @@ from assay.api.event_schemas import describe_events
 from assay.api.router import PREFIXES, Parameter, Route
 from assay.api.routes.table import ROUTES
 from assay.api.schemas import Schemas
-from assay.core.commands import AnyCommand
 from assay.core.events import ActivityOptions
 from assay.core.policies import RetryPolicy
 from assay.wire import exchange
 from assay.wire.bodies import CommandsBody
+from assay.wire.original import Sent
 from assay.wire.shapes import Problem
 
 ABOUT: Final = """The durable workflow engine assay. Every route is also served under `/api/v1/engine/workflow`.
@@ -96,7 +96,7 @@ def description() -> dict[str, Any]:
 def _components(schemas: Schemas) -> dict[str, Any]:
     """All types by name; commands are typed, although the body keeps them raw, and so are events."""
     properties = schemas.components[CommandsBody.__name__]["properties"]
-    properties["commands"] = {"type": "array", "items": schemas.of(AnyCommand), "default": []}
+    properties["commands"] = {"type": "array", "items": schemas.of(Sent), "default": []}
     describe_events(schemas)
     return dict(sorted(schemas.components.items()))
 

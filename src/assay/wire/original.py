@@ -15,16 +15,36 @@ from assay.core.payload import NULL, Payload, check_limits, is_empty
 
 log = logging.getLogger("assay.wire")
 
-BY_TYPE: Final[dict[str, type[Command]]] = {kind.__name__: kind for kind in get_args(AnyCommand)}
+REASONS: Final = ("non_determinism", "no_handler", "task_failed")
+"""Why a task may be stuck (R21)."""
 
-_exact: Final = msgspec.json.Decoder(list[AnyCommand]).decode
+
+class FailTaskCommand(Command, frozen=True, gc=False, omit_defaults=True, tag="FailTask"):
+    """Say that the task cannot be done at present: it goes out again, later each time. Other commands do not count."""
+
+    reason: str = "task_failed"
+    message: str = ""
+
+    def stuck(self) -> tuple[str, str]:
+        """The reason and the message to show; a reason that is not one of ours becomes part of the message."""
+        if self.reason in REASONS:
+            return self.reason, self.message
+        return "task_failed", f"{self.reason}: {self.message}" if self.message else self.reason
+
+
+Sent = AnyCommand | FailTaskCommand
+"""All that a worker may send on this route."""
+
+BY_TYPE: Final[dict[str, type[Command]]] = {str(kind.__struct_config__.tag): kind for kind in get_args(Sent)}
+
+_exact: Final = msgspec.json.Decoder(list[Sent]).decode
 _members: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
 _text: Final = msgspec.json.Decoder(str).decode
 _OBJECTS: Final = frozenset({"patch", "state", "search", "memo", "search_attributes", "context", "retry_policy"})
 """Fields that hold an object: an empty array there is an empty object."""
 
 
-def commands_of(raw: Payload) -> tuple[AnyCommand, ...]:
+def commands_of(raw: Payload) -> tuple[Sent, ...]:
     """The commands of a list, or `Invalid` for one that cannot be understood."""
     if is_empty(raw):
         return ()
@@ -37,7 +57,7 @@ def commands_of(raw: Payload) -> tuple[AnyCommand, ...]:
     return tuple([_with_objects(command) for command in found])
 
 
-def _tolerated(raw: Payload) -> list[AnyCommand]:
+def _tolerated(raw: Payload) -> list[Sent]:
     try:
         members = _members(raw)
     except msgspec.ValidationError as error:
@@ -70,7 +90,7 @@ def _filled(name: str, value: msgspec.Raw) -> msgspec.Raw:
     return Payload(b"{}") if name in _OBJECTS and bytes(value).startswith(b"[") and is_empty(value) else value
 
 
-def _with_objects(command: AnyCommand) -> AnyCommand:
+def _with_objects(command: Sent) -> Sent:
     """A command that could be read as it came may still hold an empty table that looks like an array."""
     names = _OBJECTS.intersection(command.__struct_fields__)
     if not names:

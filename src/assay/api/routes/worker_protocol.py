@@ -4,6 +4,7 @@ A workflow task is fenced by the worker that holds it, an attempt by its id, and
 one it was given (D9). A stale report is a 409 and changes nothing, an unknown task a 404 (R34).
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from assay.api import answers
@@ -28,6 +29,7 @@ from assay.core.requests import (
     CompleteActivity,
     ExtendTask,
     FailActivity,
+    FailTask,
     HeartbeatActivity,
 )
 from assay.core.run import COMPLETED, FAILED, Activity, Task
@@ -36,7 +38,7 @@ from assay.engine.roster import Registration
 from assay.engine.tokens import Lease
 from assay.wire import shapes
 from assay.wire.bodies import CommandsBody, CompleteBody, FailBody, HeartbeatBody, PollBody, TaskBody
-from assay.wire.original import commands_of
+from assay.wire.original import FailTaskCommand, Sent, commands_of
 from assay.wire.records import event_record
 
 WAIT: Final = Parameter("wait_secs", "How long to wait for a task, in seconds; 25 at most, also in the body.", float)
@@ -84,11 +86,20 @@ def _event(grant: TaskGrant, recorded: Recorded) -> dict[str, Any]:
 async def submit_commands(backend: Backend, call: Call) -> Answer:
     """What workflow code asks for: the whole list in one transaction, or nothing of it (D10)."""
     body = await call.read(CommandsBody)
-    commands: tuple[AnyCommand, ...] = commands_of(body.commands)
+    commands = commands_of(body.commands)
     worker = await backend.roster.worker(body.worker_id)
     run_id, epoch = await _held(backend, call, worker, body.task_token)
-    request = Advance(run_id, worker.worker, epoch, -1, commands)
-    return await change(backend, call, worker.namespace, request, _advanced)
+    return await change(backend, call, worker.namespace, _turn(run_id, worker, epoch, commands), _advanced)
+
+
+def _turn(run_id: RunId, worker: Registration, epoch: int, commands: Sequence[Sent]) -> Advance | FailTask:
+    """The request that a list of commands stands for; one that gives the task up stands for nothing else (R21)."""
+    obeyed: list[AnyCommand] = []
+    for command in commands:
+        if isinstance(command, FailTaskCommand):
+            return FailTask(run_id, worker.worker, epoch, *command.stuck())
+        obeyed.append(command)
+    return Advance(run_id, worker.worker, epoch, -1, tuple(obeyed))
 
 
 def _advanced(reply: object) -> tuple[int, bytes]:
