@@ -201,6 +201,17 @@ def test_an_activity_is_scheduled_directly_once(http: Http):
     assert (done.status, done.json()["status"], done.json()["result"]) == (201, "COMPLETED", "ok")
 
 
+def test_durations_of_a_direct_activity_may_be_texts(http: Http):
+    name = http.start()["workflow_id"]
+    fields = {"start_to_close_secs": "1h30m", "initial_interval_secs": "2s", "maximum_interval_secs": 90}
+    fields |= {"schedule_to_start_secs": "1m", "schedule_to_close_secs": "1d", "heartbeat_timeout_secs": "500ms"}
+    record = http.post(f"/workflows/{name}/activities", {"name": "a", "seq": 1, "task_queue": "q", **fields}).json()
+    assert (record["start_to_close_secs"], record["initial_interval_secs"]) == (5400, 2)
+    assert record["heartbeat_timeout_secs"] == 0.5
+    options = http.history(name)[1]["payload"]["options"]
+    assert (options["retry_policy"]["maximum_interval"], options["schedule_to_close"]) == (90, 86400)
+
+
 def test_direct_activities_at_once_are_one(http: Http):
     name = http.start()["workflow_id"]
     body = {"name": "charge", "seq": 3, "task_queue": "q"}
@@ -227,6 +238,8 @@ def test_direct_activities_at_once_are_one(http: Http):
         ({"seq": -1}, 400),
         ({"name": ""}, 400),
         ({"start_to_close_secs": -1}, 400),
+        ({"start_to_close_secs": "5"}, 400),
+        ({"heartbeat_timeout_secs": "soon"}, 400),
         ({"backoff_coefficient": 0.1}, 400),
     ],
 )

@@ -226,6 +226,74 @@ def test_blanks_in_an_empty_table_of_commands_say_nothing(http: Http):
     assert http.get(f"/workflows/{name}/state").json()["state"] == {}
 
 
+def test_an_activity_may_be_ordered_in_the_words_of_a_start(http: Http):
+    worker, name = claimed(http)
+    policy = {
+        "maximum_attempts": 5,
+        "initial_interval": "2s",
+        "maximumInterval": 90,
+        "non_retryable_error_types": "Bad",
+    }
+    limits = {"start_to_close": "1h30m", "schedule_to_start": 60, "schedule_to_close": "1d", "heartbeat": "10s"}
+    worker.commands(
+        name,
+        activity(1, retry_policy=policy, **limits),
+        activity(2, retry_policy=[], start_to_close=5, start_to_close_secs=7, max_attempts=1),
+        {"type": "ScheduleTimer", "seq": 1, "duration_secs": "1h"},
+        {"type": "ScheduleTimer", "seq": 2, "duration_secs": 3600},
+        {"type": "CancelTimer", "command_id": 2},
+        {"type": "RequestCancelActivity", "command_id": 2},
+    )
+    events = http.history(name)
+    one, two = [event["payload"]["options"] for event in events if event["event_type"] == "ActivityScheduled"]
+    assert one["retry_policy"] == {
+        "maximum_attempts": 5,
+        "initial_interval": 2,
+        "backoff_coefficient": 2,
+        "maximum_interval": 90,
+        "non_retryable_error_types": ["Bad"],
+    }
+    assert (one["start_to_close"], one["heartbeat_timeout"]) == (5400, 10)
+    assert (one["schedule_to_start"], one["schedule_to_close"]) == (60, 86400)
+    assert (two["start_to_close"], two["retry_policy"]["maximum_attempts"]) == (7, 1)
+    timers = [event["payload"] for event in events if event["event_type"].startswith("Timer")]
+    assert [timer.get("duration_secs") for timer in timers] == [3600, 3600, None]
+    assert [event["event_type"] for event in events][-2:] == ["ActivityCancelRequested", "ActivityCancelled"]
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "field"),
+    [
+        (activity(start_to_close="soon"), 400, "commands[0].start_to_close"),
+        (activity(start_to_close_secs="5"), 400, "commands[0].start_to_close_secs"),
+        (activity(heartbeat_timeout_secs="-5s"), 400, "commands[0].heartbeat_timeout_secs"),
+        ({"type": "ScheduleTimer", "duration_secs": "x"}, 400, "commands[0].duration_secs"),
+        (activity(retry_policy="often"), 422, "commands[0].retry_policy"),
+    ],
+)
+def test_what_makes_no_sense_in_those_words_is_refused(http: Http, command: dict[str, object], status: int, field: str):
+    worker, name = claimed(http)
+    reply = worker.commands(name, command)
+    assert (reply.status, reply.json()["field"]) == (status, field)
+    assert http.kinds(name) == ["WorkflowStarted"]
+
+
+@pytest.mark.parametrize("how_long", [0.2, "200ms", "0.2s"])
+def test_how_long_to_wait_may_be_a_text(http: Http, how_long: float | str):
+    queue = fresh("queue")
+    worker = Worker(http, queue)
+    began = time.monotonic()
+    assert worker.task(wait_secs=how_long) is None
+    body = {"queue": queue, "worker_id": worker.id}
+    assert http.post(f"/tasks/poll?wait_secs={how_long}", body).json() == {"task": None}
+    name = http.start()["workflow_id"]
+    assert http.get(f"/workflows/{name}/result?wait_secs={how_long}").status == 202
+    assert time.monotonic() - began > 0.6
+    for wrong in ("soon", "-1", "-1s", "nan", "inf"):
+        reply = http.post(f"/tasks/poll?wait_secs={wrong}", body)
+        assert (reply.status, reply.json()["field"]) == (400, "wait_secs")
+
+
 def test_a_task_that_cannot_be_done_is_given_up_and_comes_again_later(http: Http):
     worker, name = claimed(http)
     given_up = {"type": "FailTask", "reason": "no_handler", "message": "no Order here"}

@@ -9,7 +9,9 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from assay.core.duration import parse_duration
 from assay.core.errors import Invalid
+from assay.core.ids import seconds
 from assay.core.payload import DEPTH_LIMIT, NULL, Payload, check_json, check_keys, check_limits, is_empty
 
 Scope = MutableMapping[str, Any]
@@ -128,15 +130,17 @@ class Call:
             raise Invalid(f"{name} must be true or false, not {text!r}", field=name)
         return text.lower() in ("true", "1")
 
-    def wait(self, asked: float | None = None) -> float | None:
+    def wait(self, asked: float | str | None = None) -> float | None:
         """How long the caller is ready to wait, in seconds: `wait_secs` of the query, else `asked`."""
-        seconds = self.number("wait_secs")
-        seconds = asked if seconds is None else seconds
-        if seconds is None:
+        text = self.text("wait_secs")
+        told = asked if text is None else _number(text)
+        if told is None:
             return None
-        if seconds < 0 or not math.isfinite(seconds):
-            raise Invalid("wait_secs must not be negative", field="wait_secs")
-        return min(seconds, LONGEST_WAIT)
+        if isinstance(told, str):
+            return min(seconds(parse_duration(told, "wait_secs")), LONGEST_WAIT)
+        if told < 0 or not math.isfinite(told):
+            raise Invalid("wait_secs must be a number of seconds, or a text such as '10s'", field="wait_secs")
+        return min(told, LONGEST_WAIT)
 
     # body
 
@@ -209,6 +213,14 @@ class Call:
         """Nobody looks at the caller any more."""
         if self.gone is not None:
             self.gone.cancel()
+
+
+def _number(text: str) -> float | str:
+    """A number if the text is one: in a query everything is text."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _parse_query(raw: bytes) -> list[tuple[str, str]]:

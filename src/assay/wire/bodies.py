@@ -96,14 +96,14 @@ class ActivityBody(msgspec.Struct, kw_only=True):
     task_queue: str
     input: Payload = NULL
     max_attempts: int | None = None
-    initial_interval_secs: float | None = None
+    initial_interval_secs: Seconds | None = None
     backoff_coefficient: float | None = None
-    maximum_interval_secs: float | None = None
+    maximum_interval_secs: Seconds | None = None
     non_retryable: list[str] | None = None
-    start_to_close_secs: float | None = None
-    schedule_to_start_secs: float | None = None
-    schedule_to_close_secs: float | None = None
-    heartbeat_timeout_secs: float | None = None
+    start_to_close_secs: Seconds | None = None
+    schedule_to_start_secs: Seconds | None = None
+    schedule_to_close_secs: Seconds | None = None
+    heartbeat_timeout_secs: Seconds | None = None
     context: Payload = NULL
     summary: str | None = None
     priority: Payload = NULL
@@ -132,7 +132,7 @@ class PollBody(msgspec.Struct, kw_only=True):
 
     queue: str
     worker_id: str
-    wait_secs: float | None = None
+    wait_secs: Seconds | None = None
 
 
 class CommandsBody(msgspec.Struct, kw_only=True):

@@ -12,6 +12,7 @@ import msgspec
 from assay.core.commands import AnyCommand, Command
 from assay.core.errors import Invalid
 from assay.core.payload import NULL, Payload, check_limits, is_empty
+from assay.wire.spellings import has_other_words, spelled
 
 log = logging.getLogger("assay.wire")
 
@@ -49,7 +50,7 @@ def commands_of(raw: Payload) -> tuple[Sent, ...]:
     if is_empty(raw):
         return ()
     try:
-        found = _exact(raw)
+        found = _tolerated(raw) if has_other_words(raw) else _exact(raw)
     except msgspec.ValidationError:
         found = _tolerated(raw)
     for place, command in enumerate(found):
@@ -71,7 +72,8 @@ def _command(fields: dict[str, msgspec.Raw], path: str) -> Any:
     if kind not in BY_TYPE:
         log.warning("skipped a command of the unknown type %r", kind)
         return None
-    told = {name: _filled(name, value) for name, value in fields.items() if bytes(value) != b"null"}
+    given = spelled(kind, {name: value for name, value in fields.items() if bytes(value) != b"null"}, path)
+    told = {name: _filled(name, value) for name, value in given.items()}
     told.update({name: Payload(b"{}") for name in ("patch", "state") if name not in told})
     try:
         return msgspec.json.decode(msgspec.json.encode({"type": kind, **told}), type=BY_TYPE[kind], strict=False)

@@ -15,7 +15,7 @@ from assay.api.routes.starts import message_of
 from assay.api.routes.workflows import NAMESPACE, RUN
 from assay.core.commands import ScheduleActivity
 from assay.core.errors import AssayError, Invalid, Kind, NotFound
-from assay.core.ids import Namespace, RunId, WorkflowId
+from assay.core.ids import Namespace, RunId, WorkflowId, seconds
 from assay.core.options import check_id, duration
 from assay.core.replies import Reopened, Started
 from assay.core.requests import RequestCancel, RestartAsNew, RetryFailed, ScheduleDirect, Signal, Terminate
@@ -136,13 +136,19 @@ def _scheduled(_: object) -> tuple[int, bytes]:
 
 
 def _command(body: ActivityBody) -> ScheduleActivity:
-    fields = asdict(body)
+    fields = {name: _plain(name, value) for name, value in asdict(body).items()}
     fields["input"] = payload(body.input, "input")
     fields["context"] = document(body.context, "context")
     fields["non_retryable"] = tuple(body.non_retryable or ())
     check_id(body.name, "name")
     check_id(body.task_queue, "task_queue")
     return ScheduleActivity(**fields)
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A field as the command has it: durations are numbers there."""
+    time = duration(value, name) if name.endswith("_secs") else None
+    return value if time is None else seconds(time)
 
 
 async def activity(backend: Backend, call: Call) -> Answer:

@@ -37,11 +37,13 @@ from assay.engine.reads import ActivityRecord
 from assay.engine.roster import Registration
 from assay.engine.tokens import Lease
 from assay.wire import shapes
-from assay.wire.bodies import CommandsBody, CompleteBody, FailBody, HeartbeatBody, PollBody, TaskBody
+from assay.wire.bodies import CommandsBody, CompleteBody, FailBody, HeartbeatBody, PollBody, Seconds, TaskBody
 from assay.wire.original import FailTaskCommand, Sent, commands_of
 from assay.wire.records import event_record
 
-WAIT: Final = Parameter("wait_secs", "How long to wait for a task, in seconds; 25 at most, also in the body.", float)
+WAIT: Final = Parameter(
+    "wait_secs", "How long to wait for a task: seconds, or a text; 25 at most. Also in the body.", Seconds
+)
 
 
 # workflow tasks

@@ -20,6 +20,7 @@ from assay.core.run import Run
 from assay.engine.filters import LARGEST_LIMIT, run_filter
 from assay.engine.reads import RunRecord
 from assay.wire import shapes
+from assay.wire.bodies import Seconds
 from assay.wire.records import (
     cursor_after,
     event_record,
@@ -36,7 +37,7 @@ HIGHEST_EVENTS_LIMIT: Final = 65_535
 FILTERS: Final = ("status", "type", "queue", "workflow_id", "parent_id", "text")
 NAMESPACE: Final = Parameter("namespace", "The namespace; `main` unless told.")
 RUN: Final = Parameter("run_id", "Another run of the id than the newest one.")
-WAIT: Final = Parameter("wait_secs", "How long to wait for an answer, in seconds; 25 at most.", float)
+WAIT: Final = Parameter("wait_secs", "How long to wait for an answer: seconds, or a text; 25 at most.", Seconds)
 TOTAL: Final = Parameter("X-Total-Count", "How many there are in all.", int)
 CURSOR: Final = Parameter("X-Next-Cursor", "Where the next page begins; absent after the last one.")
 

@@ -1,0 +1,81 @@
+"""Other words for the fields of a command, as workers of any language may choose them: names without their unit, a
+retry policy as an object as at a start, and durations as texts such as "1h30m" (R22).
+"""
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from assay.core.duration import parse_duration
+from assay.core.errors import Invalid
+from assay.core.events import DEFAULT_OPTIONS
+from assay.core.ids import seconds
+from assay.core.options import retry_policy
+from assay.core.payload import Payload, is_empty, value_of
+
+Fields = dict[str, msgspec.Raw]
+
+NAMES: Final[dict[str, dict[str, str]]] = {
+    "ScheduleActivity": {
+        "start_to_close": "start_to_close_secs",
+        "schedule_to_start": "schedule_to_start_secs",
+        "schedule_to_close": "schedule_to_close_secs",
+        "heartbeat": "heartbeat_timeout_secs",
+        "heartbeat_timeout": "heartbeat_timeout_secs",
+        "non_retryable_error_types": "non_retryable",
+    },
+    "RequestCancelActivity": {"command_id": "seq"},
+    "CancelTimer": {"command_id": "seq"},
+    "ContinueAsNew": {"search": "search_attributes"},
+}
+"""By command: other names of its fields. A field's own name goes before them."""
+
+_WORDS: Final = sorted({"retry_policy", *(name for names in NAMES.values() for name in names)})
+_OTHER: Final = re.compile(rf'"(?:{"|".join(_WORDS)})"'.encode())
+
+
+def has_other_words(raw: Payload) -> bool:
+    """May some command of a list have fields under other names? A decoder would leave them out without a word."""
+    return _OTHER.search(raw) is not None
+
+
+def spelled(kind: str, fields: Fields, path: str) -> Fields:
+    """A command's fields by their own names, with durations in seconds."""
+    names = NAMES.get(kind, {})
+    found = _policy(fields.pop("retry_policy"), path) if kind == "ScheduleActivity" and "retry_policy" in fields else {}
+    for name, value in fields.items():
+        own = names.get(name, name)
+        if own == name or own not in fields:
+            found[own] = _in_seconds(value, f"{path}.{name}") if own.endswith("_secs") else value
+    return found
+
+
+def _in_seconds(value: msgspec.Raw, path: str) -> msgspec.Raw:
+    """A duration as a number; what is not a text is left to whoever reads the command."""
+    if not bytes(value).startswith(b'"'):
+        return value
+    return _raw(seconds(parse_duration(value_of(value), path)))
+
+
+def _policy(value: msgspec.Raw, path: str) -> Fields:
+    """A retry policy as the fields that a command has for it."""
+    told = {} if is_empty(value) else value_of(value)
+    path = f"{path}.retry_policy"
+    if not isinstance(told, dict):
+        raise Invalid(f"{path} must be an object", code="wrong_shape", field=path)
+    try:
+        policy = retry_policy(told, DEFAULT_OPTIONS.retry)
+    except Invalid as error:
+        raise Invalid(f"{path}: {error}", code=error.code, field=f"{path}.{error.field}") from None
+    return {
+        "max_attempts": _raw(policy.max_attempts),
+        "initial_interval_secs": _raw(seconds(policy.initial_interval)),
+        "backoff_coefficient": _raw(policy.backoff),
+        "maximum_interval_secs": _raw(seconds(policy.maximum_interval)),
+        "non_retryable": _raw(policy.non_retryable),
+    }
+
+
+def _raw(value: Any) -> msgspec.Raw:
+    return Payload(msgspec.json.encode(value))
