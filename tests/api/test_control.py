@@ -250,6 +250,15 @@ def test_bad_direct_activities_are_refused(http: Http, fields: dict[str, object]
     assert http.post(f"/workflows/{name}/activities", given).status == status
 
 
+@pytest.mark.parametrize("field", ["start_to_close_secs", "initial_interval_secs", "maximum_interval_secs"])
+def test_a_duration_of_a_direct_activity_is_blamed_by_its_name(http: Http, field: str):
+    name = http.start()["workflow_id"]
+    reply = http.post(f"/workflows/{name}/activities", {"name": "a", "seq": 1, "task_queue": "q", field: -1})
+    assert (reply.status, reply.json()["field"]) == (400, field)
+    body = {"name": "a", "seq": 1, "task_queue": "q", "initial_interval_secs": 9, "maximum_interval_secs": 3}
+    assert http.post(f"/workflows/{name}/activities", body).json()["field"] == "maximum_interval_secs"
+
+
 def test_direct_activities_need_an_open_run(http: Http):
     body = {"name": "a", "seq": 1, "task_queue": "q"}
     assert http.post("/workflows/nobody/activities", body).status == 404

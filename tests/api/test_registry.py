@@ -142,3 +142,10 @@ def test_registrations_and_namespaces_survive_a_restart(tmp_path):
         assert worker.task() is None
     finally:
         server.close()
+
+
+def test_a_bad_name_is_blamed_by_the_word_that_the_caller_used(http: Http):
+    reply = http.post("/namespaces", {"name": "Not A Namespace"})
+    assert (reply.status, reply.json()["field"]) == (400, "name")
+    reply = http.post("/workflows", {"workflow_type": "Order", "namespace": "Not A Namespace"})
+    assert (reply.status, reply.json()["field"]) == (400, "namespace")

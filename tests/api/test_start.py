@@ -209,6 +209,28 @@ def test_options_that_make_no_sense_are_refused(http: Http, fields: dict[str, ob
     assert {"error", "code"} <= reply.json().keys()
 
 
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"cron_schedule": "every now and then"}, "cron_schedule"),
+        ({"cron_schedule": "CRON_TZ=Nowhere/Land 0 3 * * *"}, "cron_schedule"),
+        ({"cron_schedule": "0 0 30 2 *"}, "cron_schedule"),
+        ({"retry_policy": {"maximum_attempts": -1}}, "maximum_attempts"),
+        ({"retry_policy": {"backoffCoefficient": 0.5}}, "backoffCoefficient"),
+        ({"run_timeout": -1}, "run_timeout"),
+        ({"id_reuse_policy": "maybe"}, "id_reuse_policy"),
+    ],
+)
+def test_an_option_is_blamed_by_the_name_that_the_caller_gave_it(http: Http, fields: dict[str, object], field: str):
+    reply = http.post("/workflows", {"workflow_type": "Order", **fields})
+    assert (reply.status, reply.json()["field"]) == (400, field)
+
+
+def test_a_workflow_waits_up_to_a_hundred_times_its_first_interval(http: Http):
+    name = http.start(retry_policy={"initial_interval": "1m"})["workflow_id"]
+    assert http.describe(name)["retry_policy"]["maximum_interval"] == 6000
+
+
 def test_a_missing_type_is_a_wrong_shape(http: Http):
     for body in ({}, {"workflow_id": "x"}, b"", b"null", b"[]", b"{ }", b"[ ]"):
         reply = http.post("/workflows", body)

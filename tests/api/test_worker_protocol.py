@@ -268,7 +268,10 @@ def test_an_activity_may_be_ordered_in_the_words_of_a_start(http: Http):
         (activity(start_to_close_secs="5"), 400, "commands[0].start_to_close_secs"),
         (activity(heartbeat_timeout_secs="-5s"), 400, "commands[0].heartbeat_timeout_secs"),
         ({"type": "ScheduleTimer", "duration_secs": "x"}, 400, "commands[0].duration_secs"),
+        (activity(retry_policy={"maximum_attempts": 1.5}), 400, "commands[0].retry_policy.maximum_attempts"),
         (activity(retry_policy="often"), 422, "commands[0].retry_policy"),
+        (activity(start_to_close_secs=-1), 400, "start_to_close_secs"),
+        (activity(initial_interval_secs=9, maximum_interval_secs=3), 400, "maximum_interval_secs"),
     ],
 )
 def test_what_makes_no_sense_in_those_words_is_refused(http: Http, command: dict[str, object], status: int, field: str):

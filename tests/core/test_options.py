@@ -2,7 +2,7 @@ import pytest
 
 from assay.core.errors import Invalid
 from assay.core.ids import SECOND
-from assay.core.options import WORKFLOW_RETRY, check_id, choice, duration, retry_policy
+from assay.core.options import WORKFLOW_RETRY, check_id, choice, duration, retry_policy, workflow_retry
 from assay.core.payload import Payload
 from assay.core.policies import IdConflict, IdReuse, ParentClose, RetryPolicy
 from assay.core.requests import StartWorkflow
@@ -64,7 +64,23 @@ def test_what_is_zero_or_absent_takes_the_default(fields):
 
 
 def test_an_interval_above_the_default_cap_lifts_the_cap():
-    assert retry_policy({"initial_interval": 500}, WORKFLOW_RETRY).maximum_interval == 500 * SECOND
+    assert retry_policy({"initial_interval": 500}, RetryPolicy()).maximum_interval == 500 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("fields", "longest"),
+    [
+        ({}, 100),
+        ({"initial_interval": 500}, 50_000),
+        ({"initial_interval": 0.01}, 1),
+        ({"initial_interval": 500, "maximum_interval": 600}, 600),
+        ({"initial_interval": "36500d"}, 36_525 * 86_400),
+    ],
+)
+def test_a_workflow_waits_up_to_a_hundred_times_its_first_interval(fields, longest):
+    policy = workflow_retry(fields)
+    assert policy is not None
+    assert policy.maximum_interval == longest * SECOND
 
 
 def test_a_lone_type_of_error_is_a_list_of_one():
@@ -95,6 +111,26 @@ def test_a_lone_type_of_error_is_a_list_of_one():
 def test_a_retry_policy_that_makes_no_sense(fields):
     with refused("invalid"):
         retry_policy(fields, WORKFLOW_RETRY)
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"maximum_attempts": -1}, "maximum_attempts"),
+        ({"maximum_attempts": 1.5}, "maximum_attempts"),
+        ({"maxAttempts": "5"}, "maxAttempts"),
+        ({"backoff_coefficient": 0.5}, "backoff_coefficient"),
+        ({"backoff": 0.5}, "backoff"),
+        ({"initialInterval": 10, "maximumInterval": 1}, "maximumInterval"),
+        ({"initial_interval_secs": "soon"}, "initial_interval_secs"),
+        ({"non_retryable_error_types": 7}, "non_retryable_error_types"),
+    ],
+)
+def test_a_field_is_blamed_by_the_name_that_the_caller_gave_it(fields, name):
+    with pytest.raises(Invalid) as caught:
+        retry_policy(fields, WORKFLOW_RETRY)
+    assert caught.value.field == name
+    assert str(caught.value).startswith(name)
 
 
 @pytest.mark.parametrize("fields", [{"initial_interval": "soon"}, {"maximum_interval": -1}, {"initial_interval": []}])

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from assay.core.commands import StartChildWorkflow
-from assay.core.duration import parse_duration
+from assay.core.duration import LONGEST, parse_duration
 from assay.core.errors import Invalid
 from assay.core.ids import SECOND, Namespace, Time, WorkflowId
 from assay.core.limits import LIMITS
@@ -79,37 +79,43 @@ RETRY_KEYS = {
 _FOLDED = {key.replace("_", ""): name for key, name in RETRY_KEYS.items()}
 
 
-def retry_policy(fields: Mapping[str, Any], default: RetryPolicy) -> RetryPolicy:
-    """A retry policy from its fields; zero or absent fields take the defaults."""
+def retry_policy(fields: Mapping[str, Any], default: RetryPolicy, *, times: int = 0) -> RetryPolicy:
+    """A retry policy from its fields; zero or absent fields take the defaults.
+
+    The longest interval, if it is not said, is that of the default, or so many `times` the first one. Errors name a
+    field as the caller did.
+    """
     found: dict[str, Any] = {}
+    keys: dict[str, str] = {}
     for key, value in fields.items():
         name = _FOLDED.get(key.lower().replace("_", "").replace("-", ""))
         if name is not None and value is not None:
-            found[name] = _retry_field(name, value)
+            found[name], keys[name] = _retry_field(name, value, key), key
     initial = found.get("initial_interval") or default.initial_interval
-    longest = found.get("maximum_interval") or max(default.maximum_interval, initial)
-    return RetryPolicy(
+    usual = min(times * initial, LONGEST) if times else max(default.maximum_interval, initial)
+    policy = RetryPolicy(
         max_attempts=found.get("max_attempts", default.max_attempts),
         initial_interval=initial,
         backoff=found.get("backoff") or default.backoff,
-        maximum_interval=longest,
+        maximum_interval=found.get("maximum_interval") or usual,
         non_retryable=found.get("non_retryable", default.non_retryable),
-    ).checked()
+    )
+    return policy.checked(keys)
 
 
-def _retry_field(name: str, value: Any) -> Any:
+def _retry_field(name: str, value: Any, key: str) -> Any:
     if name in ("initial_interval", "maximum_interval"):
-        return parse_duration(value, name)
+        return parse_duration(value, key)
     if name == "backoff":
-        return _number(value, name)
+        return _number(value, key)
     if name == "max_attempts":
-        number = _number(value, name)
+        number = _number(value, key)
         if not number.is_integer():
-            raise Invalid("max_attempts must be a whole number", field=name)
+            raise Invalid(f"{key} must be a whole number", field=key)
         return int(number)
     entries = (value,) if isinstance(value, str) else value
     if not isinstance(entries, list | tuple) or not all(isinstance(entry, str) for entry in entries):
-        raise Invalid("non_retryable takes names of error types or kinds", field=name)
+        raise Invalid(f"{key} takes names of error types or kinds", field=key)
     return tuple(entries)
 
 
@@ -123,7 +129,13 @@ def _number(value: Any, name: str) -> float:
 
 
 WORKFLOW_RETRY = RetryPolicy(max_attempts=0, initial_interval=SECOND, backoff=2.0, maximum_interval=100 * SECOND)
-"""Defaults of a *workflow's* retry policy: without end unless it says otherwise (4.4)."""
+"""Defaults of a *workflow's* retry policy: without end unless it says otherwise, and up to a hundred times its first
+interval, whatever that is (4.4)."""
+
+
+def workflow_retry(fields: Mapping[str, Any] | None) -> RetryPolicy | None:
+    """A workflow's retry policy from its fields, if it has one."""
+    return None if fields is None else retry_policy(fields, WORKFLOW_RETRY, times=100)
 
 
 _DURATIONS = ("execution_timeout", "run_timeout", "task_timeout", "start_delay")
@@ -142,7 +154,7 @@ def checked_start(request: StartWorkflow) -> StartWorkflow:
     if request.cron_schedule is not None:
         if request.start_delay is not None:
             raise Invalid("cron_schedule and start_delay exclude each other", field="start_delay")
-        parse_timetable(request.cron_schedule)
+        _check_cron(request.cron_schedule)
     for name, length in zip(_DURATIONS, _durations(request), strict=True):
         if length is not None and length < 0:
             raise Invalid(f"{name} must not be negative", field=name)
@@ -153,9 +165,15 @@ def checked_start(request: StartWorkflow) -> StartWorkflow:
     return request
 
 
+def _check_cron(cron_schedule: str) -> None:
+    try:
+        parse_timetable(cron_schedule)
+    except Invalid as error:
+        raise Invalid(str(error), code=error.code, field="cron_schedule") from None
+
+
 def child_request(namespace: Namespace, command: StartChildWorkflow) -> StartWorkflow:
     """What a command to start a child asks for, checked like any other start."""
-    retry = None if command.retry_policy is None else retry_policy(command.retry_policy, WORKFLOW_RETRY)
     return checked_start(
         StartWorkflow(
             namespace=namespace,
@@ -169,7 +187,7 @@ def child_request(namespace: Namespace, command: StartChildWorkflow) -> StartWor
             run_timeout=duration(command.run_timeout, "run_timeout"),
             task_timeout=duration(command.task_timeout, "task_timeout"),
             start_delay=duration(command.start_delay, "start_delay"),
-            retry_policy=retry,
+            retry_policy=workflow_retry(command.retry_policy),
             cron_schedule=command.cron_schedule,
             search_attributes=command.search_attributes,
             memo=command.memo,

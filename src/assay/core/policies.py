@@ -1,5 +1,6 @@
 """Choices a caller makes once and the engine follows for the life of a run: retries, ids, closing."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 import msgspec
@@ -33,6 +34,10 @@ class ParentClose(StrEnum):
     REQUEST_CANCEL = "request_cancel"
 
 
+NAMES = {"backoff": "backoff_coefficient"}
+"""What callers are told of fields of a retry policy, unless they have names of their own for them."""
+
+
 class RetryPolicy(msgspec.Struct, frozen=True, omit_defaults=True):
     """When a failed attempt is tried again; `max_attempts` 0 means without end (R27)."""
 
@@ -42,17 +47,25 @@ class RetryPolicy(msgspec.Struct, frozen=True, omit_defaults=True):
     maximum_interval: Time = 60 * SECOND
     non_retryable: tuple[str, ...] = ()
 
-    def checked(self) -> "RetryPolicy":
-        """Itself, or `Invalid` naming the field that makes no sense."""
+    def checked(self, keys: Mapping[str, str] | None = None) -> "RetryPolicy":
+        """Itself, or `Invalid` naming the field that makes no sense, by the caller's own name for it if it is known."""
+        flaw = self._flaw()
+        if flaw is None:
+            return self
+        field, message = flaw
+        name = (keys or {}).get(field) or NAMES.get(field, field)
+        raise Invalid(f"{name} {message}", field=name)
+
+    def _flaw(self) -> tuple[str, str] | None:
         if self.max_attempts < 0:
-            raise Invalid("max_attempts must be 0 (without end) or more", field="max_attempts")
+            return "max_attempts", "must be 0 (without end) or more"
         if not 1 <= self.backoff < float("inf"):
-            raise Invalid("backoff_coefficient must be a number of 1 or more", field="backoff_coefficient")
+            return "backoff", "must be a number of 1 or more"
         if self.initial_interval < 0 or self.maximum_interval < 0:
-            raise Invalid("retry intervals must not be negative", field="initial_interval")
+            return "initial_interval" if self.initial_interval < 0 else "maximum_interval", "must not be negative"
         if self.maximum_interval < self.initial_interval and self.max_attempts != 1:
-            raise Invalid("maximum_interval must not be shorter than initial_interval", field="maximum_interval")
-        return self
+            return "maximum_interval", "must not be shorter than the first interval"
+        return None
 
     def delay_after(self, attempt: int, failure: FailureInfo) -> Time | None:
         """How long to wait after failed attempt number `attempt`, or None when it was the last one."""

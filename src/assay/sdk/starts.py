@@ -10,7 +10,7 @@ from typing import Any, Final, TypedDict
 from assay.core.duration import Duration
 from assay.core.errors import Invalid
 from assay.core.ids import Namespace, WorkflowId, id_of_request
-from assay.core.options import WORKFLOW_RETRY, check_id, choice, duration, retry_policy
+from assay.core.options import check_id, choice, duration, workflow_retry
 from assay.core.payload import NULL, Payload
 from assay.core.policies import IdConflict, IdReuse, RetryPolicy
 from assay.core.requests import FirstSignal, StartWorkflow
@@ -138,17 +138,17 @@ def _read_nothing(_: Converter, _name: str, _value: Any) -> dict[str, Any]:
 
 
 def _read_retry(_: Converter, name: str, value: Any) -> dict[str, Any]:
-    return {name: workflow_retry(value, name)}
+    return {name: retry_of(value, name)}
 
 
-def workflow_retry(value: Retry | Mapping[str, Any], name: str = "retry_policy") -> RetryPolicy:
+def retry_of(value: Retry | Mapping[str, Any], name: str = "retry_policy") -> RetryPolicy | None:
     """A workflow's retry policy: fields that a mapping leaves out take the defaults of workflows (4.4)."""
     if isinstance(value, Retry):
         return value.policy()
     if not isinstance(value, Mapping):
         raise Invalid(f"{name} must be a Retry or a mapping, not {type(value).__name__}", field=name)
     fields = {key: names_of(entry) if "retryable" in key.lower() else entry for key, entry in value.items()}
-    return retry_policy(fields, WORKFLOW_RETRY)
+    return workflow_retry(fields)
 
 
 def _read_signals(converter: Converter, name: str, value: Any) -> dict[str, Any]:

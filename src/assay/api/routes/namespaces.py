@@ -8,6 +8,7 @@ from assay.api.backend import Backend
 from assay.api.call import Call
 from assay.api.mutations import answer_of, key_of, nothing
 from assay.api.router import Route
+from assay.core.errors import Invalid
 from assay.wire import shapes
 from assay.wire.bodies import NamespaceBody
 from assay.wire.registrations import namespace_record, namespace_stats
@@ -17,7 +18,13 @@ async def create(backend: Backend, call: Call) -> Answer:
     """A new namespace."""
     body = await call.read(NamespaceBody)
     # a key is the caller's, not that of the namespace it names: used for another one it must be refused
-    known = await backend.roster.create(body.name, await key_of(call, call.namespace, _created))
+    key = await key_of(call, call.namespace, _created)
+    try:
+        known = await backend.roster.create(body.name, key)
+    except Invalid as error:
+        if error.field == "namespace":  # here it is called otherwise
+            error.field = "name"
+        raise
     return answers.empty(201) if known is None else answer_of(known)
 
 

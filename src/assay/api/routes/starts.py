@@ -15,7 +15,7 @@ from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE, WAIT, outcome
 from assay.core.ids import Namespace, RunKey, WorkflowId, id_of_request
 from assay.core.limits import LIMITS
-from assay.core.options import WORKFLOW_RETRY, check_id, checked_start, choice, duration, retry_policy
+from assay.core.options import check_id, checked_start, choice, duration, workflow_retry
 from assay.core.payload import NULL, Payload
 from assay.core.policies import IdConflict, IdReuse
 from assay.core.replies import Started
@@ -52,7 +52,6 @@ async def start(backend: Backend, call: Call) -> Answer:
 
 def start_request(body: StartBody, namespace: str) -> StartWorkflow:
     """What a body asks for."""
-    retry = None if body.retry_policy is None else retry_policy(body.retry_policy, WORKFLOW_RETRY)
     return StartWorkflow(
         namespace=Namespace(namespace),
         workflow_id=_id(body, namespace) if body.workflow_id is None else WorkflowId(body.workflow_id),
@@ -64,7 +63,7 @@ def start_request(body: StartBody, namespace: str) -> StartWorkflow:
         execution_timeout=duration(body.execution_timeout, "execution_timeout"),
         run_timeout=duration(body.run_timeout, "run_timeout"),
         task_timeout=duration(body.task_timeout, "task_timeout"),
-        retry_policy=retry,
+        retry_policy=workflow_retry(body.retry_policy),
         cron_schedule=body.cron_schedule,
         start_delay=duration(body.start_delay, "start_delay"),
         search_attributes=_attributes(body),

@@ -34,6 +34,9 @@ DEFAULT_RETRY = DEFAULT_OPTIONS.retry
 HIGHEST_SEQ = 2**53
 """The highest number of a command; every database and every JSON parser can hold it."""
 
+INTERVALS = {"initial_interval": "initial_interval_secs", "maximum_interval": "maximum_interval_secs"}
+"""What a command calls the intervals of a retry policy."""
+
 FINAL_LIMITS = ("schedule_to_close", "schedule_to_start")
 
 
@@ -107,12 +110,13 @@ def options_of(command: cmd.ScheduleActivity) -> ActivityOptions:
         and command.priority is NULL
     ):
         return DEFAULT_OPTIONS
+    started = command.start_to_close_secs
     return ActivityOptions(
         retry=retry,
-        start_to_close=300 * SECOND if command.start_to_close_secs is None else _time(command.start_to_close_secs),
-        schedule_to_start=_optional(command.schedule_to_start_secs),
-        schedule_to_close=_optional(command.schedule_to_close_secs),
-        heartbeat=_optional(command.heartbeat_timeout_secs),
+        start_to_close=300 * SECOND if started is None else _time(started, "start_to_close_secs"),
+        schedule_to_start=_optional(command.schedule_to_start_secs, "schedule_to_start_secs"),
+        schedule_to_close=_optional(command.schedule_to_close_secs, "schedule_to_close_secs"),
+        heartbeat=_optional(command.heartbeat_timeout_secs, "heartbeat_timeout_secs"),
         survives_cancel=command.survives_cancel,
         context=command.context,
         summary=command.summary,
@@ -129,26 +133,26 @@ def _retry_of(command: cmd.ScheduleActivity) -> RetryPolicy:
         and not command.non_retryable
     ):
         return DEFAULT_RETRY
-    initial = SECOND if command.initial_interval_secs is None else _time(command.initial_interval_secs)
-    longest = command.maximum_interval_secs
+    first, longest = command.initial_interval_secs, command.maximum_interval_secs
+    initial = SECOND if first is None else _time(first, "initial_interval_secs")
     return RetryPolicy(
         max_attempts=3 if command.max_attempts is None else command.max_attempts,
         initial_interval=initial,
         backoff=2.0 if command.backoff_coefficient is None else command.backoff_coefficient,
         # an interval above the default cap was asked for: the cap must not undo it
-        maximum_interval=max(60 * SECOND, initial) if longest is None else _time(longest),
+        maximum_interval=max(60 * SECOND, initial) if longest is None else _time(longest, "maximum_interval_secs"),
         non_retryable=command.non_retryable,
-    ).checked()
+    ).checked(INTERVALS)
 
 
-def _time(seconds: float) -> Time:
+def _time(seconds: float, name: str) -> Time:
     if not 0 <= seconds <= 3_200_000_000:
-        raise Invalid(f"a duration must be between 0 and 100 years, not {seconds} seconds", field="duration")
+        raise Invalid(f"{name} must be between 0 and 100 years, not {seconds} seconds", field=name)
     return round(seconds * SECOND)
 
 
-def _optional(seconds: float | None) -> Time | None:
-    return None if seconds is None else _time(seconds)
+def _optional(seconds: float | None, name: str) -> Time | None:
+    return None if seconds is None else _time(seconds, name)
 
 
 def request_cancel(decision: Decision, command: cmd.RequestCancelActivity, _: Moment) -> None:
