@@ -29,9 +29,10 @@ def test_signals_are_recorded_in_order_with_all_they_say(http: Http):
     http.post(f"/workflows/{name}/signal/one", {"payload": {"a": 1}, "from": "wf://main/x", "context": {"t": 1}})
     http.post(f"/workflows/{name}/signal/two", {"args": [1, 2]})
     http.post(f"/workflows/{name}/signal/three", {"args": ["alone"]})
-    one, two, three = [event["payload"] for event in http.history(name)[1:]]
+    http.post(f"/workflows/{name}/signal/four", {"args": []})
+    one, two, three, four = [event["payload"] for event in http.history(name)[1:]]
     assert (one["signal"], one["payload"], one["from"], one["context"]) == ("one", {"a": 1}, "wf://main/x", {"t": 1})
-    assert (two["payload"], three["payload"]) == ([1, 2], "alone")
+    assert (two["payload"], three["payload"], four["payload"]) == ([1, 2], "alone", None)
 
 
 @pytest.mark.parametrize("path", ["signal/go", "cancel", "terminate"])

@@ -142,6 +142,17 @@ def test_every_option_is_shown_in_the_record(http: Http):
     assert [(one["signal"], one["payload"]) for one in signals] == [("first", {"a": 1}), ("second", [1, 2])]
 
 
+def test_a_run_takes_no_more_signals_at_its_start_than_later(http: Http):
+    name, most = fresh(), 10_000
+    body = {"workflow_type": "Order", "workflow_id": name, "signals": [{"name": "s", "args": []}] * (most + 1)}
+    reply = http.post("/workflows", body)
+    assert (reply.status, reply.json()["code"], reply.json()["field"]) == (400, "limit_exceeded", "signals")
+    assert http.get(f"/workflows/{name}").status == 404
+    assert http.post("/workflows", {**body, "signals": body["signals"][:most]}).status == 201
+    assert http.post(f"/workflows/{name}/signal/more").json()["code"] == "limit_exceeded"
+    assert http.history(name, order="desc", limit="1")[0]["payload"]["payload"] is None
+
+
 def test_a_delayed_start_gives_no_task_before_its_time(http: Http):
     queue = fresh("queue")
     worker = Worker(http, queue)

@@ -149,6 +149,8 @@ def checked_start(request: StartWorkflow) -> StartWorkflow:
     check_id(request.task_queue, "task_queue")
     if request.request_id is not None:
         check_id(request.request_id, "request_id")
+    if len(request.signals) > LIMITS.signals:
+        raise Invalid(f"a run takes at most {LIMITS.signals} signals", code="limit_exceeded", field="signals")
     if request.id_reuse is IdReuse.REJECT_DUPLICATE and request.id_conflict is IdConflict.TERMINATE_EXISTING:
         raise Invalid("reject_duplicate and terminate_existing exclude each other", field="id_reuse_policy")
     if request.cron_schedule is not None:

@@ -110,8 +110,8 @@ def _first(signal: SignalAtStart, sender: str | None) -> FirstSignal:
 
 
 def message_of(content: Payload, args: list[Payload] | None) -> Payload:
-    """A message's payload: one, or a list of several (C51)."""
-    if args is None:
+    """A message's payload: one, none, or a list of several (C51)."""
+    if not args:
         return payload(content, "payload")
     return payload(args[0] if len(args) == 1 else Payload(msgspec.json.encode(args)), "args")
 
