@@ -117,6 +117,7 @@ def test_terminate_needs_no_reason(http: Http, body: bytes | None):
     assert (record["status"], record["close_reason"], record["error"]) == ("FAILED", "terminated", "terminated")
     assert record["completed_at"] is not None
     assert http.kinds(name) == ["WorkflowStarted", "WorkflowTerminated"]
+    assert http.history(name)[-1]["payload"] == {"reason": "terminated"}
 
 
 def test_terminate_with_a_reason_ends_everything(http: Http):

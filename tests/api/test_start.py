@@ -355,6 +355,7 @@ def test_a_run_time_out_closes_as_timed_out(http: Http):
     name = http.start(run_timeout=0.2)["workflow_id"]
     reply = http.get(f"/workflows/{name}/result?wait_secs=10")
     assert (reply.status, reply.json()["status"], reply.json()["close_reason"]) == (200, "TIMED_OUT", "timed_out")
+    assert http.history(name)[-1]["payload"] == {"scope": "run", "error": "workflow run timed out"}
 
 
 def test_large_and_odd_payloads_come_back_as_they_were(http: Http):

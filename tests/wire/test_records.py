@@ -3,7 +3,7 @@ import pickle
 import msgspec
 import pytest
 
-from assay.core.codec import UnknownEvent
+from assay.core.codec import UnknownEvent, decode
 from assay.core.commands import CancelWorkflow, CompleteWorkflow, FailWorkflow, ScheduleActivity, WaitForSignal
 from assay.core.errors import Invalid, Kind
 from assay.core.events import Recorded
@@ -14,6 +14,7 @@ from assay.core.policies import RetryPolicy
 from assay.core.record import Page, Record
 from assay.core.replies import Started
 from assay.core.run import Run
+from assay.wire.kinds import facts_of
 from assay.wire.records import (
     cursor_after,
     event_record,
@@ -145,6 +146,43 @@ def test_events_show_payloads_of_the_wire():
     assert by_type["ActivityScheduled"].payload["input"] is None
     assert by_type["ActivityCompleted"].payload["result"] == BIG
     assert by_type["WorkflowCompleted"].payload is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "stored", "shown"),
+    [
+        ("WorkflowTerminated", b"{}", {"reason": "terminated"}),
+        ("WorkflowTerminated", b'{"reason":"fire","by":"ada"}', {"reason": "fire", "by": "ada"}),
+        ("WorkflowTimedOut", b'{"error":"too slow"}', {"scope": "run", "error": "too slow"}),
+        ("WorkflowTimedOut", b'{"scope":"execution"}', {"scope": "execution", "error": ""}),
+        ("WorkflowFailed", b"{}", {"error": ""}),
+        ("StepCompleted", b'{"step_seq":1,"name":"s"}', {"step_seq": 1, "name": "s", "result": None, "attempt": 1}),
+        ("AttributesUpserted", b'{"search":{"a":1}}', {"search": {"a": 1}, "memo": None}),
+        (
+            "ActivityCancelled",
+            b'{"activity_id":1,"activity_seq":1,"name":"a"}',
+            {"activity_id": 1, "activity_seq": 1, "name": "a", "details": None},
+        ),
+        (
+            "ChildWorkflowStarted",
+            b'{"child_workflow_id":"c","workflow_type":"C"}',
+            {"child_workflow_id": "c", "workflow_type": "C", "child_seq": 0},
+        ),
+        ("WorkflowStarted", b"{}", {}),
+        ("WorkflowCompleted", b"{}", {}),
+        ("WorkflowCancelRequested", b"null", None),
+    ],
+)
+def test_what_goes_without_saying_is_shown_all_the_same(kind: str, stored: bytes, shown: object):
+    """Old histories do without it, and so does the store."""
+    recorded = Recorded(Seq(7), NOW, decode(kind, stored, None))
+    assert event_record(given(started()).run.key, recorded)["payload"] == shown
+
+
+def test_the_stream_tells_what_goes_without_saying():
+    assert facts_of("WorkflowTerminated", b"{}") == {"reason": "terminated"}
+    assert facts_of("WorkflowTimedOut", b"{}")["scope"] == "run"
+    assert facts_of("SomethingLater", b'{"n":1}') == {"n": 1}
 
 
 def test_a_cancelled_run_shows_the_reason_beside_an_empty_payload():

@@ -16,6 +16,7 @@ from assay.core.events import (
 )
 from assay.core.failure import FailureInfo
 from assay.wire import shapes
+from assay.wire.records import DEFAULTS
 
 TYPES: Final = "EventType"
 SHOWN: Final[dict[Any, Any]] = {FailureInfo: shapes.Failure, ActivityOptions: shapes.ActivityOptions}
@@ -73,7 +74,8 @@ class EventSchemas(Schemas):
         return super().of(SHOWN.get(kind, kind))
 
     def _always(self, kind: type[msgspec.Struct], field: msgspec.structs.FieldInfo) -> bool:
-        return field.required or not kind.__struct_config__.omit_defaults
+        usual = field.encode_name in DEFAULTS.get(kind, ())
+        return field.required or usual or not kind.__struct_config__.omit_defaults
 
     def _other(self, face: type[msgspec.Struct], title: str) -> Schema:
         schema = self.struct(face, title)

@@ -6,6 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
+from assay.core.events import KINDS
+from assay.wire.records import DEFAULTS
+
 RUNNING: Final = "workflow_running"
 """A worker has taken up a run for the first time; derived, since no event says so."""
 
@@ -40,10 +43,17 @@ def facts_of(event_type: str, payload: bytes) -> dict[str, Any]:
     """The event's own names and numbers."""
     if event_type in BARE or not payload.startswith(b"{"):
         return {}
-    fields = {name: _short(value) for name, value in _fields(payload).items() if name not in DOCUMENTS}
+    told = {**_usual(event_type), **_fields(payload)}
+    fields = {name: _short(value) for name, value in told.items() if name not in DOCUMENTS}
     if event_type == "SignalReceived":
         fields["signal_name"] = fields.get("signal")
     return fields
+
+
+@cache
+def _usual(event_type: str) -> dict[str, Any]:
+    """What an event of this type says if nothing else is recorded of it."""
+    return DEFAULTS.get(KINDS[event_type], {}) if event_type in KINDS else {}
 
 
 class _Reopening(msgspec.Struct):

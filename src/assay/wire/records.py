@@ -3,14 +3,25 @@
 Documents are JSON values and not text (D3); times and durations are seconds (R22).
 """
 
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from assay.core import codec
 from assay.core.errors import Invalid
-from assay.core.events import ActivityOptions, ActivityScheduled, Event, Recorded, StartData, WorkflowStarted
+from assay.core.events import (
+    KINDS,
+    ActivityOptions,
+    ActivityScheduled,
+    Event,
+    Recorded,
+    StartData,
+    WorkflowCompleted,
+    WorkflowStarted,
+)
 from assay.core.failure import FailureInfo
 from assay.core.ids import RunId, RunKey, Time, seconds
-from assay.core.payload import Payload, value_of
+from assay.core.payload import NULL, Payload, value_of
 from assay.core.policies import RetryPolicy
 from assay.core.replies import Started
 from assay.core.run import Run, Stuck
@@ -156,8 +167,24 @@ def _started_fields(start: StartData) -> dict[str, Any]:
     }
 
 
+def _defaults(kind: type[Event]) -> dict[str, Any]:
+    fields = [field for field in msgspec.structs.fields(kind) if field.default not in (None, msgspec.NODEFAULT)]
+    return {field.encode_name: None if field.default is NULL else field.default for field in fields}
+
+
+BARE: Final = (WorkflowStarted, WorkflowCompleted)
+"""Kinds whose payload is a document of the user's."""
+
+DEFAULTS: Final[dict[type[msgspec.Struct], dict[str, Any]]] = {
+    kind: _defaults(kind) for kind in KINDS.values() if kind not in BARE
+}
+"""By kind of event: fields that are not recorded if they say what they usually say. They are shown all the same."""
+
+
 def _shown(event: Event, payload: Any) -> Any:
-    """A stored payload with failures in full and durations in seconds."""
+    """A stored payload with what was left out of it, failures in full and durations in seconds."""
+    for name, usual in DEFAULTS.get(type(event), {}).items():
+        payload.setdefault(name, usual)
     info = getattr(event, "failure", None)
     if isinstance(info, FailureInfo):
         payload["failure"] = failure_record(info)
