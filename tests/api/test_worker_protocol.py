@@ -297,6 +297,24 @@ def test_how_long_to_wait_may_be_a_text(http: Http, how_long: float | str):
         assert (reply.status, reply.json()["field"]) == (400, "wait_secs")
 
 
+def test_an_activity_that_is_tried_again_is_scheduled_for_its_next_attempt(http: Http):
+    worker, name = claimed(http)
+    worker.commands(name, activity(task_queue=worker.queue, initial_interval_secs=1.5))
+    first = worker.activity()
+    assert first is not None
+    ordered = http.history(name)[1]["timestamp"]
+    assert first["scheduled_at"] == http.get(f"/activities/{first['id']}").json()["scheduled_at"] == ordered
+    worker.fail(first)
+    waiting = http.get(f"/activities/{first['id']}").json()
+    assert (waiting["status"], waiting["attempt"]) == ("PENDING", 2)
+    assert 1.5 <= waiting["scheduled_at"] - first["started_at"] < 6
+    second = worker.activity(wait_secs=10)
+    assert second is not None
+    assert waiting["scheduled_at"] <= second["scheduled_at"] <= second["started_at"]
+    assert worker.complete(second).status == 200
+    assert http.get(f"/activities/{first['id']}").json()["scheduled_at"] == second["scheduled_at"]
+
+
 def test_a_task_that_cannot_be_done_is_given_up_and_comes_again_later(http: Http):
     worker, name = claimed(http)
     given_up = {"type": "FailTask", "reason": "no_handler", "message": "no Order here"}

@@ -16,7 +16,7 @@ _options = msgspec.json.Decoder(ActivityOptions).decode
 
 
 def activity_record(found: ActivityRecord) -> dict[str, Any]:
-    """An activity, open or closed; its id is the activity's own (R35)."""
+    """An activity, open or closed; its id is the activity's own (R35). One that is tried again is due anew."""
     counted = found.attempt + 1 if found.status == PENDING else found.attempt
     return {
         "id": found.id,
@@ -31,7 +31,7 @@ def activity_record(found: ActivityRecord) -> dict[str, Any]:
         "attempt": max(counted, 1),
         **_options_record(_options(found.options)),
         "claimed_by": found.claimed_by,
-        "scheduled_at": seconds(found.scheduled_at),
+        "scheduled_at": seconds(found.scheduled_at if counted <= 1 else found.not_before or found.queued_at),
         "started_at": _seconds(found.started_at),
         "completed_at": _seconds(found.completed_at),
         "last_heartbeat": _seconds(found.last_heartbeat),
@@ -67,7 +67,7 @@ def task_record(grant: ActivityGrant, token: str) -> dict[str, Any]:
         "attempt": activity.attempt,
         **_options_record(activity.options),
         "claimed_by": activity.worker,
-        "scheduled_at": seconds(activity.scheduled_at),
+        "scheduled_at": seconds(activity.scheduled_at if activity.attempt <= 1 else activity.queued_at),
         "started_at": _seconds(activity.started_at),
         "completed_at": None,
         "last_heartbeat": None,

@@ -134,6 +134,10 @@ class ActivityRecord(msgspec.Struct, frozen=True):
     last_heartbeat: Time | None
     last_failure: FailureInfo | None = None
     """Of the attempt before, while another is to come."""
+    not_before: Time | None = None
+    """Until when the next attempt has to wait, if it has to."""
+    queued_at: Time = 0
+    """Since when the last attempt waited for a worker, or could have."""
 
 
 class Snapshot(msgspec.Struct, frozen=True):

@@ -94,7 +94,7 @@ def is_open(row: Sequence[Any]) -> bool:
 def activity_record(row: Sequence[Any]) -> ActivityRecord:
     """A row of ACTIVITIES followed by the workflow id of its run."""
     id_, run_id, seq, name, queue, namespace, input_, options, scheduled_at, status = row[:10]
-    attempt, attempt_id, _not_before, worker, _local, _queued_at, started_at, _lease, heartbeat_at = row[10:19]
+    attempt, attempt_id, not_before, worker, _local, queued_at, started_at, _lease, heartbeat_at = row[10:19]
     last_failure, completed_at, result, error, _reserved, workflow_id = row[21:27]
     return ActivityRecord(
         run_id=run_id,
@@ -117,6 +117,8 @@ def activity_record(row: Sequence[Any]) -> ActivityRecord:
         completed_at=completed_at,
         last_heartbeat=heartbeat_at,
         last_failure=None if last_failure is None else _failure(last_failure),
+        not_before=not_before,
+        queued_at=queued_at,
     )
 
 
