@@ -5,6 +5,8 @@ import pytest
 
 from tests.api.support import PREFIX, Http, Server, Worker, activity, complete, fresh
 
+RETRY = {"requested_by": "ada", "reason": "again"}
+
 
 def twice(http: Http, path: str, body: object, method: str = "POST"):
     key = fresh("key")
@@ -113,8 +115,33 @@ def test_a_retry_takes_a_key(http: Http):
     assert task is not None
     worker.fail(task)
     worker.turn(name, {"type": "FailWorkflow", "error": "x"})
-    first, _ = twice(http, f"/workflows/{name}/retry", {"requested_by": "ada", "reason": "again"})
+    first, _ = twice(http, f"/workflows/{name}/retry", RETRY)
     assert first.status == 200
+
+
+def test_a_record_is_shown_again_as_it_was(http: Http):
+    queue, key = fresh("queue"), fresh("key")
+    worker = Worker(http, queue)
+    name = http.start(task_queue=queue)["workflow_id"]
+    path, body = f"/workflows/{name}/activities", {"name": "direct", "seq": 1, "task_queue": queue, "max_attempts": 1}
+    first = http.post(path, body, Idempotency_Key=key)
+    assert (first.status, first.json()["status"], first.json()["attempt"]) == (201, "PENDING", 1)
+    assert first.json() == http.get(f"/activities/{first.json()['id']}").json()
+    task = worker.activity()
+    assert task is not None
+    worker.fail(task)
+    again = http.post(path, body, Idempotency_Key=key)
+    assert (again.status, again.body, again.headers["idempotent-replay"]) == (201, first.body, "true")
+    late = http.post(path, body, Idempotency_Key=fresh("key"))
+    assert (late.status, late.json()) == (201, http.get(f"/activities/{task['id']}").json())
+    worker.turn(name, {"type": "FailWorkflow", "error": "x"})
+    retried = http.post(f"/workflows/{name}/retry", RETRY, Idempotency_Key=key + "-retry")
+    assert retried.json()["activity"] == http.get(f"/activities/{retried.json()['activity']['id']}").json()
+    task = worker.activity()
+    assert task is not None
+    worker.complete(task)
+    again = http.post(f"/workflows/{name}/retry", RETRY, Idempotency_Key=key + "-retry")
+    assert (again.status, again.body, again.headers["idempotent-replay"]) == (200, retried.body, "true")
 
 
 def test_starting_and_waiting_with_a_key(http: Http):

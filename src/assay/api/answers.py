@@ -95,9 +95,3 @@ def error(problem: AssayError, headers: Sequence[Header] = ()) -> Answer:
 def encoded(content: Any) -> bytes:
     """`content` as the bytes of a body."""
     return _encode(content)
-
-
-def decoded(body: bytes) -> dict[str, Any]:
-    """The fields of a body that was encoded here."""
-    found: dict[str, Any] = msgspec.json.decode(body)
-    return found

@@ -7,9 +7,9 @@ import msgspec
 
 from assay.core.events import ActivityOptions
 from assay.core.grants import ActivityGrant
-from assay.core.ids import Time, seconds
+from assay.core.ids import RunKey, Time, seconds
 from assay.core.payload import NULL, Payload
-from assay.core.run import PENDING, RUNNING
+from assay.core.run import PENDING, RUNNING, Activity
 from assay.engine.reads import ActivityRecord
 
 _options = msgspec.json.Decoder(ActivityOptions).decode
@@ -39,6 +39,35 @@ def activity_record(found: ActivityRecord) -> dict[str, Any]:
         "run_id": found.run_id,
         "attempt_id": found.attempt_id if found.attempt else None,
     }
+
+
+def decided_record(key: RunKey, activity: Activity, status: str = PENDING) -> dict[str, Any]:
+    """An activity as a decision has just left it, which is how its first answer shows it for good."""
+    return activity_record(
+        ActivityRecord(
+            run_id=key.run_id,
+            namespace=key.namespace,
+            workflow_id=key.workflow_id,
+            seq=activity.seq,
+            id=activity.id,
+            name=activity.name,
+            task_queue=activity.queue,
+            status=RUNNING if activity.running else status,
+            attempt=activity.attempt,
+            attempt_id=activity.attempt_id,
+            input=activity.input,
+            result=NULL,
+            error=None,
+            options=Payload(msgspec.json.encode(activity.options)),
+            claimed_by=activity.worker,
+            scheduled_at=activity.scheduled_at,
+            started_at=activity.started_at,
+            completed_at=None if status == PENDING else activity.scheduled_at,
+            last_heartbeat=activity.heartbeat_at,
+            not_before=activity.not_before,
+            queued_at=activity.queued_at,
+        )
+    )
 
 
 def _options_record(options: ActivityOptions) -> dict[str, Any]:

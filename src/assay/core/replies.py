@@ -8,6 +8,7 @@ import msgspec
 
 from assay.core.errors import AssayError
 from assay.core.ids import RunKey
+from assay.core.run import Activity
 
 Told: TypeAlias = Callable[[Any, AssayError | None], object]
 """Called once when it is durable what became of a request: with its reply, or with why it was refused.
@@ -60,10 +61,14 @@ class Started(msgspec.Struct, frozen=True):
 
 
 class Reopened(msgspec.Struct, frozen=True):
-    """A retry's answer: the new run, its activity that is tried again, and how many later ones were given up (R20)."""
+    """A retry's answer: the new run, its activity that is tried again, and how many later ones were given up (R20).
+
+    The activity is PENDING, or CANCELLED if the failed run had wanted to be rid of it.
+    """
 
     key: RunKey
-    activity_id: int
+    activity: Activity
+    status: str
     invalidated: int
 
 

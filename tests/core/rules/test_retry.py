@@ -15,6 +15,7 @@ from assay.core.events import (
     WorkflowStarted,
 )
 from assay.core.ids import SECOND
+from assay.core.run import CANCELLED, PENDING
 from tests.core.support import (
     CHILD,
     MAIN,
@@ -163,8 +164,24 @@ def test_the_reply_names_the_activity_and_counts_what_was_given_up():
         turned(FAIL),
     )
     decision = world.take(retries())
-    assert (decision.reply.activity_id, decision.reply.invalidated) == (world.activity(1).id, 1)
+    reply = decision.reply
+    assert (reply.activity, reply.status, reply.invalidated) == (world.activity(1), PENDING, 1)
     assert set(world.run.activities) == {1}
+
+
+def test_an_activity_that_the_failed_run_had_given_up_is_not_tried_again():
+    world = given(
+        started(),
+        scheduled(1, "charge"),
+        leased(1),
+        signalled("enough"),
+        turned(cmd.RequestCancelActivity(1)),
+        failed(1),
+        turned(FAIL),
+    )
+    decision = world.take(retries())
+    assert (decision.reply.activity.seq, decision.reply.status) == (1, CANCELLED)
+    assert world.run.activities == {}
 
 
 def test_a_child_that_has_ended_since_is_recorded_with_its_outcome():

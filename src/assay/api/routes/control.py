@@ -1,5 +1,6 @@
 """What is done to runs from outside: signals, ends, new beginnings, and activities scheduled directly."""
 
+from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import asdict
@@ -9,16 +10,18 @@ from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import Call, document, payload
 from assay.api.mutations import change
-from assay.api.records import activity_record
+from assay.api.records import activity_record, decided_record
 from assay.api.router import Route
 from assay.api.routes.starts import message_of
 from assay.api.routes.workflows import NAMESPACE, RUN
 from assay.core.commands import ScheduleActivity
 from assay.core.errors import AssayError, Invalid, Kind, NotFound
-from assay.core.ids import Namespace, RunId, WorkflowId, seconds
+from assay.core.ids import Namespace, RunId, RunKey, WorkflowId, seconds
 from assay.core.options import check_id, duration
 from assay.core.replies import Reopened, Started
 from assay.core.requests import RequestCancel, RestartAsNew, RetryFailed, ScheduleDirect, Signal, Terminate
+from assay.core.run import Activity
+from assay.engine.reads import ActivityRecord
 from assay.wire import shapes
 from assay.wire.bodies import ActivityBody, CancelBody, ContinueBody, RetryBody, SignalBody, TerminateBody
 from assay.wire.records import start_record
@@ -88,24 +91,17 @@ async def retry(backend: Backend, call: Call) -> Answer:
     if not who or not why:
         raise Invalid("requested_by and reason are required", field="reason" if who else "requested_by")
     request = RetryFailed(**_target(call), requested_by=who, reason=why)
-    answer = await change(backend, call, call.namespace, request, _reopened)
-    if answer.status != 200:
-        return answer
-    facts = answers.decoded(answer.body)
-    found = await backend.reads.activity(facts.pop("activity_id"))
-    activity = None if found is None else activity_record(found)
-    return Answer(200, answers.encoded({**facts, "activity": activity}), answer.headers)
+    return await change(backend, call, call.namespace, request, _reopened)
 
 
 def _reopened(reply: object) -> tuple[int, bytes]:
-    """What is kept of the answer; the activity's record is added as it is when the answer is given."""
     if not isinstance(reply, Reopened):
         raise TypeError(reply)
     facts = {
         "workflow_id": reply.key.workflow_id,
         "run_id": reply.key.run_id,
         "status": "WAITING",  # the word of the original: the run waits for its activity
-        "activity_id": reply.activity_id,
+        "activity": decided_record(reply.key, reply.activity, reply.status),
         "invalidated_activities": reply.invalidated,
     }
     return 200, answers.encoded(facts)
@@ -118,21 +114,25 @@ async def schedule_activity(backend: Backend, call: Call) -> Answer:
     known = await backend.reads.activity_of(run.run_id, body.seq)
     if known is not None and call.header(b"idempotency-key") is None:
         return answers.json(activity_record(known), 201)
-    request = ScheduleDirect(**_target(call), command=_command(body), known=known is not None)
+    # that very run: what is known of the seq says nothing about the next one
+    target = {**_target(call), "run_id": run.run_id}
+    request = ScheduleDirect(**target, command=_command(body), known=known is not None)
     try:
-        answer = await change(backend, call, call.namespace, request, _scheduled)
+        return await change(backend, call, call.namespace, request, partial(_scheduled, run.key, known))
     except AssayError as error:
-        if error.kind is not Kind.UNAVAILABLE or await backend.reads.activity_of(run.run_id, body.seq) is None:
+        known = await backend.reads.activity_of(run.run_id, body.seq) if error.kind is Kind.UNAVAILABLE else None
+        if known is None:
             raise
-        answer = answers.empty(201)  # somebody else was faster with this seq
-    known = await backend.reads.activity_of(run.run_id, body.seq) if answer.status == 201 else None
+        return answers.json(activity_record(known), 201)  # somebody else was faster with this seq
+
+
+def _scheduled(key: RunKey, known: ActivityRecord | None, reply: object) -> tuple[int, bytes]:
+    """The activity's record; one that was there already may have ended, and then only the store knows it."""
+    if isinstance(reply, Activity):
+        return 201, answers.encoded(decided_record(key, reply))
     if known is None:
-        return answer
-    return Answer(201, answers.encoded(activity_record(known)), [answers.JSON, *answer.headers])
-
-
-def _scheduled(_: object) -> tuple[int, bytes]:
-    return 201, b""
+        raise TypeError(reply)
+    return 201, answers.encoded(activity_record(known))
 
 
 def _command(body: ActivityBody) -> ScheduleActivity:

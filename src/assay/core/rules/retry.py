@@ -47,7 +47,7 @@ from assay.core.payload import NULL
 from assay.core.policies import ParentClose
 from assay.core.replies import Reopened
 from assay.core.rules import activities, attributes, children
-from assay.core.run import CANCELLED, COMPLETED, FAILED, Activity, Child, Run, Task
+from assay.core.run import CANCELLED, COMPLETED, FAILED, PENDING, Activity, Child, Run, Task
 
 REOPENED = "reopen"
 """The initiator of a run that begins with another's history."""
@@ -66,9 +66,18 @@ def retry(run: Run, request: rq.RetryFailed, at: Moment) -> Decision:
     ended.add(SetNext(decision.run.run_id))
     decision.others.append(ended)
     later = sum(isinstance(recorded.event, ActivityScheduled) for recorded in request.history[cut:])
-    activity = decision.activity(seq)
-    decision.reply = Reopened(decision.run.key, seq if activity is None else activity.id, later)
+    decision.reply = Reopened(decision.run.key, *_tried_again(decision, seq), later)
     return decision
+
+
+def _tried_again(decision: Decision, seq: int) -> tuple[Activity, str]:
+    """The activity as the decision leaves it, and its status."""
+    put = next(
+        effect
+        for effect in reversed(decision.effects)
+        if isinstance(effect, PutActivity | CloseActivity) and effect.activity.seq == seq
+    )
+    return put.activity, put.status if isinstance(put, CloseActivity) else PENDING
 
 
 def _check(run: Run, at: Moment) -> None:
