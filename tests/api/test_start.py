@@ -153,6 +153,31 @@ def test_a_run_takes_no_more_signals_at_its_start_than_later(http: Http):
     assert http.history(name, order="desc", limit="1")[0]["payload"]["payload"] is None
 
 
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        ({"run_timeout": "2h", "execution_timeout": "1h"}, 3600),
+        ({"run_timeout": "1h", "execution_timeout": "2h"}, 3600),
+        ({"execution_timeout": "1h"}, 3600),
+        ({"execution_timeout": "1h", "run_timeout": 0}, 3600),
+        ({"run_timeout": "1h", "execution_timeout": 0}, 3600),
+        ({"run_timeout": 0, "execution_timeout": 0}, None),
+        ({}, None),
+    ],
+)
+def test_a_run_may_take_no_longer_than_its_chain(http: Http, fields: dict[str, object], shown: float | None):
+    name = http.start(**fields)["workflow_id"]
+    assert http.describe(name)["run_timeout"] == shown
+    assert http.history(name)[0]["run_timeout"] == shown
+
+
+def test_a_chain_that_takes_too_long_times_out_as_a_chain(http: Http):
+    name = http.start(execution_timeout=0.2, run_timeout=60, retry_policy={"initial_interval": 0.01})["workflow_id"]
+    result = http.get(f"/workflows/{name}/result?wait_secs=10").json()
+    assert (result["status"], result["timeout_type"]) == ("TIMED_OUT", "execution")
+    assert len(http.get(f"/workflows/{name}/runs").json()) == 1
+
+
 def test_a_delayed_start_gives_no_task_before_its_time(http: Http):
     queue = fresh("queue")
     worker = Worker(http, queue)

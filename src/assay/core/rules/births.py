@@ -47,7 +47,7 @@ def born(request: StartWorkflow, previous: Run | None, at: Moment, parent: Paren
         parent=parent,
         retry_policy=request.retry_policy,
         cron_schedule=request.cron_schedule,
-        run_timeout=request.run_timeout or None,
+        run_timeout=_run_timeout(request),
         execution_deadline=deadline,
         task_timeout=request.task_timeout,
         context=request.context,
@@ -65,6 +65,12 @@ def born(request: StartWorkflow, previous: Run | None, at: Moment, parent: Paren
     for message in request.signals:
         decision.record(SignalReceived(message.name, message.payload, message.sender))
     return decision
+
+
+def _run_timeout(request: StartWorkflow) -> Time | None:
+    """How long one run may take: no longer than its chain, and as long as that if nobody says (C27)."""
+    run, chain = request.run_timeout, request.execution_timeout
+    return min(run, chain) if run and chain else run or chain or None
 
 
 def _first_task_at(request: StartWorkflow, now: Time) -> Time | None:
