@@ -173,8 +173,11 @@ def test_continue_as_new_under_another_id(http: Http):
     new = http.describe(other)
     assert (new["workflow_type"], new["input"], new["first_run_id"]) == ("Chain", 5, new["run_id"])
     assert http.describe(name)["close_reason"] == "continued_as_new"
-    waiting = http.get(f"/workflows/{name}/result")
-    assert (waiting.status, waiting.json()["workflow_id"]) == (202, other)
+    for query in ("", "?wait_secs=5", "?follow=false"):
+        ended = http.get(f"/workflows/{name}/result{query}")
+        assert (ended.status, ended.json()["workflow_id"], ended.json()["run_id"]) == (200, name, first["run_id"])
+        assert (ended.json()["status"], ended.json()["close_reason"]) == ("COMPLETED", "continued_as_new")
+    assert http.get(f"/workflows/{other}/result").status == 202
     assert http.post(f"/workflows/{name}/continue-as-new", {"workflow_id": other}).status == 409
     assert http.post(f"/workflows/{name}/continue-as-new", {"workflow_id": "  "}).status == 201
 

@@ -12,7 +12,7 @@ import pytest
 from assay.core.errors import Invalid, NotFound, Unavailable
 from assay.core.ids import SECOND, Namespace, RunKey, WorkflowId
 from assay.core.payload import Payload
-from assay.core.requests import RequestCancel, StartWorkflow, Terminate
+from assay.core.requests import RequestCancel, RestartAsNew, StartWorkflow, Terminate
 from assay.core.schedule import Fire, FireOutcome
 from assay.embedded.filters import run_filter
 from assay.embedded.transport import LEASE, EmbeddedTransport
@@ -139,6 +139,20 @@ def test_a_failed_run_is_described_with_its_failure(tmp_path: Path):
             assert record["status"] == "CANCELLED"
             key, closing = await transport.closed(key_of(record))
             assert (key.run_id, type(closing).__name__) == (record["run_id"], "WorkflowCancelled")
+
+    asyncio.run(main())
+
+
+def test_a_chain_under_another_id_is_not_waited_for(tmp_path: Path):
+    async def main() -> None:
+        async with opened(sqlite_url(tmp_path)) as transport:
+            key = (await transport.ask(start("o-1"))).key
+            waiting = asyncio.ensure_future(transport.closed(key))
+            await asyncio.sleep(0)
+            await transport.ask(RestartAsNew(MAIN, WorkflowId("o-1"), new_workflow_id=WorkflowId("o-2")))
+            ended, event = await asyncio.wait_for(waiting, 10)
+            assert (ended, type(event).__name__) == (key, "WorkflowContinuedAsNew")
+            assert (await transport.closed(key))[0] == key
 
     asyncio.run(main())
 

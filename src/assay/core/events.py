@@ -355,6 +355,12 @@ KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in _leaves(Event)}
 """Every event type by its recorded name."""
 
 
+def next_run_of(event: Event) -> RunId | None:
+    """The run in which a chain goes on after this end; None at the end of a chain, also where another id begins one."""
+    following: RunId | None = getattr(event, "next_run_id", None)
+    return None if following is None or getattr(event, "workflow_id", None) is not None else following
+
+
 def summary_of(event: Event) -> dict[str, Any]:
     """The event's fields without its documents, for messages to people."""
     return {name: value for name, value in msgspec.structs.asdict(event).items() if not isinstance(value, Payload)}

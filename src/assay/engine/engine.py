@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeVar, cast
 
 from assay.core.errors import AssayError, NotFound, Unavailable
-from assay.core.events import Event, Recorded
+from assay.core.events import Event, Recorded, next_run_of
 from assay.core.grants import Seat
 from assay.core.ids import Namespace, RunId, RunKey, Time, WorkflowId
 from assay.core.replies import Started
@@ -158,11 +158,10 @@ class Engine:
         """Wait until a run is closed, or with `follow` its whole chain: the last run and its closing event."""
         while True:
             event = await self._closing(key)
-            following = cast(RunId | None, getattr(event, "next_run_id", None))
-            if following is None or not follow:
+            following = next_run_of(event) if follow else None
+            if following is None:
                 return key, event
-            elsewhere = cast(WorkflowId | None, getattr(event, "workflow_id", None))
-            key = RunKey(key.namespace, elsewhere or key.workflow_id, following)
+            key = RunKey(key.namespace, key.workflow_id, following)
 
     async def _closing(self, key: RunKey) -> Event:
         known = key.run_id in self.committer.cache  # then it is open, as far as this engine knows

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from msgspec.structs import replace
 
 from assay.core.errors import NotFound
-from assay.core.events import ActivityScheduled, Event, Recorded
+from assay.core.events import ActivityScheduled, Event, Recorded, next_run_of
 from assay.core.ids import RunId
 from assay.core.run import Run
 from assay.storage.store import ActivityRecord, RunFilter, RunRecord, Snapshot, Store
@@ -41,11 +41,10 @@ class Reads:
         """The run that a chain has come to by now, and how that one ended if it has."""
         while True:
             event = await self.closing(run)
-            following = getattr(event, "next_run_id", None)
-            if event is None or following is None or not follow:
+            following = None if event is None or not follow else next_run_of(event)
+            if following is None:
                 return run, event
-            elsewhere = getattr(event, "workflow_id", None)
-            run = (await self.run(run.namespace, elsewhere or run.workflow_id, following)).run
+            run = (await self.run(run.namespace, run.workflow_id, following)).run
 
     async def page(self, wanted: RunFilter) -> tuple[Sequence[RunRecord], int, bool]:
         """The runs of one page, how many there are in all, and whether more follow."""

@@ -4,9 +4,10 @@ The times themselves are the timekeeper's: a schedule has one deadline like ever
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from assay.core.errors import Invalid, NotFound
+from assay.core.events import next_run_of
 from assay.core.ids import Namespace, Time
 from assay.core.schedule import Fire, Schedule
 from assay.core.schedule_requests import ScheduledRunClosed
@@ -33,7 +34,7 @@ class Scheduler:
         over = {
             (run.namespace, run.start.schedule)
             for run, closing in committed.ended
-            if run.start.schedule is not None and _ends_chain(closing)
+            if run.start.schedule is not None and next_run_of(closing) is None
         }
         for namespace, name in over:
             self._committer.post(ScheduledRunClosed(namespace, name))
@@ -70,10 +71,6 @@ class Scheduler:
         wanted = _within(limit, FIRES, LARGEST_FIRES, "limit")
         await self.find(namespace, name)
         return await self._store.fires(namespace, name, wanted)
-
-
-def _ends_chain(event: Any) -> bool:
-    return getattr(event, "next_run_id", None) is None or getattr(event, "workflow_id", None) is not None
 
 
 def _within(asked: int | None, default: int, largest: int, name: str) -> int:

@@ -21,7 +21,7 @@ def result_of(key: RunKey, closing: ev.Event, converter: Converter, annotation: 
         case ev.WorkflowCompleted():
             return converter.decode(closing.result, annotation, name="result")
         case ev.WorkflowContinuedAsNew():
-            return None  # only seen when the chain is not followed
+            return None  # the chain is not followed, or another id has begun one of its own (R38)
         case _:
             raise failure_of(key, closing)
 

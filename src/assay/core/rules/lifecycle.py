@@ -21,6 +21,7 @@ from assay.core.events import (
     WorkflowFailed,
     WorkflowTerminated,
     WorkflowTimedOut,
+    next_run_of,
 )
 from assay.core.failure import FailureInfo
 from assay.core.ids import RunId, Time, WorkflowId, seconds
@@ -298,6 +299,6 @@ def close(decision: Decision, event: Event, at: Moment) -> None:
         decision.add(CloseActivity(activity, CANCELLED))
     children.parent_closed(decision)
     decision.record(event)
-    if getattr(event, "next_run_id", None) is None or getattr(event, "workflow_id", None) is not None:
+    if next_run_of(event) is None:
         children.tell_parent(decision, event)
     decision.task = Task(epoch=decision.task.epoch)
