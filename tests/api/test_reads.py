@@ -203,6 +203,39 @@ def test_the_events_of_all_runs_are_numbered_in_one_row(http: Http):
     assert [event["id"] for event in http.history(one, order="desc", limit="2")] == [told[one, 3], told[one, 2]]
 
 
+def test_why_a_run_has_no_result_is_said_alike_everywhere(http: Http):
+    queue, namespace = fresh("queue"), fresh("ns")
+    worker = Worker(http, queue, namespace=namespace)
+    within = {"namespace": namespace, "task_queue": queue}
+    broken = {"kind": "NOT_FOUND", "message": "gone", "details": {"a": 1}, "cause": {"message": "inner"}}
+    for name, command in {
+        "failed": {"type": "FailWorkflow", "error": "gone", "failure": broken},
+        "plain": {"type": "FailWorkflow", "error": "no luck"},
+        "completed": complete(7),
+        "cancelled": {"type": "CancelWorkflow"},
+    }.items():
+        http.start(name, **within)
+        worker.turn(name, command)
+    http.start("terminated", **within)
+    http.post(f"/workflows/terminated/terminate?namespace={namespace}", {"reason": "fire"})
+    http.start("late", **within, run_timeout=0.01)
+    told = {
+        name: http.get(f"/workflows/{name}/result?namespace={namespace}&wait_secs=10").json()
+        for name in ("failed", "plain", "completed", "cancelled", "terminated", "late")
+    }
+    failures = {name: result["failure"] for name, result in told.items()}
+    assert (failures["failed"]["kind"], failures["failed"]["cause"]["message"]) == ("NOT_FOUND", "inner")
+    assert (failures["plain"]["kind"], failures["plain"]["message"]) == ("UNKNOWN", "no luck")
+    assert (failures["terminated"]["kind"], failures["terminated"]["message"]) == ("CANCELED", "fire")
+    assert (failures["late"]["kind"], failures["late"]["timeout_type"]) == ("TIMEOUT", "run")
+    assert failures["completed"] is failures["cancelled"] is None
+    for record in http.get(f"/workflows?namespace={namespace}").json():
+        name = record["id"]
+        assert (record["failure"], record["result"]) == (failures[name], told[name]["result"])
+        assert http.describe(name, namespace=namespace) == record
+        assert http.get(f"/workflows/{name}/runs?namespace={namespace}").json() == [record]
+
+
 def test_state_is_what_the_last_snapshot_says(http: Http):
     queue = fresh("queue")
     worker = Worker(http, queue)

@@ -110,8 +110,10 @@ def test_a_failed_run_has_its_structured_failure():
 
 
 def test_a_terminated_run_says_so_in_its_close_reason():
-    record = shown(given(started(), terminated(reason="enough")).run)
+    world = given(started(), terminated(reason="enough"))
+    record = Record(run_record(world.run, NULL, NULL, world.history()[-1]))
     assert (record.status, record.close_reason, record.error) == ("FAILED", "terminated", "enough")
+    assert (record.failure["kind"], record.failure["message"]) == ("CANCELED", "enough")
 
 
 def test_a_stuck_run_says_why():

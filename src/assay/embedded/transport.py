@@ -13,7 +13,6 @@ from assay.core.ids import SECOND, RunId, RunKey, Time
 from assay.core.options import check_id, checked_start
 from assay.core.replies import Started, Told
 from assay.core.requests import Request, StartWorkflow
-from assay.core.run import Run
 from assay.embedded.attendance import Attendance
 from assay.embedded.filters import run_filter
 from assay.embedded.registry import EmbeddedRegistry
@@ -131,18 +130,12 @@ class EmbeddedTransport:
         return await self._running().history(run_id, after)
 
     async def describe(self, namespace: str, workflow_id: str, run_id: str | None = None) -> dict[str, Any] | None:
-        """See `Transport`; a run that failed is shown with its structured failure."""
+        """See `Transport`."""
         found = await self._running().store.describe(namespace, workflow_id, run_id)
-        return None if found is None else _shown(self._engine.explained(found), await self._closing(found.run))
-
-    async def _closing(self, run: Run) -> Event | None:
-        if not run.closed or run.error is None:
-            return None
-        page = await self._engine.store.events(run.run_id, run.last_seq - 1, limit=1)
-        return page[0].event if page else None
+        return None if found is None else _shown(self._engine.explained(found))
 
     async def list(self, namespace: str, filters: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
-        """See `Transport`; a list spares itself the structured failures."""
+        """See `Transport`."""
         wanted = run_filter(namespace, filters)
         engine = self._running()
         return [_shown(engine.explained(found)) for found in await engine.store.list_runs(wanted)]
@@ -199,5 +192,5 @@ class EmbeddedTransport:
         return any(seat.namespace == namespace and seat.queue == queue for seat in self._seats)
 
 
-def _shown(found: RunRecord, closing: Event | None = None) -> dict[str, Any]:
-    return run_record(found.run, found.input, found.result, closing)
+def _shown(found: RunRecord) -> dict[str, Any]:
+    return run_record(found.run, found.input, found.result, found.closing)

@@ -17,7 +17,7 @@ import msgspec
 
 from assay.core.effects import Message
 from assay.core.errors import AssayError, Kind
-from assay.core.events import Recorded
+from assay.core.events import Event, Recorded
 from assay.core.failure import FailureInfo
 from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.payload import NULL, Payload
@@ -103,11 +103,12 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunRecord(msgspec.Struct, frozen=True):
-    """A run as it is shown to callers: its row, its input and its result."""
+    """A run as it is shown to callers: its row, its input, and its result or the event that says why it has none."""
 
     run: Run
     input: Payload
     result: Payload
+    closing: Event | None = None
 
 
 class ActivityRecord(msgspec.Struct, frozen=True):

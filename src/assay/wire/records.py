@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from assay.core import codec
-from assay.core.errors import Invalid
+from assay.core.errors import Invalid, Kind
 from assay.core.events import (
     KINDS,
     ActivityOptions,
@@ -17,7 +17,10 @@ from assay.core.events import (
     Recorded,
     StartData,
     WorkflowCompleted,
+    WorkflowFailed,
     WorkflowStarted,
+    WorkflowTerminated,
+    WorkflowTimedOut,
 )
 from assay.core.failure import FailureInfo
 from assay.core.ids import RunId, RunKey, Time, seconds
@@ -38,7 +41,7 @@ def start_record(started: Started) -> dict[str, Any]:
 
 
 def run_record(run: Run, input: Payload, result: Payload, closing: Event | None = None) -> dict[str, Any]:
-    """A run: the 17 fields of the original first, ours after them; `closing` gives it its structured failure."""
+    """A run: the 17 fields of the original first, ours after them; `closing` says why it has no result."""
     return {
         **_original_fields(run, input, result),
         "workflow_id": run.workflow_id,
@@ -46,7 +49,7 @@ def run_record(run: Run, input: Payload, result: Payload, closing: Event | None 
         "next_run_id": run.next_run_id,
         "stuck": _stuck(run.task.stuck),
         "waiting_on": None if run.awaiting is None else {"signal": run.awaiting},
-        "failure": _failure_of(closing),
+        "failure": failure_of(closing),
         "memo": value_of(run.memo),
         "cancel_requested": run.cancel_seq > 0,
         "history_length": run.last_seq,
@@ -111,9 +114,17 @@ def _stuck(stuck: Stuck | None) -> dict[str, Any] | None:
     }
 
 
-def _failure_of(closing: Event | None) -> dict[str, Any] | None:
-    info = getattr(closing, "failure", None)
-    return failure_record(info) if isinstance(info, FailureInfo) else None
+def failure_of(closing: Event | None) -> dict[str, Any] | None:
+    """Why a run has no result, as data: of its own failure, its time-out or its termination (C94)."""
+    match closing:
+        case WorkflowFailed(error=text, failure=info):
+            return failure_record(info or FailureInfo(kind=Kind.UNKNOWN, message=text))
+        case WorkflowTimedOut(scope=scope, error=text):
+            message = text or f"workflow {scope} timed out"
+            return failure_record(FailureInfo(Kind.TIMEOUT, message, retryable=False, timeout_type=scope))
+        case WorkflowTerminated(reason=text):
+            return failure_record(FailureInfo(Kind.CANCELED, text, retryable=False))
+    return None
 
 
 def failure_record(info: FailureInfo) -> dict[str, Any]:

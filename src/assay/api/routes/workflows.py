@@ -24,7 +24,7 @@ from assay.wire.bodies import Seconds
 from assay.wire.records import (
     cursor_after,
     event_record,
-    failure_record,
+    failure_of,
     parse_cursor,
     run_record,
     state_record,
@@ -80,7 +80,6 @@ _RESULT: Final[dict[str, Any]] = dict.fromkeys(
 
 def result_record(key: RunKey, event: Event) -> dict[str, Any]:
     """How a run ended (R32); a failed run is data."""
-    failure = getattr(event, "failure", None)
     error = getattr(event, "error", None) or (getattr(event, "reason", None) if event.closes == "FAILED" else None)
     return {
         "workflow_id": key.workflow_id,
@@ -88,7 +87,7 @@ def result_record(key: RunKey, event: Event) -> dict[str, Any]:
         "status": event.closes,
         "result": event.result if isinstance(event, WorkflowCompleted) else NULL,
         "error": error,
-        "failure": None if failure is None else failure_record(failure),
+        "failure": failure_of(event),
         "close_reason": CLOSE_REASONS[type(event)],
         "reason": getattr(event, "reason", None),
         "timeout_type": getattr(event, "scope", None),
@@ -104,16 +103,18 @@ async def _found(backend: Backend, call: Call) -> RunRecord:
 
 async def describe(backend: Backend, call: Call) -> Answer:
     """A run as it is now."""
-    found = await _found(backend, call)
-    closing = await backend.reads.closing(found.run) if found.run.error is not None else None
-    return answers.json(run_record(found.run, found.input, found.result, closing))
+    return answers.json(_record(await _found(backend, call)))
+
+
+def _record(found: RunRecord) -> dict[str, Any]:
+    return run_record(found.run, found.input, found.result, found.closing)
 
 
 async def list_runs(backend: Backend, call: Call) -> Answer:
     """Runs, newest first."""
     wanted = run_filter(call.namespace, _filters(call))
     found, total, more = await backend.reads.page(wanted)
-    records = [run_record(one.run, one.input, one.result) for one in found]
+    records = [_record(one) for one in found]
     headers: list[Header] = [(b"x-total-count", str(total).encode())]
     if more:
         headers.append((b"x-next-cursor", cursor_after(records[-1]).encode()))
@@ -143,7 +144,7 @@ async def runs(backend: Backend, call: Call) -> Answer:
     found = await backend.reads.all(run_filter(call.namespace, {"workflow_id": name}))
     if not found:
         raise NotFound(f"workflow {name}")
-    return answers.json([run_record(one.run, one.input, one.result) for one in found])
+    return answers.json([_record(one) for one in found])
 
 
 async def children(backend: Backend, call: Call) -> Answer:
@@ -152,7 +153,7 @@ async def children(backend: Backend, call: Call) -> Answer:
     found = await backend.reads.all(run_filter(call.namespace, {"parent_id": call.parameters["workflow_id"]}))
     if call.text("run_id") is not None:
         found = [one for one in found if one.run.start.parent and one.run.start.parent.run_id == parent.run.run_id]
-    return answers.json([run_record(one.run, one.input, one.result) for one in reversed(found)])
+    return answers.json([_record(one) for one in reversed(found)])
 
 
 async def events(backend: Backend, call: Call) -> Answer:

@@ -152,10 +152,12 @@ UNION ALL
 {_ACTIVITY} WHERE a.id = (SELECT t.activity_id FROM attempts t WHERE t.id = $1)
 LIMIT 1"""
 
+ENDINGS = ("WorkflowCompleted", "WorkflowFailed", "WorkflowTerminated", "WorkflowTimedOut")
+"""Last events that a record shows something of: a result, or why there is none."""
+
 _RECORD_TABLES = f"""{RUN_TABLES}
-LEFT JOIN events closing
-    ON closing.run_id = r.run_id AND closing.seq = r.last_seq AND closing.kind = 'WorkflowCompleted'"""
-_RECORD = f"SELECT {RUN_COLUMNS}, opening.payload, closing.payload FROM {_RECORD_TABLES}"
+LEFT JOIN events closing ON closing.run_id = r.run_id AND closing.seq = r.last_seq AND closing.kind IN {ENDINGS}"""
+_RECORD = f"SELECT {RUN_COLUMNS}, opening.payload, closing.kind, closing.payload FROM {_RECORD_TABLES}"
 
 DESCRIBE_NEWEST = f"""
 {_RECORD} WHERE r.namespace = $1 AND r.workflow_id = $2 AND r.number = (

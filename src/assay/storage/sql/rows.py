@@ -156,8 +156,11 @@ def _task(cells: Sequence[Any]) -> Task:
 
 
 def run_record(row: Sequence[Any]) -> RunRecord:
-    """The record of a run's row followed by the payloads of its first event and, if that is a result, its last."""
-    return RunRecord(run_of(row), Payload(row[44]), payload(row[45]))
+    """The record of a run's row followed by the payload of its first event and, if it has ended, what that says."""
+    kind, content = row[45:47]
+    if kind is None or kind == "WorkflowCompleted":
+        return RunRecord(run_of(row), Payload(row[44]), payload(content))
+    return RunRecord(run_of(row), Payload(row[44]), NULL, decode(kind, content, None))
 
 
 def child_of(row: Sequence[Any]) -> Child:

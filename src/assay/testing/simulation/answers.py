@@ -240,8 +240,8 @@ def describe_run(tables: Tables, namespace: str, workflow_id: str, run_id: str) 
 
 def _record(tables: Tables, row: Cells) -> Cells:
     opening, closing = _event(tables, row[0], 1), _event(tables, row[0], row[RUN["last_seq"]])
-    result = closing[4] if closing is not None and closing[3] == "WorkflowCompleted" else None
-    return (*_with_documents(tables, row), None if opening is None else opening[4], result)
+    said = closing[3:5] if closing is not None and closing[3] in queries.ENDINGS else (None, None)
+    return (*_with_documents(tables, row), None if opening is None else opening[4], *said)
 
 
 ANSWERS: dict[str, Answer] = {
