@@ -157,6 +157,37 @@ def test_pages_have_a_cursor_and_a_total(http: Http):
     assert "x-next-cursor" not in reply.headers
 
 
+def test_runs_and_children_can_be_paged(http: Http):
+    queue = fresh("queue")
+    worker = Worker(http, queue)
+    name = http.start(task_queue=queue)["workflow_id"]
+    names = [f"{name}-{number}" for number in range(5)]
+    born = [
+        {"type": "StartChildWorkflow", "workflow_type": "C", "workflow_id": one, "task_queue": "x"} for one in names
+    ]
+    worker.turn(name, *born)
+    for _ in range(2):
+        assert http.post(f"/workflows/{name}/continue-as-new").status == 201
+    for path, field, wanted in (("children", "id", names), ("runs", "run_id", None)):
+        whole = http.get(f"/workflows/{name}/{path}")
+        values = [record[field] for record in whole.json()]
+        assert wanted is None or values == wanted
+        assert whole.headers["x-total-count"] == str(len(values))
+        assert "x-next-cursor" not in whole.headers
+        seen: list[str] = []
+        query = {"limit": "2"}
+        while "limit" in query:
+            reply = http.get(f"/workflows/{name}/{path}{query_of(query)}")
+            assert reply.headers["x-total-count"] == str(len(values))
+            seen += [record[field] for record in reply.json()]
+            cursor = reply.headers.get("x-next-cursor")
+            query = {} if cursor is None else {"limit": "2", "cursor": cursor}
+        assert seen == values
+        for wrong in ("limit=0", "limit=x", "cursor=x"):
+            assert http.get(f"/workflows/{name}/{path}?{wrong}").status == 400
+        assert http.get(f"/workflows/nobody/{path}?limit=1").status == 404
+
+
 def test_a_huge_limit_is_cut(http: Http):
     assert http.get("/workflows?limit=1000000000").status == 200
 

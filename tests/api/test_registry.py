@@ -144,6 +144,29 @@ def test_registrations_and_namespaces_survive_a_restart(tmp_path):
         server.close()
 
 
+def test_every_list_says_how_many_there_are(http: Http):
+    namespace = fresh("ns")
+    Worker(http, "q", namespace=namespace)
+    for number in range(3):
+        schedule = {"name": f"s{number}", "workflow_type": "Order", "cron_expr": "@hourly", "namespace": namespace}
+        assert http.post("/schedules", schedule).status == 201
+    for _ in range(3):
+        assert http.post(f"/schedules/s0/trigger?namespace={namespace}", {"overlap_policy": "allow_all"}).status == 200
+    for path, total in {
+        "workers": 1,
+        "queues": 2,
+        "schedules": 3,
+        "schedules/s0/fires": 3,
+        "schedules/s0/preview": 10,
+    }.items():
+        reply = http.get(f"/{path}?namespace={namespace}")
+        assert (path, len(reply.json()), reply.headers["x-total-count"]) == (path, total, str(total))
+    reply = http.get(f"/schedules/s0/fires?namespace={namespace}&limit=1")
+    assert (len(reply.json()), reply.headers["x-total-count"]) == (1, "3")
+    reply = http.get("/namespaces")
+    assert reply.headers["x-total-count"] == str(len(reply.json()))
+
+
 def test_a_bad_name_is_blamed_by_the_word_that_the_caller_used(http: Http):
     reply = http.post("/namespaces", {"name": "Not A Namespace"})
     assert (reply.status, reply.json()["field"]) == (400, "name")

@@ -140,6 +140,8 @@ async def test_fires_are_listed_newest_first(store: AnyStore):
     assert await store.fires(MAIN, NAME, 2) == [written[3], written[2]]
     assert await store.fires(OTHER, NAME, 10) == [written[5]]
     assert await store.fires(MAIN, "nobody", 10) == []
+    counted = [await store.count_fires(*wanted) for wanted in ((MAIN, NAME), (OTHER, NAME), (MAIN, "nobody"))]
+    assert counted == [4, 1, 0]
 
 
 @pytest.mark.parametrize(

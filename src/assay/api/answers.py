@@ -74,6 +74,14 @@ def json(content: Any, status: int = 200, headers: Sequence[Header] = ()) -> Ans
     return Answer(status, _encode(content), [JSON, *headers] if headers else PLAIN)
 
 
+def listed(records: Sequence[Any], total: int | None = None, cursor: str | None = None) -> Answer:
+    """A list: a bare array, and in headers how many there are in all and where the next page begins (R31)."""
+    headers: list[Header] = [(b"x-total-count", str(len(records) if total is None else total).encode())]
+    if cursor is not None:
+        headers.append((b"x-next-cursor", cursor.encode()))
+    return json(records, 200, headers)
+
+
 def rendered(body: bytes, status: int) -> Answer:
     """JSON that is bytes already, or nothing."""
     return Answer(status, body, PLAIN if body else ())

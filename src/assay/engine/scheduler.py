@@ -72,6 +72,10 @@ class Scheduler:
         await self.find(namespace, name)
         return await self._store.fires(namespace, name, wanted)
 
+    async def count_fires(self, namespace: str, name: str) -> int:
+        """Of how many due times it is known what became of them."""
+        return await self._store.count_fires(namespace, name)
+
 
 def _within(asked: int | None, default: int, largest: int, name: str) -> int:
     if asked is None:

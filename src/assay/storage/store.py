@@ -366,6 +366,10 @@ class Store(Protocol):
         """The latest fires of a schedule, newest first."""
         ...
 
+    async def count_fires(self, namespace: str, name: str) -> int:
+        """How many fires of a schedule are kept."""
+        ...
+
     async def describe(self, namespace: str, workflow_id: str, run_id: str | None) -> RunRecord | None:
         """One run as callers see it; the newest of the id unless `run_id` says which."""
         ...

@@ -8,6 +8,7 @@ from assay.api.backend import Backend
 from assay.api.call import Call
 from assay.api.mutations import answer_of, key_of, nothing
 from assay.api.router import Route
+from assay.api.routes.workflows import TOTAL
 from assay.core.errors import Invalid
 from assay.wire import shapes
 from assay.wire.bodies import NamespaceBody
@@ -34,7 +35,7 @@ def _created(_: object) -> tuple[int, bytes]:
 
 async def list_namespaces(backend: Backend, _: Call) -> Answer:
     """All namespaces, by name."""
-    return answers.json([namespace_record(row) for row in await backend.roster.namespaces()])
+    return answers.listed([namespace_record(row) for row in await backend.roster.namespaces()])
 
 
 async def stats(backend: Backend, call: Call) -> Answer:
@@ -69,6 +70,7 @@ ROUTES: Final = (
         summary="List namespaces",
         tag="namespaces",
         reaction=list_namespaces,
+        headers=(TOTAL,),
         answers={200: list[shapes.NamespaceRecord]},
     ),
     Route(

@@ -1,6 +1,6 @@
 """Schedules: created, changed, paused, fired by hand or for the past, and looked at (wire 1.3, D15)."""
 
-from typing import Any, Final
+from typing import Any, Final, get_origin
 
 from msgspec.structs import asdict
 
@@ -10,7 +10,7 @@ from assay.api.backend import Backend
 from assay.api.call import Call, document, payload
 from assay.api.mutations import change
 from assay.api.router import Parameter, Route
-from assay.api.routes.workflows import NAMESPACE
+from assay.api.routes.workflows import NAMESPACE, TOTAL
 from assay.core import schedule_requests as rq
 from assay.core.ids import Namespace, seconds
 from assay.core.rules.schedules import check_schedule
@@ -113,7 +113,7 @@ async def backfill(backend: Backend, call: Call) -> Answer:
 async def list_schedules(backend: Backend, call: Call) -> Answer:
     """The schedules of a namespace, by name."""
     found = await backend.engine.scheduler.list(call.namespace)
-    return answers.json([schedule_record(schedule) for schedule in found])
+    return answers.listed([schedule_record(schedule) for schedule in found])
 
 
 async def describe(backend: Backend, call: Call) -> Answer:
@@ -124,13 +124,14 @@ async def describe(backend: Backend, call: Call) -> Answer:
 async def preview(backend: Backend, call: Call) -> Answer:
     """The next due times."""
     found = await backend.engine.scheduler.preview(*_target(call), call.whole("count"))
-    return answers.json([seconds(due) for due in found])
+    return answers.listed([seconds(due) for due in found])
 
 
 async def fires(backend: Backend, call: Call) -> Answer:
     """What became of the latest due times, newest first."""
     found = await backend.engine.scheduler.fires(*_target(call), call.whole("limit"))
-    return answers.json([fire_record(fire) for fire in found])
+    total = await backend.engine.scheduler.count_fires(*_target(call))
+    return answers.listed([fire_record(fire) for fire in found], total)
 
 
 def _route(method: str, path: str, operation_id: str, summary: str, reaction: Any, answer: Any, **more: Any) -> Route:
@@ -143,6 +144,7 @@ def _route(method: str, path: str, operation_id: str, summary: str, reaction: An
         reaction=reaction,
         query=(NAMESPACE, *more.pop("query", ())),
         answers=answer if isinstance(answer, dict) else {200: answer},
+        headers=(TOTAL,) if method == "GET" and get_origin(answer) is list else (),
         idempotent=method != "GET",
         **more,
     )

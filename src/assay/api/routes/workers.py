@@ -8,7 +8,7 @@ from assay.api.backend import Backend
 from assay.api.call import Call
 from assay.api.mutations import answer_of, key_of
 from assay.api.router import Route
-from assay.api.routes.workflows import NAMESPACE
+from assay.api.routes.workflows import NAMESPACE, TOTAL
 from assay.core.options import check_hands
 from assay.engine.idempotency import Rendered
 from assay.engine.roster import WorkerRow
@@ -60,12 +60,12 @@ async def heartbeat(backend: Backend, call: Call) -> Answer:
 async def list_workers(backend: Backend, call: Call) -> Answer:
     """Workers that were heard of in the last 90 seconds."""
     found = await backend.roster.workers(call.namespace)
-    return answers.json([worker_record(row, active) for row, active in found])
+    return answers.listed([worker_record(row, active) for row, active in found])
 
 
 async def list_queues(backend: Backend, call: Call) -> Answer:
     """Queues that have open work or workers."""
-    return answers.json([queue_record(row) for row in await backend.roster.queues(call.namespace)])
+    return answers.listed([queue_record(row) for row in await backend.roster.queues(call.namespace)])
 
 
 ROUTES: Final = (
@@ -98,6 +98,7 @@ ROUTES: Final = (
         tag="workers",
         reaction=list_workers,
         query=(NAMESPACE,),
+        headers=(TOTAL,),
         answers={200: list[shapes.WorkerRecord]},
     ),
     Route(
@@ -108,6 +109,7 @@ ROUTES: Final = (
         tag="queues",
         reaction=list_queues,
         query=(NAMESPACE,),
+        headers=(TOTAL,),
         answers={200: list[shapes.QueueStats]},
     ),
 )

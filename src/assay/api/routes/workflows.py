@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -114,20 +115,20 @@ async def list_runs(backend: Backend, call: Call) -> Answer:
     """Runs, newest first."""
     wanted = run_filter(call.namespace, _filters(call))
     found, total, more = await backend.reads.page(wanted)
+    return _listed(found, total, more)
+
+
+def _listed(found: Sequence[RunRecord], total: int, more: bool) -> Answer:
     records = [_record(one) for one in found]
-    headers: list[Header] = [(b"x-total-count", str(total).encode())]
-    if more:
-        headers.append((b"x-next-cursor", cursor_after(records[-1]).encode()))
-    return answers.json(records, 200, headers)
+    return answers.listed(records, total, cursor_after(records[-1]) if more and records else None)
 
 
 def _filters(call: Call) -> dict[str, Any]:
     filters: dict[str, Any] = {name: call.text(name) for name in FILTERS}
     filters["created_after"], filters["created_before"] = call.number("created_after"), call.number("created_before")
-    limit, cursor, attributes = call.whole("limit"), call.text("cursor"), call.text("search_attrs")
-    filters["limit"] = limit if limit is None else min(limit, LARGEST_LIMIT)
+    attributes = call.text("search_attrs")
+    filters |= _place(call)
     filters["offset"] = call.whole("offset")
-    filters["cursor"] = None if cursor is None else parse_cursor(cursor)
     if attributes is not None:
         try:
             filters["search_attrs"] = msgspec.json.decode(attributes)
@@ -138,22 +139,40 @@ def _filters(call: Call) -> dict[str, Any]:
     return filters
 
 
+def _place(call: Call) -> dict[str, Any]:
+    """Where a page of a list begins, and how long it is at most."""
+    limit, cursor = call.whole("limit"), call.text("cursor")
+    return {
+        "limit": None if limit is None else min(limit, LARGEST_LIMIT),
+        "cursor": None if cursor is None else parse_cursor(cursor),
+    }
+
+
 async def runs(backend: Backend, call: Call) -> Answer:
-    """The chain of runs of an id, newest first."""
-    name = call.parameters["workflow_id"]
-    found = await backend.reads.all(run_filter(call.namespace, {"workflow_id": name}))
-    if not found:
+    """The chain of runs of an id, newest first: all of it, or a page as soon as one is asked for."""
+    name, place = call.parameters["workflow_id"], _place(call)
+    wanted = run_filter(call.namespace, {"workflow_id": name, **place})
+    if any(place.values()):
+        found, total, more = await backend.reads.page(wanted)
+    else:
+        found = await backend.reads.all(wanted)
+        total, more = len(found), False
+    if not total:
         raise NotFound(f"workflow {name}")
-    return answers.json([_record(one) for one in found])
+    return _listed(found, total, more)
 
 
 async def children(backend: Backend, call: Call) -> Answer:
-    """The children of an id, oldest first."""
-    parent = await _found(backend, call)
-    found = await backend.reads.all(run_filter(call.namespace, {"parent_id": call.parameters["workflow_id"]}))
+    """The children of an id, oldest first: all of them, or a page as soon as one is asked for."""
+    parent, place = await _found(backend, call), _place(call)
+    wanted = run_filter(call.namespace, {"parent_id": call.parameters["workflow_id"], "limit": place["limit"]})
+    found = await backend.reads.all(wanted)
     if call.text("run_id") is not None:
         found = [one for one in found if one.run.start.parent and one.run.start.parent.run_id == parent.run.run_id]
-    return answers.json([_record(one) for one in reversed(found)])
+    after = place["cursor"] or (0, "")
+    later = [one for one in reversed(found) if (one.run.created_at, one.run.run_id) > after]
+    page = later if place["limit"] is None else later[: wanted.limit]
+    return _listed(page, len(found), len(page) < len(later))
 
 
 async def events(backend: Backend, call: Call) -> Answer:
@@ -220,6 +239,10 @@ _LISTING = (
     Parameter("limit", "How many at most, 50 unless told.", int),
     Parameter("offset", "How many to leave out.", int),
 )
+_PAGE = (
+    Parameter("limit", "How many at most; all of them unless told.", int),
+    Parameter("cursor", "Where a page begins, from X-Next-Cursor of the one before."),
+)
 _EVENTS = (
     Parameter("limit", "How many at most; 50 unless told, once a page is asked for.", int),
     Parameter("cursor", "The seq after which the page begins.", int),
@@ -243,6 +266,8 @@ ROUTES: Final = (
         "List the runs of an id, newest first",
         runs,
         list[shapes.WorkflowRecord],
+        query=_PAGE,
+        headers=(TOTAL, CURSOR),
     ),
     _read(
         "/workflows/{workflow_id}/children",
@@ -250,6 +275,8 @@ ROUTES: Final = (
         "List the children of an id, oldest first",
         children,
         list[shapes.WorkflowRecord],
+        query=_PAGE,
+        headers=(TOTAL, CURSOR),
     ),
     _read(
         "/workflows/{workflow_id}/events",

@@ -138,6 +138,8 @@ FIRES_OF_SCHEDULE = f"""
 SELECT {columns(FIRES, "f")} FROM schedule_fires f
 WHERE f.namespace = $1 AND f.schedule = $2 ORDER BY f.id DESC LIMIT $3"""
 
+COUNT_FIRES = "SELECT count(*) FROM schedule_fires WHERE namespace = $1 AND schedule = $2"
+
 SNAPSHOT = f"SELECT {columns(SNAPSHOTS, 's')} FROM snapshots s WHERE s.run_id = $1"
 
 _ACTIVITY = f"SELECT {columns(ACTIVITIES, 'a')}, r.workflow_id FROM activities a JOIN runs r ON r.run_id = a.run_id"

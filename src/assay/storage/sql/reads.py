@@ -168,6 +168,11 @@ class SqlReads(ABC):
         """See `Store`."""
         return [schedule_rows.fire_of(row) for row in await self.ask(queries.FIRES_OF_SCHEDULE, namespace, name, limit)]
 
+    async def count_fires(self, namespace: str, name: str) -> int:
+        """See `Store`."""
+        count: int = (await self.ask(queries.COUNT_FIRES, namespace, name))[0][0]
+        return count
+
     async def describe(self, namespace: str, workflow_id: str, run_id: str | None) -> RunRecord | None:
         """See `Store`."""
         if run_id is None:
