@@ -41,3 +41,32 @@ def test_a_cancel_that_came_too_late_for_a_run_reaches_its_successor(tmp_path: P
     assert first[-3:] == ["SignalReceived", "WorkflowCancelRequested", "WorkflowContinuedAsNew"]
     assert second[:2] == ["WorkflowStarted", "WorkflowCancelRequested"]
     assert result == "cleaned up after the day is over"
+
+
+@app.workflow(name="Patience")
+async def patience(ctx: assay.Context) -> str:
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asyncio.sleep(1000))
+            await asyncio.Event().wait()
+    except assay.CancelRequested as request:
+        return f"cleaned up after {request.reason}"
+    return "not cancelled"
+
+
+async def cancelled_while_it_waits(folder: Path) -> Any:
+    async with await assay.Client.connect(f"sqlite://{folder}/patience.db", app=app) as client:
+        worker = assay.Worker(client)
+        serving = asyncio.ensure_future(worker.run())
+        handle = await client.start("Patience", "patience-1")
+        while len(await client.get_events("patience-1")) < 2:  # its timer says that it has begun
+            await asyncio.sleep(0.01)
+        await handle.cancel("the day is over")
+        result = await handle.result()
+        worker.stop()
+        await serving
+    return result
+
+
+def test_a_cancel_reaches_plain_asyncio_with_its_reason(tmp_path: Path):
+    assert asyncio.run(cancelled_while_it_waits(tmp_path)) == "cleaned up after the day is over"

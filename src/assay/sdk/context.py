@@ -159,11 +159,7 @@ class Context:
         self._check_alive()
         name = self._run.app.name_of(activity)
         future = self._schedule(name, input, options)
-        try:
-            raw = await future
-        except asyncio.CancelledError as error:
-            raise self._cancelled(error) from None
-        return self._decode(raw, self._activity_annotation(activity, name), name)
+        return self._decode(await future, self._activity_annotation(activity, name), name)
 
     def _schedule(self, name: str, input: Any, options: Mapping[str, Any]) -> "asyncio.Future[Payload]":
         run = self._run
@@ -193,7 +189,7 @@ class Context:
             (self._schedule(self._run.app.name_of(activity), input, options), activity)
             for activity, input, options in calls
         ]
-        ended = await self._wait(asyncio.gather(*(future for future, _ in pending), return_exceptions=True))
+        ended = await asyncio.gather(*(future for future, _ in pending), return_exceptions=True)
         return [
             self._decode(raw, self._activity_annotation(activity, self._run.app.name_of(activity)), "result")
             for raw, (_, activity) in zip(_results(ended), pending, strict=True)
@@ -221,18 +217,16 @@ class Context:
             future = self._run.add_step(StepOrder(name, function, args, retry, limit, attempt))
             try:
                 raw = await future
-            except asyncio.CancelledError as error:
-                raise self._cancelled(error) from None
             except RetryLater as later:
                 attempt = later.attempt + 1
-                await self._wait(asyncio.sleep(later.delay))
+                await asyncio.sleep(later.delay)
                 continue
             return self._decode(raw, result_annotation(function), f"result of step '{name}'")
 
     async def sleep(self, duration: Duration) -> None:
         """Wait; the timer survives everything."""
         self._check_alive()
-        await self._wait(asyncio.sleep(parse_duration(duration, "duration") / SECOND))
+        await asyncio.sleep(parse_duration(duration, "duration") / SECOND)
 
     async def wait_for_signal(
         self,
@@ -251,7 +245,7 @@ class Context:
         timer_seq = self._arm(future, timeout)
         run.order("wait for signal", run.count("wait for signal"), name, cmd.WaitForSignal(name, timer_seq))
         run.mailbox.wait(name, future)
-        raw = await self._wait(future)
+        raw = await future
         return None if raw is None else self._decode(raw, type, f"payload of signal '{name}'")
 
     def _arm(self, future: "asyncio.Future[Payload | None]", timeout: Duration | None) -> int | None:
@@ -293,7 +287,7 @@ class Context:
                 **self._child_options(options),
             )
             run.order("child workflow", seq, child_name(name, workflow_id), command)
-        raw = await self._wait(asyncio.shield(future))
+        raw = await asyncio.shield(future)
         return self._decode(raw, self._workflow_annotation(workflow_type, name), f"result of '{workflow_id}'")
 
     def _child_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -379,13 +373,13 @@ class Context:
         """Hold back a cancel request until the block is done; for clean-up that must not be interrupted."""
         run = self._run
         run.shields += 1
-        before = run.cancel_requested
         try:
             yield
         finally:
             run.shields -= 1
-            if not run.shields and run.cancel_requested and not before:
-                run.interrupt()
+            if not run.shields and run.held is not None:
+                notice, run.held = run.held, None
+                run.interrupt(notice)
 
     def _own_queue(self) -> str:
         start = self._run.start
@@ -394,20 +388,6 @@ class Context:
     def _check_alive(self) -> None:
         if self._run.loop.leaving:
             raise RuntimeError("this run has left this worker; nothing more can be ordered here")
-
-    async def _wait(self, awaitable: Awaitable[Result]) -> Result:
-        try:
-            return await awaitable
-        except asyncio.CancelledError as error:
-            raise self._cancelled(error) from None
-
-    def _cancelled(self, error: asyncio.CancelledError) -> asyncio.CancelledError:
-        """A cancel as code is told of it: with the reason, if it comes from a request to the run."""
-        run = self._run
-        if not run.cancelling or isinstance(error, CancelRequested):
-            return error  # its own doing: a time-out, say, which asyncio knows by the exact type
-        run.cancelling = asyncio.current_task() is not run.main
-        return CancelRequested(run.cancel_reason)
 
     def _encode(self, value: Any, name: str) -> Payload:
         if value is None:

@@ -1,4 +1,4 @@
-"""How workflow code says that it wants to end other than by returning or raising an error."""
+"""How workflow code says, or is told, that its run is to end other than by returning or raising an error."""
 
 import asyncio
 from collections.abc import Iterator
@@ -6,12 +6,29 @@ from collections.abc import Iterator
 from assay.core.commands import ContinueAsNew
 
 
+class Notice:
+    """A request to end the run, on its way to the code as the message of a cancel."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str | None = None) -> None:
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason or "cancel requested"
+
+    def error(self) -> asyncio.CancelledError:
+        """What a task is told; one for each, because an exception keeps the frames that it went through."""
+        return CancelRequested(self.reason, notice=self)
+
+
 class CancelRequested(asyncio.CancelledError):
     """The run was asked to cancel, or cancels itself; let it pass to end the run as CANCELLED."""
 
-    def __init__(self, reason: str | None = None) -> None:
+    def __init__(self, reason: str | None = None, *, notice: Notice | None = None) -> None:
         super().__init__(reason or "cancel requested")
         self.reason = reason
+        self.notice = Notice(reason) if notice is None else notice
 
 
 class ContinueAsNewRequested(BaseException):
@@ -34,7 +51,7 @@ class RetryLater(Exception):
 def ending_in(error: BaseException | None) -> BaseException | None:
     """The wish to end that a `TaskGroup` has wrapped, if there is nothing else in the group; else the error itself.
 
-    A group is what becomes of a continue-as-new in a `TaskGroup`, and before Python 3.13 of a cancel request, too.
+    A group is what becomes of a continue-as-new in a `TaskGroup`.
     """
     if not isinstance(error, BaseExceptionGroup):
         return error

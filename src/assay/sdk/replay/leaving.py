@@ -18,6 +18,8 @@ from collections.abc import AsyncGenerator
 from types import CoroutineType
 from typing import Any, Final, NoReturn
 
+from assay.sdk.replay.notices import TaskBody
+
 _CLOSE_ATTEMPTS: Final = 100
 _SEARCHED_HOLDERS: Final = 200
 _SEARCHED_LENGTH: Final = 1_000
@@ -49,7 +51,8 @@ class GoneTimers:
 
 def close(task: asyncio.Task[Any]) -> None:
     """Closes the task's coroutine, however often it resists, and takes the task off what it waits for."""
-    coroutine: Any = task.get_coro()
+    body: Any = task.get_coro()
+    coroutine = body.coroutine if isinstance(body, TaskBody) else body
     for unstarted in _unstarted(coroutine):
         unstarted.close()
     for awaiting in _chain(coroutine):

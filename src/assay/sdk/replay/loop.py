@@ -20,9 +20,11 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
 from contextvars import Context, copy_context
+from types import CoroutineType
 from typing import Any, Final, NoReturn, Protocol, TypeVar, TypeVarTuple, overload
 
 from assay.sdk.replay import guard, leaving, ordering
+from assay.sdk.replay.notices import TaskBody
 
 HANDLE_LIMIT: Final = 1_000_000
 TIME_LIMIT_SECONDS: Final = 2.0
@@ -288,7 +290,10 @@ class WorkflowLoop(guard.NoIOLoop):
         self._making = True
         try:
             task.__init__(  # type: ignore[misc]  # numbered in between
-                coro, loop=self, name=f"Task-{number}" if name is None else str(name), context=context
+                TaskBody(coro) if type(coro) is CoroutineType else coro,
+                loop=self,
+                name=f"Task-{number}" if name is None else str(name),
+                context=context,
             )
         finally:
             self._making = False

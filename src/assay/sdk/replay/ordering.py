@@ -21,6 +21,8 @@ from collections.abc import Iterable, Mapping, Sequence, ValuesView
 from types import FrameType
 from typing import Any, Final
 
+from assay.sdk.replay import notices
+
 ASYNCIO_TASKS: Final = vars(asyncio.tasks)
 _ASYNCIO_FUTURES: Final = vars(asyncio.futures)
 _AS_COMPLETED: Final = asyncio.as_completed.__code__
@@ -53,6 +55,10 @@ class WorkflowTask(asyncio.Task[Any]):
 
     def __hash__(self) -> int:
         return self.order
+
+    def cancel(self, msg: Any = None) -> bool:
+        """Cancel; with the notice that the caller is just handling, if there is one."""
+        return super().cancel(notices.handled() if msg is None else msg)
 
     if sys.version_info < (3, 14):
 

@@ -24,7 +24,7 @@ from assay.sdk.app import App, Definition
 from assay.sdk.converter import Converter
 from assay.sdk.failures import to_info
 from assay.sdk.replay import outcomes
-from assay.sdk.replay.endings import ContinueAsNewRequested, ending_in
+from assay.sdk.replay.endings import ContinueAsNewRequested, Notice, ending_in
 from assay.sdk.replay.journal import LENIENT, Journal, diverged
 from assay.sdk.replay.loop import WorkflowLoop
 from assay.sdk.replay.mailbox import Mailbox
@@ -51,8 +51,9 @@ class Execution:
         self.history_size = 0
         self.cancel_reason: str | None = None
         self.cancel_requested = False
-        self.cancelling = False
         self.shields = 0
+        self.held: Notice | None = None
+        """What waits for the shields to come down."""
         self.speculative = False
         self.held_logs: list[Callable[[], None]] = []
         self.activities: dict[int, asyncio.Future[Payload]] = {}
@@ -259,8 +260,7 @@ class Execution:
 
     def _run(self) -> None:
         try:
-            if self.loop.drain():
-                self.cancelling = False
+            self.loop.drain()
         except SystemExit as error:
             self.loop.errors.append(error)  # it ends the run, not the worker that serves others as well (L2)
 
@@ -280,7 +280,7 @@ class Execution:
         self.main = self.loop.create_task(self._main(self, event.input), context=self.loop.context.copy())
 
     def cancel(self, reason: str | None) -> None:
-        """Raise a cancel request at the main coroutine's current await, unless it is shielded (R18)."""
+        """A cancel was requested: tell the code."""
         self.cancel_requested = True
         self.cancel_reason = reason
         # of children ordered before, in this very turn, the engine cannot know that they came before the cancel (I16)
@@ -288,14 +288,14 @@ class Execution:
             msgspec.structs.replace(command, unaware=True) if isinstance(command, cmd.StartChildWorkflow) else command
             for command in self._commands
         ]
-        if not self.shields:
-            self.interrupt()
+        self.interrupt(Notice(reason))
 
-    def interrupt(self) -> None:
-        """Cancel the main coroutine; until it has heard of it, whatever is cancelled is so by request."""
-        if self.main is not None:
-            self.cancelling = True
-            self.main.cancel()
+    def interrupt(self, notice: Notice) -> None:
+        """Raise a notice where the main coroutine waits, or when it is shielded no more (R18)."""
+        if self.shields:
+            self.held = notice
+        elif self.main is not None:
+            self.main.cancel(notice)
 
     def take_step(self, seq: int, name: str) -> asyncio.Future[Payload] | None:
         """The future of the step whose outcome is recorded; another step than code asked for is non-determinism."""

@@ -1,0 +1,63 @@
+"""How a request to end the run reaches its code: as `CancelRequested`, wherever it waits (R18, R24).
+
+Rules owned here:
+
+* The main coroutine is cancelled with a `Notice` as the message. asyncio hands it on to whatever is waited for, and
+  where it arrives in a task it is raised as what it says. Every other cancel is raised as it is: a time-out's, for one,
+  which asyncio knows by the exact type.
+* Who cancels a task while it handles such an exception passes the notice on: `TaskGroup` and `wait_for` do.
+* Before Python 3.13 a `TaskGroup` takes anything but the exact type for an error of its body and wraps it. There it is
+  told the type that it knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Coroutine, Generator
+from typing import Any
+
+from assay.sdk.replay.endings import CancelRequested, Notice
+
+
+def handled() -> Notice | None:
+    """The notice of the exception that the caller is just handling."""
+    error = sys.exception()
+    return error.notice if isinstance(error, CancelRequested) else None
+
+
+@Coroutine.register
+class TaskBody:
+    """Stands between a task and its coroutine, to put what is thrown in into the workflow's words.
+
+    What a task does often it does with the coroutine itself, by bound methods of that one.
+    """
+
+    __slots__ = ("close", "coroutine", "send")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        self.coroutine = coroutine
+        self.send = coroutine.send
+        self.close = coroutine.close
+
+    def throw(self, error: BaseException) -> Any:
+        """Raise an exception where the coroutine waits."""
+        if type(error) is asyncio.CancelledError and error.args and isinstance(error.args[0], Notice):
+            error = error.args[0].error()
+        return self.coroutine.throw(error)
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self.coroutine.__await__()
+
+    def __getattr__(self, name: str) -> Any:
+        """For whoever looks at a task's coroutine: its frame, its name, what it awaits."""
+        return getattr(self.coroutine, name)
+
+
+if sys.version_info < (3, 13):
+    _leave: Any = asyncio.TaskGroup.__aexit__
+
+    def _leave_as_cancelled(group: Any, kind: Any, error: BaseException | None, traceback: Any) -> Any:
+        return _leave(group, asyncio.CancelledError if isinstance(error, CancelRequested) else kind, error, traceback)
+
+    setattr(asyncio.TaskGroup, "__aexit__", _leave_as_cancelled)  # noqa: B010  # an assignment would have to be typed
