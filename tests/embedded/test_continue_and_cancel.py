@@ -70,3 +70,35 @@ async def cancelled_while_it_waits(folder: Path) -> Any:
 
 def test_a_cancel_reaches_plain_asyncio_with_its_reason(tmp_path: Path):
     assert asyncio.run(cancelled_while_it_waits(tmp_path)) == "cleaned up after the day is over"
+
+
+@app.workflow(name="Vote")
+async def vote(ctx: assay.Context, rounds: int) -> None:
+    async def count() -> None:
+        await ctx.sleep(0.01)
+        if rounds:
+            ctx.continue_as_new(rounds - 1)
+        ctx.cancel("rejected")
+
+    counting = asyncio.create_task(count())
+    await ctx.wait_for_signal("never")
+    await counting
+
+
+async def ended_from_a_task(folder: Path) -> tuple[str, list[str | None]]:
+    async with await assay.Client.connect(f"sqlite://{folder}/vote.db", app=app) as client:
+        worker = assay.Worker(client)
+        serving = asyncio.ensure_future(worker.run())
+        handle = await client.start("Vote", "vote-1", 1)
+        try:
+            await handle.result()
+        except assay.WorkflowCancelled as cancelled:
+            reason = cancelled.message
+        runs = await client.list_runs("vote-1")
+        worker.stop()
+        await serving
+    return reason, [run.status for run in runs]
+
+
+def test_a_task_beside_the_main_coroutine_ends_the_run(tmp_path: Path):
+    assert asyncio.run(ended_from_a_task(tmp_path)) == ("rejected", ["COMPLETED", "CANCELLED"])

@@ -360,13 +360,17 @@ class Context:
         """End this run and begin the next under the same id, with an empty history; unread signals go along."""
         self._check_alive()
         payload = self._encode(input, "input")
-        raise ContinueAsNewRequested(cmd.ContinueAsNew(payload, workflow_type, task_queue))
+        error = ContinueAsNewRequested(cmd.ContinueAsNew(payload, workflow_type, task_queue))
+        self._run.end_by(error)
+        raise error
 
     def cancel(self, reason: str | None = None) -> NoReturn:
         """End this run as CANCELLED."""
         self._run.cancelled_itself = True
         self._run.cancel_reason = reason
-        raise CancelRequested(reason)
+        error = CancelRequested(reason)
+        self._run.end_by(error)
+        raise error
 
     @contextlib.contextmanager
     def shield(self) -> Iterator[None]:

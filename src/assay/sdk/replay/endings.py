@@ -7,28 +7,36 @@ from assay.core.commands import ContinueAsNew
 
 
 class Notice:
-    """A request to end the run, on its way to the code as the message of a cancel."""
+    """A request to end the run, on its way to the code as the message of a cancel; with `command` to begin the next."""
 
-    __slots__ = ("reason",)
+    __slots__ = ("command", "reason")
 
-    def __init__(self, reason: str | None = None) -> None:
+    def __init__(self, reason: str | None = None, command: ContinueAsNew | None = None) -> None:
         self.reason = reason
+        self.command = command
 
     def __str__(self) -> str:
-        return self.reason or "cancel requested"
+        return self.reason or ("cancel requested" if self.command is None else "continue as new")
 
-    def error(self) -> asyncio.CancelledError:
+    def error(self) -> "Notified":
         """What a task is told; one for each, because an exception keeps the frames that it went through."""
-        return CancelRequested(self.reason, notice=self)
+        return CancelRequested(self.reason, notice=self) if self.command is None else Notified(self)
 
 
-class CancelRequested(asyncio.CancelledError):
+class Notified(asyncio.CancelledError):
+    """A notice as code is told of it; by itself: another task of the run has asked to continue as new."""
+
+    def __init__(self, notice: Notice) -> None:
+        super().__init__(str(notice))
+        self.notice = notice
+
+
+class CancelRequested(Notified):
     """The run was asked to cancel, or cancels itself; let it pass to end the run as CANCELLED."""
 
     def __init__(self, reason: str | None = None, *, notice: Notice | None = None) -> None:
-        super().__init__(reason or "cancel requested")
+        super().__init__(Notice(reason) if notice is None else notice)
         self.reason = reason
-        self.notice = Notice(reason) if notice is None else notice
 
 
 class ContinueAsNewRequested(BaseException):
@@ -46,6 +54,13 @@ class RetryLater(Exception):
         super().__init__(f"again in {delay} s")
         self.delay = delay
         self.attempt = attempt
+
+
+def next_run(error: BaseException) -> ContinueAsNew | None:
+    """The command that begins the next run, if it is what the code has ended with."""
+    if isinstance(error, ContinueAsNewRequested):
+        return error.command
+    return error.notice.command if isinstance(error, Notified) else None
 
 
 def ending_in(error: BaseException | None) -> BaseException | None:

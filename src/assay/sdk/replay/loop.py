@@ -304,9 +304,13 @@ class WorkflowLoop(guard.NoIOLoop):
             self._sweep()
         return task
 
+    def unfinished(self) -> list[ordering.WorkflowTask]:
+        """The tasks that are not done, in the order in which they were made."""
+        return [task for task in self._tasks if not task.done()]
+
     def _sweep(self) -> None:
         """Seldom enough to cost nothing, often enough to hold on to little."""
-        self._tasks = [task for task in self._tasks if not task.done()]
+        self._tasks = self.unfinished()
         self._sweep_at = 2 * len(self._tasks) + _FIRST_SWEEP
 
     def get_debug(self) -> bool:

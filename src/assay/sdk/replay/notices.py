@@ -6,6 +6,7 @@ Rules owned here:
   where it arrives in a task it is raised as what it says. Every other cancel is raised as it is: a time-out's, for one,
   which asyncio knows by the exact type.
 * Who cancels a task while it handles such an exception passes the notice on: `TaskGroup` and `wait_for` do.
+* A notice that finds its way to a task which has been told of it before does not interrupt its clean-up.
 * Before Python 3.13 a `TaskGroup` takes anything but the exact type for an error of its body and wraps it. There it is
   told the type that it knows.
 """
@@ -17,13 +18,19 @@ import sys
 from collections.abc import Coroutine, Generator
 from typing import Any
 
-from assay.sdk.replay.endings import CancelRequested, Notice
+from assay.sdk.replay.endings import Notice, Notified
 
 
 def handled() -> Notice | None:
     """The notice of the exception that the caller is just handling."""
     error = sys.exception()
-    return error.notice if isinstance(error, CancelRequested) else None
+    return error.notice if isinstance(error, Notified) else None
+
+
+def told(task: asyncio.Task[Any]) -> Notice | None:
+    """The last notice that was raised in a task."""
+    body = task.get_coro()
+    return body.told if isinstance(body, TaskBody) else None
 
 
 @Coroutine.register
@@ -33,17 +40,20 @@ class TaskBody:
     What a task does often it does with the coroutine itself, by bound methods of that one.
     """
 
-    __slots__ = ("close", "coroutine", "send")
+    __slots__ = ("close", "coroutine", "send", "told")
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         self.coroutine = coroutine
         self.send = coroutine.send
         self.close = coroutine.close
+        self.told: Notice | None = None
 
     def throw(self, error: BaseException) -> Any:
         """Raise an exception where the coroutine waits."""
         if type(error) is asyncio.CancelledError and error.args and isinstance(error.args[0], Notice):
             error = error.args[0].error()
+        if isinstance(error, Notified):
+            self.told = error.notice
         return self.coroutine.throw(error)
 
     def __await__(self) -> Generator[Any, Any, Any]:
@@ -58,6 +68,6 @@ if sys.version_info < (3, 13):
     _leave: Any = asyncio.TaskGroup.__aexit__
 
     def _leave_as_cancelled(group: Any, kind: Any, error: BaseException | None, traceback: Any) -> Any:
-        return _leave(group, asyncio.CancelledError if isinstance(error, CancelRequested) else kind, error, traceback)
+        return _leave(group, asyncio.CancelledError if isinstance(error, Notified) else kind, error, traceback)
 
     setattr(asyncio.TaskGroup, "__aexit__", _leave_as_cancelled)  # noqa: B010  # an assignment would have to be typed

@@ -58,7 +58,11 @@ class WorkflowTask(asyncio.Task[Any]):
 
     def cancel(self, msg: Any = None) -> bool:
         """Cancel; with the notice that the caller is just handling, if there is one."""
-        return super().cancel(notices.handled() if msg is None else msg)
+        if msg is None:
+            msg = notices.handled()
+        elif msg is notices.told(self):
+            return True
+        return super().cancel(msg)
 
     if sys.version_info < (3, 14):
 

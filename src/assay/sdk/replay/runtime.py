@@ -7,6 +7,7 @@ next is applied; so the outcome does not depend on how events were batched, and 
 
 import asyncio
 import contextlib
+import functools
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,7 +25,7 @@ from assay.sdk.app import App, Definition
 from assay.sdk.converter import Converter
 from assay.sdk.failures import to_info
 from assay.sdk.replay import outcomes
-from assay.sdk.replay.endings import ContinueAsNewRequested, Notice, ending_in
+from assay.sdk.replay.endings import CancelRequested, ContinueAsNewRequested, Notice, ending_in, next_run
 from assay.sdk.replay.journal import LENIENT, Journal, diverged
 from assay.sdk.replay.loop import WorkflowLoop
 from assay.sdk.replay.mailbox import Mailbox
@@ -297,6 +298,34 @@ class Execution:
         elif self.main is not None:
             self.main.cancel(notice)
 
+    def end_by(self, error: CancelRequested | ContinueAsNewRequested) -> None:
+        """Code is about to raise its wish to end the run; if it does so beside the main coroutine, that one is told.
+
+        A cancel is told when the task has ended by it. A continue-as-new goes from task to task like any exception, and
+        is told where nobody is there to take it.
+        """
+        task = asyncio.current_task()
+        if task is None or task is self.main:
+            return
+        if isinstance(error, CancelRequested):
+            task.add_done_callback(functools.partial(self._tell_of_cancel, error.notice))
+            return
+        for task in self.loop.unfinished():
+            if task is not self.main:
+                task.add_done_callback(self._tell_of_continuing)
+
+    def _tell_of_cancel(self, notice: Notice, task: "asyncio.Task[Any]") -> None:
+        if task.cancelled():
+            self.interrupt(notice)
+
+    def _tell_of_continuing(self, task: "asyncio.Task[Any]") -> None:
+        # asyncio's own mark of an exception that nobody has asked for
+        if task.cancelled() or not task._log_traceback:
+            return
+        error = ending_in(task.exception())
+        if isinstance(error, ContinueAsNewRequested):
+            self.interrupt(Notice(command=error.command))
+
     def take_step(self, seq: int, name: str) -> asyncio.Future[Payload] | None:
         """The future of the step whose outcome is recorded; another step than code asked for is non-determinism."""
         if seq > self._counters["step"]:
@@ -338,18 +367,24 @@ class Execution:
         return tuple(fresh)
 
     def _closing(self) -> cmd.AnyCommand | None:
-        if self.loop.errors:
-            return _failed(self.loop.errors[0])
-        if self.main is None or not self.main.done():
+        if self.main is None or not self.closed:
             return None
-        if self.main.cancelled():
-            return self._cancelled()
-        error = ending_in(self.main.exception())
+        error = self._raised(self.main)
         if error is None:
             return self._completed(self.main.result())
-        if isinstance(error, ContinueAsNewRequested):
-            return msgspec.structs.replace(error.command, unread_signals=self._unread())
+        following = next_run(error)
+        if following is not None:
+            return msgspec.structs.replace(following, unread_signals=self._unread())
         return self._cancelled() if isinstance(error, asyncio.CancelledError) else _failed(error)
+
+    def _raised(self, main: "asyncio.Task[Any]") -> BaseException | None:
+        """What has ended the code, unless it has returned."""
+        if self.loop.errors:
+            return self.loop.errors[0]
+        try:
+            return ending_in(main.exception())
+        except asyncio.CancelledError as error:
+            return error
 
     def _unread(self) -> tuple[int, ...]:
         """Signals that code has not taken, and what it was not told of any more because it ended first (R19).
