@@ -50,6 +50,19 @@ def pickled(error: AssayError) -> AssayError:
     return pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
 
 
+def test_a_failure_is_made_of_what_can_be_recorded():
+    failure = Failure(ValueError("boom"), retryable=0, type=ValueError, stack=3)
+    assert (failure.message, failure.args, str(failure)) == ("boom", ("boom",), "boom")
+    assert (failure.retryable, failure.type, failure.stack) == (False, "ValueError", "3")
+    assert Failure("no", retryable=1).retryable is True
+
+
+@pytest.mark.parametrize("value", ["no", 2, 0.5, [], object()])
+def test_a_failure_is_retryable_or_not_or_says_nothing(value):
+    with pytest.raises(Invalid, match="retryable is True, False or None"):
+        Failure("no", retryable=value)
+
+
 def test_the_tree_is_the_one_of_r24():
     assert all(issubclass(one, Failure) for one in FAILURES)
     assert all(issubclass(one, AssayError) and not issubclass(one, Failure) for one in OTHERS)

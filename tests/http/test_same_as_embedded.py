@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+BOTH_WAYS = ("test_continue_and_cancel", "test_odd_handlers")
 EMBEDDED_ONLY = (
     "run_serves_the_work_by_itself",
     "run_leaves_a_queue_to_the_worker",
@@ -19,7 +20,7 @@ EMBEDDED_ONLY = (
 
 def test_the_tests_of_the_client_pass_over_http():
     words = " or ".join(EMBEDDED_ONLY)
-    files = ["tests/sdk/test_client.py", "tests/embedded/test_continue_and_cancel.py"]
+    files = ["tests/sdk/test_client.py", *(f"tests/embedded/{name}.py" for name in BOTH_WAYS)]
     command = [sys.executable, "-m", "pytest", "-p", "tests.http.over_http", "-q", "-p", "no:cacheprovider"]
     ran = subprocess.run(  # noqa: S603
         [*command, "-k", f"not ({words})", *files], cwd=ROOT, capture_output=True, text=True, timeout=110, check=False

@@ -67,6 +67,47 @@ def test_every_exception_can_be_recorded(error, kind, message, retryable):
     check_json(msgspec.json.encode(info))
 
 
+class Halfmade(Failure):
+    def __init__(self) -> None:
+        """Without a word to the class above."""
+
+
+def meddled(**fields: object) -> Failure:
+    error = Failure("no")
+    for name, value in fields.items():
+        setattr(error, name, value)
+    return error
+
+
+class Angry(dict[str, int]):
+    def items(self) -> None:
+        raise RuntimeError("leave me alone")
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (Failure(ValueError("boom")), "boom"),
+        (Failure(ValueError()), "ValueError()"),
+        (Failure(Unspeakable()), "<Unspeakable>"),
+        (Failure(404), "404"),
+        (Failure(None), "None"),
+        (WorkflowFailed(["a"]), "['a']"),
+        (NotFound(7), "7"),
+        (Failure("no", type=ValueError, stack=3), "no"),
+        (Failure("no", retryable=0), "no"),
+        (Failure("no", details=Angry(a=1)), "no"),
+        (Halfmade(), "Halfmade"),
+        (meddled(message=5), "5"),
+        (meddled(kind=5, type=7, stack=[1], retry_state=1, source=2, timeout_type=3, retryable="x"), "no"),
+    ],
+)
+def test_a_failure_of_odd_parts_is_recorded_and_read_back(error, message):
+    info = to_info(raised(error))
+    assert info.message == message
+    assert msgspec.json.decode(msgspec.json.encode(info), type=FailureInfo) == info
+
+
 def test_a_subclass_of_failure_is_told_by_its_name():
     assert to_info(CardDeclined("no")).type == "CardDeclined"
     assert to_info(CardDeclined("no", type="Own")).type == "Own"

@@ -76,6 +76,16 @@ class Kind(StrEnum):
         return hash(self._value_)
 
 
+def text_of(value: object) -> str:
+    """`value` as a text: a failure that was made with another exception, or with a number, is still to be read."""
+    if isinstance(value, str):
+        return value
+    try:
+        return str(value) or repr(value)
+    except Exception:  # noqa: BLE001 - a class of the user's, and no reason to lose the failure
+        return f"<{type(value).__name__}>"
+
+
 class AssayError(Exception):
     """The root of all errors of assay."""
 
@@ -83,8 +93,8 @@ class AssayError(Exception):
     kind: Kind = Kind.UNKNOWN
 
     def __init__(self, message: str, *, code: str | None = None, kind: Kind | str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = text_of(message)
+        super().__init__(self.message)
         if code is not None:
             self.code = code
         if kind is not None:
@@ -129,10 +139,10 @@ class Failure(AssayError):
         cause: Failure | None = None,
     ) -> None:
         super().__init__(message, kind=kind)
-        self.retryable = retryable
+        self.retryable = _flag(retryable)
         self.details = details
-        self.type = type
-        self.stack = stack
+        self.type = None if type is None else text_of(getattr(type, "__name__", type))
+        self.stack = None if stack is None else text_of(stack)
         self.cause = cause
         if cause is not None:
             self.__cause__ = cause
@@ -142,6 +152,15 @@ class Failure(AssayError):
         super().__setstate__(state)
         if self.cause is not None:
             self.__cause__ = self.cause
+
+
+def _flag(retryable: object) -> bool | None:
+    """True, False or None, and 1 and 0 as what they mean; a failure with anything else could not be read back."""
+    if retryable is None or isinstance(retryable, bool):
+        return retryable
+    if isinstance(retryable, int) and retryable in (0, 1):
+        return bool(retryable)
+    raise Invalid(f"retryable is True, False or None, not {retryable!r}", field="retryable")
 
 
 class ActivityError(Failure):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import traceback
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
 
-from assay.core.errors import AssayError, Failure, Invalid, Kind
+from assay.core.errors import AssayError, Failure, Invalid, Kind, text_of
 from assay.core.failure import FailureInfo
 from assay.core.payload import NULL, Payload
 from assay.core.policies import RetryPolicy
@@ -66,7 +67,8 @@ def _to_info(error: BaseException, source: str | None, causes: int) -> FailureIn
     cause = error.__cause__ or getattr(error, "cause", None)
     chained = _to_info(cause, None, causes - 1) if isinstance(cause, BaseException) and causes else None
     if isinstance(error, Failure):
-        return _from_failure(error, source, chained)
+        with contextlib.suppress(Exception):  # a subclass of the user's that lacks what a Failure has
+            return _from_failure(error, source, chained)
     name = type(error).__name__
     return FailureInfo(
         kind=_kind_of(error),
@@ -84,22 +86,26 @@ def _from_failure(error: Failure, source: str | None, cause: FailureInfo | None)
     own = type(error).__module__.startswith("assay.")
     name = error.type or (None if own else type(error).__name__)  # a user's subclass is told by its name
     return FailureInfo(
-        kind=error.kind,
-        message=_clean(error.message, MESSAGE_LIMIT),
-        retryable=error.retryable,
+        kind=Kind(error.kind),
+        message=_clean(text_of(error.message), MESSAGE_LIMIT),
+        retryable=None if error.retryable is None else bool(error.retryable),
         details=NULL if error.details is None else _details(error.details),
-        type=None if name is None else _clean(name, MESSAGE_LIMIT),
-        stack=_stack_of(error) if error.stack is None else _clean(error.stack, STACK_LIMIT),
+        type=None if name is None else _clean(text_of(name), MESSAGE_LIMIT),
+        stack=_stack_of(error) if error.stack is None else _clean(text_of(error.stack), STACK_LIMIT),
         cause=cause,
-        source=source or error.source,
-        retry_state=error.retry_state,
-        timeout_type=error.timeout_type,
+        source=source or _word(error.source),
+        retry_state=_word(error.retry_state),
+        timeout_type=_word(error.timeout_type),
     )
+
+
+def _word(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _kind_of(error: BaseException) -> Kind:
     if isinstance(error, AssayError):
-        return error.kind
+        return Kind(error.kind)
     return Kind.CANCELED if isinstance(error, asyncio.CancelledError) else Kind.INTERNAL
 
 
@@ -116,8 +122,9 @@ def _message_of(error: BaseException) -> str:
 def _details(value: Any) -> Payload:
     try:
         return Payload(_converter.encode(value, name="details", limit=DETAILS_LIMIT))
-    except Invalid as problem:
-        shown = {"unencodable": _clean(_repr(value), MESSAGE_LIMIT), "problem": problem.message}
+    except Exception as problem:  # noqa: BLE001 - user code, and no reason to lose the failure
+        described = problem.message if isinstance(problem, Invalid) else type(problem).__name__
+        shown = {"unencodable": _clean(_repr(value), MESSAGE_LIMIT), "problem": _clean(described, MESSAGE_LIMIT)}
         return Payload(msgspec.json.encode(shown))
 
 

@@ -1,6 +1,7 @@
 """A worker: takes workflow tasks and activities of one queue, as many at once as it has hands."""
 
 import asyncio
+import logging
 import os
 import socket
 import uuid
@@ -17,6 +18,7 @@ from assay.sdk.execution.workflow_tasks import WorkflowTasks
 from assay.sdk.transport import Transport
 from assay.wire import memory
 
+log = logging.getLogger("assay.worker")
 DRAIN_SECONDS = 8.0
 """How long a stopping worker waits for what it has begun; with the rest it exits within 10 s (L4)."""
 
@@ -164,10 +166,16 @@ class Worker:
         inbox, self._inbox = self._inbox, []
         outdated, self._outdated = self._outdated, set()
         for grant in inbox:
-            if isinstance(grant, TaskGrant):
-                self._workflow_tasks.take(grant, outdated=grant.key.run_id in outdated)
-            else:
-                self._activity_tasks.take(grant)
+            try:
+                if isinstance(grant, TaskGrant):
+                    self._workflow_tasks.take(grant, outdated=grant.key.run_id in outdated)
+                else:
+                    self._activity_tasks.take(grant)
+            except Exception as error:
+                log.exception("cannot begin with work for %s", grant.key.workflow_id)
+                if isinstance(grant, TaskGrant):
+                    # later: whatever that raises, the rest of the box has nothing to do with it
+                    asyncio.get_running_loop().call_soon(self._workflow_tasks.give_up, grant, error)
 
     def news(self, run_id: RunId) -> None:
         """A run whose task is held here, or is about to be, has new events."""

@@ -279,6 +279,17 @@ def test_a_turn_never_raises():
     execution.drop()
 
 
+def test_not_even_when_what_the_code_ended_with_cannot_be_told(monkeypatch: pytest.MonkeyPatch):
+    async def workflow(ctx: Context) -> None:
+        raise ValueError("no")
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("broken here")
+
+    monkeypatch.setattr("assay.sdk.replay.runtime.to_info", broken)
+    assert Trial(workflow).stuck == ("task_failed", "RuntimeError: broken here")
+
+
 def test_a_failed_run_says_so_in_its_closing_command():
     async def workflow(ctx: Context) -> None:
         raise ValueError("no")

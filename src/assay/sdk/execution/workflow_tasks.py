@@ -178,6 +178,13 @@ class WorkflowTasks:
         self._reports.tell(FailTask(grant.key.run_id, self._worker, grant.epoch, *failure))
         self._freed()
 
+    def give_up(self, grant: TaskGrant, error: Exception) -> None:
+        """The worker itself fails over a task; whoever tries again may fare better."""
+        run = self._live.get(grant.key.run_id)
+        if run is not None:
+            self._live.drop(run)
+        self._fail_task(grant, ("task_failed", f"{type(error).__name__}: {error}"))
+
     def _send(self, run: LiveRun, turn: Turn, seen: int, outcomes: tuple[Outcome, ...] = ()) -> None:
         if turn.failure is not None:
             run.waiting.extendleft(reversed(outcomes))

@@ -218,14 +218,15 @@ class Execution:
 
     def _turn(self, events: Sequence[Recorded]) -> Turn:
         try:
-            self.loop.drive(self._apply_all, events)
-        except NonDeterminismError as error:
-            self.diverge(error)
+            try:
+                self.loop.drive(self._apply_all, events)
+            except NonDeterminismError as error:
+                self.diverge(error)
+            if self._divergence is not None:
+                return Turn(failure=("non_determinism", str(self._divergence)))
+            return self._outcome()
         except Exception as error:  # noqa: BLE001  # a turn never raises: the worker must hear of it
             return Turn(failure=("task_failed", f"{type(error).__name__}: {error}"))
-        if self._divergence is not None:
-            return Turn(failure=("non_determinism", str(self._divergence)))
-        return self._outcome()
 
     def _apply_all(self, events: Sequence[Recorded]) -> None:
         for recorded in events:
