@@ -1,12 +1,17 @@
-"""The return type of any callable, quickly: steps and side effects are often lambdas made anew on each turn."""
+"""The return type of any callable, quickly: steps and side effects are often functions made anew on each turn."""
 
+import contextlib
 import inspect
-from collections.abc import Callable
-from typing import Any
+import re
+from collections.abc import Callable, Hashable
+from typing import Any, Final
 
 from assay.sdk.signatures import signature_of
 
-_known: dict[object, Any] = {}
+LIMIT: Final = 10_000
+_OWN: Final = object()
+"""Stands for a type that each function made from the same code has to be asked for."""
+_known: dict[Hashable, Any] = {}
 
 
 def result_annotation(function: Callable[..., Any]) -> Any:
@@ -17,7 +22,31 @@ def result_annotation(function: Callable[..., Any]) -> Any:
     code = getattr(function, "__code__", None)
     if code is None:
         return Any
-    if code not in _known:
-        found = signature_of(function).result_annotation
-        _known[code] = Any if found is inspect.Parameter.empty else found
-    return _known[code]
+    annotation = annotations["return"]
+    if isinstance(annotation, type):
+        return annotation
+    # The code alone would not do: all functions made by the calls of another one share it, and each may return
+    # something of its own. Texts in an annotation are looked up among the globals.
+    key = (annotation, code, id(getattr(function, "__globals__", None)))
+    try:
+        found = _known[key]
+    except (KeyError, TypeError):  # new, or not hashable
+        found = _OWN if _names_closure(annotation, code.co_freevars) else _resolved(function)
+        _remember(key, found)
+    return _resolved(function) if found is _OWN else found
+
+
+def _resolved(function: Callable[..., Any]) -> Any:
+    names = inspect.getclosurevars(function).nonlocals if inspect.isroutine(function) else {}
+    return signature_of(function, local_names=names).result_annotation
+
+
+def _names_closure(annotation: Any, names: tuple[str, ...]) -> bool:
+    return isinstance(annotation, str) and not set(re.findall(r"\w+", annotation)).isdisjoint(names)
+
+
+def _remember(key: Hashable, found: Any) -> None:
+    if len(_known) >= LIMIT:
+        _known.clear()
+    with contextlib.suppress(TypeError):
+        _known[key] = found
