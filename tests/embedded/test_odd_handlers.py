@@ -96,3 +96,44 @@ def test_a_worker_that_fails_over_one_task_does_the_others(tmp_path: Path, monke
     assert len(results) == 9
     assert failed == ["run-3"]
     assert failure.message == "as usual"
+
+
+def declined() -> None:
+    raise LookupError("no such card")
+
+
+def test_the_failure_of_an_activity_is_the_cause_all_the_way(tmp_path: Path):
+    async def charge(card: str) -> None:
+        declined()
+
+    async def odd(ctx: assay.Context, how: str) -> Any:
+        if how == "let through":
+            await ctx.execute_activity(charge, "1234", max_attempts=1)
+        if how == "step":
+            await ctx.run("charge", declined, max_attempts=1)
+        if how == "child":
+            await ctx.start_child_workflow("Odd", workflow_id="odd-child", input="let through")
+        try:
+            await ctx.execute_activity(charge, "1234", max_attempts=2, initial_interval_secs=0.01)
+        except assay.ActivityError as error:
+            cause = error.cause
+            assert cause is not None
+            return [type(cause).__name__, cause.type, cause.message, "declined()" in (cause.stack or ""), str(error)]
+
+    async def program(client: assay.Client) -> Any:
+        caught = await (await client.start("Odd", input="catch")).result()
+        return caught, *[await failure_of(client, "Odd", how) for how in ("let through", "step", "child")]
+
+    caught, uncaught, step, child = served(tmp_path, app_with(odd, charge), program)
+    said = "activity 'charge' failed after 2 attempts: no such card"
+    assert caught == ["Failure", "LookupError", "no such card", True, said]
+    for failure, what in ((uncaught, "activity 'charge'"), (step, "step 'charge'")):
+        assert (failure.message, failure.type) == ("no such card", "LookupError")
+        assert f"ActivityError: {what} failed: no such card" in failure.stack
+        assert "await ctx." in failure.stack
+        assert "declined()" not in failure.stack
+        assert (failure.cause.message, failure.cause.type) == ("no such card", "LookupError")
+        assert "raise LookupError" in failure.cause.stack
+    assert "child workflow 'odd-child' did not complete" in child.stack
+    assert "await ctx.execute_activity" in child.cause.stack
+    assert "raise LookupError" in child.cause.cause.stack

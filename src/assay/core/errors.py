@@ -2,7 +2,7 @@
 
     AssayError
     ├── Failure                  what a workflow or an activity ended with
-    │   ├── ActivityError        an activity failed for good
+    │   ├── ActivityError        an activity or a step failed for good
     │   ├── ChildError           a child workflow closed unhappily
     │   ├── WorkflowFailed
     │   ├── WorkflowCancelled
@@ -164,7 +164,10 @@ def _flag(retryable: object) -> bool | None:
 
 
 class ActivityError(Failure):
-    """An activity failed for good: no attempt is left, or its failure may not be retried."""
+    """An activity or a step failed for good: no attempt is left, or its failure may not be retried.
+
+    Message, kind, type, details and stack are those of what it failed with, which is the `cause`.
+    """
 
     code = "activity_failed"
 
@@ -186,11 +189,15 @@ class ActivityError(Failure):
         if not self.activity:
             return self.message
         tries = f" after {self.attempts} attempts" if self.attempts > 1 else ""
-        return f"activity {self.activity!r} failed{tries}: {self.message}"
+        what = "step" if self.source == "step" else "activity"
+        return f"{what} {self.activity!r} failed{tries}: {self.message}"
 
 
 class ChildError(Failure):
-    """A child workflow failed, was cancelled or terminated, ran out of time, or could not be started."""
+    """A child workflow failed, was cancelled or terminated, ran out of time, or could not be started.
+
+    Message, kind, type, details and stack are those of what it ended with, which is the `cause`.
+    """
 
     code = "child_failed"
 

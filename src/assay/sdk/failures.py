@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from assay.core.errors import AssayError, Failure, Invalid, Kind, text_of
+from assay.core.errors import ActivityError, AssayError, ChildError, Failure, Invalid, Kind, text_of
 from assay.core.failure import FailureInfo
 from assay.core.payload import NULL, Payload
 from assay.core.policies import RetryPolicy
@@ -48,6 +48,13 @@ def to_exception(info: FailureInfo, cls: type[_F] = Failure, **fields: Any) -> _
     error.source = info.source
     error.timeout_type = info.timeout_type
     error.retry_state = fields.get("retry_state", info.retry_state)
+    return error
+
+
+def to_wrapper(info: FailureInfo, cls: type[_F], **fields: Any) -> _F:
+    """The exception of class `cls` by which workflow code hears that something else ended with `info`: its cause."""
+    error = to_exception(info, cls, **fields)
+    error.cause = error.__cause__ = to_exception(info)
     return error
 
 
@@ -91,12 +98,20 @@ def _from_failure(error: Failure, source: str | None, cause: FailureInfo | None)
         retryable=None if error.retryable is None else bool(error.retryable),
         details=NULL if error.details is None else _details(error.details),
         type=None if name is None else _clean(text_of(name), MESSAGE_LIMIT),
-        stack=_stack_of(error) if error.stack is None else _clean(text_of(error.stack), STACK_LIMIT),
+        stack=_stack_in(error),
         cause=cause,
         source=source or _word(error.source),
         retry_state=_word(error.retry_state),
         timeout_type=_word(error.timeout_type),
     )
+
+
+def _stack_in(error: Failure) -> str | None:
+    """The stack that a failure came with; but one of something else, which its cause has, gives way to where it led."""
+    told = None if error.stack is None else _clean(text_of(error.stack), STACK_LIMIT)
+    if told is None or isinstance(error, ActivityError | ChildError):
+        return _stack_of(error) or told
+    return told
 
 
 def _word(value: object) -> str | None:

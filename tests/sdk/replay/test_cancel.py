@@ -111,10 +111,10 @@ def test_who_waits_for_a_withdrawn_activity_in_the_background_hears_of_it():
             try:
                 await background
             except ActivityError as error:
-                return [error.activity, error.kind, error.retryable]
+                return [error.activity, error.kind, error.retryable, error.cause and error.cause.kind]
 
     trial = Trial(workflow).cancel()
-    assert trial.result == ["charge", "CANCELED", False]
+    assert trial.result == ["charge", "CANCELED", False, "CANCELED"]
     check_replay(trial)
 
 

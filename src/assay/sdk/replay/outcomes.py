@@ -11,7 +11,7 @@ from assay.core.errors import ActivityError, ChildError, Failure, Kind, NonDeter
 from assay.core.events import Recorded
 from assay.core.failure import FailureInfo
 from assay.core.payload import Payload
-from assay.sdk.failures import to_exception
+from assay.sdk.failures import to_wrapper
 from assay.sdk.replay.endings import RetryLater
 
 if TYPE_CHECKING:
@@ -51,12 +51,13 @@ def _activity_completed(run: "Execution", event: ev.ActivityCompleted, _: Record
 
 def _activity_failed(run: "Execution", event: ev.ActivityFailed, _: Recorded) -> None:
     info = event.failure or FailureInfo(kind=Kind.UNKNOWN, message=event.error)
-    error = to_exception(info, ActivityError, activity=event.name, attempts=event.final_attempt)
+    error = to_wrapper(info, ActivityError, activity=event.name, attempts=event.final_attempt)
     _reject(_activity(run, event.activity_seq, event.name), error)
 
 
 def _activity_cancelled(run: "Execution", event: ev.ActivityCancelled, _: Recorded) -> None:
-    error = ActivityError("operation canceled", activity=event.name, kind=Kind.CANCELED, retryable=False)
+    info = FailureInfo(kind=Kind.CANCELED, message="operation canceled", retryable=False)
+    error = to_wrapper(info, ActivityError, activity=event.name)
     _reject(_activity(run, event.activity_seq, event.name), error)
 
 
@@ -79,7 +80,8 @@ def _step_failed(run: "Execution", event: ev.StepFailed, _: Recorded) -> None:
         _reject(run.take_step(event.step_seq, event.name), RetryLater(event.retry_in, event.final_attempt))
         return
     info = event.failure or FailureInfo(kind=Kind.UNKNOWN, message=event.error)
-    error = to_exception(info, ActivityError, activity=event.name, attempts=event.final_attempt)
+    error = to_wrapper(info, ActivityError, activity=event.name, attempts=event.final_attempt)
+    error.source = "step"
     _reject(run.take_step(event.step_seq, event.name), error)
 
 
@@ -89,7 +91,7 @@ def _child_completed(run: "Execution", event: ev.ChildWorkflowCompleted, _: Reco
 
 def _child_failed(run: "Execution", event: ev.ChildWorkflowFailed, _: Recorded) -> None:
     info = event.failure or FailureInfo(kind=Kind.UNKNOWN, message=event.error)
-    error = to_exception(info, ChildError, workflow_id=event.child_workflow_id, run_id=event.run_id or "")
+    error = to_wrapper(info, ChildError, workflow_id=event.child_workflow_id, run_id=event.run_id or "")
     _reject(run.children.get(event.child_workflow_id), error)
 
 
