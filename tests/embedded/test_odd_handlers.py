@@ -11,6 +11,7 @@ import pytest
 import assay
 from assay.core.grants import TaskGrant
 from assay.sdk.execution.workflow_tasks import WorkflowTasks
+from tests.sdk.execution.activities import greets
 
 Program = Callable[[assay.Client], Awaitable[Any]]
 
@@ -137,3 +138,31 @@ def test_the_failure_of_an_activity_is_the_cause_all_the_way(tmp_path: Path):
     assert "child workflow 'odd-child' did not complete" in child.stack
     assert "await ctx.execute_activity" in child.cause.stack
     assert "raise LookupError" in child.cause.cause.stack
+
+
+def test_handlers_have_defaults(tmp_path: Path):
+    app = assay.App()
+
+    @app.activity
+    async def greet(name: str = "World") -> str:
+        return f"Hello, {name}!"
+
+    app.activity("greet elsewhere", greets, runs_in="process")
+
+    @app.workflow(name="Greet")
+    async def hello(ctx: assay.Context, name: str = "Ada") -> list[str]:
+        return [name, await ctx.execute_activity(greet), await ctx.execute_activity("greet elsewhere")]
+
+    @app.workflow(name="Blocking")
+    def blocking(ctx: assay.BlockingContext, *, name: str = "Ada") -> list[str]:
+        return [name, ctx.execute_activity(greet, "Max")]
+
+    async def program(client: assay.Client) -> Any:
+        started = [await client.start(name, input=input) for name, input in calls]
+        return [await handle.result() for handle in started]
+
+    calls = [("Greet", None), ("Greet", "Max"), ("Blocking", None)]
+    first, second, third = served(tmp_path, app, program)
+    assert first == ["Ada", "Hello, World!", "Hello, World!"]
+    assert second[0] == "Max"
+    assert third == ["Ada", "Hello, Max!"]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypedDict, TypeVar
 import pytest
 
 from assay.core.errors import Invalid
+from assay.core.payload import NULL, Payload
+from assay.sdk.converter import Converter
 from assay.sdk.signatures import signature_of
 
 if TYPE_CHECKING:
@@ -154,6 +156,34 @@ def test_what_is_not_annotated_is_empty():
     assert not signature.is_async
     assert signature_of(only_ctx).input_annotation is Parameter.empty
     assert signature_of(with_defaults).input_required is False
+
+
+MARK = object()
+
+
+def with_own_mark(ctx, order: int = MARK):  # type: ignore[assignment]
+    return ctx, order
+
+
+def default_before_ctx(order: int = 7, ctx=None, /):
+    return ctx, order
+
+
+def default_by_name(ctx, *, order: int = 7):
+    return ctx, order
+
+
+@pytest.mark.parametrize(("handler", "default"), [(with_own_mark, MARK), (default_before_ctx, 7), (default_by_name, 7)])
+@pytest.mark.parametrize("raw", [b"null", b" null\n", b"3"])
+def test_a_handler_gets_its_default_when_no_input_was_given(handler: Callable[..., Any], default: object, raw: bytes):
+    signature = signature_of(handler)
+    value = signature.value_of(Payload(raw), Converter())
+    positional, named = signature.arguments("CTX", value)
+    assert handler(*positional, **named) == ("CTX", 3 if raw == b"3" else default)
+
+
+def test_without_a_default_nothing_given_is_null():
+    assert signature_of(both).value_of(NULL, Converter()) is None
 
 
 def test_data_named_like_a_context_is_an_input():

@@ -8,13 +8,16 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from assay.core.errors import Invalid
+from assay.core.payload import Payload
+from assay.sdk.converter import Converter
 
 _Parameter = inspect.Parameter
+ABSENT: Final = _Parameter.empty
 _POSITIONAL = (_Parameter.POSITIONAL_ONLY, _Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -38,9 +41,18 @@ class HandlerSignature:
     is_async: bool
     parameters: tuple[str, ...]
     surplus: tuple[str, ...]
+    input_default: Any = dataclasses.field(default=ABSENT, compare=False)
+
+    def value_of(self, raw: Payload, converter: Converter) -> Any:
+        """The input as the handler wants it; `ABSENT` if none was given to a handler that can do without."""
+        if not self.takes_input or (not self.input_required and bytes(raw).strip() == b"null"):
+            return ABSENT
+        return converter.decode(raw, self.input_annotation, name="input")
 
     def arguments(self, context: object, value: object) -> tuple[tuple[object, ...], dict[str, object]]:
-        """The positional and named arguments that give the handler its ctx and its input."""
+        """The positional and named arguments that give the handler its ctx and its input, or the default of that."""
+        if value is ABSENT:
+            value = self.input_default
         if self.context_position == 0:  # nearly every handler: (ctx, input) or (ctx)
             if self.input_position == 1:
                 return (context, value), {}
@@ -79,6 +91,7 @@ def signature_of(
         input_name=given.name if given else None,
         input_position=_position(given, found),
         input_required=given is not None and given.default is _Parameter.empty,
+        input_default=given.default if given else ABSENT,
         input_annotation=resolve(given.annotation, given.name) if given else _Parameter.empty,
         result_annotation=resolve(declared.return_annotation, "return"),
         is_async=_is_async(handler),

@@ -39,3 +39,7 @@ def leaves() -> None:
 
 def dies() -> None:
     os._exit(3)
+
+
+def greets(name: str = "World") -> str:
+    return f"Hello, {name}!"

@@ -128,9 +128,7 @@ class ActivityTasks:
 
     async def _call(self, definition: Definition, attempt: Attempt) -> Any:
         activity, signature = attempt.grant.activity, definition.signature
-        value = None
-        if signature.takes_input:
-            value = self._converter.decode(activity.input, signature.input_annotation, name="input")
+        value = signature.value_of(activity.input, self._converter)
         if not signature.is_async and definition.runs_in == "process":
             details = self._converter.decode(activity.details)
             return await self._processes.call(definition, _info(attempt.grant), details, value, activity.attempt_id)

@@ -20,9 +20,7 @@ async def main(execution: Execution, input: Payload) -> Any:
 async def _call(execution: Execution, input: Payload) -> Any:
     definition = execution.definition
     signature = definition.signature
-    value = (
-        execution.converter.decode(input, signature.input_annotation, name="input") if signature.takes_input else None
-    )
+    value = signature.value_of(input, execution.converter)
     context = Context(execution)
     if signature.is_async:
         args, named = signature.arguments(context, value)
