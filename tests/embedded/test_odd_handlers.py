@@ -166,3 +166,21 @@ def test_handlers_have_defaults(tmp_path: Path):
     assert first == ["Ada", "Hello, World!", "Hello, World!"]
     assert second[0] == "Max"
     assert third == ["Ada", "Hello, Max!"]
+
+
+@pytest.mark.parametrize(("listed", "attempts"), [(LookupError, 1), ("LookupError", 1), (KeyError, 1), (ValueError, 3)])
+def test_the_classes_above_an_exception_count_for_the_policy_of_a_run(tmp_path: Path, listed: Any, attempts: int):
+    begun: list[int] = []
+
+    async def odd(ctx: assay.Context) -> None:
+        begun.append(ctx.info().attempt)
+        raise KeyError("missing")
+
+    async def program(client: assay.Client) -> None:
+        policy = assay.Retry(max_attempts=3, initial_interval=0.01, non_retryable=[listed])
+        handle = await client.start("Odd", retry_policy=policy)
+        with pytest.raises(assay.WorkflowFailed, match="missing"):
+            await handle.result()
+
+    served(tmp_path, app_with(odd), program)
+    assert begun == list(range(1, attempts + 1))

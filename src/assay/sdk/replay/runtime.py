@@ -18,12 +18,11 @@ from assay.core import commands as cmd
 from assay.core import events as ev
 from assay.core.errors import Failure, Invalid, Kind, NonDeterminismError
 from assay.core.events import Recorded
-from assay.core.failure import FailureInfo
 from assay.core.ids import SECOND, RunKey, Time
 from assay.core.payload import NULL, Payload
 from assay.sdk.app import App, Definition
 from assay.sdk.converter import Converter
-from assay.sdk.failures import to_info
+from assay.sdk.failures import judged, to_info
 from assay.sdk.replay import outcomes
 from assay.sdk.replay.endings import CancelRequested, ContinueAsNewRequested, Notice, ending_in, next_run
 from assay.sdk.replay.journal import LENIENT, Journal, diverged
@@ -376,7 +375,7 @@ class Execution:
         following = next_run(error)
         if following is not None:
             return msgspec.structs.replace(following, unread_signals=self._unread())
-        return self._cancelled() if isinstance(error, asyncio.CancelledError) else _failed(error)
+        return self._cancelled() if isinstance(error, asyncio.CancelledError) else self._failed(error)
 
     def _raised(self, main: "asyncio.Task[Any]") -> BaseException | None:
         """What has ended the code, unless it has returned."""
@@ -399,13 +398,20 @@ class Execution:
     def _cancelled(self) -> cmd.AnyCommand:
         if self.cancel_requested or self.cancelled_itself:
             return cmd.CancelWorkflow(self.cancel_reason)
-        return _failed(Failure("the workflow awaited something that it had itself cancelled", kind=Kind.CANCELED))
+        return self._failed(Failure("the workflow awaited something that it had itself cancelled", kind=Kind.CANCELED))
+
+    def _failed(self, error: BaseException) -> cmd.AnyCommand:
+        info = to_info(error, source="workflow")
+        policy = None if self.start is None else self.start.retry_policy
+        if policy is not None:
+            info = judged(info, error, policy)
+        return cmd.FailWorkflow(info.message or type(error).__name__, info)
 
     def _completed(self, result: Any) -> cmd.AnyCommand:
         try:
             raw = self.converter.encode(result, name="result")
         except Invalid as error:
-            return _failed(error)
+            return self._failed(error)
         return cmd.CompleteWorkflow(NULL if raw == b"null" else Payload(raw))
 
     def _take_snapshot(self) -> cmd.RecordSnapshot | None:
@@ -419,8 +425,3 @@ class Execution:
         if not changed:
             return None
         return cmd.RecordSnapshot(Payload(raw))
-
-
-def _failed(error: BaseException) -> cmd.FailWorkflow:
-    info: FailureInfo = to_info(error, source="workflow")
-    return cmd.FailWorkflow(info.message or type(error).__name__, info)
