@@ -279,6 +279,42 @@ def test_garbage_of_others_is_finalized_freely():
     assert not guard.FLAG.inside
 
 
+PROGRAM = """
+from _thread import start_new_thread
+from time import sleep as nap
+import asyncio
+
+from assay import Client, App, WorkflowFailed
+
+app = App()
+
+@app.workflow(name="Nap")
+async def nap_in_workflow(ctx, how):
+    nap(0.01) if how == "nap" else start_new_thread(print, ())
+
+async def main():
+    async with await Client.connect("sqlite://nap.db", app=app) as client:
+        for how in ("nap", "thread"):
+            try:
+                await client.run("Nap", how)
+            except WorkflowFailed as failure:
+                print(failure.message.split(",")[0])
+
+asyncio.run(main())
+nap(0.01)
+"""
+
+
+def test_names_that_a_module_imported_before_are_guarded_too(tmp_path: Path):
+    ran = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", PROGRAM], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    said = ran.stdout.splitlines()
+    assert said[0] == "workflow code called time.sleep", ran.stderr
+    assert said[1].startswith("workflow code called _thread.start_"), ran.stderr
+    assert len(said) == 2
+
+
 def test_a_guarded_sleep_still_sleeps():
     before = time.monotonic()
     time.sleep(0.01)  # noqa: TID251 - that is the test

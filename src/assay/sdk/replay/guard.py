@@ -10,7 +10,8 @@ Rules owned here:
 
 Not seen, because CPython reports nothing: reads and writes on files and sockets that are already open, and `os.stat`.
 Before Python 3.13 `time.sleep` (before 3.12 the start of a thread) is not reported either: there the function is
-replaced, and a module that imported it by name before the first workflow loop of the process keeps the original.
+replaced, also in the modules that have imported it by name. What keeps it elsewhere before the first workflow loop of
+the process, as the default of a parameter, say, keeps the original.
 """
 
 from __future__ import annotations
@@ -123,23 +124,32 @@ def _collecting(phase: str, info: dict[str, int]) -> None:
         FLAG.inside = FLAG.before_collection
 
 
-def _report(module: ModuleType, name: str, event: str) -> None:
-    """Wraps a function of which this Python reports nothing, so that it reports to us."""
-    original = getattr(module, name)
+def _reporting(original: Any, event: str) -> Any:
+    """A function of which this Python reports nothing, as one that reports to us."""
 
     def reporting(*args: Any, **options: Any) -> Any:
         _audit(event, ())
         return original(*args, **options)
 
-    setattr(module, name, functools.update_wrapper(reporting, original))
+    return functools.update_wrapper(reporting, original)
 
 
 def _report_what_older_pythons_do_not() -> None:
     if sys.version_info < (3, 13):
-        _report(time, "sleep", "time.sleep")
-    if sys.version_info < (3, 12):
-        _report(threading, "_start_new_thread", "_thread.start_new_thread")
-        _report(_thread, "start_new_thread", "_thread.start_new_thread")
+        silent: list[tuple[Any, str]] = [(time.sleep, "time.sleep")]  # noqa: TID251  # to be told of it, not to call it
+        if sys.version_info < (3, 12):
+            silent.append((_thread.start_new_thread, "_thread.start_new_thread"))
+        _replace({id(original): _reporting(original, event) for original, event in silent})
+
+
+def _replace(replacements: dict[int, Any]) -> None:
+    """Puts each replacement wherever a module has the original."""
+    modules: tuple[object, ...] = tuple(sys.modules.values())  # some put other things there
+    for module in modules:
+        names = vars(module) if isinstance(module, ModuleType) else {}
+        for name, value in tuple(names.items()):
+            if id(value) in replacements:
+                names[name] = replacements[id(value)]
 
 
 _installing = threading.Lock()
