@@ -11,7 +11,7 @@ import pytest
 import assay
 from assay.core.grants import TaskGrant
 from assay.sdk.execution.workflow_tasks import WorkflowTasks
-from tests.sdk.execution.activities import greets
+from tests.sdk.execution.activities import greets, interrupts
 
 Program = Callable[[assay.Client], Awaitable[Any]]
 
@@ -184,3 +184,105 @@ def test_the_classes_above_an_exception_count_for_the_policy_of_a_run(tmp_path: 
 
     served(tmp_path, app_with(odd), program)
     assert begun == list(range(1, attempts + 1))
+
+
+class Abort(BaseException):
+    """As some libraries have it, to get past every `except Exception`."""
+
+
+LEAVINGS = [KeyboardInterrupt("enough"), SystemExit("enough"), Abort("enough")]
+
+
+@pytest.mark.parametrize("leaving", LEAVINGS, ids=lambda leaving: type(leaving).__name__)
+def test_leaving_the_program_is_a_failure_of_who_tries(tmp_path: Path, leaving: BaseException):
+    def leave(_: Any = None) -> None:
+        raise leaving
+
+    async def leave_on_the_loop(_: Any = None) -> None:
+        raise leaving
+
+    async def odd(ctx: assay.Context, how: str) -> Any:
+        if how == "activity":
+            await ctx.execute_activity(leave, max_attempts=1)
+        elif how == "async activity":
+            await ctx.execute_activity(leave_on_the_loop, max_attempts=1)
+        elif how == "step":
+            await ctx.run("leave", leave, max_attempts=1)
+        elif how == "async step":
+            await ctx.run("leave", leave_on_the_loop, max_attempts=1)
+        elif how == "side effect":
+            await ctx.side_effect("leave", leave)
+        elif how == "task":
+            async with asyncio.TaskGroup() as group:
+                group.create_task(leave_on_the_loop())
+        ctx.register_query("leave", leave)
+        await ctx.sleep(0.01)
+        leave()
+
+    app = app_with(odd, leave, leave_on_the_loop)
+
+    @app.workflow(name="Blocking")
+    def blocking(ctx: assay.BlockingContext) -> None:
+        ctx.sleep(0.01)
+        leave()
+
+    async def program(client: assay.Client) -> Any:
+        found = {how: await failure_of(client, "Odd", how) for how in HOWS}
+        return {**found, "blocking": await failure_of(client, "Blocking")}
+
+    for failure in served(tmp_path, app, program).values():
+        assert type(leaving).__name__ in (
+            failure.type,
+            *(failure.stack or "").replace(":", " ").replace(".", " ").split(),
+        )
+
+
+HOWS = ["activity", "async activity", "step", "async step", "side effect", "task", "workflow"]
+
+
+def test_leaving_a_process_is_a_failure_too(tmp_path: Path):
+    async def odd(ctx: assay.Context) -> None:
+        await ctx.execute_activity("interrupts", max_attempts=1)
+
+    app = app_with(odd)
+    app.activity("interrupts", interrupts, runs_in="process")
+    failure = served(tmp_path, app, lambda client: failure_of(client, "Odd"))
+    assert (failure.type, failure.message) == ("KeyboardInterrupt", "in a process")
+
+
+def test_a_step_that_says_it_is_cancelled_has_failed(tmp_path: Path):
+    async def cancelled() -> None:
+        raise asyncio.CancelledError("by whom?")
+
+    async def odd(ctx: assay.Context) -> None:
+        await ctx.run("cancelled", cancelled)
+
+    failure = served(tmp_path, app_with(odd), lambda client: failure_of(client, "Odd"))
+    assert (failure.kind, failure.message) == ("CANCELED", "by whom?")
+
+
+def test_a_query_without_an_answer_is_told_of_once(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    async def later() -> int:
+        return 1
+
+    async def odd(ctx: assay.Context) -> str:
+        ctx.register_query("raises", lambda: 1 / 0)
+        ctx.register_query("leaves", interrupts)
+        ctx.register_query("odd", object)
+        ctx.register_query("async", later)
+        ctx.register_query("good", lambda: "fine")
+        for _ in range(3):
+            await ctx.sleep(0.001)
+        return "done"
+
+    async def program(client: assay.Client) -> Any:
+        handle = await client.start("Odd", "asked")
+        return await handle.result(), await handle.query("good")
+
+    assert served(tmp_path, app_with(odd), program) == ("done", "fine")
+    said = sorted(record.getMessage() for record in caplog.records if "has no answer" in record.getMessage())
+    assert [line.split(" of workflow asked")[0] for line in said] == [
+        f"query '{name}'" for name in ("async", "leaves", "odd", "raises")
+    ]
+    assert "await it first" in said[0]
+    assert "ZeroDivisionError" in said[3]

@@ -43,3 +43,7 @@ def dies() -> None:
 
 def greets(name: str = "World") -> str:
     return f"Hello, {name}!"
+
+
+def interrupts() -> None:
+    raise KeyboardInterrupt("in a process")

@@ -116,7 +116,9 @@ class ActivityTasks:
             raw = self._converter.encode(value, name=activity.name)
         except asyncio.CancelledError as error:
             self._cancelled(attempt, error)
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever an activity raises is its failure
+        except GeneratorExit:  # the loop is closed, and nobody is left to tell
+            raise
+        except BaseException as error:  # noqa: BLE001  # whatever an activity raises is its failure
             self._fail(attempt, error)
         else:
             self._complete(attempt, NULL if raw == b"null" else Payload(raw))

@@ -48,7 +48,7 @@ class Processes:
             if self._pool is pool:
                 self._pool = None  # it takes no more work, ever: the next activity gets a new one
             raise Failure("the process that ran the activity died", kind=Kind.UNAVAILABLE) from error
-        except (Exception, SystemExit):
+        except (Exception, SystemExit, KeyboardInterrupt):
             await self._heard_all()
             raise
 

@@ -54,7 +54,9 @@ class Steps:
             try:
                 value = await (self._value(order) if order.timeout is None else self._in_time(order, order.timeout))
                 raw = self._converter.encode(value, name=f"result of step '{order.name}'")
-            except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a step raises is its failure
+            except BaseException as error:  # whatever a step raises is its failure
+                if isinstance(error, GeneratorExit) or (isinstance(error, asyncio.CancelledError) and _cancelled()):
+                    raise  # not the step's doing: the run leaves this worker
                 info = judged(to_info(error, source="step"), error, order.retry)
                 delay = order.retry.delay_after(attempt, info)
                 if delay is None or delay > LONGEST_WAIT:
@@ -87,6 +89,11 @@ class Steps:
             raise
         # a lambda around an async function is `def`, and its result still has to be awaited
         return await value if inspect.isawaitable(value) else value
+
+
+def _cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _is_async(function: Callable[..., object]) -> bool:

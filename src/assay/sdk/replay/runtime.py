@@ -6,8 +6,8 @@ next is applied; so the outcome does not depend on how events were batched, and 
 """
 
 import asyncio
-import contextlib
 import functools
+import logging
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,6 +30,7 @@ from assay.sdk.replay.loop import WorkflowLoop
 from assay.sdk.replay.mailbox import Mailbox
 from assay.sdk.replay.turn import PausePoint, StepCall, StepOrder, Turn
 
+log = logging.getLogger("assay.worker")
 Main = Callable[["Execution", Payload], Any]
 
 
@@ -71,6 +72,7 @@ class Execution:
         self._paused_at: asyncio.Future[None] | None = None
         self._divergence: NonDeterminismError | None = None
         self._snapshot = b""
+        self._failed_queries: set[str] = set()
         self._inputs: deque[Recorded] = deque()
 
     # what the loop needs: durable timers and the time of the last applied input
@@ -262,7 +264,7 @@ class Execution:
     def _run(self) -> None:
         try:
             self.loop.drain()
-        except SystemExit as error:
+        except (SystemExit, KeyboardInterrupt) as error:
             self.loop.errors.append(error)  # it ends the run, not the worker that serves others as well (L2)
 
     def _check_leftover(self) -> None:
@@ -414,12 +416,23 @@ class Execution:
             return self._failed(error)
         return cmd.CompleteWorkflow(NULL if raw == b"null" else Payload(raw))
 
+    def _answer(self, name: str, query: Callable[[], Any]) -> bytes:
+        value = query()
+        try:
+            return self.converter.encode(value, name=name)
+        finally:
+            if asyncio.iscoroutine(value):
+                value.close()  # otherwise it warns that it was never awaited
+
     def _take_snapshot(self) -> cmd.RecordSnapshot | None:
         state: dict[str, msgspec.Raw] = {}
         for name, query in self.queries.items():
-            # a query that raises is left out: looking at a run must not change how it ends
-            with contextlib.suppress(Exception):
-                state[name] = msgspec.Raw(self.converter.encode(query(), name=name))
+            try:
+                state[name] = msgspec.Raw(self._answer(name, query))
+            except BaseException as error:  # noqa: BLE001  # left out: looking at a run must not change how it ends
+                if name not in self._failed_queries:
+                    self._failed_queries.add(name)
+                    log.warning("query '%s' of workflow %s has no answer: %r", name, self.key.workflow_id, error)
         raw = msgspec.json.encode(state)
         changed, self._snapshot = raw != self._snapshot and not self.replaying, raw
         if not changed:
