@@ -4,13 +4,16 @@ import asyncio
 
 import pytest
 
-from assay.core.errors import AlreadyExists, Invalid, NotFound, Unavailable
-from assay.core.ids import Namespace, WorkflowId
+from assay.core.errors import AlreadyExists, Invalid, Kind, NotFound, Unavailable
+from assay.core.ids import SECOND, Namespace, WorkflowId
 from assay.core.replies import Started
-from assay.core.requests import Signal, StartWorkflow, Terminate
+from assay.core.requests import LeaseTask, Signal, StartWorkflow, Terminate
 from assay.engine import turn as turn_module
+from assay.engine.commit import Undecidable
 from assay.engine.idempotency import IdempotencyKey, Rendered
+from assay.engine.timekeeper import RETRY, Timekeeper
 from assay.storage.store import Broken, Changes, Conflict, OutcomeUnknown, Rejected
+from tests.engine.seats import NotingSeat
 
 MAIN = Namespace("main")
 
@@ -107,8 +110,8 @@ def test_a_conflict_is_decided_again(with_engine, monkeypatch):
     with_engine(body)
 
 
-def test_a_bug_fails_its_batch_and_not_the_engine(with_engine, monkeypatch):
-    """L2: one poisoned request never stops the others."""
+def test_a_bug_fails_the_request_that_met_it_and_no_other_of_its_batch(with_engine, monkeypatch):
+    """L2: one poisoned request never stops the others, and is answered: to ask again would not help."""
 
     async def body(engine, clock):
         decide = turn_module.decide
@@ -119,9 +122,64 @@ def test_a_bug_fails_its_batch_and_not_the_engine(with_engine, monkeypatch):
             return decide(run, request, at)
 
         monkeypatch.setattr(turn_module, "decide", poisoned)
-        with pytest.raises(Unavailable, match="could not decide"):
-            await engine.start_workflow(start("poison"))
-        assert (await engine.start_workflow(start("fine"))).started
+        wanted = [start("a"), signal("a", "one"), start("poison"), signal("a", "two"), start("b")]
+        asked = [engine.committer.submit(request) for request in wanted]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        assert [type(answer) for answer in answers] == [Started, type(None), Undecidable, type(None), Started]
+        assert (answers[2].code, answers[2].kind) == ("internal_error", Kind.INTERNAL)
+        assert str(answers[2]) == "the engine could not decide this: KeyError('a bug')"
+        history = await engine.history(answers[0].key.run_id)
+        assert [getattr(recorded.event, "signal", "") for recorded in history] == ["", "one", "two"]
+
+    with_engine(body)
+
+
+def test_what_cannot_be_written_fails_alone_too(with_engine, monkeypatch):
+    async def body(engine, clock):
+        write, sizes = engine.store.write, []
+
+        async def choosy(changes: Changes):
+            sizes.append(len(changes.new_runs))
+            if any(run.workflow_id == "poison" for run in changes.new_runs):
+                raise TypeError("Bad binding argument type supplied")
+            return await write(changes)
+
+        monkeypatch.setattr(engine.store, "write", choosy)
+        asked = [engine.committer.submit(start(name)) for name in ("a", "poison", "b")]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        assert [type(answer) for answer in answers] == [Started, Undecidable, Started]
+        assert sizes == [3, 1, 1, 1]
+
+    with_engine(body)
+
+
+def test_a_worker_whose_lease_meets_a_bug_has_its_hand_free_again(with_engine, monkeypatch):
+    async def body(engine, clock):
+        decide = turn_module.decide
+
+        def poisoned(run, request, at):
+            if isinstance(request, LeaseTask):
+                raise KeyError("a bug")
+            return decide(run, request, at)
+
+        await engine.start_workflow(start("a"))
+        seat = NotingSeat()
+        monkeypatch.setattr(turn_module, "decide", poisoned)
+        engine.sit(seat)
+        assert seat.free_tasks == 0
+        await engine.committer.drain()
+        assert seat.free_tasks == 1
+
+    with_engine(body)
+
+
+def test_a_deadline_that_meets_a_bug_is_not_asked_for_without_a_pause(with_engine, monkeypatch):
+    async def body(engine, clock):
+        await engine.start_workflow(start("a", run_timeout=SECOND))
+        monkeypatch.setattr(turn_module, "decide", lambda run, request, at: 1 / 0)
+        clock.advance(2 * SECOND)
+        keeper = Timekeeper(engine.store, clock, engine.committer)
+        assert await keeper.run_once() == clock.now() + RETRY
 
     with_engine(body)
 

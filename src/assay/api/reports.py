@@ -179,6 +179,6 @@ def answer_of(n: int, reply: object) -> wire.Answer:
 def problem_of(error: BaseException) -> wire.Problem:
     """What the worker hears of an error; one that is not ours is said to be the engine's own fault."""
     if not isinstance(error, AssayError):
-        return wire.Problem(f"the engine could not answer: {error!r}", "internal_error", Kind.UNAVAILABLE.value)
+        return wire.Problem(f"the engine could not answer: {error!r}", "unanswered", Kind.UNAVAILABLE.value)
     field = error.field if isinstance(error, Invalid) else None
     return wire.Problem(str(error), error.code, error.kind.value, field)

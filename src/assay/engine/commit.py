@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from typing import Any
 
 from assay.core.effects import Message
-from assay.core.errors import AssayError, Unavailable
+from assay.core.errors import AssayError, Kind, Unavailable
 from assay.core.grants import Seat
 from assay.core.ids import RunId, Time
 from assay.core.replies import Told, telling
@@ -38,6 +38,13 @@ WORTH_A_COMMIT = 32
 
 CONFLICTS = 3
 """How often a request may run into a constraint before that is its answer."""
+
+
+class Undecidable(AssayError):
+    """The engine met something that nobody thought of; nothing was changed, and to ask again would not help."""
+
+    code = "internal_error"
+    kind = Kind.INTERNAL
 
 
 class Committed:
@@ -207,12 +214,12 @@ class Committer:
         await self._survive(batch)
 
     async def _survive(self, batch: list[Asked]) -> None:
-        """A batch that fails for a reason nobody thought of fails alone; the engine goes on for the others (L2)."""
+        """If what is durable cannot be told, for a reason nobody thought of, the engine goes on for the others (L2)."""
         try:
             await self._flush(batch)
         except BaseException as error:
             self.cache.clear()
-            reason = Unavailable(f"the engine could not decide this: {error!r}", code="internal_error")
+            reason = Unavailable(f"the engine could not answer this: {error!r}", code="internal_error")
             for asked in batch:
                 asked.fail(reason)
             if not isinstance(error, Exception):
@@ -240,8 +247,28 @@ class Committer:
                 asked = await self._find_out(turn, error)
             except Rejected as error:
                 return self._give_up(turn, error)
+            except Exception as error:  # noqa: BLE001  # logged, and answered to whoever caused it
+                asked = await self._stumble(turn, asked, error)
             else:
                 asked = self._publish(turn, lost)
+
+    async def _stumble(self, turn: Turn, asked: list[Asked], error: Exception) -> list[Asked]:
+        """Nothing was written, for a reason nobody thought of: whoever caused it fails alone (L2). Returns the others.
+
+        It is an answer and no `Unavailable`: what the engine cannot decide it cannot decide the next time either.
+        """
+        self.cache.drop_all(turn.batch.touched.values())
+        culprit = asked[0] if len(asked) == 1 else turn.culprit
+        if culprit is None:
+            turn.undo()
+            await self._one_by_one(asked)
+            return []
+        log.error("the engine could not decide %s", type(culprit.request).__name__, exc_info=error)
+        turn.undo()
+        if not isinstance(error, AssayError):
+            error = Undecidable(f"the engine could not decide this: {error!r}")
+        turn.refuse(culprit, error)
+        return [one for one in asked if one is not culprit]
 
     async def _one_by_one(self, asked: Iterable[Asked]) -> None:
         for single in asked:

@@ -23,6 +23,8 @@ PAUSE: Time = SECOND // 500
 SHARED_PAUSE: Time = SECOND
 """How long to trust one's own knowledge of the next deadline where other engines set deadlines too."""
 
+NOT_TAKEN = frozenset({Kind.UNAVAILABLE, Kind.INTERNAL, Kind.INVALID})
+
 
 class Timekeeper:
     """Turns deadlines that have come into requests."""
@@ -61,13 +63,13 @@ class Timekeeper:
         return None if due is None else max(due, now + pause)
 
     async def _fire(self, page: Sequence[Deadline]) -> bool:
-        """False if the store did not take all of it: then it is as due as before."""
+        """False if not all of it was taken: then it is as due as before, and to ask again at once would not help."""
         asked = [self._committer.submit(_request(due)) for due in page]
         answers = await asyncio.gather(*asked, return_exceptions=True)
         for answer in answers:
             if isinstance(answer, BaseException) and not isinstance(answer, AssayError):
                 raise answer
-        return not any(isinstance(answer, AssayError) and answer.kind is Kind.UNAVAILABLE for answer in answers)
+        return not any(isinstance(answer, AssayError) and answer.kind in NOT_TAKEN for answer in answers)
 
 
 def _request(due: Deadline) -> Request:

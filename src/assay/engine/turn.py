@@ -73,6 +73,8 @@ class Turn:
         self._schedules = Schedules()
         self.batch = Batch()
         self.next_due: Time | None = None
+        self.culprit: Asked | None = None
+        """The request whose decision failed for a reason nobody thought of."""
 
     # load
 
@@ -184,7 +186,11 @@ class Turn:
         """Decide every request in order, then lease what became ready to workers that wait."""
         at = Moment(self._tools.clock.now(), self._tools.ids)
         for asked in self._asked:
-            self._decide_one(asked, at)
+            try:
+                self._decide_one(asked, at)
+            except Exception:
+                self.culprit = asked
+                raise
         self._lease_ready(at)
         self.next_due = self.batch.seal(at.now)
 
@@ -326,8 +332,7 @@ class Turn:
             if run_id in lost:
                 again.append(asked)
             elif isinstance(reply, AssayError):
-                self._release(asked)
-                asked.fail(reply)
+                self.refuse(asked, reply)
             else:
                 asked.answer(reply)
         for asked in again:
@@ -363,8 +368,12 @@ class Turn:
         """Nobody got anything: say so to everyone."""
         self.undo()
         for asked in self._asked:
-            self._release(asked)
-            asked.fail(error)
+            self.refuse(asked, error)
+
+    def refuse(self, asked: Asked, error: AssayError) -> None:
+        """One got nothing."""
+        self._release(asked)
+        asked.fail(error)
 
     def _release(self, asked: Asked) -> None:
         if asked.seat is not None and isinstance(asked.request, LeaseTask | LeaseActivity):

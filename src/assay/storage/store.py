@@ -5,7 +5,7 @@ A store moves rows; it decides nothing. What completion of each call means for r
 * `write` is one transaction. When it returns, all of it is durable and survives a power cut (I1, I2), except for the
   runs it names as lost: of those nothing was written, another engine was faster. When it raises `Rejected`, nothing
   was written. When it raises `OutcomeUnknown`, it may or may not have been (I3): the caller must not tell anybody
-  that it failed. When it raises `Broken`, the engine must stop.
+  that it failed. When it raises `Broken`, the engine must stop. Whatever else it raises, nothing was written.
 * Reads see every write that has returned (I23).
 """
 

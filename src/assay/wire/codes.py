@@ -93,8 +93,13 @@ class ErrorCode(StrEnum):
     TOO_MANY_STREAMS = "too_many_streams", Kind.RATE_LIMITED, "No more event streams can be open at present."
     HEADERS_TOO_LARGE = "headers_too_large", Kind.INVALID, "The headers are too long."
     FAILURE = "failure", Kind.INTERNAL, "The engine made a mistake; its log says more."
+    INTERNAL_ERROR = (
+        "internal_error",
+        Kind.INTERNAL,
+        "The engine could not decide this, and changed nothing; its log says more.",
+    )
     UNAVAILABLE = "unavailable", Kind.UNAVAILABLE, "The engine cannot take it now; the same may succeed later."
-    INTERNAL_ERROR = "internal_error", Kind.UNAVAILABLE, "The engine could not decide this; its log says more."
+    UNANSWERED = "unanswered", Kind.UNAVAILABLE, "The engine failed over its answer; its log says more."
     ENGINE_STOPPING = "engine_stopping", Kind.UNAVAILABLE, "The engine finishes what it has and takes nothing new."
     ENGINE_STOPPED = "engine_stopped", Kind.UNAVAILABLE, "The engine is about to end."
     TOO_MANY_CONNECTIONS = "too_many_connections", Kind.UNAVAILABLE, "No more connections can be open at present."

@@ -9,7 +9,7 @@ import pytest
 
 from assay.core import events as ev
 from assay.core import requests as rq
-from assay.core.errors import Failure, Kind
+from assay.core.errors import AssayError, Failure, Invalid, Kind
 from assay.core.ids import SECOND, WorkflowId
 from assay.core.run import Run
 from assay.sdk.activity_context import ActivityContext
@@ -143,6 +143,30 @@ async def test_a_result_whose_run_lives_elsewhere_is_reported_alone_and_again_if
         desk.let(lost=True)
         assert await desk.result() == "done"
         desk.ask(rq.Terminate(run.namespace, WorkflowId("another")))
+
+
+@pytest.mark.parametrize("error", [Invalid("not like this"), AssayError("a bug", kind=Kind.INTERNAL)])
+@on_loop
+async def test_an_outcome_that_cannot_be_recorded_is_a_failure(error: AssayError, monkeypatch: pytest.MonkeyPatch):
+    """L2: neither does the run wait for it for ever, nor is it reported for ever."""
+
+    def fails() -> None:
+        raise ValueError("something that no history can hold")
+
+    async with serving(app_with(fails)) as (desk, _):
+        decide, refused = desk._decide, []
+
+        def choosy(request: rq.Request) -> Any:
+            if isinstance(request, rq.FailActivity) and request.failure.type == "ValueError":
+                refused.append(request)
+                raise error
+            return decide(request)
+
+        monkeypatch.setattr(desk, "_decide", choosy)
+        call(desk, "fails", max_attempts=1)
+        found = (await failure(desk)).message
+        assert found == f"the outcome of this attempt cannot be recorded: {error}"
+        assert len(refused) == 1
 
 
 @on_loop

@@ -8,7 +8,7 @@ import pytest
 from assay.core import commands as cmd
 from assay.core import events as ev
 from assay.core import requests as rq
-from assay.core.errors import Invalid, Unavailable
+from assay.core.errors import AssayError, Invalid, Kind, Unavailable
 from assay.core.ids import SECOND, WorkerId, WorkflowId
 from assay.core.run import Run
 from assay.sdk.app import App
@@ -226,6 +226,56 @@ async def test_a_history_that_cannot_be_read_at_all_is_a_stuck_run_and_no_hot_lo
         assert run.task.stuck is not None
         assert run.task.stuck.reason == "task_failed"
         assert "cannot be read" in run.task.stuck.message
+        desk.ask(rq.Terminate(run.namespace, run.workflow_id))
+
+
+@pytest.mark.parametrize("bad", ["bad and waits", "bad and ends", "bad and fails", "bad and again"])
+@on_loop
+async def test_what_the_engine_will_never_take_fails_the_run(bad: str):
+    served = App()
+
+    @served.workflow("bad")
+    async def asks(ctx: Context) -> None:
+        ctx.upsert_search_attributes({"key": "x" * 3_000})
+        match bad:
+            case "bad and waits":
+                await ctx.sleep(1)
+            case "bad and fails":
+                raise ValueError("something else")
+            case "bad and again":
+                ctx.continue_as_new()
+
+    async with serving(served) as (desk, worker):
+        run = desk.start("bad")
+        closing: Any = await desk.closed()
+        assert isinstance(closing, ev.WorkflowFailed)
+        assert closing.error == "search attribute 'key' is too long"
+        assert closing.failure is not None
+        assert (closing.failure.kind, closing.failure.retryable) == (Kind.INVALID, False)
+        assert not worker.holds(run.run_id)
+
+
+@pytest.mark.parametrize("kind", [Kind.INTERNAL, Kind.INVALID])
+@on_loop
+async def test_what_the_engine_cannot_decide_is_a_stuck_run_and_no_hot_loop(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+):
+    """Also if it is the end of the run that cannot be told."""
+    async with serving(app) as (desk, worker):
+        decide, error = desk._decide, AssayError("a bug", kind=kind) if kind is Kind.INTERNAL else Invalid("a bug")
+
+        def stumbling(request: rq.Request) -> Any:
+            if isinstance(request, rq.Advance):
+                raise error
+            return decide(request)
+
+        monkeypatch.setattr(desk, "_decide", stumbling)
+        run = desk.start("two")
+        await desk.until(lambda: run.task.stuck is not None)
+        assert run.task.stuck is not None
+        assert (run.task.stuck.reason, run.task.stuck.message) == ("task_failed", "a bug")
+        assert not worker.holds(run.run_id)
+        monkeypatch.undo()
         desk.ask(rq.Terminate(run.namespace, run.workflow_id))
 
 

@@ -19,8 +19,8 @@ class LiveRun:
     """One run in this worker. At most one turn of it is unacknowledged (R8); what comes meanwhile waits here."""
 
     __slots__ = (
-        "epoch", "execution", "hand", "in_flight", "key", "leased", "news", "owed", "stride", "tasks", "turn",
-        "waiting",
+        "epoch", "execution", "hand", "in_flight", "key", "leased", "news", "owed", "refused", "stride", "tasks",
+        "turn", "waiting",
     )  # fmt: skip
 
     def __init__(self, key: RunKey, execution: Execution) -> None:
@@ -35,6 +35,8 @@ class LiveRun:
         self.turn: Turn | None = None
         self.owed = False
         """Is the turn still to be sent, because only its outcomes were so far?"""
+        self.refused = False
+        """Was a turn refused for what its code asked for, so that what follows ends the run?"""
         self.stride = 0
         """How many turns in a row have asked for nothing but steps."""
         self.waiting: deque[Outcome] = deque()

@@ -34,7 +34,7 @@ from assay.sdk.app import App
 from assay.sdk.converter import Converter
 from assay.sdk.execution.live import LiveRun, LiveRuns, Outcome
 from assay.sdk.execution.main import main
-from assay.sdk.execution.reports import FIRST_PAUSE, LONGEST_PAUSE, Reports, unsure
+from assay.sdk.execution.reports import FIRST_PAUSE, LONGEST_PAUSE, Reports, over, unsure
 from assay.sdk.execution.steps import Steps, step_event
 from assay.sdk.execution.threads import DaemonThreads
 from assay.sdk.replay.runtime import Execution
@@ -252,8 +252,8 @@ class WorkflowTasks:
             self._lost(run)
 
     def _refused(self, run: LiveRun, request: Advance, pause: float, error: AssayError) -> None:
-        if isinstance(error, Invalid) and run.leased and run.turn is not None and not run.turn.closes:
-            self._refuse_turn(run, error)
+        if run.leased and not over(error):
+            self._refuse_turn(run, request, error)
             return
         self._lost(run)
         self._complete(run, request.outcomes)
@@ -289,10 +289,19 @@ class WorkflowTasks:
             run.hand = False
             self._freed()
 
-    def _refuse_turn(self, run: LiveRun, error: Invalid) -> None:
-        """The engine will never take these commands: the run's code asked for something that cannot be."""
-        failure = FailureInfo(kind=Kind.INVALID, message=str(error), type=error.code, retryable=False)
-        self._send(run, Turn((FailWorkflow(str(error), failure),), closes=True), run.execution.seen)
+    def _refuse_turn(self, run: LiveRun, request: Advance, error: AssayError) -> None:
+        """The engine will never take these commands, and the task is still held here.
+
+        Either the run's code asked for something that cannot be, which fails the run; or the engine cannot decide what
+        it is asked, whatever that is: then somebody has to look at it, and meanwhile the run is stuck (R21).
+        """
+        if isinstance(error, Invalid) and not run.refused:
+            run.refused = True
+            failure = FailureInfo(kind=Kind.INVALID, message=str(error), type=error.code, retryable=False)
+            self._send(run, Turn((FailWorkflow(str(error), failure),), closes=True), run.execution.seen)
+        else:
+            self._abandon(run, ("task_failed", str(error)))
+        self._complete(run, request.outcomes)
 
     def _accepted(self, run: LiveRun, reply: Advanced) -> None:
         turn = run.turn
