@@ -1,14 +1,15 @@
 """One worker's end of the exchange, without a network: numbers, tokens, hands, and what is said again."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from assay.core import requests as rq
-from assay.core.commands import CompleteWorkflow, RecordSideEffect
+from assay.core.commands import CompleteWorkflow, FailWorkflow, RecordSideEffect, WaitForSignal
 from assay.core.errors import Invalid, Refused, Unavailable
+from assay.core.failure import FailureInfo
 from assay.core.grants import ActivityGrant, TaskGrant
 from assay.core.ids import SECOND, Namespace, RunId, Time, WorkerId
 from assay.core.payload import Payload
@@ -60,6 +61,16 @@ def linked(test: Callable[[Link, Bench], None], **hands: int) -> None:
         link = Link(bench, LearnedClock())
         link.compose(hello=True)
         test(link, bench)
+
+    asyncio.run(main())
+
+
+def linked_async(test: Callable[[Link, Bench], Awaitable[None]]) -> None:
+    async def main() -> None:
+        bench = Bench()
+        link = Link(bench, LearnedClock())
+        link.compose(hello=True)
+        await test(link, bench)
 
     asyncio.run(main())
 
@@ -242,7 +253,7 @@ def test_a_history_that_came_with_its_task_is_not_asked_for():
 def test_a_message_is_split_at_the_limit_and_a_turn_above_it_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(wire, "MESSAGE_LIMIT", 2_000_000)
 
-    def test(link: Link, bench: Bench) -> None:
+    async def test(link: Link, bench: Bench) -> None:
         tell(link, activities=[attempt(n) for n in range(1, 7)], tasks=[task()])
         for number in range(1, 7):
             link.send(rq.CompleteActivity(RUN, number, number, Payload(b'"' + b"x" * 400_000 + b'"')), unheard)
@@ -254,8 +265,48 @@ def test_a_message_is_split_at_the_limit_and_a_turn_above_it_refused(monkeypatch
         assert all(len(body) <= 2_000_000 for body in bodies)
         numbers = [report.n for body in bodies for report in wire.decode_from_worker(body).reports]
         assert numbers == [1, 2, 3, 4, 5, 6]
+        await asyncio.sleep(0)
         assert [type(error) for error in heard] == [Invalid]
         assert "more than a message can hold" in str(heard[0])
+
+    linked_async(test)
+
+
+def test_a_report_that_cannot_be_written_is_refused_and_the_others_are_said():
+    async def test(link: Link, bench: Bench) -> None:
+        tell(link, activities=[attempt(7)], tasks=[task()])
+        heard: list[Any] = []
+        bad: Any = object()
+        link.send(rq.Advance(RUN, WORKER, 1, 1, (WaitForSignal(bad),)), lambda _, error: heard.append(error))
+        link.send(rq.CompleteActivity(RUN, 7, 7), unheard)
+        assert [report.n for report in said(link).reports] == [2]
+        assert [report.n for report in said(link, hello=True).reports] == [2]
+        await asyncio.sleep(0)
+        assert [type(error) for error in heard] == [Invalid]
+        assert "cannot be written" in str(heard[0])
+        link.send(rq.Advance(RUN, WORKER, 1, 1, (FailWorkflow("a bad command"),)), unheard)
+        assert [(report.n, report.token) for report in said(link).reports] == [(3, "t-1")]
+
+    linked_async(test)
+
+
+@pytest.mark.parametrize("kind", ["INVALID", "INTERNAL"])
+def test_what_is_refused_for_what_it_says_leaves_the_lease_for_another_word(kind: str):
+    def test(link: Link, bench: Bench) -> None:
+        tell(link, tasks=[task()], activities=[attempt(7)])
+        link.send(advance(), unheard)
+        link.send(rq.CompleteActivity(RUN, 7, 7), unheard)
+        problem = wire.Problem("not like this", "invalid", kind)
+        tell(link, answers=[wire.Answer(1, problem), wire.Answer(2, problem)])
+        link.send(rq.Advance(RUN, WORKER, 1, 1, (FailWorkflow("a bad command"),)), unheard)
+        link.send(rq.FailActivity(RUN, 7, 7, FailureInfo()), unheard)
+        assert [report.n for report in said(link).reports] == [1, 2, 3, 4]
+        tell(link, answers=[wire.Answer(3, problem), wire.Answer(4, problem)])
+        assert isinstance(refusal_of(link, rq.FailActivity(RUN, 7, 7, FailureInfo())), Refused)
+        link.send(rq.FailTask(RUN, WORKER, 1, "task_failed", "the engine takes nothing"), unheard)
+        tell(link, answers=[wire.Answer(5, problem)])
+        assert isinstance(refusal_of(link, advance()), Refused)
+        assert link.idle
 
     linked(test)
 

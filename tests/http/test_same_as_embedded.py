@@ -4,8 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
-BOTH_WAYS = ("test_continue_and_cancel", "test_odd_handlers")
 EMBEDDED_ONLY = (
     "run_serves_the_work_by_itself",
     "run_leaves_a_queue_to_the_worker",
@@ -18,9 +19,15 @@ EMBEDDED_ONLY = (
 """These count on a worker in the engine's own process, or look into that engine; `test_scenarios` has their like."""
 
 
-def test_the_tests_of_the_client_pass_over_http():
+@pytest.mark.parametrize(
+    "files",
+    [
+        ("tests/sdk/test_client.py", "tests/embedded/test_continue_and_cancel.py"),
+        ("tests/sdk/test_refusals.py", "tests/embedded/test_odd_handlers.py"),
+    ],
+)
+def test_the_tests_of_the_client_pass_over_http(files: tuple[str, ...]):
     words = " or ".join(EMBEDDED_ONLY)
-    files = ["tests/sdk/test_client.py", *(f"tests/embedded/{name}.py" for name in BOTH_WAYS)]
     command = [sys.executable, "-m", "pytest", "-p", "tests.http.over_http", "-q", "-p", "no:cacheprovider"]
     ran = subprocess.run(  # noqa: S603
         [*command, "-k", f"not ({words})", *files], cwd=ROOT, capture_output=True, text=True, timeout=110, check=False

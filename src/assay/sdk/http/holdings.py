@@ -3,13 +3,15 @@
 from typing import Final
 
 from assay.core import requests as rq
-from assay.core.errors import Refused
+from assay.core.errors import AssayError, NotFound, Refused
 from assay.core.grants import Seat
 from assay.core.ids import RunId
 from assay.core.replies import Advanced
 from assay.wire import exchange as wire
 
-ENDS: Final = (rq.CompleteActivity, rq.FailActivity, rq.CancelledActivity, rq.ReleaseActivity)
+OUTCOMES: Final = (rq.CompleteActivity, rq.FailActivity, rq.CancelledActivity)
+"""How an attempt ended; if that cannot be recorded, the attempt has failed, and that is reported instead."""
+ENDS: Final = (*OUTCOMES, rq.ReleaseActivity)
 """Reports after which a worker has nothing more to say about an attempt."""
 ENOUGH: Final = 8
 """Hands that the engine must believe free before a worker keeps it waiting for news of more."""
@@ -24,6 +26,8 @@ class Holdings:
         """By run: the token of its last lease, and the epoch. A run that is no longer leased keeps it for its turns."""
         self._leased: set[str] = set()
         self._attempts: dict[int, str] = {}
+        self._faulty: set[int] = set()
+        """Attempts whose outcome was refused for what it says."""
         self._given: set[str] = set()
         """Runs that the engine believes to be live here."""
 
@@ -92,8 +96,19 @@ class Holdings:
         self._attempts[order.attempt_id] = order.token
         return True
 
+    def refuse(self, request: rq.ToRun, error: AssayError) -> None:
+        """A request was refused: what it was about is over, or it was the request's own fault, and another follows."""
+        if isinstance(error, Refused | NotFound) or not self._awaits_another(request):
+            self.settle(request, None)
+
+    def _awaits_another(self, request: rq.ToRun) -> bool:
+        if isinstance(request, OUTCOMES) and request.attempt_id not in self._faulty:
+            self._faulty = {attempt for attempt in self._faulty if attempt in self._attempts} | {request.attempt_id}
+            return True
+        return isinstance(request, rq.Advance)
+
     def settle(self, request: rq.ToRun, answer: wire.Answer | None) -> None:
-        """A request was answered; without an answer it was refused. Forget what is no longer held."""
+        """A request was answered; without an answer it came too late. Forget what is no longer held."""
         if isinstance(request, rq.Advance):
             if answer is not None and answer.advanced is not None:
                 self._advanced(request, answer.token, answer.advanced)

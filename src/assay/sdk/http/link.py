@@ -137,7 +137,11 @@ class Link:
             dropped=tuple(dropped),
             leaving=self.leaving,
         )
-        body = wire.encode(message)
+        try:
+            body = wire.encode(message)
+        except Exception:  # noqa: BLE001  # told to whoever reports what cannot be said
+            message = replace(message, reports=self._sayable(message.reports))
+            body = wire.encode(message)
         return [body] if len(body) <= wire.MESSAGE_LIMIT else self._parts(message)
 
     def waiting(self, seconds: float) -> bytes:
@@ -175,7 +179,8 @@ class Link:
         for report in message.reports:
             length = len(wire.encode(report))
             if length > wire.MESSAGE_LIMIT - ENVELOPE:
-                self._refuse(report, length)
+                text = f"{length:,} bytes in one turn are more than a message can hold ({wire.MESSAGE_LIMIT:,})"
+                self._refuse(report, Invalid(text, code="body_too_large"))
                 continue
             if size + length > wire.MESSAGE_LIMIT - ENVELOPE and chunk:
                 parts.append(wire.encode(replace(message, reports=tuple(chunk))))
@@ -185,10 +190,24 @@ class Link:
             size += length
         return [*parts, wire.encode(replace(message, reports=tuple(chunk)))]
 
-    def _refuse(self, report: wire.Report, length: int) -> None:
+    def _sayable(self, reports: Sequence[wire.Report]) -> tuple[wire.Report, ...]:
+        """The reports that can be written; one that cannot must not keep all others from being heard (L2)."""
+        sayable = []
+        for report in reports:
+            try:
+                wire.encode(report)
+            except Exception as error:  # noqa: BLE001  # whatever it is, it is told to whoever reports
+                self._refuse(report, Invalid(f"this cannot be written as JSON: {error}", code="unencodable"))
+            else:
+                sayable.append(report)
+        return tuple(sayable)
+
+    def _refuse(self, report: wire.Report, error: Invalid) -> None:
+        """Say so as soon as this message is said: what is reported instead comes after it."""
         waiting = self._waiting.pop(report.n)
-        text = f"{length:,} bytes in one turn are more than a message can hold ({wire.MESSAGE_LIMIT:,})"
-        waiting.settle(None, Invalid(text, code="body_too_large"))
+        if waiting.request is not None:
+            self._held.refuse(waiting.request, error)
+        asyncio.get_running_loop().call_soon(waiting.settle, None, error)
 
     # hearing
 
@@ -230,7 +249,7 @@ class Link:
             error = _error(answer.problem)
             log.debug("refused: report %d, %s %s: %s", answer.n, error.kind.value, error.code, error)
             if request is not None and not isinstance(error, Unavailable):
-                self._held.settle(request, None)
+                self._held.refuse(request, error)
             waiting.settle(None, error)
         elif request is None:
             waiting.settle(answer)
