@@ -11,6 +11,7 @@ import pytest
 from assay.api import exchange as exchanges
 from assay.api.exchange import Exchange
 from assay.api.sessions import Session
+from assay.core.commands import FailWorkflow, WaitForSignal
 from assay.core.events import Recorded
 from assay.core.ids import Namespace, RunId, WorkerId, WorkflowId
 from assay.core.replies import Started
@@ -210,3 +211,44 @@ def slow_reads(engine: Engine) -> asyncio.Event:
 
     engine.store.events = events  # type: ignore[method-assign, assignment]
     return gate
+
+
+def test_a_report_that_makes_no_sense_is_refused_and_its_neighbour_is_not(tmp_path: Path) -> None:
+    """L2: also over POST; its worker can still say how the run ends."""
+
+    async def main() -> None:
+        async with engine_in(tmp_path) as (engine, exchange, _):
+            for name in ("bad", "good"):
+                await engine.start_workflow(
+                    StartWorkflow(namespace=Namespace("main"), workflow_id=WorkflowId(name), workflow_type="T")
+                )
+            never = asyncio.get_running_loop().create_future()
+
+            async def post(**fields: Any) -> wire.EngineMessage:
+                body = wire.encode(wire.WorkerMessage(**fields))
+                return wire.decode_from_engine(await exchange.post("main", WORKER, body, never))
+
+            message = await post(hello=wire.Hello(queue="default", free_tasks=5))
+            tokens = {task.workflow_id: task.token for task in message.tasks}
+            while len(tokens) < 2:
+                tokens |= {task.workflow_id: task.token for task in (await post(wait_secs=5)).tasks}
+            odd: Any = 5
+            bad = wire.Advance(1, tokens["bad"], 1, (WaitForSignal(odd),))
+            message = await post(reports=(bad, closing(2, tokens["good"])))
+            heard = {one.n: one for one in message.answers}
+            while len(heard) < 2:
+                heard |= {one.n: one for one in (await post(wait_secs=5)).answers}
+            problem = heard[1].problem
+            assert problem is not None
+            assert (problem.kind, problem.code) == ("INVALID", "wrong_shape")
+            assert heard[2].advanced is not None
+            assert heard[2].advanced.closed
+            (answer,) = (await post(reports=(closing(3, tokens["bad"]),))).answers
+            assert answer.advanced is not None
+            assert answer.advanced.closed
+
+    asyncio.run(main())
+
+
+def closing(n: int, token: str) -> wire.Advance:
+    return wire.Advance(n, token, 1, (FailWorkflow("it cannot go on"),))

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.core import events as ev
-from assay.core.codec import UnknownEvent, decode, encode
-from assay.core.errors import Kind
+from assay.core.codec import UnknownEvent, check_failure, decode, encode, encode_uncertain
+from assay.core.errors import Invalid, Kind
 from assay.core.events import KINDS, StartData
 from assay.core.failure import FailureInfo
 from assay.core.payload import NULL, Payload
@@ -168,3 +168,25 @@ def test_defaults_cost_nothing_in_a_history():
 def test_every_kind_is_known_by_the_name_of_its_class():
     assert all(kind.__name__ == name for name, kind in KINDS.items())
     assert UnknownEvent not in KINDS.values()
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        ev.WorkflowCancelled(5),  # type: ignore[arg-type]
+        ev.WorkflowTerminated(reason="a \ud800 b"),
+        ev.WorkflowFailed("x", FailureInfo(retryable=0)),  # type: ignore[arg-type]
+        ev.StepFailed(1, "s", object()),  # type: ignore[arg-type]
+    ],
+)
+def test_what_could_not_be_read_again_is_not_written(event: ev.Event):
+    with pytest.raises(Invalid, match=f"this {type(event).__name__} cannot be recorded"):
+        encode_uncertain(event)
+
+
+def test_what_can_be_read_again_is_written_as_ever():
+    failed = ev.ActivityFailed(1, 1, "a", "x", 2, FailureInfo(message="x", retryable=False))
+    assert encode_uncertain(failed) == encode(failed)
+    check_failure(FailureInfo())
+    with pytest.raises(Invalid, match="cannot be recorded"):
+        check_failure(FailureInfo(type=5))  # type: ignore[arg-type]

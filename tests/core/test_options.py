@@ -6,6 +6,7 @@ from assay.core.options import WORKFLOW_RETRY, check_id, choice, duration, retry
 from assay.core.payload import Payload
 from assay.core.policies import IdConflict, IdReuse, ParentClose, RetryPolicy
 from assay.core.requests import StartWorkflow
+from assay.core.texts import check_text
 from tests.core.support import given, refused, starts
 
 
@@ -33,6 +34,42 @@ def test_an_id_is_any_printable_text(value):
 def test_an_id_has_limits(value):
     with refused("invalid"):
         check_id(value, "workflow_id")
+
+
+class Named(str):
+    """A text of another class, which no encoder knows."""
+
+
+@pytest.mark.parametrize("value", [5, None, b"x", ["x"], 1.5, True])
+def test_an_id_that_is_no_text_is_refused_by_its_name(value):
+    with pytest.raises(Invalid, match=f"workflow_id must be a text, not {type(value).__name__}") as caught:
+        check_id(value, "workflow_id")
+    assert caught.value.field == "workflow_id"
+
+
+def test_an_id_of_a_subclass_is_the_text_itself():
+    assert type(check_id(Named("x"), "workflow_id")) is str
+    assert check_id(ParentClose.ABANDON, "workflow_id") == "abandon"
+
+
+@pytest.mark.parametrize("field", ["summary", "details", "request_id", "cron_schedule"])
+def test_words_of_a_start_are_texts(field):
+    with pytest.raises(Invalid, match=f"{field} must be a text, not int"):
+        given().when(starts(**{field: 5}))
+
+
+@pytest.mark.parametrize(
+    ("value", "code"), [(5, "invalid"), ("a\0b", "nul_character"), ("\udc00", "lone_surrogate"), ("x" * 2**22, None)]
+)
+def test_words_are_what_every_store_can_keep(value, code):
+    with refused(code or "payload_too_large"):
+        check_text(value, "reason")
+
+
+@pytest.mark.parametrize("value", ["", "because\n\tof that", "é" * 1_000_000, Named("x")])
+def test_words_come_back_as_they_were(value):
+    assert check_text(value, "reason") == value
+    assert type(check_text(value, "reason")) is str
 
 
 def test_a_duration_may_be_left_out():

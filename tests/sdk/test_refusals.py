@@ -7,14 +7,17 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from assay.core.errors import WorkflowFailed
+from assay.core import commands as cmd
+from assay.core.errors import Failure, WorkflowFailed
 from assay.sdk.app import App
 from assay.sdk.client import Client
 from assay.sdk.context import Context
+from assay.sdk.replay.endings import CancelRequested, ContinueAsNewRequested
+from assay.sdk.replay.journal import child_name
 from assay.sdk.worker import Worker
 from tests.sdk.end_to_end import on_loop
 
@@ -105,3 +108,54 @@ async def test_a_turn_that_the_engine_refuses_fails_the_run_with_the_reason(tmp_
         record = await client.describe(f"bad-{kind}")
         assert record is not None
         assert (record.status, record.error) == ("FAILED", reason)
+
+
+# what gets around all checks of the SDK, as a mistake of ours might
+
+
+@app.activity
+async def fails_oddly() -> None:
+    failure = Failure("it failed")
+    failure.retryable = 0  # type: ignore[assignment]
+    raise failure
+
+
+@app.workflow
+async def odd(ctx: Context, kind: str) -> None:
+    run, wrong = ctx._run, cast(Any, 5)
+    match kind:
+        case "signal":
+            run.order("wait for signal", run.count("wait for signal"), "x", cmd.WaitForSignal(wrong))
+        case "side effect":
+            run.order("side effect", 1, "x", cmd.RecordSideEffect(1, wrong))
+        case "child":
+            child = cmd.StartChildWorkflow("fine", "odd-child", seq=1, summary=wrong)
+            run.children["odd-child"] = run.loop.create_future()
+            run.order("child workflow", 1, child_name("fine", "odd-child"), child)
+            await run.children["odd-child"]
+        case "new run":
+            raise ContinueAsNewRequested(cmd.ContinueAsNew(task_queue=wrong))
+        case "cancel":
+            run.cancelled_itself, run.cancel_reason = True, wrong
+            raise CancelRequested
+        case "failure":
+            failure = Failure("it failed")
+            failure.retryable = wrong
+            raise failure
+        case "failure of an activity":
+            await ctx.execute_activity(fails_oddly, max_attempts=2, initial_interval_secs=0.01)
+    await ctx.sleep(0.01)
+
+
+KINDS = ["signal", "side effect", "child", "new run", "cancel", "failure", "failure of an activity"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@on_loop
+async def test_what_no_history_can_hold_fails_one_run_and_is_never_recorded(tmp_path: Path, kind: str):
+    async with served(tmp_path) as client:
+        failure = await outcome(client, odd, kind)
+        assert isinstance(failure, WorkflowFailed)
+        assert (await client.get_events(f"bad-{kind}"))[-1].event_type == "WorkflowFailed"
+    async with served(tmp_path) as client:  # an engine that was restarted knows only what is recorded
+        assert [run.status for run in await client.list(type="odd")] == ["FAILED"]

@@ -7,14 +7,12 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from functools import partial
 from typing import Any, Final, Protocol
 
-import msgspec
-
+from assay.api.hearing import read
 from assay.api.reports import problem_of
 from assay.api.sessions import Session
 from assay.core.errors import AssayError, Invalid, NotFound, Refused, Unavailable
 from assay.core.ids import SECOND, Time
 from assay.core.options import check_hands, check_id
-from assay.core.payload import check_keys, parsed
 from assay.engine.engine import Engine
 from assay.engine.roster import Roster, WorkerRow
 from assay.engine.tokens import Tokens
@@ -268,21 +266,6 @@ def _row(namespace: str, worker: str, hello: wire.Hello) -> WorkerRow:
         registered_at=0,
         last_heartbeat=0,
     )
-
-
-def read(body: bytes, *, careful: bool = False) -> wire.WorkerMessage:
-    """A message, parsed as a whole: afterwards every document in it is known to be JSON.
-
-    The limits of their shape are those of each document: a message of many is large and harmless. Only carefully it is
-    looked for keys that come twice: our SDK, which talks over WebSockets, writes none, and the way is hot.
-    """
-    value = parsed(body, limit=wire.MESSAGE_LIMIT, name="message")
-    if careful:
-        check_keys(body, value, "message")
-    try:
-        return wire.decode_from_worker(body)
-    except msgspec.ValidationError as error:
-        raise Invalid(f"the message is not one of a worker: {error}", code="wrong_shape") from None
 
 
 async def _next(receive: Receive) -> bytes | None:

@@ -153,6 +153,10 @@ def _release(_report: wire.ReleaseActivity, lease: Lease, _: LeaseOf) -> rq.Requ
     return rq.ReleaseActivity(RunId(lease.run_id), lease.seq, lease.fence)
 
 
+def _unreadable(report: wire.Unreadable, _lease: Lease, _: LeaseOf) -> rq.Request:
+    raise Invalid(report.reason, code="wrong_shape")
+
+
 _REQUESTS: Final[dict[type, Callable[[Any, Lease, LeaseOf], rq.Request]]] = {
     wire.Advance: _advance,
     wire.FailTask: _fail_task,
@@ -164,6 +168,7 @@ _REQUESTS: Final[dict[type, Callable[[Any, Lease, LeaseOf], rq.Request]]] = {
     wire.HeartbeatActivity: _heartbeat,
     wire.ExtendActivity: _extend,
     wire.ReleaseActivity: _release,
+    wire.Unreadable: _unreadable,
 }
 
 

@@ -20,12 +20,15 @@ from assay.core.events import (
     WorkflowCompleted,
     WorkflowStarted,
 )
+from assay.core.failure import FailureInfo
 from assay.core.payload import NULL, Payload
 
 _encode = msgspec.json.Encoder().encode
 _decoders = {name: msgspec.json.Decoder(kind).decode for name, kind in KINDS.items()}
 _start = msgspec.json.Decoder(StartData).decode
+_failure = msgspec.json.Decoder(FailureInfo).decode
 _NULL = b"null"
+_FLAWS = (msgspec.MsgspecError, TypeError, ValueError)
 
 
 class UnknownEvent(Event, frozen=True, gc=False):
@@ -50,6 +53,29 @@ def encode(event: Event) -> tuple[bytes, bytes | None]:
     if split is not None:
         return split(event)
     return _encode(event), None
+
+
+def encode_uncertain(event: Event) -> tuple[bytes, bytes | None]:
+    """The same for an event with fields that programs fill in; `Invalid` if it could not be read again (I20)."""
+    try:
+        payload, data = encode(event)
+        decode(type(event).__name__, payload, data)
+    except (Invalid, *_FLAWS) as error:
+        raise _unrecordable(type(event).__name__, error.__cause__ or error) from error
+    return payload, data
+
+
+def check_failure(failure: FailureInfo) -> None:
+    """`Invalid` if a failure could not be read again."""
+    try:
+        _failure(_encode(failure))
+    except _FLAWS as error:
+        raise _unrecordable("failure", error) from error
+
+
+def _unrecordable(name: str, error: BaseException) -> Invalid:
+    text = f"this {name} cannot be recorded: {error}".replace("`", "")
+    return Invalid(text)
 
 
 def decode(name: str, payload: bytes, data: bytes | None) -> Event:

@@ -14,6 +14,7 @@ from assay.core.payload import NULL
 from assay.core.policies import IdConflict, IdReuse, ParentClose, RetryPolicy
 from assay.core.requests import StartWorkflow
 from assay.core.rules.attributes import check_search, merge
+from assay.core.texts import no_text, plain
 from assay.core.timetable import parse_timetable
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -39,9 +40,11 @@ def choice(kind: type[Choice], value: object, name: str, default: Choice) -> Cho
 
 
 def check_id(value: str, name: str) -> str:
-    """An id of one to 255 bytes without control characters, or `Invalid`."""
-    if 0 < len(value) <= LIMITS.id_bytes and value.isascii() and value.isprintable():
+    """An id of one to 255 bytes without control characters, or `Invalid`; whatever it is that was given."""
+    if type(value) is str and 0 < len(value) <= LIMITS.id_bytes and value.isascii() and value.isprintable():
         return value
+    if not isinstance(value, str):
+        raise no_text(value, name)
     if not value:
         raise Invalid(f"{name} must not be empty", field=name)
     if len(value) > LIMITS.id_bytes or len(value.encode("utf-8", "surrogatepass")) > LIMITS.id_bytes:
@@ -50,7 +53,7 @@ def check_id(value: str, name: str) -> str:
         raise Invalid(f"{name} contains control characters", field=name)
     if any(0xD800 <= ord(letter) <= 0xDFFF for letter in value):
         raise Invalid(f"{name} contains a lone surrogate", field=name)
-    return value
+    return plain(value)
 
 
 MOST_HANDS = 1_000_000
@@ -140,6 +143,8 @@ def workflow_retry(fields: Mapping[str, Any] | None) -> RetryPolicy | None:
 
 _DURATIONS = ("execution_timeout", "run_timeout", "task_timeout", "start_delay")
 _durations = attrgetter(*_DURATIONS)
+_WORDS = ("request_id", "cron_schedule", "summary", "details")
+_words = attrgetter(*_WORDS)
 
 
 def checked_start(request: StartWorkflow) -> StartWorkflow:
@@ -151,6 +156,9 @@ def checked_start(request: StartWorkflow) -> StartWorkflow:
         check_id(request.request_id, "request_id")
     if len(request.signals) > LIMITS.signals:
         raise Invalid(f"a run takes at most {LIMITS.signals} signals", code="limit_exceeded", field="signals")
+    for name, words in zip(_WORDS, _words(request), strict=True):
+        if words is not None and type(words) is not str:
+            raise no_text(words, name)
     if request.id_reuse is IdReuse.REJECT_DUPLICATE and request.id_conflict is IdConflict.TERMINATE_EXISTING:
         raise Invalid("reject_duplicate and terminate_existing exclude each other", field="id_reuse_policy")
     if request.cron_schedule is not None:

@@ -1,13 +1,14 @@
 """From decisions to rows: what one transaction has to write, gathered decision by decision."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from assay.core import effects as fx
+from assay.core import events as ev
 from assay.core import fold
-from assay.core.codec import encode
+from assay.core.codec import check_failure, encode, encode_uncertain
 from assay.core.effects import Decision
 from assay.core.events import ActivityScheduled, Event, Recorded
 from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
@@ -18,6 +19,13 @@ from assay.storage.store import ActivityChange, AttemptEnd, Changes, Extent, Sch
 
 UNCLAIMED, REOPENED = 0, 1
 """The epoch of a task that nobody has held yet; a reopened run begins as one whose task was held before (R20)."""
+UNCERTAIN: Final = frozenset(
+    (
+        *(ev.WorkflowFailed, ev.WorkflowCancelled, ev.WorkflowTerminated, ev.WorkflowCancelRequested),
+        *(ev.ActivityFailed, ev.StepFailed),
+    )
+)
+"""Events with words and failures of programs in them, which in this process nobody has checked; none of them is hot."""
 
 
 class Tally:
@@ -147,7 +155,7 @@ class Batch:
         size = run.history_bytes
         for recorded in events:
             event = recorded.event
-            payload, data = encode(event)
+            payload, data = encode_uncertain(event) if type(event) in UNCERTAIN else encode(event)
             size += len(payload)
             if data is not None:
                 size += len(data)
@@ -253,6 +261,8 @@ class Batch:
         return Extent.OUTCOME if known is None else known.extent
 
     def _note_attempt(self, run: Run, effect: fx.NoteAttempt, now: Time) -> None:
+        if effect.failure is not None:
+            check_failure(effect.failure)
         self.changes.attempts.append(AttemptEnd(run, effect.activity, effect.outcome, effect.failure, now))
         if effect.outcome != "failed":
             # its worker has not reported anything: one that hangs must hear that its time is over, or its hand is lost

@@ -219,7 +219,7 @@ class Committer:
             await self._flush(batch)
         except BaseException as error:
             self.cache.clear()
-            reason = Unavailable(f"the engine could not answer this: {error!r}", code="internal_error")
+            reason = Unavailable(f"the engine could not answer this: {error!r}", code="unanswered")
             for asked in batch:
                 asked.fail(reason)
             if not isinstance(error, Exception):

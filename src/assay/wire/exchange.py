@@ -123,6 +123,12 @@ class ReadHistory(Told, frozen=True, gc=False, omit_defaults=True, tag="history"
     after: int = 0
 
 
+class Unreadable(Told, frozen=True, gc=False):
+    """A report that makes no sense; never sent, but what the engine makes of one, so that it is answered as others."""
+
+    reason: str
+
+
 Report = (
     Advance
     | FailTask
@@ -176,6 +182,12 @@ class WorkerMessage(msgspec.Struct, omit_defaults=True, kw_only=True):
     """It takes no more work."""
     wait_secs: float = 0
     """How long this request may be held when there is nothing to say; a WebSocket needs none."""
+
+
+class UnreadMessage(WorkerMessage, kw_only=True):
+    """The same with its reports as they came."""
+
+    reports: tuple[msgspec.Raw, ...] = ()  # type: ignore[assignment]  # read later, one by one
 
 
 class SentEvent(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -262,7 +274,15 @@ class EngineMessage(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 encode: Final = msgspec.json.Encoder().encode
 decode_from_worker: Final = msgspec.json.Decoder(WorkerMessage).decode
+decode_unread: Final = msgspec.json.Decoder(UnreadMessage).decode
+decode_report: Final = msgspec.json.Decoder(Report).decode
 decode_from_engine: Final = msgspec.json.Decoder(EngineMessage).decode
+
+
+def unreadable(body: bytes, reason: str) -> Unreadable:
+    """What stands for a report of which no more can be told than whose it is."""
+    told = msgspec.json.decode(body, type=Told)
+    return Unreadable(told.n, told.token, reason)
 
 
 def sent(events: Iterable[Recorded]) -> tuple[SentEvent, ...]:

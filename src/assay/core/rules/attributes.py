@@ -11,6 +11,7 @@ from assay.core.events import AttributesUpserted, SideEffectRecorded, VersionRec
 from assay.core.limits import LIMITS
 from assay.core.moment import Moment
 from assay.core.payload import NULL, Payload
+from assay.core.texts import no_text
 
 KEY = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}\Z")
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -74,6 +75,8 @@ def _object(raw: Payload, name: str) -> dict[str, msgspec.Raw]:
 
 def record_side_effect(decision: Decision, command: cmd.RecordSideEffect, _: Moment) -> None:
     """Keep a value, once per `seq`; workers of the original are given a task at once to go on with it (R2)."""
+    if type(command.name) is not str:
+        raise no_text(command.name, "side effect name")
     if decision.takes(SideEffectRecorded, command.seq, decision.effect_mark):
         decision.effect_mark = max(decision.effect_mark, command.seq)
         decision.record(SideEffectRecorded(command.seq, command.name, command.value, command.failure))

@@ -19,6 +19,7 @@ from assay.core.limits import LIMITS
 from assay.core.moment import Moment
 from assay.core.rules import lifecycle
 from assay.core.run import FAILED, Run
+from assay.core.texts import no_text
 
 FORWARDED = ">"
 """In the key of a message: it was sent to a run that had ended, and went on to that run's successor."""
@@ -44,6 +45,8 @@ def signal(run: Run, request: rq.Signal, at: Moment) -> Decision:
 
 def wait(decision: Decision, command: WaitForSignal, _: Moment) -> None:
     """Record that the run waits."""
+    if type(command.name) is not str:
+        raise no_text(command.name, "signal name")
     decision.record(WorkflowAwaitingSignal(command.name, command.timer_seq))
 
 

@@ -124,7 +124,7 @@ class EngineHost:
         """Write down what the engine said."""
         if error is None:
             self._world.ledger.answered(request, reply)
-        elif isinstance(error, AssayError) and error.code == "internal_error":
+        elif isinstance(error, AssayError) and error.code in ("internal_error", "unanswered"):
             self._world.ledger.violate(f"bug: {shown(request)} -> {error}")
         if self._world.ledger.tracing:
             self._world.ledger.note(self._world.loop.now, f"{self.node} {shown(request)} -> {shown(error or reply)}")

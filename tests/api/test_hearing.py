@@ -1,0 +1,67 @@
+"""What a worker says is read as a whole, and where something is wrong with one report, without that one (L2)."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from assay.api.hearing import read
+from assay.core.errors import Invalid
+from assay.wire import exchange as wire
+
+GOOD = {"type": "complete_activity", "n": 1, "token": "t-1", "result": {"ok": True}}
+HELLO = {"queue": "default", "namespace": "main"}
+
+
+def message(*reports: Any, **fields: Any) -> bytes:
+    return msgspec.json.encode({"number": 3, "reports": reports, "freed": [1, 2], "dropped": ["r-9"], **fields})
+
+
+def test_a_message_in_order_is_read_as_it_is():
+    heard = read(message(GOOD, hello=HELLO))
+    assert heard == wire.decode_from_worker(message(GOOD, hello=HELLO))
+    assert type(heard) is wire.WorkerMessage
+
+
+@pytest.mark.parametrize(
+    ("report", "reason"),
+    [
+        ({"type": "advance", "commands": [{"type": "WaitForSignal", "name": 5}]}, "Expected str, got int"),
+        ({"type": "advance", "commands": [{"type": "DoMagic"}]}, "Invalid value 'DoMagic'"),
+        ({"type": "advance", "commands": [{"type": "WaitForSignal", "name": "a\0b"}]}, "U+0000"),
+        ({"type": "fail_activity", "failure": {"retryable": 0}}, "Expected bool | null, got int"),
+        ({"type": "of another version"}, "Invalid value"),
+    ],
+)
+def test_a_report_that_makes_no_sense_is_refused_alone(report: Any, reason: str):
+    heard = read(message({**report, "n": 2, "token": "t-2"}, GOOD))
+    bad, good = heard.reports
+    assert isinstance(bad, wire.Unreadable)
+    assert (bad.n, bad.token) == (2, "t-2")
+    assert reason in bad.reason
+    assert isinstance(good, wire.CompleteActivity)
+    assert bytes(good.result) == b'{"ok":true}'
+    assert (heard.number, heard.freed, heard.dropped) == (3, (1, 2), ("r-9",))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"[]",
+        message(GOOD, {"type": "advance", "n": "two", "token": "t"}),
+        message(GOOD, "no report at all"),
+        message(GOOD, number="three"),
+        message(GOOD, hello={**HELLO, "queue": 5}),
+        message(GOOD, {"type": "nonsense", "n": 2, "token": "t"}, hello={**HELLO, "identity": "a\0b"}),
+    ],
+)
+def test_what_else_is_wrong_is_wrong_with_the_message(body: bytes):
+    with pytest.raises(Invalid):
+        read(body)
+
+
+def test_a_message_above_the_limit_is_refused_whatever_is_wrong_with_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(wire, "MESSAGE_LIMIT", 100)
+    with pytest.raises(Invalid, match="the limit is 100"):
+        read(message(GOOD, {"type": "nonsense", "n": 2, "token": "t"}))
