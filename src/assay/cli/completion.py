@@ -1,7 +1,6 @@
 """`assay completion`: scripts that teach a shell the commands, options and ids."""
 
 import os
-import sys
 from typing import ClassVar, Final
 
 import click
@@ -11,9 +10,12 @@ from click.shell_completion import (
     ShellComplete,
     add_completion_class,
     get_completion_class,
+    shell_complete,
 )
 
 from assay.cli.trouble import Trouble
+
+__all__ = ["completion", "shell_complete"]
 
 SHELLS: Final = ("bash", "zsh", "fish", "powershell", "elvish")
 PROGRAM: Final = "assay"
@@ -95,8 +97,4 @@ def completion(context: click.Context, shell: str) -> None:
         raise Trouble(f"no completion for {shell}")
     # Not `source` of bash itself, which runs bash to look at its version: the script may be for another machine.
     script = ShellComplete.source(kind(context.find_root().command, {}, PROGRAM, VARIABLE))
-    try:
-        click.echo(script)
-    except BrokenPipeError:
-        # Whoever read it has enough; Python must not complain when it flushes once more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    click.echo(script)

@@ -5,13 +5,13 @@ import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TextIO
 
 import click
 
 from assay._version import __version__
 from assay.cli.options import flags_of, global_options
-from assay.cli.trouble import FAILED, INTERRUPTED, USAGE
+from assay.cli.trouble import FAILED, INTERRUPTED, USAGE, Trouble
 from assay.core.errors import AssayError
 
 
@@ -42,6 +42,8 @@ SECTIONS: Final = {
 }
 COMMANDS: Final = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 """In each module the command has the name it has here."""
+COMPLETING: Final = "_ASSAY_COMPLETE"
+"""Set by the scripts of `assay completion` when they ask what may come next."""
 REMOTE: Final = tuple(SECTIONS["A running engine"])
 
 
@@ -103,24 +105,59 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """The exit code of a call; errors are sentences on standard error, never tracebacks."""
-    _prepare()
     try:
-        code = assay.main(list(arguments), prog_name="assay", standalone_mode=False)
+        _prepare()
+        code = _called(arguments)
         sys.stdout.flush()
+    except BrokenPipeError:
+        _hush(sys.stdout)  # whoever read the output has enough
+        return 0
+    except OSError as error:
+        _hush(sys.stdout)
+        return _told(Trouble(f"{error.filename or 'the answer cannot be written'}: {error.strerror or error}"))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return code
+
+
+def _called(arguments: Sequence[str]) -> int:
+    """Not click's own `main`, which takes a reader that has gone for a failure."""
+    if COMPLETING in os.environ:
+        return _completed(os.environ[COMPLETING])
+    try:
+        with assay.make_context("assay", list(arguments)) as context:
+            code = assay.invoke(context)
+    except click.exceptions.Exit as wish:
+        return wish.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         return _helped(error)
     except click.ClickException as error:
-        error.show()
-        return USAGE if isinstance(error, click.UsageError) else FAILED
-    except (click.Abort, KeyboardInterrupt):
+        return _told(error)
+    except click.Abort:
         return INTERRUPTED
     except AssayError as error:
         return _failed(error)
-    except BrokenPipeError:
-        # Whoever read the output has gone; without this Python would complain once more when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
     return code if isinstance(code, int) else 0
+
+
+def _completed(instruction: str) -> int:
+    from assay.cli.completion import shell_complete
+
+    return shell_complete(assay, {}, "assay", COMPLETING, instruction)
+
+
+def _told(error: click.ClickException) -> int:
+    """The exit code after an error, which counts also where nobody can hear of it."""
+    try:
+        error.show()
+    except OSError:
+        _hush(sys.stderr)
+    return USAGE if isinstance(error, click.UsageError) else FAILED
+
+
+def _hush(stream: TextIO) -> None:
+    """Write no more to a stream that failed: Python would complain once more when it flushes at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _prepare() -> None:
@@ -130,15 +167,12 @@ def _prepare() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
-    if "_ASSAY_COMPLETE" in os.environ:
-        importlib.import_module("assay.cli.completion")  # which knows one shell more than click
 
 
 def _helped(error: click.exceptions.NoArgsIsHelpError) -> int:
     """`assay` alone asks for help; a group alone was called wrongly."""
     if error.ctx.parent is not None:
-        error.show()
-        return USAGE
+        return _told(error)
     click.echo(error.format_message())
     return FAILED
 
@@ -146,7 +180,10 @@ def _helped(error: click.exceptions.NoArgsIsHelpError) -> int:
 def _failed(error: AssayError) -> int:
     from assay.server.logs import one_line, redacted
 
-    click.echo(f"assay: {one_line(redacted(str(error)))}", err=True)
+    try:
+        click.echo(f"assay: {one_line(redacted(str(error)))}", err=True)
+    except OSError:
+        _hush(sys.stderr)
     return FAILED
 
 

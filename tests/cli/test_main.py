@@ -1,0 +1,61 @@
+"""How the program leaves: what it says of output that cannot be written, and to whom."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import PROGRAM, SECONDS, Stub, Told, plain_environment
+
+ANSWERS = [["--help"], ["--version"], ["completion", "bash"], ["workflow", "list"], ["workflow", "start", "--help"], []]
+MISTAKES = [["nonsense"], ["workflow"], ["workflow", "describe"]]
+
+
+def called(arguments: list[str], stub: Stub, home: Path, **streams: int) -> Told:
+    """A call in a process of its own, with standard output or errors going where a test wants them."""
+    done = subprocess.run(  # noqa: S603
+        [*PROGRAM, *arguments],
+        env=plain_environment(home, ASSAY_ENGINE_URL=stub.url),
+        timeout=SECONDS,
+        check=False,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
+    )
+    return Told(done.returncode, (done.stdout or b"").decode(), (done.stderr or b"").decode())
+
+
+@pytest.fixture
+def full() -> Iterator[int]:
+    """A disk without room."""
+    descriptor = os.open("/dev/full", os.O_WRONLY)
+    yield descriptor
+    os.close(descriptor)
+
+
+@pytest.fixture
+def left() -> Iterator[int]:
+    """A pipe whose reader has gone."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    yield writing
+    os.close(writing)
+
+
+@pytest.mark.parametrize("arguments", ANSWERS, ids=" ".join)
+def test_an_answer_that_cannot_be_written_is_one_line(stub: Stub, tmp_path: Path, full: int, arguments: list[str]):
+    told = called(arguments, stub, tmp_path, stdout=full)
+    assert told.code == 1
+    assert told.err == "error: the answer cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("arguments", ANSWERS, ids=" ".join)
+def test_a_reader_that_has_gone_has_enough(stub: Stub, tmp_path: Path, left: int, arguments: list[str]):
+    told = called(arguments, stub, tmp_path, stdout=left)
+    assert (told.code, told.err) == (0, "")
+
+
+@pytest.mark.parametrize("arguments", MISTAKES, ids=" ".join)
+def test_a_mistake_is_one_though_nobody_hears_of_it(stub: Stub, tmp_path: Path, left: int, arguments: list[str]):
+    assert called(arguments, stub, tmp_path, stderr=left).code == 64
+    assert called(["queue", "stats", "--engine-url", "http://127.0.0.1:1"], stub, tmp_path, stderr=left).code == 1
