@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.api.support import Server
-from tests.cli.support import Cli, plain_environment, spawn
+from tests.cli.support import Cli, Stub, plain_environment, spawn
 
 START = ["workflow", "start", "--type", "Order", "--id", "o", "--input"]
 
@@ -67,3 +67,27 @@ def test_a_file_that_cannot_be_read(cli: Cli, tmp_path: Path):
 def test_every_document_is_checked(cli: Cli, arguments: list[str]):
     told = cli(*arguments)
     assert (told.code, told.out) == (64, "")
+
+
+@pytest.mark.parametrize("value", ["-5", "-0.25", "-1e3"])
+def test_a_negative_number_is_no_option(stubbed: Cli, stub: Stub, value: str):
+    lines = [
+        ["signal", "o", "go", value],
+        ["signal", "--run-id", "r", "o", "go", value],
+        ["signal", "o", "go", value, "--run-id", "r", "--output", "table"],
+        ["signal", "o", "--run-id=r", "go", "--", value],
+    ]
+    for line in lines:
+        assert stubbed("workflow", *line).code == 0
+        assert stub.last.path.startswith("/api/v1/workflows/o/signal/go?")
+        assert ("run_id=r" in stub.last.path) == (len(line) > 4)
+        assert stub.last.body == {"payload": float(value)}
+    assert stubbed("workflow", "signal", "o", value).code == 0
+    assert stub.last.path.startswith(f"/api/v1/workflows/o/signal/{value}?")
+
+
+def test_what_only_begins_like_a_number_is_still_refused(stubbed: Cli):
+    assert stubbed("workflow", "signal", "o", "go", "-5", "6").code == 64
+    assert stubbed("workflow", "signal", "o", "go", "-x").code == 64
+    assert stubbed("workflow", "signal", "o", "go", "-5", "--bogus").code == 64
+    assert stubbed("workflow", "signal", "o", "go", "-5x").code == 64

@@ -1,5 +1,7 @@
 """The five options that every command about a running engine takes, anywhere in the line (wire 6.2)."""
 
+import itertools
+import re
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -9,6 +11,8 @@ from assay.cli.settings import FORMATS
 
 FLAGS: Final = "assay.flags"
 """Where the flags are kept while the line is read; contexts inside each other share it."""
+
+NEGATIVE: Final = re.compile(r"-\d")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -80,6 +84,10 @@ _OPTIONS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 class RemoteCommand(click.Command):
     """A command about a running engine: in its help, its own options stand before those of all."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """A negative number is a value, such as a payload: no option is called like one."""
+        return super().parse_args(ctx, _values_last(self, args) if any(map(NEGATIVE.match, args)) else args)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The two lists of options."""
         _write_options(self, ctx, formatter)
@@ -98,6 +106,26 @@ class RemoteGroup(click.Group):
         """The commands first: they are what a reader looks for."""
         self.format_commands(ctx, formatter)
         _write_options(self, ctx, formatter)
+
+
+def _values_last(command: click.Command, args: list[str]) -> list[str]:
+    """The line with its options first, and all else behind `--`."""
+    with_value = {name for option in command.params if _takes_value(option) for name in option.opts}
+    options: list[str] = []
+    values: list[str] = []
+    rest = iter(args)
+    for word in rest:
+        if word == "--":
+            values += rest
+        elif len(word) > 1 and word.startswith("-") and not NEGATIVE.match(word):
+            options += [word, *itertools.islice(rest, word in with_value)]
+        else:
+            values.append(word)
+    return [*options, "--", *values]
+
+
+def _takes_value(parameter: click.Parameter) -> bool:
+    return isinstance(parameter, click.Option) and not parameter.is_flag
 
 
 def _write_options(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
