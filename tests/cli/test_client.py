@@ -54,6 +54,12 @@ def test_a_refusal(stubbed: Cli, stub: Stub):
     assert told == (1, "", "error: worker list: HTTP 418: no such thing\n")
 
 
+def test_a_refusal_is_one_line_whatever_a_proxy_says(stubbed: Cli, stub: Stub):
+    stub.answer(b"<html>\n<body>\r\nBad Gateway</body>\n", 502)
+    told = stubbed("worker", "list")
+    assert told == (1, "", r"error: worker list: HTTP 502: <html>\n<body>\r\nBad Gateway</body>" + "\n")
+
+
 def test_a_refusal_by_the_real_engine(cli: Cli):
     told = cli("workflow", "describe", "nobody")
     assert (told.code, told.out) == (1, "")

@@ -91,6 +91,8 @@ def test_bash_completes_ids(environment: dict[str, str], stub: Stub):
     stub.answer([{"name": "nightly"}, {"name": "weekly"}])
     assert completed("assay schedule --namespace n pause n", environment) == ["nightly"]
     assert stub.last.path == "/api/v1/schedules?namespace=n"
+    stub.answer([{"name": "main"}, {"name": "staging"}])
+    assert completed("assay workflow list --namespace st", environment) == ["staging"]
     stub.answer(b"no", 500)
     assert completed("assay namespace describe m", environment) == []
     environment["ASSAY_ENGINE_URL"] = "http://127.0.0.1:1"

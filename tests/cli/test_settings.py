@@ -112,7 +112,9 @@ def test_a_named_file_must_be_there(stubbed: Cli, tmp_path: Path, monkeypatch: p
     ("content", "problem"),
     [
         ("namespce: x", "unknown key namespce"),
-        ("namespace: [", "is not YAML"),
+        ("namespace: [", "is not YAML: expected the node content, but found '<stream end>' in line 1, column 13"),
+        ("output: table\nnamespace: a: b\n", "is not YAML: mapping values are not allowed here in line 2, column 13"),
+        ("namespace: \x01", "is not YAML: unacceptable character #x0001"),
         ("- a", "must hold"),
         ("namespace: 5", "must be a text"),
         ("output: xml", "unknown output format 'xml'"),
@@ -127,6 +129,7 @@ def test_a_bad_file(stubbed: Cli, config: Path, monkeypatch: pytest.MonkeyPatch,
     told = stubbed("queue", "stats")
     assert (told.code, told.out) == (1, "")
     assert told.err.startswith("error: ")
+    assert told.err.count("\n") == 1
     assert problem in told.err
 
 

@@ -39,6 +39,12 @@ def _formats(context: click.Context, parameter: click.Parameter, incomplete: str
     return [name for name in FORMATS if name.startswith(incomplete.lower())]
 
 
+def _namespaces(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    from assay.cli.suggestions import namespace_names
+
+    return namespace_names(context, parameter, incomplete)
+
+
 def global_options(command: F, *, hidden: bool = False) -> F:
     """Add the five options to a command or a group."""
     for declaration, details in reversed(_OPTIONS):
@@ -57,7 +63,11 @@ _OPTIONS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ),
     (
         "--namespace",
-        {"metavar": "NAME", "help": "Namespace to work in.  [env: ASSAY_NAMESPACE; default: main]"},
+        {
+            "metavar": "NAME",
+            "shell_complete": _namespaces,
+            "help": "Namespace to work in.  [env: ASSAY_NAMESPACE; default: main]",
+        },
     ),
     (
         "--output",

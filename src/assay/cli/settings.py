@@ -61,12 +61,20 @@ def _read(file: str) -> dict[str, str]:
     except (OSError, UnicodeDecodeError) as error:
         raise Trouble(f"config file {file} cannot be read: {_reason(error)}") from None
     except yaml.YAMLError as error:
-        raise Trouble(f"config file {file} is not YAML: {error}") from None
+        raise Trouble(f"config file {file} is not YAML: {_problem(error)}") from None
     if content is None:
         return {}
     if not isinstance(content, dict):
         raise Trouble(f"config file {file} must hold `key: value` lines")
     return _checked(file, content)
+
+
+def _problem(error: Any) -> str:
+    """What YAML says of a file, in one line: it would draw the place, too."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return " ".join(str(error).split())
+    return f"{error.problem} in line {mark.line + 1}, column {mark.column + 1}"
 
 
 def _checked(file: str, content: dict[Any, Any]) -> dict[str, str]:

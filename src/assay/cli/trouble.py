@@ -1,6 +1,5 @@
 """What ends a call early: a sentence on standard error, and an exit code that scripts can rely on."""
 
-import sys
 from typing import IO, Any, Final
 
 import click
@@ -21,7 +20,7 @@ class Trouble(click.ClickException):
 
 
 def complain(line: str) -> None:
-    """One line on standard error; nothing in it can move the cursor of a terminal."""
+    """One line on standard error, whatever somebody else's words in it are; nothing can move the cursor."""
     from assay.server.logs import one_line
 
-    click.echo(one_line(line) if sys.stderr.isatty() else line, err=True)
+    click.echo(one_line(line), err=True)
