@@ -37,6 +37,10 @@ NIGHTLY = {"name": "nightly", "workflow_type": "Report", "cron_expr": "0 0 2 * *
             "start": 86400.0, "end": 86400.0,
         }),
         (["patch", "n", "--clear", "memo", "--clear", "input"], "PATCH", "/n?", {"clear": ["memo", "input"]}),
+        (["patch", "n", "--input", "null"], "PATCH", "/n?", {"input": None, "clear": ["input"]}),
+        (["patch", "n", "--input", "null", "--clear", "memo"], "PATCH", "/n?", {
+            "input": None, "clear": ["memo", "input"],
+        }),
     ],
 )  # fmt: skip
 def test_what_is_sent(stubbed: Cli, stub: Stub, arguments: list[str], method: str, path: str, body: object):
@@ -104,6 +108,7 @@ def test_the_life_of_a_schedule(cli: Cli, namespace: str):
         "NAME     TYPE    CRON         TZ             PAUSED\nnightly  Report  0 0 2 * * *  Europe/Berlin  false\n"
     )
     assert cli("schedule", "patch", "nightly", "--cron", "0 0 3 * * *").json["cron_expr"] == "0 0 3 * * *"
+    assert cli("schedule", "patch", "nightly", "--input", "null").json["input"] is None
     assert cli("schedule", "pause", "nightly", "--output", "table").out == "nightly paused\n"
     assert cli("schedule", "describe", "nightly").json["paused"] is True
     assert cli("schedule", "resume", "nightly", "--output", "table").out == "nightly resumed\n"

@@ -142,7 +142,7 @@ def patch(session: Session, /, name: str, **fields: Any) -> None:
       assay schedule patch nightly --cron '0 0 3 * * *'
       assay schedule patch nightly --timezone UTC --overlap queue
     """
-    changes = _given(fields)
+    changes = _given(fields) | _emptied(fields)
     if not changes:
         options = "--cron, --timezone, --input, --queue, --overlap, ..."
         raise click.UsageError(f"nothing to change: give at least one of {options}")
@@ -254,6 +254,14 @@ def fires(session: Session, name: str, limit: int) -> None:
       assay schedule fires nightly --limit 5
     """
     session.printer.list(session.engine.get("schedules", name, "fires", limit=limit).document, FIRES)
+
+
+def _emptied(fields: dict[str, Any]) -> dict[str, Any]:
+    """What `--input null` says: no input. The engine takes null alone for a field that is to stay as it is."""
+    source = click.get_current_context().get_parameter_source("input")
+    if fields["input"] is not None or source is not click.core.ParameterSource.COMMANDLINE:
+        return {}
+    return {"input": None, "clear": list(dict.fromkeys([*fields["clear"], "input"]))}
 
 
 def _given(fields: dict[str, Any]) -> dict[str, Any]:
