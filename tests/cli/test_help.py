@@ -2,7 +2,7 @@ import click
 import pytest
 
 from assay.cli.main import COMMANDS
-from assay.cli.options import GlobalOption
+from assay.cli.options import GlobalOption, VerboseOption
 from tests.cli.help_texts import GOLDEN, commands, help_texts
 from tests.cli.support import Cli
 
@@ -39,6 +39,7 @@ def test_help_is_asked_for_in_two_ways(bare: Cli, path: str):
 def test_every_command_about_an_engine_takes_the_five(path: str):
     options = [option for option in ALL[path].params if isinstance(option, GlobalOption)]
     assert {option.opts[0] for option in options} == FIVE
+    assert [option.opts for option in ALL[path].params if isinstance(option, VerboseOption)] == [["-v", "--verbose"]]
 
 
 @pytest.mark.parametrize("path", ALL)

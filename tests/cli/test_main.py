@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.support import PROGRAM, SECONDS, Stub, Told, plain_environment
+from tests.cli.support import PROGRAM, SECONDS, Cli, Stub, Told, plain_environment
 
 ANSWERS = [["--help"], ["--version"], ["completion", "bash"], ["workflow", "list"], ["workflow", "start", "--help"], []]
 MISTAKES = [["nonsense"], ["workflow"], ["workflow", "describe"]]
@@ -59,3 +59,28 @@ def test_a_reader_that_has_gone_has_enough(stub: Stub, tmp_path: Path, left: int
 def test_a_mistake_is_one_though_nobody_hears_of_it(stub: Stub, tmp_path: Path, left: int, arguments: list[str]):
     assert called(arguments, stub, tmp_path, stderr=left).code == 64
     assert called(["queue", "stats", "--engine-url", "http://127.0.0.1:1"], stub, tmp_path, stderr=left).code == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["-v workflow list", "--verbose workflow list", "workflow -v list", "workflow list -v", "-v workflow list -v"],
+)
+def test_verbose_may_be_said_anywhere(stubbed: Cli, stub: Stub, line: str):
+    told = stubbed(*line.split())
+    assert (told.code, told.out) == (0, "[]\n")
+    assert told.err == f"debug: GET {stub.url}/api/v1/workflows: HTTP 200, 2 bytes\n"
+    assert stubbed("workflow", "list").err == ""
+
+
+@pytest.mark.parametrize("line", ["-v verify w.db", "-v completion bash", "-v --version"])
+def test_verbose_belongs_to_the_program(bare: Cli, line: str):
+    assert bare(*line.split()).code != 64
+
+
+@pytest.mark.parametrize("line", ["-v serve", "serve -v"])
+def test_verbose_is_heard_by_the_engine(bare: Cli, monkeypatch: pytest.MonkeyPatch, line: str):
+    levels: list[str] = []
+    monkeypatch.setattr("assay.server.logs.install", levels.append)
+    monkeypatch.setattr("assay.server.serve.serve", lambda config, say: 0)
+    assert bare(*line.split()).code == 0
+    assert levels == ["DEBUG"]

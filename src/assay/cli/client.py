@@ -1,7 +1,7 @@
 """The engine over HTTP, as one call needs it: small to import, blocking, with errors that are sentences."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
@@ -38,14 +38,24 @@ class Unreachable(Trouble):
 
 
 class RemoteEngine:
-    """One engine, asked on behalf of one namespace; `context` says in errors what was being done."""
+    """One engine, asked on behalf of one namespace; `context` says in errors what was done, `note` hears of answers."""
 
-    def __init__(self, url: str, api_key: str | None, namespace: str, context: str, timeout: float = TIMEOUT) -> None:
+    def __init__(
+        self,
+        url: str,
+        api_key: str | None,
+        namespace: str,
+        context: str,
+        timeout: float = TIMEOUT,
+        *,
+        note: Callable[[str], None] | None = None,
+    ) -> None:
         self.url = url
         self.namespace = namespace
         self._context = context
         self._timeout = timeout
         self._key = api_key
+        self._note = note
         self._connection: HTTPConnection | None = None
 
     def close(self) -> None:
@@ -83,6 +93,8 @@ class RemoteEngine:
             self.close()
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise Unreachable(f"{self._context}: engine unreachable at {self.url}: {reason}") from None
+        if self._note is not None:
+            self._note(f"{method} {self.url}{PREFIX}/{place}: HTTP {response.status}, {len(content)} bytes")
         return self._answer(response, content)
 
     def _send(self, method: str, target: str, body: bytes | None) -> HTTPResponse:

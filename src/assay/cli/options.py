@@ -1,4 +1,4 @@
-"""The five options that every command about a running engine takes, anywhere in the line (wire 6.2)."""
+"""The options that every command about a running engine takes, anywhere in the line (wire 6, 6.2)."""
 
 import itertools
 import re
@@ -11,6 +11,8 @@ from assay.cli.settings import FORMATS
 
 FLAGS: Final = "assay.flags"
 """Where the flags are kept while the line is read; contexts inside each other share it."""
+
+VERBOSE: Final = "assay.verbose"
 
 NEGATIVE: Final = re.compile(r"-\d")
 
@@ -35,6 +37,25 @@ def flags_of(context: click.Context) -> dict[str, str]:
     return found
 
 
+def verbose_option(command: F) -> F:
+    """Add `-v`, which belongs to the program and may be said to any part of it."""
+    details = {"is_flag": True, "expose_value": False, "callback": _remember_verbose, "help": "Debug logs."}
+    return click.option("-v", "--verbose", cls=VerboseOption, **details)(command)
+
+
+class VerboseOption(click.Option):
+    """`-v`, wherever it stands."""
+
+
+def _remember_verbose(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    context.meta[VERBOSE] = value or verbose_of(context)
+
+
+def verbose_of(context: click.Context) -> bool:
+    """Was `-v` said?"""
+    return bool(context.meta.get(VERBOSE))
+
+
 def _formats(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     return [name for name in FORMATS if name.startswith(incomplete.lower())]
 
@@ -46,7 +67,8 @@ def _namespaces(context: click.Context, parameter: click.Parameter, incomplete: 
 
 
 def global_options(command: F, *, hidden: bool = False) -> F:
-    """Add the five options to a command or a group."""
+    """Add the five options, and `-v`, to a command or a group."""
+    command = verbose_option(command)
     for declaration, details in reversed(_OPTIONS):
         command = click.option(declaration, cls=GlobalOption, hidden=hidden, **details)(command)
     return command
@@ -144,7 +166,7 @@ def _write_options(command: click.Command, ctx: click.Context, formatter: click.
     for parameter in command.get_params(ctx):
         row = parameter.get_help_record(ctx)
         if row is not None and isinstance(parameter, click.Option):
-            (shared if isinstance(parameter, GlobalOption) else own).append(row)
+            (shared if isinstance(parameter, GlobalOption | VerboseOption) else own).append(row)
     for title, rows in (("Options", own), ("Global options, before or after the command", shared)):
         if rows:
             with formatter.section(title):

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from assay.cli.options import verbose_of, verbose_option
+
 if TYPE_CHECKING:
     from assay.sdk.app import App
 
@@ -30,8 +32,9 @@ OPTIONS: Final = frozenset({"queue", "namespace", "identity", "max_concurrent_wo
 @click.option("--namespace", help="The namespace to serve.  [default: what the file says, else `main`]")
 @click.option("--max-concurrent-workflows", type=click.IntRange(1), help="Workflow tasks at a time.  [default: 256]")
 @click.option("--max-concurrent-activities", type=click.IntRange(1), help="Activities at a time.  [default: 256]")
-@click.option("-v", "--verbose", is_flag=True, help="Debug logs.")
-def run(file: Path, engine_url: str | None, api_key: str | None, verbose: bool, **options: Any) -> None:
+@verbose_option
+@click.pass_context
+def run(context: click.Context, /, file: Path, engine_url: str | None, api_key: str | None, **options: Any) -> None:
     """Serve what FILE registers with @workflow.define and @workflow.activity, until SIGTERM or Ctrl-C.
 
     The file need not connect or listen by itself; if it says `workflow.listen(queue="reports")`, that queue is served.
@@ -45,7 +48,7 @@ def run(file: Path, engine_url: str | None, api_key: str | None, verbose: bool, 
     """
     from assay.server import logs
 
-    logs.install("DEBUG" if verbose else "INFO")
+    logs.install("DEBUG" if verbose_of(context) else "INFO")
     raise click.exceptions.Exit(serve(file, engine_url, api_key, options))
 
 

@@ -4,6 +4,8 @@ import sys
 
 import click
 
+from assay.cli.options import verbose_of, verbose_option
+
 
 @click.command(short_help="Run the engine: REST API, events and worker protocol.")
 @click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65_535), help="0 picks a free one.")
@@ -18,15 +20,16 @@ import click
 @click.option("--no-auth", is_flag=True, help="Let everybody who can reach the engine do everything.")
 @click.option("--no-migrate", is_flag=True, help="Do not bring the database's schema up to date.")
 @click.option("--allowed-host", multiple=True, metavar="NAME", help="A further name to be called by; `*` for any.")
-@click.option("-v", "--verbose", is_flag=True, help="Debug logs.")
+@verbose_option
+@click.pass_context
 def serve(
+    context: click.Context,
     port: int,
     host: str,
     backend: str | None,
     no_auth: bool,
     no_migrate: bool,
     allowed_host: tuple[str, ...],
-    verbose: bool,
 ) -> None:
     """Run the engine until SIGTERM or Ctrl-C.
 
@@ -52,7 +55,7 @@ def serve(
         task_lease=task_lease(),
         events_ttl=events_ttl(),
     ).checked()
-    logs.install("DEBUG" if verbose else "INFO")
+    logs.install("DEBUG" if verbose_of(context) else "INFO")
     raise click.exceptions.Exit(run(config, _say))
 
 

@@ -8,10 +8,10 @@ from typing import Concatenate, Final, ParamSpec, TypeVar
 import click
 
 from assay.cli.client import TIMEOUT, RemoteEngine
-from assay.cli.options import flags_of, global_options
+from assay.cli.options import flags_of, global_options, verbose_of
 from assay.cli.render import Printer
 from assay.cli.settings import Settings, of_this_process
-from assay.cli.trouble import complain
+from assay.cli.trouble import complain, debug
 
 KEY_WARNING: Final = (
     "warning: --api-key can be read by everybody who lists the processes of this machine;"
@@ -25,16 +25,23 @@ R = TypeVar("R")
 class Session:
     """What a command works with; `context` says in errors what was being done."""
 
-    def __init__(self, settings: Settings, context: str, timeout: float = TIMEOUT) -> None:
+    def __init__(self, settings: Settings, context: str, timeout: float = TIMEOUT, *, verbose: bool = False) -> None:
         self.namespace = settings.namespace
-        self.engine = RemoteEngine(settings.engine_url, settings.api_key, settings.namespace, context, timeout)
+        self.engine = RemoteEngine(
+            settings.engine_url,
+            settings.api_key,
+            settings.namespace,
+            context,
+            timeout,
+            note=debug if verbose else None,
+        )
         self.printer = Printer(settings.output)
 
 
 def session_of(context: click.Context, timeout: float = TIMEOUT) -> Session:
     """The session of the command that is being run."""
     settings = of_this_process(flags_of(context), terminal=sys.stdout.isatty())
-    session = Session(settings, context.command_path.partition(" ")[2], timeout)
+    session = Session(settings, context.command_path.partition(" ")[2], timeout, verbose=verbose_of(context))
     context.call_on_close(session.engine.close)
     return session
 

@@ -24,3 +24,10 @@ def complain(line: str) -> None:
     from assay.server.logs import one_line
 
     click.echo(one_line(line), err=True)
+
+
+def debug(line: str) -> None:
+    """What `-v` asked for, on standard error."""
+    from assay.server.logs import redacted
+
+    complain(f"debug: {redacted(line)}")
