@@ -80,6 +80,35 @@ def on_terminal(arguments: list[str], environment: dict[str, str]) -> Told:
     return Told(code, said.decode().replace("\r\n", "\n"), "")
 
 
+@contextmanager
+def typing(shell: str, environment: dict[str, str]) -> Iterator[Callable[[str], None]]:
+    """A shell on a terminal; what is typed is typed when it is ready for it."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(  # noqa: S603
+        [shell, "--norc", "-i"],
+        env={**environment, "PS1": "ready> ", "TERM": "dumb"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    said = _read(ours)
+
+    def type_in(text: str) -> None:
+        shown = b""
+        while not shown.endswith(b"ready> "):
+            shown += next(said)
+        os.write(ours, text.encode())
+
+    try:
+        yield type_in
+    finally:
+        process.kill()
+        process.wait(SECONDS)
+        os.close(ours)
+
+
 def _read(terminal: int) -> Iterator[bytes]:
     while True:
         try:

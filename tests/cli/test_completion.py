@@ -1,4 +1,5 @@
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -7,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from assay.cli.completion import SHELLS
-from tests.cli.support import SECONDS, Cli, Stub, plain_environment
+from tests.api.support import until
+from tests.cli.support import SECONDS, Cli, Stub, plain_environment, typing
 
 CHECKS = {
     "bash": ["bash", "-n"],
@@ -54,13 +56,12 @@ def test_an_unknown_shell(bare: Cli):
 
 def completed(line: str, environment: dict[str, str]) -> list[str]:
     """What bash offers for the last word of a line, the script being sourced as a user would."""
-    words = line.split(" ")
-    quoted = " ".join(f"'{word}'" for word in words)
+    written = re.split("[ :=]", line)[-1]
     program = f"""
         source <(assay completion bash)
         complete -p assay >/dev/null || exit 9
-        COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}
-        _assay_completion assay "${{COMP_WORDS[COMP_CWORD]}}" ''
+        COMP_LINE='{line}'; COMP_POINT={len(line)}
+        _assay_completion assay '{written}' ''
         printf '%s\\n' "${{COMPREPLY[@]}}"
     """
     done = subprocess.run(  # noqa: S603
@@ -97,6 +98,25 @@ def test_bash_completes_ids(environment: dict[str, str], stub: Stub):
     assert completed("assay namespace describe m", environment) == []
     environment["ASSAY_ENGINE_URL"] = "http://127.0.0.1:1"
     assert completed("assay workflow describe ord", environment) == []
+
+
+def test_bash_completes_the_part_behind_a_colon(environment: dict[str, str], stub: Stub):
+    environment["ASSAY_ENGINE_URL"] = stub.url
+    for written in ("shop:or", "shop:", "sh"):
+        stub.answer([{"id": "shop:order-1"}])
+        offered = completed(f"assay workflow describe {written}", environment)
+        assert offered == ["shop:order-1".removeprefix("shop:" if ":" in written else "")]
+    assert completed("assay workflow list --output=js", environment) == ["json", "jsonl"]
+
+
+def test_bash_completes_a_line_that_is_typed(environment: dict[str, str], stub: Stub):
+    """A colon ends a word for bash alone: only a real one tells whether the line becomes what it should."""
+    stub.answer([{"id": "shop:order-1"}])
+    with typing("bash", {**environment, "ASSAY_ENGINE_URL": stub.url}) as keyboard:
+        keyboard("source <(assay completion bash)\n")
+        keyboard("assay workflow describe shop:or\t\n")
+        until(lambda: len(stub.asked) == 2)
+    assert stub.last.path.startswith("/api/v1/workflows/shop%3Aorder-1?")
 
 
 # the other shells, by what their scripts ask

@@ -5,12 +5,14 @@ from typing import ClassVar, Final
 
 import click
 from click.shell_completion import (
+    BashComplete,
     CompletionItem,
     FishComplete,
     ShellComplete,
     add_completion_class,
     get_completion_class,
     shell_complete,
+    split_arg_string,
 )
 
 from assay.cli.trouble import Trouble
@@ -66,6 +68,25 @@ class ElvishComplete(ShellComplete):
         return f"{item.type}\t{item.value}\t{display}"
 
 
+class BashCompleteWithColons(BashComplete):
+    """Bash, told of the line as it is typed: the words it would tell of end at colons, and ids may hold some."""
+
+    source_template: ClassVar[str] = BashComplete.source_template.replace(
+        'COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD', 'COMP_WORDS="${COMP_LINE:0:COMP_POINT}"'
+    ).replace(
+        # Of a word with a colon bash writes only the part behind it anew, which it calls $2.
+        "COMPREPLY+=($value)",
+        'local word="${COMP_LINE:0:COMP_POINT}"; word="${word##* }"; COMPREPLY+=("${value#"${word%%"$2"}"}")',
+    )
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """The words before the one that is being written, and that one."""
+        line = os.environ["COMP_WORDS"]
+        _, *words = split_arg_string(line) or [""]
+        incomplete = words.pop() if words and not line[-1].isspace() else ""
+        return words, incomplete
+
+
 class FishCompleteWithCommas(FishComplete):
     """Fish, with answers cut at the first comma alone: ids and sentences have commas of their own."""
 
@@ -75,6 +96,7 @@ class FishCompleteWithCommas(FishComplete):
 
 
 add_completion_class(ElvishComplete)
+add_completion_class(BashCompleteWithColons, "bash")
 add_completion_class(FishCompleteWithCommas, "fish")
 
 
