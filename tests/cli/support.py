@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-PROGRAM = [sys.executable, "-m", "assay.cli.main"]
+PROGRAM = [sys.executable, "-m", "assay"]
 SECONDS = 30
 
 

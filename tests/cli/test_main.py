@@ -1,6 +1,7 @@
 """How the program leaves: what it says of output that cannot be written, and to whom."""
 
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,3 +85,25 @@ def test_verbose_is_heard_by_the_engine(bare: Cli, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("assay.server.serve.serve", lambda config, say: 0)
     assert bare(*line.split()).code == 0
     assert levels == ["DEBUG"]
+
+
+SLOW = """
+import threading
+
+print("loading", flush=True)
+threading.Event().wait()
+"""
+
+
+def test_control_c_while_the_program_is_being_loaded_is_no_traceback(tmp_path: Path):
+    (tmp_path / "click.py").write_text(SLOW)
+    environment = plain_environment(tmp_path)
+    environment["PYTHONPATH"] = f"{tmp_path}:{environment.get('PYTHONPATH', '')}"
+    with subprocess.Popen(  # noqa: S603
+        [*PROGRAM, "--help"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"loading\n"
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=SECONDS)
+    assert (process.returncode, said) == (-signal.SIGINT, b"")
