@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 from assay import Client
+from tests.api.support import until
+from tests.cli.support import PROGRAM
 from tests.http.processes import Process, Server, free_port, server
 
-ROOT = Path(__file__).parents[2]
 GREETER = """
 from assay import workflow
 
@@ -58,11 +59,11 @@ def outcome(url: str, name: str, value: Any, queue: str) -> Any:
     return asyncio.run(main())
 
 
-def failed(file: Path, url: str = "http://127.0.0.1:1", **variables: str) -> tuple[int, str]:
+def failed(file: Path, url: str | None = "http://127.0.0.1:1", **variables: str) -> tuple[int, str]:
     """How `assay run` ends when it cannot begin."""
     ran = subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "assay.cli.main", "run", str(file), "--engine-url", url],
-        cwd=ROOT,
+        [*PROGRAM, "run", str(file), *([] if url is None else ["--engine-url", url])],
+        cwd=file.parent,
         env={**os.environ, **variables},
         capture_output=True,
         text=True,
@@ -167,6 +168,21 @@ def test_mistakes_of_the_file_are_shown_as_its_own(tmp_path: Path):
     code, said = failed(tmp_path / "nowhere.py")
     assert code == 64
     assert "does not exist" in said
+
+
+@pytest.mark.parametrize("url", ["localhost:8080", "127.0.0.1:8080", "engine", "w.db", "ftp://engine:8080", "http://"])
+@pytest.mark.parametrize("by", ["option", "variable"])
+def test_an_address_without_a_scheme_is_no_file(tmp_path: Path, url: str, by: str):
+    file = written(tmp_path, GREETER)
+    code, said = failed(file, url) if by == "option" else failed(file, None, ASSAY_ENGINE_URL=url)
+    assert (code, said) == (1, f"error: engine URL '{url}' must be like http://host:8080 or https://host\n")
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_database_may_be_served_in_the_workers_own_process(tmp_path: Path):
+    with running(written(tmp_path, GREETER), f"sqlite://{tmp_path}/own.db") as worker:
+        worker.wait_for(re.compile("serving workflow Greet on queue default at sqlite://"))
+        until((tmp_path / "own.db").exists)
 
 
 def test_dev_serves_reloads_and_shows_tracebacks(tmp_path: Path):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 URL: Final = "http://127.0.0.1:8080"
 FAILED: Final = 1
+DATABASES: Final = ("sqlite", "postgres", "postgresql")
 OPTIONS: Final = frozenset({"queue", "namespace", "identity", "max_concurrent_workflows", "max_concurrent_activities"})
 """What `listen` takes, and what is taken over from a call of it in the file."""
 
@@ -59,7 +60,7 @@ def serve(file: Path, url: str | None, token: str | None, options: Mapping[str, 
     from assay.sdk.worker import Worker
     from assay.wire.memory import settle
 
-    target = url or os.environ.get("ASSAY_ENGINE_URL") or URL
+    target = _target(url or os.environ.get("ASSAY_ENGINE_URL") or URL)
     face = workflow._face()
     face.redirect = target, api_key({"api_key": token or ""}, os.environ)
     module = load(file)
@@ -83,6 +84,14 @@ def serve(file: Path, url: str | None, token: str | None, options: Mapping[str, 
     settle()
     face.listen(app=app, **wanted)
     return 0
+
+
+def _target(url: str) -> str:
+    """An engine, or a database to run one on in this process; what has no scheme is not taken for a file's name."""
+    from assay.cli.settings import checked_url
+
+    scheme, separator, _ = url.partition("://")
+    return url if separator and scheme.lower() in DATABASES else checked_url(url)
 
 
 def load(file: Path) -> ModuleType | None:

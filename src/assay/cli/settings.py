@@ -32,7 +32,7 @@ def resolve(flags: Mapping[str, str], environment: Mapping[str, str], *, termina
         return flags.get(name) or environment.get(f"ASSAY_{name.upper()}") or config.get(name) or default
 
     return Settings(
-        engine_url=_engine_url(setting("engine_url", ENGINE_URL)),
+        engine_url=checked_url(setting("engine_url", ENGINE_URL)),
         api_key=api_key(flags, environment, config),
         namespace=setting("namespace", NAMESPACE),
         output=_output(setting("output", "table" if terminal else "json")),
@@ -119,7 +119,8 @@ def _plain(key: str) -> str | None:
     return key or None
 
 
-def _engine_url(url: str) -> str:
+def checked_url(url: str) -> str:
+    """The URL of an engine, in one form; one that has no scheme, or another than HTTP's, is a mistake."""
     from urllib.parse import urlsplit
 
     try:
