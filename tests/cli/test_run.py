@@ -17,7 +17,7 @@ import pytest
 
 from assay import Client
 from tests.api.support import until
-from tests.cli.support import PROGRAM
+from tests.cli.support import PROGRAM, on_terminal, plain_environment, spawn
 from tests.http.processes import Process, Server, free_port, server
 
 GREETER = """
@@ -51,9 +51,9 @@ def running(file: Path, url: str, *options: str) -> Iterator[Process]:
         made.end()
 
 
-def outcome(url: str, name: str, value: Any, queue: str) -> Any:
+def outcome(url: str, name: str, value: Any, queue: str, namespace: str = "main") -> Any:
     async def main() -> Any:
-        async with await Client.connect(url) as client:
+        async with await Client.connect(url, namespace=namespace) as client:
             return await asyncio.wait_for(client.run(name, value, task_queue=queue), 20)
 
     return asyncio.run(main())
@@ -241,3 +241,71 @@ def test_a_key_file_that_cannot_be_read_is_named(tmp_path: Path):
     code, said = failed(written(tmp_path, GREETER), ASSAY_API_KEY_FILE=str(tmp_path / "none"))
     assert code == 1
     assert "none cannot be read" in said
+
+
+LISTENING = """
+from assay import workflow
+
+@workflow.define
+async def Shout(ctx, text): return text.upper()
+{before}
+if {guard}:
+    {call}
+"""
+
+
+@pytest.mark.parametrize("guard", ['__name__ == "__main__"', "True"], ids=["guarded", "at the top"])
+def test_options_of_the_command_go_before_those_of_the_file(tmp_path: Path, engine: Server, guard: str):
+    queue, namespace = f"said-{len(guard)}", f"space-{len(guard)}"
+    call = 'workflow.connect("http://127.0.0.1:1", namespace="a"); workflow.listen("in-the-file", "b", "me", 3, 4)'
+    file = written(tmp_path, LISTENING.format(before="", guard=guard, call=call))
+    options = ["--queue", queue, "--namespace", namespace, "--max-concurrent-workflows", "1"]
+    with running(file, engine.url, *options) as worker:
+        worker.wait_for(CONNECTED)
+        assert outcome(engine.url, "Shout", "hello", queue, namespace) == "HELLO"
+        assert worker.stop() == 0
+        assert "warning" not in worker.said()
+
+
+@pytest.mark.parametrize(
+    ("before", "call"),
+    [
+        ("", 'workflow.listen("{queue}")'),
+        ("QUEUE = '{queue}'", "workflow.listen(queue=QUEUE)"),
+        ("class Settings: queue = '{queue}'", "workflow.listen(queue=Settings.queue)"),
+        ("from assay.workflow import listen", "listen(queue='{queue}')"),
+        ("from assay.workflow import listen as serve", "serve(queue='{queue}')"),
+        ("import assay", "assay.workflow.listen(queue='{queue}')"),
+        ("import assay.workflow as wf", "wf.listen(queue='{queue}')"),
+        ("", "from assay.workflow import listen; listen(queue='{queue}')"),
+        ("def listen(queue): raise ValueError", "listen(queue='other'); workflow.listen('{queue}')"),
+    ],
+)
+def test_the_queue_of_a_file_that_listens_only_by_itself_is_served(
+    tmp_path: Path, engine: Server, before: str, call: str
+):
+    queue = f"told-{len(before)}-{len(call)}"
+    text = LISTENING.format(guard='__name__ == "__main__"', before=before, call=call)
+    with running(written(tmp_path, text.replace("{queue}", queue)), engine.url) as worker:
+        worker.wait_for(re.compile(f"on queue {queue} at"))
+        assert "warning" not in worker.said()
+
+
+def test_a_queue_that_is_not_known_is_told_of(tmp_path: Path, engine: Server):
+    call = 'import os; workflow.listen(queue=os.environ["QUEUE"])'
+    file = written(tmp_path, LISTENING.format(guard='__name__ == "__main__"', before="", call=call))
+    with running(file, engine.url) as worker:
+        worker.wait_for(re.compile("on queue default at"))
+        told = "workflow.listen(queue=os.environ['QUEUE']) is not heeded: only names and plain values of the file are"
+        assert f"warning: worker.py, line 8: {told}\n" in worker.said()
+    with running(file, engine.url, "--queue", "known") as worker:
+        worker.wait_for(re.compile("on queue known at"))
+        assert worker.said().count("warning") == 1
+
+
+def test_a_key_on_the_command_line_is_warned_of_at_a_terminal(tmp_path: Path):
+    file = written(tmp_path, "from assay import workflow\n")  # registers nothing, so it ends
+    arguments = ["run", str(file), "--engine-url", "http://127.0.0.1:1", "--api-key", "k"]
+    told = on_terminal(arguments, plain_environment(tmp_path))
+    assert told.out.startswith("warning: --api-key can be read by everybody")
+    assert "warning" not in spawn(arguments, plain_environment(tmp_path)).err

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, Final, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import click
 
@@ -11,12 +11,7 @@ from assay.cli.client import TIMEOUT, RemoteEngine
 from assay.cli.options import flags_of, global_options, verbose_of
 from assay.cli.render import Printer
 from assay.cli.settings import Settings, of_this_process
-from assay.cli.trouble import complain, debug
-
-KEY_WARNING: Final = (
-    "warning: --api-key can be read by everybody who lists the processes of this machine;"
-    " prefer ASSAY_API_KEY_FILE, or api_key_file in the config file"
-)
+from assay.cli.trouble import debug, warn_of_key
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -52,8 +47,7 @@ def connected(command: Callable[Concatenate[Session, P], R]) -> Callable[P, R]:
     @wraps(command)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         context = click.get_current_context()
-        if flags_of(context).get("api_key") and sys.stderr.isatty():
-            complain(KEY_WARNING)
+        warn_of_key(flags_of(context).get("api_key"))
         return command(session_of(context), *args, **kwargs)
 
     return global_options(call)

@@ -1,5 +1,6 @@
 """What ends a call early: a sentence on standard error, and an exit code that scripts can rely on."""
 
+import sys
 from typing import IO, Any, Final
 
 import click
@@ -9,6 +10,11 @@ TIMED_OUT: Final = 2
 """Of a wait alone."""
 USAGE: Final = 64
 INTERRUPTED: Final = 130
+
+KEY_WARNING: Final = (
+    "warning: --api-key can be read by everybody who lists the processes of this machine;"
+    " prefer ASSAY_API_KEY_FILE, or api_key_file in the config file"
+)
 
 
 class Trouble(click.ClickException):
@@ -31,3 +37,9 @@ def debug(line: str) -> None:
     from assay.server.logs import redacted
 
     complain(f"debug: {redacted(line)}")
+
+
+def warn_of_key(key: str | None) -> None:
+    """Tell whoever names a key on the command line, at a terminal, that others can see it (R47)."""
+    if key and sys.stderr.isatty():
+        complain(KEY_WARNING)

@@ -6,8 +6,10 @@ import asyncio
 import atexit
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, TypeVar
+
+import msgspec
 
 from assay.core.errors import Unavailable
 from assay.sdk.app import App
@@ -21,11 +23,18 @@ URL_VARIABLE: Final = "ASSAY_ENGINE_URL"
 EXIT_SECONDS: Final = 10.0
 
 
+class Redirect(msgspec.Struct, frozen=True):
+    """What `assay run` decides, whatever the file that it runs says: where to connect, and some options of `listen`."""
+
+    url: str
+    token: str | None
+    options: Mapping[str, Any]
+
+
 class Face:
     """Keeps the connection of a program; its calls may come from any thread."""
 
-    redirect: tuple[str, str | None] | None = None
-    """The URL and the token that every `connect` uses, whatever it names: `assay run` decides, not the file it runs."""
+    redirect: Redirect | None = None
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -61,7 +70,8 @@ class Face:
 
     def _open(self, url: str, token: str | None, namespace: str) -> None:
         if self.redirect is not None:
-            url, token = self.redirect
+            url, token = self.redirect.url, self.redirect.token
+            namespace = self.redirect.options.get("namespace", namespace)
         loop = LoopThread()
         try:
             client = loop.call(
@@ -101,6 +111,8 @@ class Face:
 
     def listen(self, **options: Any) -> None:
         """Serve a queue until a signal, `close`, or a failure of the worker."""
+        if self.redirect is not None:
+            options |= self.redirect.options
         loop, client = self._connected("listen")
         stopping = asyncio.Event()
         with stop_signals(lambda: loop.loop.call_soon_threadsafe(stopping.set)):

@@ -1,0 +1,116 @@
+"""A user's program: loaded, asked what it registers, and read for what it would serve."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Container, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from assay.cli.trouble import complain
+
+if TYPE_CHECKING:
+    from assay.sdk.app import App
+
+PARAMETERS: Final = ("queue", "namespace", "identity", "max_concurrent_workflows", "max_concurrent_activities")
+"""What `workflow.listen` takes, in its order."""
+
+
+def load(file: Path) -> ModuleType | None:
+    """Run the file, as an import would; what goes wrong in it is shown without the frames of this program."""
+    import importlib.util
+
+    sys.path.insert(0, str(file.parent.resolve()))
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    if spec is None or spec.loader is None:
+        raise click.ClickException(f"{file} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # noqa: BLE001  # whatever the file raises is shown to whoever wrote it
+        show(error, file)
+        return None
+    return module
+
+
+def show(error: Exception, file: Path) -> None:
+    """The traceback from the file on, and nothing of how it was loaded."""
+    import traceback
+
+    own = str(file.resolve())
+    frames = error.__traceback__
+    while frames is not None and os.path.realpath(frames.tb_frame.f_code.co_filename) != own:
+        frames = frames.tb_next
+    if frames is None and not isinstance(error, SyntaxError):
+        frames = error.__traceback__
+    click.echo("".join(traceback.format_exception(type(error), error, frames)), err=True, nl=False)
+
+
+def registered(module: ModuleType) -> list[tuple[str, App]]:
+    """The apps that have something to serve: the default one, else those in variables of the file."""
+    from assay.sdk.app import App
+    from assay.sdk.default_app import DEFAULT_APP
+
+    if DEFAULT_APP.workflows or DEFAULT_APP.activities:
+        return [("default", DEFAULT_APP)]
+    found = {id(value): (name, value) for name, value in vars(module).items() if isinstance(value, App)}
+    return [(name, app) for name, app in found.values() if app.workflows or app.activities]
+
+
+def listening(file: Path, module: ModuleType, decided: Container[str] = ()) -> dict[str, Any]:
+    """What a call of `workflow.listen` in the file says, such as its queue, though it be only for `python FILE`.
+
+    What the command has `decided` is not looked at. Values are those that the loaded module knows; who computes one
+    in the call, or under a condition that is not met here, is told that it was not understood.
+    """
+    tree = ast.parse(file.read_bytes())
+    call = next((node for node in ast.walk(tree) if isinstance(node, ast.Call) and _listens(node, module, tree)), None)
+    found: dict[str, Any] = {}
+    for name, expression in _arguments(call) if call is not None else ():
+        if name in decided:
+            continue
+        try:
+            found[name] = _value_of(expression, module)
+        except (LookupError, AttributeError):
+            told = f"{file.name}, line {expression.lineno}: workflow.listen({name}={ast.unparse(expression)})"
+            complain(f"warning: {told} is not heeded: only names and plain values of the file are")
+    return found
+
+
+def _listens(call: ast.Call, module: ModuleType, tree: ast.Module) -> bool:
+    """Is it a call of `workflow.listen`, by whatever name? One imported only for `python FILE` is told by its text."""
+    from assay import workflow
+
+    try:
+        return _value_of(call.func, module) is workflow.listen
+    except (LookupError, AttributeError):
+        return ast.unparse(call.func) in {"workflow.listen", *_imported(tree)}
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "assay.workflow":
+            yield from (alias.asname or alias.name for alias in node.names if alias.name == "listen")
+
+
+def _arguments(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
+    yield from zip(PARAMETERS, call.args, strict=False)
+    yield from ((word.arg, word.value) for word in call.keywords if word.arg is not None)
+
+
+def _value_of(expression: ast.expr, module: ModuleType) -> Any:
+    """The value of a literal, a name or an attribute; nothing is computed."""
+    match expression:
+        case ast.Constant(value=value):
+            return value
+        case ast.Name(id=name):
+            return vars(module)[name]
+        case ast.Attribute(value=inner, attr=name):
+            return getattr(_value_of(inner, module), name)
+    raise LookupError
