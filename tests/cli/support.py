@@ -1,5 +1,6 @@
 """The command line as tests call it, an engine that only listens, and programs on a terminal."""
 
+import asyncio
 import errno
 import json
 import os
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
+
+from assay import Client
 
 PROGRAM = [sys.executable, "-m", "assay"]
 SECONDS = 30
@@ -80,29 +83,34 @@ def on_terminal(arguments: list[str], environment: dict[str, str]) -> Told:
     return Told(code, said.decode().replace("\r\n", "\n"), "")
 
 
+class Terminal:
+    """A terminal, and what is shown on it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._parts = _read(descriptor)
+
+    def type_in(self, text: str) -> None:
+        os.write(self._descriptor, text.encode())
+
+    def until(self, text: str) -> str:
+        """What is shown, up to a text that is waited for."""
+        shown = b""
+        while text.encode() not in shown:
+            shown += next(self._parts)
+        return shown.decode()
+
+
 @contextmanager
-def typing(shell: str, environment: dict[str, str]) -> Iterator[Callable[[str], None]]:
-    """A shell on a terminal; what is typed is typed when it is ready for it."""
+def terminal(command: list[str], environment: dict[str, str]) -> Iterator[Terminal]:
+    """A program on a terminal, for the time of the block."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(  # noqa: S603
-        [shell, "--norc", "-i"],
-        env={**environment, "PS1": "ready> ", "TERM": "dumb"},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
+        command, env=environment, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
     )
     os.close(theirs)
-    said = _read(ours)
-
-    def type_in(text: str) -> None:
-        shown = b""
-        while not shown.endswith(b"ready> "):
-            shown += next(said)
-        os.write(ours, text.encode())
-
     try:
-        yield type_in
+        yield Terminal(ours)
     finally:
         process.kill()
         process.wait(SECONDS)
@@ -120,6 +128,16 @@ def _read(terminal: int) -> Iterator[bytes]:
         if not part:
             return
         yield part
+
+
+def outcome(url: str, name: str, value: Any, queue: str, namespace: str = "main") -> Any:
+    """Run a workflow on an engine, and wait for its result."""
+
+    async def main() -> Any:
+        async with await Client.connect(url, namespace=namespace) as client:
+            return await asyncio.wait_for(client.run(name, value, task_queue=queue), 20)
+
+    return asyncio.run(main())
 
 
 class Asked(NamedTuple):

@@ -9,7 +9,7 @@ import pytest
 
 from assay.cli.completion import SHELLS
 from tests.api.support import until
-from tests.cli.support import SECONDS, Cli, Stub, plain_environment, typing
+from tests.cli.support import SECONDS, Cli, Stub, plain_environment, terminal
 
 CHECKS = {
     "bash": ["bash", "-n"],
@@ -112,9 +112,11 @@ def test_bash_completes_the_part_behind_a_colon(environment: dict[str, str], stu
 def test_bash_completes_a_line_that_is_typed(environment: dict[str, str], stub: Stub):
     """A colon ends a word for bash alone: only a real one tells whether the line becomes what it should."""
     stub.answer([{"id": "shop:order-1"}])
-    with typing("bash", {**environment, "ASSAY_ENGINE_URL": stub.url}) as keyboard:
-        keyboard("source <(assay completion bash)\n")
-        keyboard("assay workflow describe shop:or\t\n")
+    shell = {**environment, "ASSAY_ENGINE_URL": stub.url, "PS1": "ready> ", "TERM": "dumb"}
+    with terminal(["bash", "--norc", "-i"], shell) as screen:
+        for line in ("source <(assay completion bash)\n", "assay workflow describe shop:or\t\n"):
+            screen.until("ready> ")
+            screen.type_in(line)
         until(lambda: len(stub.asked) == 2)
     assert stub.last.path.startswith("/api/v1/workflows/shop%3Aorder-1?")
 

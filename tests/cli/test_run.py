@@ -1,9 +1,7 @@
-"""`assay run` and `assay dev` with real engines, real files and real signals."""
+"""`assay run` with real engines, real files and real signals."""
 
-import asyncio
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
@@ -11,13 +9,11 @@ import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from assay import Client
 from tests.api.support import until
-from tests.cli.support import PROGRAM, on_terminal, plain_environment, spawn
+from tests.cli.support import PROGRAM, on_terminal, outcome, plain_environment, spawn
 from tests.http.processes import Process, Server, free_port, server
 
 GREETER = """
@@ -49,14 +45,6 @@ def running(file: Path, url: str, *options: str) -> Iterator[Process]:
         yield made
     finally:
         made.end()
-
-
-def outcome(url: str, name: str, value: Any, queue: str, namespace: str = "main") -> Any:
-    async def main() -> Any:
-        async with await Client.connect(url, namespace=namespace) as client:
-            return await asyncio.wait_for(client.run(name, value, task_queue=queue), 20)
-
-    return asyncio.run(main())
 
 
 def failed(file: Path, url: str | None = "http://127.0.0.1:1", **variables: str) -> tuple[int, str]:
@@ -183,29 +171,6 @@ def test_a_database_may_be_served_in_the_workers_own_process(tmp_path: Path):
     with running(written(tmp_path, GREETER), f"sqlite://{tmp_path}/own.db") as worker:
         worker.wait_for(re.compile("serving workflow Greet on queue default at sqlite://"))
         until((tmp_path / "own.db").exists)
-
-
-def test_dev_serves_reloads_and_shows_tracebacks(tmp_path: Path):
-    template = "from assay import workflow\n\n@workflow.define\nasync def Say(ctx): return {!r}\n"
-    file = tmp_path / "worker.py"
-    file.write_text(template.format("first"))
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    command = ["dev", str(file), "--port", str(port), "--backend", f"sqlite://{tmp_path}/dev.db"]
-    made = Process(["-m", "assay.cli.main", *command], tmp_path / "dev.log")
-    try:
-        made.wait_for(CONNECTED)
-        assert outcome(url, "Say", None, "default") == "first"
-        file.write_text("from assay import workflow\nraise ValueError('a slip')\n")
-        made.wait_for(re.compile("ValueError: a slip"))
-        file.write_text(template.format("second, and better"))
-        made.wait_for(re.compile(r"a slip(.|\n)*connected to http"))
-        assert outcome(url, "Say", None, "default") == "second, and better"
-        made._process.send_signal(signal.SIGINT)
-        assert made._process.wait(20) == 0
-    finally:
-        made.end()
-    assert "Traceback" in made.said()
 
 
 @pytest.mark.parametrize(

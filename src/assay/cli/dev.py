@@ -13,6 +13,8 @@ from typing import Final
 
 import click
 
+from assay.cli.options import verbose_of, verbose_option
+
 LOOK_SECONDS: Final = 0.3
 START_SECONDS: Final = 15.0
 STOP_SECONDS: Final = 10.0
@@ -27,33 +29,51 @@ Stamp = dict[Path, tuple[int, int]]
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--port", default=8080, show_default=True, type=click.IntRange(1, 65_535), help="Port of the engine.")
 @click.option("--backend", metavar="URL", help="Database of the engine; see `assay serve --help`.")
-def dev(file: Path, port: int, backend: str | None) -> None:
+@verbose_option
+@click.pass_context
+def dev(context: click.Context, file: Path, port: int, backend: str | None) -> None:
     """Run an engine and a worker that serves FILE, until Ctrl-C.
 
     Whenever a Python file beside or below FILE is saved, the worker starts anew; the engine goes on, and so do the
-    workflows. What the worker logs, tracebacks included, is shown here.
+    workflows. What the worker logs, tracebacks included, is shown here. Both end with this command, also if that is
+    killed or its terminal closed.
 
     \b
     Example:
       assay dev worker.py
     """
-    raise click.exceptions.Exit(develop(file, port, backend))
+    options = ["--verbose"] if verbose_of(context) else []
+    database = [] if backend is None else ["--backend", backend]
+    engine = [*options, "serve", "--port", str(port), *database]
+    worker = [*options, "run", str(file)]
+    raise click.exceptions.Exit(develop(file, f"http://127.0.0.1:{port}", engine, worker))
 
 
 class Child:
     """A process of its own, which ends with this one."""
 
-    def __init__(self, arguments: Sequence[str], **variables: str) -> None:
-        command = [sys.executable, "-m", "assay.cli.main", *arguments]
+    def __init__(self, arguments: Sequence[str], *, heard: bool = False, **variables: str) -> None:
+        reading, self._lifeline = os.pipe()
+        command = [sys.executable, "-m", "assay.cli.lifeline", str(reading), *arguments]
         # Ctrl-C on the terminal is for the parent alone: it stops the worker first, then the engine.
         self._process = subprocess.Popen(  # noqa: S603  # our own command, given as a list
-            command, env={**os.environ, **variables}, start_new_session=True
+            command,
+            env={**os.environ, **variables},
+            stdout=subprocess.PIPE if heard else None,
+            text=True,
+            pass_fds=[reading],
+            start_new_session=True,
         )
+        os.close(reading)
 
     @property
     def ended(self) -> int | None:
         """Its exit code, once there is one."""
         return self._process.poll()
+
+    def lines(self) -> Iterator[str]:
+        """What it says, if it is heard."""
+        yield from self._process.stdout or ()
 
     def stop(self, seconds: float) -> None:
         """Ask it to end, and end it if it does not."""
@@ -63,56 +83,73 @@ class Child:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        os.close(self._lifeline)
 
 
-def develop(file: Path, port: int, backend: str | None) -> int:
-    """Run until Ctrl-C or SIGTERM; the exit code."""
-    stopping = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopping.set())
-    store = [] if backend is None else ["--backend", backend]
-    engine = Child(["serve", "--port", str(port), *store])
-    url = f"http://127.0.0.1:{port}"
+def develop(file: Path, url: str, engine_command: Sequence[str], worker_command: Sequence[str]) -> int:
+    """Run until Ctrl-C, SIGTERM or the end of the terminal; the exit code."""
+    stopping = _stopping()
+    engine = Child(engine_command, heard=True)
     try:
         _await(engine, url, stopping)
         while not stopping.is_set() and engine.ended is None:
-            _serve(file, url, engine, stopping)
+            _serve(file, url, worker_command, engine, stopping)
     finally:
         engine.stop(STOP_SECONDS)
     return 0 if stopping.is_set() else engine.ended or 1
 
 
-def _await(engine: Child, url: str, stopping: threading.Event) -> None:
-    """Wait until the engine answers."""
-    from urllib.request import urlopen
+def _stopping() -> threading.Event:
+    """Set when it is time to end; `nohup` keeps its word."""
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda *_: stopping.set())
+    return stopping
 
+
+def _await(engine: Child, url: str, stopping: threading.Event) -> None:
+    """Wait until the engine says that it listens. To ask at its address is not enough: somebody else may answer."""
+    ready = threading.Event()
+    threading.Thread(target=_relay, args=(engine, url, ready), name="assay-engine", daemon=True).start()
     end = time.monotonic() + START_SECONDS
-    while not stopping.is_set():
-        with contextlib.suppress(OSError), urlopen(f"{url}/healthz", timeout=1):  # noqa: S310  # our own
-            return
+    while not stopping.is_set() and not ready.wait(0.05):
         if engine.ended is not None:
             raise click.ClickException("the engine did not start; what it said is above")
         if time.monotonic() > end:
-            raise click.ClickException(f"the engine does not answer at {url}")
-        stopping.wait(0.05)
+            raise click.ClickException(f"the engine does not listen at {url}")
 
 
-def _serve(file: Path, url: str, engine: Child, stopping: threading.Event) -> None:
+def _relay(engine: Child, url: str, ready: threading.Event) -> None:
+    for line in engine.lines():
+        with contextlib.suppress(OSError):  # nobody reads it
+            click.echo(line, nl=False)
+        if url in line:
+            ready.set()
+
+
+def _serve(file: Path, url: str, command: Sequence[str], engine: Child, stopping: threading.Event) -> None:
     """One life of the worker: until a file changes, or all is to end."""
     before = _stamps(file)
-    worker = Child(["run", str(file)], ASSAY_ENGINE_URL=url)
+    worker = Child(command, ASSAY_ENGINE_URL=url)
     told = False
     try:
         while not stopping.wait(LOOK_SECONDS) and engine.ended is None:
             changed = [path for path, stamp in _stamps(file).items() if before.get(path) != stamp]
             if changed:
-                click.secho(f"{changed[0].name} has changed: the worker starts anew", fg="yellow", err=True)
+                _say(f"{changed[0].name} has changed: the worker starts anew")
                 return
             if worker.ended is not None and not told:
                 told = True
-                click.secho("the worker has ended; it starts again when a file is saved", fg="yellow", err=True)
+                _say("the worker has ended; it starts again when a file is saved")
     finally:
         worker.stop(RELOAD_SECONDS)
+
+
+def _say(text: str) -> None:
+    from assay.server.logs import colorful
+
+    click.echo(click.style(text, fg="yellow") if colorful(sys.stderr) else text, err=True)
 
 
 def _stamps(file: Path) -> Stamp:

@@ -142,6 +142,11 @@ def _time(record: logging.LogRecord) -> str:
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
 
 
+def colorful(stream: TextIO) -> bool:
+    """May there be colours? On a terminal, unless its owner wants none (https://no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR")
+
+
 def install(
     level: str | int = "INFO", stream: TextIO | None = None, *, json_lines: bool | None = None
 ) -> Callable[[], None]:
@@ -150,7 +155,7 @@ def install(
     terminal = target.isatty()
     outlet = logging.StreamHandler(target)
     as_json = not terminal if json_lines is None else json_lines
-    outlet.setFormatter(JsonLines() if as_json else Readable(colors=terminal and "NO_COLOR" not in os.environ))
+    outlet.setFormatter(JsonLines() if as_json else Readable(colors=colorful(target)))
     root = logging.getLogger()
     before = root.level
     root.addHandler(outlet)
