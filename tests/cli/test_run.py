@@ -1,5 +1,6 @@
 """`assay run` with real engines, real files and real signals."""
 
+import json
 import os
 import re
 import socket
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from assay import WorkflowFailed
 from tests.api.support import until
 from tests.cli.support import PROGRAM, on_terminal, outcome, plain_environment, spawn
 from tests.http.processes import Process, Server, free_port, server
@@ -274,3 +276,34 @@ def test_a_key_on_the_command_line_is_warned_of_at_a_terminal(tmp_path: Path):
     told = on_terminal(arguments, plain_environment(tmp_path))
     assert told.out.startswith("warning: --api-key can be read by everybody")
     assert "warning" not in spawn(arguments, plain_environment(tmp_path)).err
+
+
+def test_what_fails_is_shown_with_its_traceback(tmp_path: Path, engine: Server):
+    file = written(
+        tmp_path,
+        """
+        from assay import workflow
+
+        @workflow.activity
+        def charge(amount): raise ConnectionError("no answer")
+
+        @workflow.define
+        async def Pay(ctx, amount):
+            await ctx.execute_activity(charge, amount, max_attempts=2, initial_interval_secs=0.01)
+        """,
+    )
+    with running(file, engine.url, "--queue", "failing") as worker:
+        worker.wait_for(CONNECTED)
+        with pytest.raises(WorkflowFailed):
+            outcome(engine.url, "Pay", 5, "failing")
+        assert worker.stop() == 0
+    lines = [json.loads(line) for line in worker.said().splitlines() if line.startswith("{")]
+    failures = [(line["message"], line["exception"]) for line in lines if line["level"] == "warning"]
+    assert [message for message, _ in failures] == [
+        "activity charge failed (attempt 1): no answer",
+        "activity charge failed (attempt 2): no answer",
+        "workflow Pay failed: no answer",
+    ]
+    for message, trace in failures:
+        assert "assay/sdk" not in trace
+        assert f'File "{file}", line {9 if "workflow" in message else 5}, in ' in trace

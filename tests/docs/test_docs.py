@@ -16,6 +16,7 @@ import pytest
 from tests.docs.pages import ROOT, Section, pages, sections
 
 RUN = ("README.md", "docs/guide.md", "docs/schedules.md")
+QUIET = Path(__file__).with_name("quiet")
 SECONDS = 60
 PATHS = re.compile(
     r"`((?:src|tests|docs|examples|benchmarks|core|engine|storage|sdk|embedded|testing|server|cli|wire)/[\w./]+)`"
@@ -33,7 +34,7 @@ def environment(folder: Path) -> dict[str, str]:
     return {
         **plain,
         "PATH": f"{Path(sys.executable).parent}:{plain['PATH']}",
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": os.pathsep.join(filter(None, (plain.get("PYTHONPATH"), str(ROOT), str(QUIET)))),
         "HOME": str(folder),
     }
 

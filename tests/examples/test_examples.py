@@ -61,7 +61,7 @@ def command(*arguments: str) -> list[str]:
 
 def environment(**extra: str) -> dict[str, str]:
     plain = {name: value for name, value in os.environ.items() if name != "ASSAY_ENGINE_URL"}
-    return {**plain, "PYTHONPATH": str(ROOT), **extra}
+    return {**plain, "PYTHONPATH": os.pathsep.join(filter(None, (plain.get("PYTHONPATH"), str(ROOT)))), **extra}
 
 
 def run(folder: Path, *arguments: str) -> list[str]:

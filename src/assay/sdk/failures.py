@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import traceback
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -63,6 +64,15 @@ def judged(info: FailureInfo, error: BaseException, policy: RetryPolicy) -> Fail
     if policy.non_retryable and any(base.__name__ in policy.non_retryable for base in type(error).__mro__):
         return msgspec.structs.replace(info, retryable=False)
     return info
+
+
+def shown(error: BaseException) -> tuple[type[BaseException], BaseException, TracebackType] | None:
+    """What a log shows of `error` as `exc_info`: its traceback without our own frames, or None if no other is left."""
+    foreign: TracebackType | None = None
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        if not frame.f_code.co_filename.startswith(_OWN_FILES):
+            foreign = TracebackType(foreign, frame, frame.f_lasti, line)
+    return None if foreign is None else (type(error), error, foreign)
 
 
 def _details_of(info: FailureInfo) -> Any:

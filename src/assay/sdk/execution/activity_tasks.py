@@ -28,7 +28,7 @@ from assay.sdk.execution.processes import Processes
 from assay.sdk.execution.reports import Reports, unsure
 from assay.sdk.execution.threads import DaemonThreads
 from assay.sdk.execution.workflow_tasks import WorkflowTasks
-from assay.sdk.failures import judged, to_info
+from assay.sdk.failures import judged, shown, to_info
 from assay.sdk.transport import Transport
 
 log = logging.getLogger("assay.worker")
@@ -151,11 +151,18 @@ class ActivityTasks:
             self._reports.tell(CompleteActivity(run_id, activity.seq, activity.attempt_id, result))
 
     def _fail(self, attempt: Attempt, error: BaseException) -> None:
-        activity = attempt.grant.activity
-        log.info("activity %s failed (attempt %d): %s", activity.name, activity.attempt, error)
+        activity, key = attempt.grant.activity, attempt.grant.key
         info = judged(to_info(error, source="activity"), error, activity.options.retry)
+        log.warning(
+            "activity %s failed (attempt %d): %s",
+            activity.name,
+            activity.attempt,
+            info.message,
+            exc_info=shown(error),
+            extra={"workflow_id": key.workflow_id, "run_id": key.run_id},
+        )
         self._flush(attempt)
-        self._reports.tell(FailActivity(attempt.grant.key.run_id, activity.seq, activity.attempt_id, info))
+        self._reports.tell(FailActivity(key.run_id, activity.seq, activity.attempt_id, info))
 
     def _cancelled(self, attempt: Attempt, error: asyncio.CancelledError) -> None:
         activity, run_id = attempt.grant.activity, attempt.grant.key.run_id

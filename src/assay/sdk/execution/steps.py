@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Callable
 
 from assay.core.errors import Failure, Kind
@@ -12,8 +13,10 @@ from assay.core.requests import StepOutcome
 from assay.sdk.converter import Converter
 from assay.sdk.execution.live import LiveRun
 from assay.sdk.execution.threads import DaemonThreads, abandon
-from assay.sdk.failures import judged, to_info
+from assay.sdk.failures import judged, shown, to_info
 from assay.sdk.replay.turn import StepCall, StepOrder
+
+log = logging.getLogger("assay.worker")
 
 LONGEST_WAIT: Time = 10 * SECOND
 """A longer back-off is a durable timer: it must not hold the run's task."""
@@ -58,6 +61,7 @@ class Steps:
                 if isinstance(error, GeneratorExit) or (isinstance(error, asyncio.CancelledError) and _cancelled()):
                     raise  # not the step's doing: the run leaves this worker
                 info = judged(to_info(error, source="step"), error, order.retry)
+                _tell(run, order.name, attempt, info.message, error)
                 delay = order.retry.delay_after(attempt, info)
                 if delay is None or delay > LONGEST_WAIT:
                     again = None if delay is None else delay / SECOND
@@ -94,6 +98,17 @@ class Steps:
 def _cancelled() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
+
+
+def _tell(run: LiveRun, name: str, attempt: int, message: str, error: BaseException) -> None:
+    log.warning(
+        "step %s failed (attempt %d): %s",
+        name,
+        attempt,
+        message,
+        exc_info=shown(error),
+        extra={"workflow_id": run.key.workflow_id, "run_id": run.key.run_id},
+    )
 
 
 def _is_async(function: Callable[..., object]) -> bool:

@@ -37,6 +37,7 @@ from assay.sdk.execution.main import main
 from assay.sdk.execution.reports import FIRST_PAUSE, LONGEST_PAUSE, Reports, over, unsure
 from assay.sdk.execution.steps import Steps, step_event
 from assay.sdk.execution.threads import DaemonThreads
+from assay.sdk.failures import shown
 from assay.sdk.replay.runtime import Execution
 from assay.sdk.replay.turn import Turn
 from assay.sdk.transport import Transport
@@ -308,6 +309,7 @@ class WorkflowTasks:
         run.epoch = reply.epoch
         run.execution.acknowledge(reply.seen_seq, reply.last_seq)
         if reply.closed or turn is None:
+            _tell_failure(run)
             self._live.drop(run)
             self._unlease(run)
             return
@@ -437,6 +439,20 @@ class WorkflowTasks:
             if run.leased:
                 self._reports.tell(ReleaseTask(run.key.run_id, self._worker, run.epoch))
             self._lost(run)
+
+
+def _tell_failure(run: LiveRun) -> None:
+    """Log how a run failed: once, when that is recorded, and not whenever a replay comes to the same end (R6)."""
+    closing = run.turn.commands[-1] if run.turn is not None and run.turn.closes else None
+    if isinstance(closing, FailWorkflow):
+        error = run.execution.error
+        log.warning(
+            "workflow %s failed: %s",
+            run.execution.definition.name,
+            closing.error,
+            exc_info=None if error is None else shown(error),
+            extra={"workflow_id": run.key.workflow_id, "run_id": run.key.run_id},
+        )
 
 
 def _ended(events: Sequence[Recorded]) -> bool:

@@ -65,6 +65,8 @@ class Execution:
         self._counters: defaultdict[str, int] = defaultdict(int)
         self.replaying = False
         self.cancelled_itself = False
+        self.error: BaseException | None = None
+        """What the code ended with, if it failed."""
         self._time: Time = 0
         self._replay_until = 0
         self._commands: list[cmd.AnyCommand] = []
@@ -397,17 +399,18 @@ class Execution:
         untold = (recorded.seq for recorded in self._inputs if isinstance(recorded.event, kinds))
         return (*self.mailbox.unread(), *untold)
 
-    def _cancelled(self) -> cmd.AnyCommand:
-        if self.cancel_requested or self.cancelled_itself:
-            return cmd.CancelWorkflow(self.cancel_reason)
-        return self._failed(Failure("the workflow awaited something that it had itself cancelled", kind=Kind.CANCELED))
-
-    def _failed(self, error: BaseException) -> cmd.AnyCommand:
+    def _failed(self, error: BaseException) -> cmd.FailWorkflow:
+        self.error = error
         info = to_info(error, source="workflow")
         policy = None if self.start is None else self.start.retry_policy
         if policy is not None:
             info = judged(info, error, policy)
         return cmd.FailWorkflow(info.message or type(error).__name__, info)
+
+    def _cancelled(self) -> cmd.AnyCommand:
+        if self.cancel_requested or self.cancelled_itself:
+            return cmd.CancelWorkflow(self.cancel_reason)
+        return self._failed(Failure("the workflow awaited something that it had itself cancelled", kind=Kind.CANCELED))
 
     def _completed(self, result: Any) -> cmd.AnyCommand:
         try:
