@@ -71,3 +71,11 @@ class Moment(click.ParamType[float]):
 NAME: Final = Name()
 SECONDS: Final = Seconds()
 MOMENT: Final = Moment()
+
+backend_option: Final = click.option(
+    "--backend",
+    metavar="URL",
+    envvar="DATABASE_URL",
+    help="Database: sqlite://file.db, sqlite:///absolute/file.db or postgres://user:password@host/database."
+    "  [env: DATABASE_URL; default: assay-workflow.db in the current folder]",
+)

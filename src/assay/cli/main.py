@@ -36,6 +36,7 @@ SECTIONS: Final = {
         "queue": Entry("assay.cli.queue", "Look at the task queues of a namespace."),
     },
     "Tools": {
+        "migrate": Entry("assay.cli.migrate", "Bring the schema of a database up to date."),
         "verify": Entry("assay.cli.verify", "Check a database against the contract of the engine."),
         "completion": Entry("assay.cli.completion", "Print a script that completes commands in your shell."),
     },

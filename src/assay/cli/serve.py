@@ -4,21 +4,16 @@ import sys
 
 import click
 
+from assay.cli.arguments import backend_option
 from assay.cli.options import verbose_of, verbose_option
 
 
 @click.command(short_help="Run the engine: REST API, events and worker protocol.")
 @click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65_535), help="0 picks a free one.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--backend",
-    metavar="URL",
-    envvar="DATABASE_URL",
-    help="Database: sqlite://file.db, sqlite:///absolute/file.db or postgres://user:password@host/database."
-    "  [env: DATABASE_URL; default: assay-workflow.db in the current folder]",
-)
+@backend_option
 @click.option("--no-auth", is_flag=True, help="Let everybody who can reach the engine do everything.")
-@click.option("--no-migrate", is_flag=True, help="Do not bring the database's schema up to date.")
+@click.option("--no-migrate", is_flag=True, help="Leave the database's schema to `assay migrate`.")
 @click.option("--allowed-host", multiple=True, metavar="NAME", help="A further name to be called by; `*` for any.")
 @verbose_option
 @click.pass_context

@@ -74,6 +74,8 @@ class PostgresStore(SqlReads):
         self._dsn = dsn
         self._pool_size = pool_size
         self._migrate = migrate
+        self.migrated: Sequence[schema.Migration] = ()
+        """The steps of the schema that opening it took."""
         self._chance = chance
         self._pool: Any = None
         self._hints = Hints(dsn)
@@ -87,7 +89,7 @@ class PostgresStore(SqlReads):
         connection = await connect(self._dsn)
         try:
             await refuse_unsafe(connection)
-            await self._retried(partial(migrate, connection, schema.known(), allowed=self._migrate))
+            self.migrated = await self._retried(partial(migrate, connection, schema.known(), allowed=self._migrate))
         finally:
             await connection.close()
         self._pool = await asyncpg.create_pool(

@@ -20,10 +20,10 @@ SELECT 1 FROM pg_tables WHERE tablename = 'schema_versions' AND schemaname = ANY
 """Not to_regclass: it answers from a cache that does not hear of what others did while this one waited for the lock."""
 
 
-async def migrate(connection: Any, known: Sequence[schema.Migration], *, allowed: bool) -> None:
-    """Bring the schema up to date (R46)."""
+async def migrate(connection: Any, known: Sequence[schema.Migration], *, allowed: bool) -> Sequence[schema.Migration]:
+    """Bring the schema up to date (R46); the steps that it took."""
     if not schema.missing(await _recorded(connection), known):
-        return
+        return ()
     async with connection.transaction():
         await connection.execute(_PATIENCE)
         await connection.execute("SELECT pg_advisory_xact_lock($1)", LOCK)
@@ -37,6 +37,7 @@ async def migrate(connection: Any, known: Sequence[schema.Migration], *, allowed
             await connection.execute(DIALECT.script(step.script))
             facts = (step.version, step.min_reader, step.min_writer, now, step.checksum)
             await connection.execute(queries.RECORD_SCHEMA_VERSION, *facts)
+    return todo
 
 
 async def _recorded(connection: Any) -> Sequence[Sequence[Any]]:

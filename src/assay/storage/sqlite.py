@@ -58,6 +58,8 @@ class SqliteStore(SqlReads):
         self._in_thread = in_thread
         self._clock = clock
         self._migrate = migrate
+        self.migrated: Sequence[schema.Migration] = ()
+        """The steps of the schema that opening it took."""
         self._lock = FileLock(self.path)
         self._writer: SqliteWriter | None = None
         self._reader: apsw.Connection | None = None
@@ -74,6 +76,8 @@ class SqliteStore(SqlReads):
         if not folder.is_dir():
             raise Invalid(f"the folder {folder} does not exist", field="path")
         refuse_network(folder)
+        if not self._migrate and not self.path.exists():
+            schema.refuse_unmigrated(schema.known())  # before there is a file and a lock that nobody wants
         try:
             self._lock.take(self._clock())
             tell_of_forks(self)
@@ -91,7 +95,7 @@ class SqliteStore(SqlReads):
         connections.create(self.path)
         try:
             self._writer = SqliteWriter(self.path)
-            self._writer.migrate(schema.known(), self._clock(), allowed=self._migrate)
+            self.migrated = self._writer.migrate(schema.known(), self._clock(), allowed=self._migrate)
             self._writer.take_over()
             self._scanning = ThreadPoolExecutor(SCANNERS, "assay-sqlite-reader")
             if not self.inline:

@@ -210,12 +210,12 @@ class SqliteWriter:
         finally:
             self._connection.set_busy_timeout(5_000)
 
-    def migrate(self, known: Sequence[schema.Migration], now: Time, *, allowed: bool) -> None:
-        """Bring the schema up to date (R46)."""
+    def migrate(self, known: Sequence[schema.Migration], now: Time, *, allowed: bool) -> Sequence[schema.Migration]:
+        """Bring the schema up to date (R46); the steps that it took."""
         recorded = self._recorded()
         todo = schema.missing(recorded, known)
         if not todo:
-            return
+            return todo
         if not allowed:
             schema.refuse_unmigrated(todo)
         if recorded:
@@ -231,6 +231,7 @@ class SqliteWriter:
         except BaseException as error:  # noqa: BLE001  # raised again once it is undone
             self._roll_back(error)
         self._commit()
+        return todo
 
     def _recorded(self) -> list[tuple[Any, ...]]:
         tables = {name for (name,) in self.fetch("SELECT name FROM sqlite_schema WHERE type = 'table'")}
