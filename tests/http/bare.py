@@ -8,6 +8,8 @@ import msgspec
 
 from assay.wire import exchange as wire
 
+JSON = {"Content-Type": "application/json"}
+
 
 class Bare:
     """Says what it is told to say, and hears what comes."""
@@ -20,7 +22,7 @@ class Bare:
 
     async def tell(self, **fields: Any) -> tuple[int, wire.EngineMessage | dict[str, Any]]:
         body = wire.encode(wire.WorkerMessage(**fields))
-        async with self._session.post(self.url, data=body) as response:
+        async with self._session.post(self.url, data=body, headers=JSON) as response:
             answer = await response.read()
             if response.status != 200:
                 return response.status, msgspec.json.decode(answer)

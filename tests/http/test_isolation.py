@@ -12,7 +12,7 @@ import assay
 from assay import App, Client, Worker
 from assay.core.payload import Payload
 from assay.wire import exchange as wire
-from tests.http.bare import Bare
+from tests.http.bare import JSON, Bare
 from tests.http.processes import Server
 
 
@@ -174,7 +174,7 @@ def test_messages_that_are_none_are_refused_with_a_sentence(engine: Server):
                 (b'{"reports":[{"type":"advance","n":1}]}', "wrong_shape"),
                 (b'{"hello":{"queue":"q","namespace":"other"}}', "invalid"),
             ]:
-                async with session.post(bare.url, data=raw) as response:
+                async with session.post(bare.url, data=raw, headers=JSON) as response:
                     answer = msgspec.json.decode(await response.read())
                     assert response.status in (400, 422)
                     assert answer["code"] == code, answer
