@@ -140,6 +140,18 @@ def test_a_retry_is_a_value():
     assert "max_attempts=3" in repr(Retry())
 
 
+def test_the_fields_of_a_retry_policy_can_be_read():
+    default = Retry()
+    assert (default.max_attempts, default.initial_interval, default.backoff) == (3, 1, 2)
+    assert (default.maximum_interval, default.non_retryable) == (60, ())
+    one = Retry(maximum_attempts=7, initial_interval="1m30s", maximum_interval="1h", non_retryable=KeyError)
+    assert (one.max_attempts, one.initial_interval, one.maximum_interval) == (7, 90, 3600)
+    fields = ("max_attempts", "initial_interval", "backoff", "maximum_interval", "non_retryable")
+    assert Retry(**{name: getattr(one, name) for name in fields}) == one
+    with pytest.raises(AttributeError):
+        one.max_attempts = 1  # type: ignore[misc]
+
+
 # management without a worker
 
 

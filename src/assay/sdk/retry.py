@@ -7,6 +7,7 @@ import msgspec
 
 from assay.core.duration import Duration, parse_duration
 from assay.core.errors import Invalid, Kind
+from assay.core.ids import SECOND
 from assay.core.options import retry_policy
 from assay.core.policies import RetryPolicy
 
@@ -34,7 +35,7 @@ class RetryAliases(TypedDict, total=False):
 class Retry:
     """When a failed attempt is tried again; `max_attempts=0` means without end.
 
-    `non_retryable` takes exception classes, names of classes, and kinds.
+    `non_retryable` takes exception classes, names of classes, and kinds. The fields can be read, intervals in seconds.
     """
 
     __slots__ = ("_policy",)
@@ -68,6 +69,31 @@ class Retry:
             )  # elsewhere 0 means the default, here what it says
         self._policy = policy
 
+    @property
+    def max_attempts(self) -> int:
+        """How many attempts there are; 0 is without end."""
+        return self._policy.max_attempts
+
+    @property
+    def initial_interval(self) -> float:
+        """Seconds before the second attempt."""
+        return self._policy.initial_interval / SECOND
+
+    @property
+    def backoff(self) -> float:
+        """What each interval is multiplied with to give the next."""
+        return self._policy.backoff
+
+    @property
+    def maximum_interval(self) -> float:
+        """Seconds that no interval exceeds."""
+        return self._policy.maximum_interval / SECOND
+
+    @property
+    def non_retryable(self) -> tuple[str, ...]:
+        """Names of exception classes, and kinds."""
+        return self._policy.non_retryable
+
     def policy(self) -> RetryPolicy:
         """The policy as the engine keeps it."""
         return self._policy
@@ -79,11 +105,10 @@ class Retry:
         return hash((self._policy.max_attempts, self._policy.initial_interval, self._policy.non_retryable))
 
     def __repr__(self) -> str:
-        policy = self._policy
         return (
-            f"Retry(max_attempts={policy.max_attempts}, initial_interval={policy.initial_interval / 1e6:g},"
-            f" backoff={policy.backoff:g}, maximum_interval={policy.maximum_interval / 1e6:g},"
-            f" non_retryable={policy.non_retryable})"
+            f"Retry(max_attempts={self.max_attempts}, initial_interval={self.initial_interval:g},"
+            f" backoff={self.backoff:g}, maximum_interval={self.maximum_interval:g},"
+            f" non_retryable={self.non_retryable})"
         )
 
 
