@@ -210,6 +210,7 @@ class Context:
         """
         self._check_alive()
         check_id(name, "step name")
+        _check_callable(function, f"step '{name}'")
         timeout = options.pop("timeout", None)
         limit = None if timeout is None else parse_duration(timeout, "timeout") / SECOND
         retry, attempt = step_retry(options), 1
@@ -238,7 +239,7 @@ class Context:
         """The payload of the next signal of that name; None when `timeout` passes first."""
         self._check_alive()
         run = self._run
-        found = run.mailbox.take(name)
+        found = run.mailbox.take(check_id(name, "signal name"))
         if found is not None:
             return self._decode(found, type, f"payload of signal '{name}'")
         future: asyncio.Future[Payload | None] = run.loop.create_future()
@@ -311,6 +312,7 @@ class Context:
     async def side_effect(self, name: str, function: Callable[[], Any]) -> Any:
         """Run a function once and get the same value on every replay, None included; for ids, times, random values."""
         self._check_alive()
+        _check_callable(function, f"side effect '{name}'")
         run = self._run
         seq = run.count("side effect")
         echo = run.recorded_side_effect(seq, name)
@@ -338,6 +340,7 @@ class Context:
 
     def register_query(self, name: str, function: Callable[[], Any]) -> None:
         """Let callers read live state by `get_state`; evaluated after every turn of this run."""
+        _check_callable(function, f"query '{name}'")
         self._run.queries[check_id(name, "query name")] = function
 
     def upsert_search_attributes(self, attributes: Mapping[str, Any]) -> "_Done":
@@ -416,6 +419,16 @@ class _Done:
     def __await__(self) -> Generator[None, None, None]:
         return
         yield
+
+
+def _check_callable(function: object, what: str) -> None:
+    if callable(function):
+        return
+    advice = ""
+    if asyncio.iscoroutine(function):
+        function.close()  # otherwise it warns that it was never awaited
+        advice = ": give it the function itself, and its arguments after that"
+    raise Invalid(f"{what} needs a function, not {type(function).__name__}{advice}", field="function")
 
 
 def _item(item: Any) -> tuple[Any, Any, Mapping[str, Any]]:
