@@ -1,16 +1,18 @@
 """The registry of a program's handlers: which functions are workflows, which are activities, and under what names."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Any, Final, Never, NoReturn, TypeVar, overload
 
 import msgspec
 
 from assay.core.errors import Invalid, NotFound
 from assay.core.options import check_id
+from assay.sdk.converter import Converter
 from assay.sdk.signatures import HandlerSignature, signature_of
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 RUNS_IN = ("thread", "process")
+_converter: Final = Converter()
 
 
 class Definition(msgspec.Struct, frozen=True):
@@ -83,6 +85,8 @@ class App:
         if signature.surplus:
             wanted = ", ".join(signature.surplus)
             raise Invalid(f"{kind} '{name}' takes ctx and one input; it also requires {wanted}", code="invalid_handler")
+        _check_annotation(f"the input of {kind} '{name}'", signature.input_annotation)
+        _check_annotation(f"the result of {kind} '{name}'", signature.result_annotation)
         table[name] = Definition(name, function, signature, runs_in)
         self._names[function] = name
         return function
@@ -96,6 +100,17 @@ class App:
             shown = getattr(target, "__qualname__", repr(target))
             raise NotFound(f"{shown} is not registered: decorate it with @workflow.define or @workflow.activity")
         return known
+
+
+def _check_annotation(what: str, annotation: Any) -> None:
+    """Refuse a type that no value could be decoded as, before a run meets it."""
+    if annotation in (Never, NoReturn):
+        return
+    try:
+        _converter.decoder(annotation)
+    except Invalid as error:
+        if not isinstance(error.__cause__, NameError):  # of a class that is defined further down nothing is known yet
+            raise Invalid(f"{what}: {error.message}", code=error.code) from error
 
 
 def _same_code(one: Callable[..., Any], other: Callable[..., Any]) -> bool:
