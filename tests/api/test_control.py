@@ -39,10 +39,15 @@ def test_signals_are_recorded_in_order_with_all_they_say(http: Http):
 def test_a_run_that_is_not_open_is_not_found(http: Http, path: str):
     name = http.start()["workflow_id"]
     http.post(f"/workflows/{name}/terminate")
-    for missing, code in ((name, "workflow_closed"), ("nobody", "not_found")):
+    run_id = http.describe(name)["run_id"]
+    for missing, code, known in ((name, "workflow_closed", run_id), ("nobody", "not_found", None)):
         reply = http.post(f"/workflows/{missing}/{path}")
         assert (reply.status, reply.json()["code"]) == (404, code)
-        assert reply.json()["error"].startswith(f"not found: workflow {missing} not found")
+        terminal = "" if path == "signal/go" and missing == "nobody" else " or already terminal"
+        assert reply.json()["error"] == f"not found: workflow {missing} not found{terminal}"
+        assert (reply.json()["workflow_id"], reply.json().get("run_id")) == (missing, known)
+        kept = http.post(f"/workflows/{missing}/{path}", Idempotency_Key=fresh("key"))
+        assert kept.json() == reply.json()
     assert http.kinds(name)[-1] == "WorkflowTerminated"
 
 
@@ -360,7 +365,8 @@ def test_what_cannot_be_retried(http: Http):
         assert (reply.status, reply.json()["error"]) == (400, "requested_by and reason are required")
     open_run = http.start()["workflow_id"]
     reply = http.post(f"/workflows/{open_run}/retry", ASKED)
-    assert reply.status == 409
+    assert (reply.status, reply.json()["workflow_id"]) == (409, open_run)
+    assert reply.json()["run_id"] == http.describe(open_run)["run_id"]
     assert reply.json()["error"] == f"workflow {open_run} is PENDING; only FAILED workflows can retry an activity"
     http.post(f"/workflows/{open_run}/terminate")
     assert http.post(f"/workflows/{open_run}/retry", ASKED).json()["code"] == "no_failed_activity"

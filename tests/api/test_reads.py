@@ -42,8 +42,10 @@ def test_a_record_has_all_its_fields(http: Http):
 def test_what_is_not_there_is_not_found(http: Http, path: str):
     reply = http.get(f"/workflows/nobody{path}")
     assert reply.status == 404
-    assert reply.json()["error"].startswith("not found: workflow nobody")
-    assert reply.json()["code"] == "not_found"
+    what = "state for workflow" if path.startswith("/state") else "workflow"
+    assert reply.json()["error"] == f"not found: {what} nobody"
+    assert (reply.json()["code"], reply.json()["workflow_id"]) == ("not_found", "nobody")
+    assert reply.json().get("run_id") == ("none" if "run_id" in path else None)
 
 
 @pytest.mark.parametrize(

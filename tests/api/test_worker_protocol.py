@@ -315,6 +315,18 @@ def test_an_activity_that_is_tried_again_is_scheduled_for_its_next_attempt(http:
     assert http.get(f"/activities/{first['id']}").json()["scheduled_at"] == second["scheduled_at"]
 
 
+def test_a_report_that_comes_too_late_is_told_which_run_it_was_about(http: Http):
+    worker, name = claimed(http)
+    about = {"workflow_id": name, "run_id": http.describe(name)["run_id"]}
+    worker.commands(name, activity(task_queue=worker.queue))
+    task = worker.activity()
+    assert task is not None
+    assert worker.complete(task, 1).status == 200
+    for reply in (worker.complete(task, 2), worker.fail(task), worker.commands(name, activity(2))):
+        assert reply.status == 409
+        assert reply.json().items() >= about.items()
+
+
 def test_a_task_that_cannot_be_done_is_given_up_and_comes_again_later(http: Http):
     worker, name = claimed(http)
     given_up = {"type": "FailTask", "reason": "no_handler", "message": "no Order here"}
@@ -358,6 +370,8 @@ def test_a_close_that_has_not_seen_everything_is_refused(http: Http):
     http.post(f"/workflows/{name}/signal/wait")
     reply = worker.commands(name, complete())
     assert (reply.status, reply.json()["code"]) == (409, "unhandled_events")
+    about = {"workflow_id": name, "run_id": http.describe(name)["run_id"]}
+    assert reply.json().items() >= about.items()
     task = worker.turn(name, complete("seen"))
     assert [event["event_type"] for event in task["history"]] == ["WorkflowStarted", "SignalReceived"]
 

@@ -175,6 +175,9 @@ def test_start_describe_and_list(tmp_path: Path):
             }
             with pytest.raises(NotFound):
                 await handle.query("stage")
+            with pytest.raises(NotFound, match="o-2 not found or already terminal") as caught:
+                await client.cancel("o-2")
+            assert caught.value.workflow_id == "o-2"
             with pytest.raises(TypeError, match="no filter colour"):
                 await client.list(colour="red")  # type: ignore[call-arg]
 

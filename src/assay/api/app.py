@@ -12,7 +12,7 @@ from assay.api.call import Call, Receive, Scope, Send
 from assay.api.router import Connection, MethodNotAllowed, Router
 from assay.api.routes.table import ROUTES
 from assay.api.stream import EventStream
-from assay.core.errors import AssayError, Failure, NotFound
+from assay.core.errors import AssayError, Failure, NotFound, Refused
 
 log = logging.getLogger("assay.api")
 
@@ -78,10 +78,17 @@ class Api:
         except MethodNotAllowed as problem:
             return answers.error(problem, [(b"allow", ", ".join(problem.allowed).encode())])
         except AssayError as problem:
-            return answers.error(problem)
+            return answers.error(_about(problem, call))
         except Exception:
             log.exception("%s %s failed", call.method, call.operation or UNKNOWN)
             return INTERNAL
+
+
+def _about(problem: AssayError, call: Call) -> AssayError:
+    """The problem, with the workflow that the path names, if it was about one and does not say so itself (D5)."""
+    if isinstance(problem, NotFound | Refused) and problem.workflow_id is None and "workflow_id" in call.parameters:
+        problem.workflow_id, problem.run_id = call.parameters["workflow_id"], problem.run_id or call.text("run_id")
+    return problem
 
 
 async def _send(call: Call, answer: Answer, send: Send) -> None:

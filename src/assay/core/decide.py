@@ -23,18 +23,30 @@ def decide(run: Run | None, request: rq.Request, at: Moment) -> Decision:
         raise _missing(request)
     if run.closed and not request.welcome_when_closed:
         raise _closed(run, request)
-    return RULES[type(request)](run, request, at)
+    try:
+        return RULES[type(request)](run, request, at)
+    except Refused as refusal:
+        refusal.workflow_id, refusal.run_id = run.workflow_id, run.run_id
+        raise
 
 
 def _missing(request: rq.Request) -> NotFound:
-    name = getattr(request, "workflow_id", None) or getattr(request, "run_id", "")
-    return NotFound(f"workflow {name} not found")
+    name, run_id = getattr(request, "workflow_id", None), getattr(request, "run_id", None)
+    # the original does not tell a run that is missing from one that has ended
+    more = " or already terminal" if isinstance(request, rq.RequestCancel | rq.Terminate) else ""
+    error = NotFound(f"workflow {name or run_id} not found{more}")
+    error.workflow_id, error.run_id = name, run_id
+    return error
 
 
 def _closed(run: Run, request: rq.Request) -> NotFound | Refused:
+    error: NotFound | Refused
     if isinstance(request, rq.ToWorkflow):
-        return NotFound(f"workflow {run.workflow_id} not found or already terminal", code="workflow_closed")
-    return Refused(f"workflow {run.workflow_id} is closed ({run.status})", code="run_closed")
+        error = NotFound(f"workflow {run.workflow_id} not found or already terminal", code="workflow_closed")
+    else:
+        error = Refused(f"workflow {run.workflow_id} is closed ({run.status})", code="run_closed")
+    error.workflow_id, error.run_id = run.workflow_id, run.run_id
+    return error
 
 
 def elapse(run: Run, request: rq.Elapse, at: Moment) -> Decision:

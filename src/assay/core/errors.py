@@ -286,6 +286,9 @@ class NotFound(AssayError):
 
     code = "not_found"
     kind = Kind.NOT_FOUND
+    # Whom the request was about, where that is known.
+    workflow_id: str | None = None
+    run_id: str | None = None
 
 
 class Invalid(AssayError):
@@ -331,3 +334,6 @@ class Refused(AssayError):
 
     code = "refused"
     kind = Kind.CONFLICT
+    # Whom the request was about, where that is known.
+    workflow_id: str | None = None
+    run_id: str | None = None

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from assay.core.errors import AlreadyExists, AssayError, Invalid, Kind, NotFound
+from assay.core.errors import AlreadyExists, AssayError, Invalid, Kind, NotFound, Refused
 
 BY_CODE: Final[dict[str, int]] = {
     "cross_origin": 403,
@@ -61,6 +61,11 @@ def status_of(error: AssayError) -> int:
     return BY_CODE.get(error.code) or BY_KIND[error.kind]
 
 
+def _about(error: NotFound | Refused) -> dict[str, str]:
+    names = {"workflow_id": error.workflow_id, "run_id": error.run_id}
+    return {name: value for name, value in names.items() if value is not None}
+
+
 def error_body(error: AssayError) -> dict[str, Any]:
     """What the answer says: a sentence, a stable code, a kind, and what else helps."""
     message = str(error)
@@ -71,6 +76,8 @@ def error_body(error: AssayError) -> dict[str, Any]:
         body["field"] = error.field
     if isinstance(error, AlreadyExists):
         body.update(error.existing)
+    if isinstance(error, NotFound | Refused):
+        body.update(_about(error))
     if isinstance(error, Gone):
         body["oldest_id"] = error.oldest_id
     if error.code in UNSURE:

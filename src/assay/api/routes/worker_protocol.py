@@ -5,6 +5,7 @@ one it was given (D9). A stale report is a 409 and changes nothing, an unknown t
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from assay.api import answers
@@ -91,7 +92,8 @@ async def submit_commands(backend: Backend, call: Call) -> Answer:
     commands = commands_of(body.commands)
     worker = await backend.roster.worker(body.worker_id)
     run_id, epoch = await _held(backend, call, worker, body.task_token)
-    return await change(backend, call, worker.namespace, _turn(run_id, worker, epoch, commands), _advanced)
+    render = partial(_advanced, call.parameters["workflow_id"], run_id)
+    return await change(backend, call, worker.namespace, _turn(run_id, worker, epoch, commands), render)
 
 
 def _turn(run_id: RunId, worker: Registration, epoch: int, commands: Sequence[Sent]) -> Advance | FailTask:
@@ -104,9 +106,10 @@ def _turn(run_id: RunId, worker: Registration, epoch: int, commands: Sequence[Se
     return Advance(run_id, worker.worker, epoch, -1, tuple(obeyed))
 
 
-def _advanced(reply: object) -> tuple[int, bytes]:
+def _advanced(workflow_id: str, run_id: RunId, reply: object) -> tuple[int, bytes]:
     if isinstance(reply, Advanced) and not reply.accepted:
         refusal = Refused("the run has events that this worker has not seen", code=reply.code)
+        refusal.workflow_id, refusal.run_id = workflow_id, run_id
         answer = answers.error(refusal)
         return answer.status, answer.body
     return 200, b""

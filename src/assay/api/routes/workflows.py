@@ -19,7 +19,7 @@ from assay.core.ids import RunKey
 from assay.core.payload import NULL
 from assay.core.run import Run
 from assay.engine.filters import LARGEST_LIMIT, run_filter
-from assay.engine.reads import RunRecord
+from assay.engine.reads import RunRecord, Snapshot
 from assay.wire import shapes
 from assay.wire.bodies import Seconds
 from assay.wire.records import (
@@ -196,11 +196,19 @@ async def events(backend: Backend, call: Call) -> Answer:
     return answers.json([event_record(run.key, one) for one in page], 200, headers)
 
 
+async def _snapshot(backend: Backend, call: Call) -> Snapshot | None:
+    """What the run answers; a workflow that is not there answers nothing, either."""
+    try:
+        run = (await _found(backend, call)).run
+    except NotFound:
+        return None
+    return await backend.reads.snapshot(run.run_id)
+
+
 async def state(backend: Backend, call: Call) -> Answer:
     """What a run's queries answer, all of them or one."""
     name, query = call.parameters["workflow_id"], call.parameters.get("name")
-    run = (await _found(backend, call)).run
-    snapshot = await backend.reads.snapshot(run.run_id)
+    snapshot = await _snapshot(backend, call)
     if snapshot is None:
         raise NotFound(f"state for workflow {name}")
     record = state_record(snapshot.state, snapshot.event_seq, snapshot.created_at, query)

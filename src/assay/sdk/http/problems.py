@@ -17,16 +17,22 @@ def error_of(
     """The exception for an error of this kind."""
     match kind:
         case Kind.NOT_FOUND:
-            return NotFound(message.removeprefix(_PREFIX), code=code)
+            return _about(NotFound(message.removeprefix(_PREFIX), code=code), more)
         case Kind.ALREADY_EXISTS:
             return AlreadyExists(message, existing=more, code=code)
         case Kind.INVALID:
             return Invalid(message, code=code, field=field)
         case Kind.CONFLICT:
-            return Refused(message, code=code)
+            return _about(Refused(message, code=code), more)
         case Kind.UNAVAILABLE:
             return Unavailable(message, code=code)
     return AssayError(message, code=code, kind=kind)
+
+
+def _about(error: NotFound | Refused, more: Mapping[str, Any] | None) -> AssayError:
+    if more is not None:
+        error.workflow_id, error.run_id = more.get("workflow_id"), more.get("run_id")
+    return error
 
 
 def error_in(status: int, body: bytes) -> AssayError:
