@@ -327,6 +327,37 @@ def test_a_report_that_comes_too_late_is_told_which_run_it_was_about(http: Http)
         assert reply.json().items() >= about.items()
 
 
+def test_a_token_is_for_the_workflow_that_the_path_names(http: Http):
+    queue = fresh("queue")
+    worker = Worker(http, queue)
+    names = [http.start(task_queue=queue)["workflow_id"] for _ in range(2)]
+    tasks = [worker.task(), worker.task()]
+    tokens = {task["workflow_id"]: task["task_token"] for task in tasks if task}
+    one, two = names
+    for path in (two, "nobody"):
+        for action, body in (("commands", {"commands": [complete()]}), ("heartbeat", {})):
+            reply = http.post(
+                f"/workflow-tasks/{path}/{action}", {"worker_id": worker.id, "task_token": tokens[one], **body}
+            )
+            assert (reply.status, reply.json()["code"]) == (404, "unknown_task")
+    assert http.kinds(one) == ["WorkflowStarted"]
+    assert worker.commands(one, complete(), task_token=tokens[one]).status == 200
+    assert worker.commands(two, complete(), task_token=tokens[one]).status == 404  # also of a run that has ended
+    assert worker.commands(two, complete(), task_token=tokens[two]).status == 200
+
+
+def test_an_activity_may_have_the_number_0(http: Http):
+    worker, name = claimed(http)
+    reply = worker.commands(name, activity(0, task_queue=worker.queue))
+    assert reply.status == 200
+    task = worker.activity()
+    assert task is not None
+    path, token = f"/tasks/{task['id']}", {"task_token": task["task_token"]}
+    assert http.post(f"{path}/heartbeat", token).status == 200
+    assert worker.commands(name, complete(), **token).status == 404
+    assert http.post(f"{path}/complete", {"result": 1, **token}).status == 200
+
+
 def test_a_task_that_cannot_be_done_is_given_up_and_comes_again_later(http: Http):
     worker, name = claimed(http)
     given_up = {"type": "FailTask", "reason": "no_handler", "message": "no Order here"}

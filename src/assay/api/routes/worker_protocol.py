@@ -134,11 +134,24 @@ async def _held(backend: Backend, call: Call, worker: Registration, token: str |
     name = call.parameters["workflow_id"]
     if token is not None:
         lease = backend.tokens.open(token)
-        if lease.namespace != worker.namespace or lease.seq != 0:
+        if lease.namespace != worker.namespace or _of_activity(lease) or not await _named(backend, lease, name):
             raise NotFound("task", code="unknown_task")
         return lease.run_id, lease.fence
     key = await backend.current(Namespace(worker.namespace), WorkflowId(name))
     return key.run_id, HELD
+
+
+def _of_activity(lease: Lease) -> bool:
+    """Is it one of an activity? Only tokens of a version that knew no better do not say so."""
+    return lease.activity or lease.seq != 0
+
+
+async def _named(backend: Backend, lease: Lease, workflow_id: str) -> bool:
+    """Is the run of a lease one of this workflow?"""
+    run = backend.engine.committer.cache.get(lease.run_id)
+    if run is not None:
+        return run.workflow_id == workflow_id
+    return await backend.engine.store.describe(lease.namespace, workflow_id, lease.run_id) is not None
 
 
 # activities
@@ -153,7 +166,7 @@ async def poll_activity_task(backend: Backend, call: Call) -> Answer:
     if not isinstance(grant, ActivityGrant):
         return answers.json({"task": None})
     activity = grant.activity
-    lease = Lease(grant.key.namespace, grant.key.run_id, activity.seq, activity.attempt_id)
+    lease = Lease(grant.key.namespace, grant.key.run_id, activity.seq, activity.attempt_id, activity=True)
     return answers.json(task_record(grant, backend.tokens.seal(lease)))
 
 
@@ -219,13 +232,13 @@ async def _attempt(backend: Backend, call: Call, token: str | None) -> Lease:
     number = number_of(call.parameters["task_id"], "task id")
     if token is not None:
         lease = backend.tokens.open(token)
-        if lease.fence != number or lease.seq == 0:
+        if lease.fence != number or not _of_activity(lease):
             raise NotFound("task", code="unknown_task")
         return lease
     found = await backend.reads.activity(number)
     if found is None:
         raise NotFound(f"task {number}", code="unknown_task")
-    return Lease(Namespace(found.namespace), found.run_id, found.seq, number)
+    return Lease(Namespace(found.namespace), found.run_id, found.seq, number, activity=True)
 
 
 def _route(path: str, operation_id: str, summary: str, reaction: Any, body: Any, answer: Any, **more: Any) -> Route:
