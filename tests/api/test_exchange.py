@@ -176,7 +176,7 @@ def test_a_report_is_answered_whatever_goes_wrong_in_reading(tmp_path: Path) -> 
                 told = wire.decode_from_engine(await exchange.post("main", WORKER, wire.encode(report), gone))
             problem = told.answers[0].problem
             assert problem is not None
-            assert (told.answers[0].n, problem.code, problem.kind) == (1, "internal_error", "UNAVAILABLE")
+            assert (told.answers[0].n, problem.code, problem.kind) == (1, "unanswered", "UNAVAILABLE")
 
     asyncio.run(main())
 

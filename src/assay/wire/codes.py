@@ -30,6 +30,7 @@ class ErrorCode(StrEnum):
     INVALID_QUERY = "invalid_query", Kind.INVALID, "The query string cannot be read."
     INCOMPLETE_BODY = "incomplete_body", Kind.INVALID, "The request ended before its body did."
     INVALID_JSON = "invalid_json", Kind.INVALID, "The body is not JSON, or has a number that is out of range."
+    DUPLICATE_KEY = "duplicate_key", Kind.INVALID, "An object in the body has a key twice."
     NUL_CHARACTER = "nul_character", Kind.INVALID, "A text holds U+0000."
     LONE_SURROGATE = "lone_surrogate", Kind.INVALID, "A text holds half of a surrogate pair."
     JSON_TOO_DEEP = "json_too_deep", Kind.INVALID, "A document nests too deep."
