@@ -4,7 +4,7 @@ import socket
 import pytest
 
 from tests.api.described import check_problem
-from tests.api.support import JSON, PREFIX, Http, Server, fresh
+from tests.api.support import JSON, PREFIX, Http, Server, Worker, fresh
 
 HEADERS = {
     "content-security-policy",
@@ -240,3 +240,55 @@ def test_what_no_database_can_hold_is_refused_at_the_door(http: Http, method: st
     reply = http.send(method, path)
     assert reply.status == 400, reply
     assert "U+0000" in reply.json()["error"]
+
+
+LONG = "\u00e9" * 8_193
+"""Two bytes a letter: one letter more than a text may have."""
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/workflows", {"workflow_type": "Order", "summary": LONG}, "summary"),
+        ("/workflows", {"workflow_type": "Order", "details": LONG}, "details"),
+        ("/workflows", {"workflow_type": "Order", "signals": [{"name": "s", "from": LONG}]}, "from"),
+        ("/workflows/{name}/signal/go", {"from": LONG}, "from"),
+        ("/workflows/{name}/signal/go", {"message_id": LONG}, "message_id"),
+        ("/workflows/{name}/cancel", {"reason": LONG}, "reason"),
+        ("/workflows/{name}/terminate", {"reason": LONG}, "reason"),
+        ("/workflows/{name}/retry", {"requested_by": "me", "reason": LONG}, "reason"),
+        ("/workflows/{name}/retry", {"requested_by": LONG, "reason": "why"}, "requested_by"),
+        ("/workflows/{name}/activities", {"name": "a", "seq": 1, "task_queue": "q", "summary": LONG}, "summary"),
+        ("/workers/register", {"identity": LONG, "queue": "q"}, "identity"),
+        ("/schedules/{name}/pause", {"reason": LONG}, "reason"),
+    ],
+)
+def test_texts_for_people_have_a_limit(http: Http, path: str, body: dict[str, object], field: str):
+    name = http.start()["workflow_id"]
+    http.post("/schedules", {"name": name, "workflow_type": "Order", "cron_expr": "@yearly"})
+    reply = http.post(path.format(name=name), body)
+    assert (reply.status, reply.json()["code"], reply.json()["field"]) == (413, "text_too_long", field)
+    assert http.kinds(name) == ["WorkflowStarted"]
+
+
+def test_a_text_may_be_as_long_as_its_limit(http: Http):
+    limit = http.get("/version").json()["limits"]["text_bytes"]
+    name = http.start(summary=LONG[1:])["workflow_id"]
+    assert len(http.describe(name)["summary"].encode()) == limit
+    assert http.post(f"/workflows/{name}/terminate", {"reason": "x" * limit}).status == 200
+
+
+def test_texts_in_commands_have_a_limit(http: Http):
+    queue = fresh("queue")
+    worker = Worker(http, queue)
+    name = http.start(task_queue=queue)["workflow_id"]
+    assert worker.task() is not None
+    child = {"type": "StartChildWorkflow", "workflow_type": "C", "workflow_id": "c", "summary": LONG}
+    for command, field in (
+        ({"type": "ScheduleActivity", "name": "a", "summary": LONG}, "summary"),
+        ({"type": "CancelWorkflow", "reason": LONG}, "reason"),
+        ({"type": "FailTask", "message": LONG}, "message"),
+        (child, "summary"),
+    ):
+        reply = worker.commands(name, command)
+        assert (reply.status, reply.json()["field"]) == (413, f"commands[0].{field}")

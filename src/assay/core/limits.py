@@ -14,6 +14,8 @@ class Limits(msgspec.Struct, frozen=True):
     commands: int = 2_000
     signals: int = 10_000
     id_bytes: int = 255
+    text_bytes: int = 16 * 1024
+    """Of a text for people that is kept with a run or a schedule: a reason, a summary, details."""
     search_attributes: int = 32
     search_attribute_bytes: int = 2_048
 

@@ -66,6 +66,17 @@ def check_hands(number: int, name: str) -> int:
     return number
 
 
+def check_text(value: str | None, name: str) -> str | None:
+    """A text for people within its limit, or `Invalid`."""
+    # four bytes at most for a letter: what is short for certain need not be counted
+    if value is not None and 4 * len(value) > LIMITS.text_bytes:
+        size = len(value.encode("utf-8", "surrogatepass"))
+        if size > LIMITS.text_bytes:
+            message = f"{name} is {size:,} bytes long; the limit is {LIMITS.text_bytes:,}"
+            raise Invalid(message, code="text_too_long", field=name)
+    return value
+
+
 RETRY_KEYS = {
     "max_attempts": "max_attempts",
     "maximum_attempts": "max_attempts",
@@ -154,6 +165,8 @@ def checked_start(request: StartWorkflow) -> StartWorkflow:
     check_id(request.task_queue, "task_queue")
     if request.request_id is not None:
         check_id(request.request_id, "request_id")
+    check_text(request.summary, "summary")
+    check_text(request.details, "details")
     if len(request.signals) > LIMITS.signals:
         raise Invalid(f"a run takes at most {LIMITS.signals} signals", code="limit_exceeded", field="signals")
     for name, words in zip(_WORDS, _words(request), strict=True):

@@ -83,6 +83,7 @@ class ErrorCode(StrEnum):
         Kind.INVALID,
         "A document is too large: store it elsewhere, pass a reference.",
     )
+    TEXT_TOO_LONG = "text_too_long", Kind.INVALID, "A summary, a reason or another text for people is too long."
     URL_TOO_LONG = "url_too_long", Kind.INVALID, "The URL is too long."
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type", Kind.INVALID, "The body is not `application/json`."
     UNSUPPORTED_ENCODING = "unsupported_encoding", Kind.INVALID, "The body is compressed."

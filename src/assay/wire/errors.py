@@ -11,6 +11,7 @@ BY_CODE: Final[dict[str, int]] = {
     "gone": 410,
     "body_too_large": 413,
     "payload_too_large": 413,
+    "text_too_long": 413,
     "url_too_long": 414,
     "unsupported_media_type": 415,
     "unsupported_encoding": 415,

@@ -11,6 +11,7 @@ import msgspec
 
 from assay.core.commands import AnyCommand, Command
 from assay.core.errors import Invalid
+from assay.core.options import check_text
 from assay.core.payload import NULL, Payload, check_limits, is_empty
 from assay.wire.spellings import has_other_words, spelled
 
@@ -43,6 +44,10 @@ _members: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
 _text: Final = msgspec.json.Decoder(str).decode
 _OBJECTS: Final = frozenset({"patch", "state", "search", "memo", "search_attributes", "context", "retry_policy"})
 """Fields that hold an object: an empty array there is an empty object."""
+
+
+_TEXTS: Final = frozenset({"summary", "details", "reason", "message"})
+"""Fields that hold a text for people."""
 
 
 def commands_of(raw: Payload) -> tuple[Sent, ...]:
@@ -107,3 +112,5 @@ def _check_payloads(command: Command, path: str) -> None:
         value = getattr(command, name)
         if isinstance(value, msgspec.Raw) and value is not NULL:
             check_limits(bytes(value), name=f"{path}.{name}")
+        elif name in _TEXTS:
+            check_text(value, f"{path}.{name}")

@@ -17,7 +17,7 @@ from assay.api.routes.workflows import NAMESPACE, RUN
 from assay.core.commands import ScheduleActivity
 from assay.core.errors import AssayError, Invalid, Kind, NotFound
 from assay.core.ids import Namespace, RunId, RunKey, WorkflowId, seconds
-from assay.core.options import check_id, duration
+from assay.core.options import check_id, check_text, duration
 from assay.core.replies import Reopened, Started
 from assay.core.requests import RequestCancel, RestartAsNew, RetryFailed, ScheduleDirect, Signal, Terminate
 from assay.core.run import Activity
@@ -142,6 +142,7 @@ def _command(body: ActivityBody) -> ScheduleActivity:
     fields["non_retryable"] = tuple(body.non_retryable or ())
     check_id(body.name, "name")
     check_id(body.task_queue, "task_queue")
+    check_text(body.summary, "summary")
     return ScheduleActivity(**fields)
 
 

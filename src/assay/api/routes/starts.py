@@ -15,7 +15,7 @@ from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE, WAIT, outcome
 from assay.core.ids import Namespace, RunKey, WorkflowId, id_of_request
 from assay.core.limits import LIMITS
-from assay.core.options import check_id, checked_start, choice, duration, workflow_retry
+from assay.core.options import check_id, check_text, checked_start, choice, duration, workflow_retry
 from assay.core.payload import NULL, Payload
 from assay.core.policies import IdConflict, IdReuse
 from assay.core.replies import Started
@@ -106,7 +106,8 @@ def _conflict(body: StartBody) -> IdConflict:
 
 def _first(signal: SignalAtStart, sender: str | None) -> FirstSignal:
     content = message_of(signal.payload, signal.args)
-    return FirstSignal(check_id(signal.name, "signals.name"), content, signal.sender or sender)
+    sender = check_text(signal.sender or sender, "from")
+    return FirstSignal(check_id(signal.name, "signals.name"), content, sender)
 
 
 def message_of(content: Payload, args: list[Payload] | None) -> Payload:

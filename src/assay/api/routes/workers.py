@@ -9,7 +9,7 @@ from assay.api.call import Call
 from assay.api.mutations import answer_of, key_of
 from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE, TOTAL
-from assay.core.options import check_hands
+from assay.core.options import check_hands, check_text
 from assay.engine.idempotency import Rendered
 from assay.engine.roster import WorkerRow
 from assay.wire import shapes
@@ -27,7 +27,7 @@ async def register(backend: Backend, call: Call) -> Answer:
     row = WorkerRow(
         id="",
         namespace=namespace,
-        identity=body.identity,
+        identity=check_text(body.identity, "identity") or "",
         task_queue=body.queue,
         workflows=None if body.workflows is None else tuple(body.workflows),
         activities=None if body.activities is None else tuple(body.activities),

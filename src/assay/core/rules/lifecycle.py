@@ -27,7 +27,7 @@ from assay.core.failure import FailureInfo
 from assay.core.ids import RunId, Time, WorkflowId, seconds
 from assay.core.limits import LIMITS
 from assay.core.moment import Moment
-from assay.core.options import check_id, checked_start
+from assay.core.options import check_id, check_text, checked_start
 from assay.core.payload import NULL, Payload
 from assay.core.policies import IdConflict
 from assay.core.replies import Started
@@ -85,6 +85,8 @@ def _start_delayed(run: Run) -> bool:
 
 def cancel(run: Run, request: rq.RequestCancel, at: Moment) -> Decision:
     """Ask the run to end."""
+    check_text(request.reason, "reason")
+    check_text(request.sender, "from")
     return cancel_decision(run, request.reason, request.sender, request.deadline, at)
 
 
@@ -114,6 +116,7 @@ def cancel_decision(run: Run, reason: str | None, sender: str | None, deadline: 
 
 def terminate(run: Run, request: rq.Terminate, at: Moment) -> Decision:
     """End the run now."""
+    check_text(request.reason, "reason")
     return terminate_decision(run, request.reason or "terminated", request.by, at)
 
 

@@ -17,6 +17,7 @@ from assay.core.events import (
 from assay.core.ids import RunId, WorkflowId
 from assay.core.limits import LIMITS
 from assay.core.moment import Moment
+from assay.core.options import check_text
 from assay.core.rules import lifecycle
 from assay.core.run import FAILED, Run
 from assay.core.texts import no_text
@@ -29,6 +30,8 @@ def signal(run: Run, request: rq.Signal, at: Moment) -> Decision:
     """Record a signal and wake the run."""
     if run.signals >= LIMITS.signals:
         raise Invalid(f"a run takes at most {LIMITS.signals} signals; continue as new", code="limit_exceeded")
+    check_text(request.sender, "from")
+    check_text(request.message_id, "message_id")
     decision = Decision.of(run, at.now)
     decision.record(
         SignalReceived(

@@ -43,6 +43,7 @@ from assay.core.events import (
 from assay.core.failure import FailureInfo
 from assay.core.ids import SECOND, RunId, WorkflowId
 from assay.core.moment import Moment
+from assay.core.options import check_text
 from assay.core.payload import NULL
 from assay.core.policies import ParentClose
 from assay.core.replies import Reopened
@@ -55,6 +56,8 @@ REOPENED = "reopen"
 
 def retry(run: Run, request: rq.RetryFailed, at: Moment) -> Decision:
     """Open the run again, or say why that cannot be."""
+    check_text(request.requested_by, "requested_by")
+    check_text(request.reason, "reason")
     _check(run, at)
     cut = last_failure(request.history)
     if cut is None:

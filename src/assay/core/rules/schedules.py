@@ -10,7 +10,7 @@ from assay.core.errors import AlreadyExists, Invalid, NotFound
 from assay.core.ids import Time
 from assay.core.limits import LIMITS
 from assay.core.moment import Moment
-from assay.core.options import check_id
+from assay.core.options import check_id, check_text
 from assay.core.payload import NULL
 from assay.core.rules.attributes import check_search, merge
 from assay.core.rules.fires import ScheduleDecision, catch_up, due_times, fire, leave, looks_at_runs
@@ -96,6 +96,8 @@ def check_schedule(schedule: Schedule) -> None:
         raise Invalid(f"name is longer than {LONGEST_NAME} bytes", field="name")
     check_id(schedule.workflow_type, "workflow_type")
     check_id(schedule.task_queue, "task_queue")
+    check_text(schedule.pause_reason, "pause_reason")
+    check_text(schedule.paused_by, "paused_by")
     check_search(schedule.search_attributes)
     merge(NULL, schedule.memo, "memo")
     schedule.timetable()
@@ -141,6 +143,8 @@ def _arm(decision: ScheduleDecision) -> None:
 
 
 def _pause(decision: ScheduleDecision, request: rq.PauseSchedule) -> None:
+    check_text(request.reason, "reason")
+    check_text(request.by, "by")
     schedule = decision.schedule
     if not schedule.paused:
         decision.change(paused=True, pause_reason=request.reason, paused_by=request.by, paused_at=decision.now)
