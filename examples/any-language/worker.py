@@ -13,8 +13,11 @@ and start something:
     curl 'http://127.0.0.1:8080/api/v1/workflows/hello-1/result?wait_secs=10'
 """
 
+import contextlib
+import http.client
 import json
 import random
+import signal
 import sys
 import time
 import urllib.error
@@ -27,16 +30,43 @@ Command = dict[str, Any]
 Code = Generator[Command, Any, Any]
 
 
+AWAY = (502, 503, 504)
+"""What is answered for an engine that is away for a while."""
+LONGEST_PAUSE = 30
+
+
+class Stopped(Exception):
+    """Somebody has asked the worker to stop."""
+
+
 class Engine:
     """The engine's REST API, as far as a worker needs it."""
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/") + "/api/v1"
         self.calls = 0
+        self.stopping = False
 
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """The status and the JSON of an answer."""
+        """The status and the JSON of an answer; an engine that is away, as when it is restarted, is waited for.
+
+        Nothing is done twice because it is sent twice: an engine knows a report that it has had.
+        """
         self.calls += 1
+        pause = 1
+        while True:
+            try:
+                status, answer = self._send(method, path, body)
+                if status not in AWAY:
+                    return status, answer
+                trouble = f"it answered {status}"
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                trouble = str(error) or type(error).__name__
+            print(f"the engine is away ({trouble}): trying again in {pause} s", flush=True)
+            self.rest(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _send(self, method: str, path: str, body: Any) -> tuple[int, Any]:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(  # noqa: S310  # the user names the engine
             self.url + path, data, {"Content-Type": "application/json"}, method=method
@@ -45,7 +75,21 @@ class Engine:
             with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
                 return answer.status, json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as error:
-            return error.code, json.loads(error.read() or b"null")
+            content = error.read()
+            return error.code, None if error.code in AWAY else json.loads(content or b"null")
+
+    def rest(self, seconds: float) -> None:
+        """Wait, but not beyond the moment when somebody wants the worker to stop."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if self.stopping:
+                raise Stopped
+            time.sleep(0.1)
+
+    def stop(self, number: int, _: Any) -> None:
+        """A signal has come: what has begun is finished. A second one ends the worker at once."""
+        self.stopping = True
+        signal.signal(number, signal.SIG_DFL)
 
 
 # workflow code
@@ -244,15 +288,17 @@ class Worker:
 
 
 def main() -> None:
-    """Work until interrupted."""
-    worker = Worker(Engine(sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8080"))
-    print(f"worker {worker.id} serves {', '.join(WORKFLOWS)}")
-    try:
-        while True:
+    """Work until somebody says stop, with Ctrl-C or SIGTERM."""
+    engine = Engine(sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8080")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, engine.stop)
+    with contextlib.suppress(Stopped):
+        worker = Worker(engine)
+        print(f"worker {worker.id} serves {', '.join(WORKFLOWS)}", flush=True)
+        while not engine.stopping:
             if not worker.step():
-                time.sleep(0.5)
-    except KeyboardInterrupt:
-        print("stopped")
+                engine.rest(0.5)
+    print("stopped", flush=True)
 
 
 if __name__ == "__main__":

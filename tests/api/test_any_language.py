@@ -1,8 +1,11 @@
 """The worker in plain urllib runs the conversations of the original, and leaves the histories that they must leave."""
 
 import importlib.util
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -95,17 +98,60 @@ def test_a_cancelled_run_ends_as_cancelled(http: Http, worker):
     assert http.describe(name)["status"] == "CANCELLED"
 
 
-def test_the_program_as_it_is_started(server: Server, http: Http):
+@contextmanager
+def program(port: int) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(  # noqa: S603
-        [sys.executable, str(WORKER), f"http://127.0.0.1:{server.port}"], stdout=subprocess.PIPE, text=True
+        [sys.executable, str(WORKER), f"http://127.0.0.1:{port}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
-        assert process.stdout is not None
-        assert "serves" in process.stdout.readline()
-        name = fresh()
-        http.start(name, workflow_type="GreetWorkflow", input={"who": "you"})
-        result = http.get(f"/workflows/{name}/result?wait_secs=20").json()
-        assert result["result"] == {"greeting": "hello, you"}
+        yield process
     finally:
         process.kill()
         process.communicate()
+
+
+def greeted(http: Http) -> None:
+    name = fresh()
+    http.start(name, workflow_type="GreetWorkflow", input={"who": "you"})
+    result = http.get(f"/workflows/{name}/result?wait_secs=20").json()
+    assert result["result"] == {"greeting": "hello, you"}
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """How a program ended, the last line that it said, and what it complained of."""
+    said, complained = process.communicate(timeout=20)
+    return process.returncode, said.splitlines()[-1], complained
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_program_as_it_is_started_and_stopped(server: Server, http: Http, number: signal.Signals):
+    with program(server.port) as process:
+        assert process.stdout is not None
+        assert "serves" in process.stdout.readline()
+        greeted(http)
+        process.send_signal(number)
+        assert ended(process) == (0, "stopped", "")
+
+
+def test_the_program_waits_for_an_engine_that_is_away(tmp_path: Path):
+    first = Server(tmp_path)
+    first.kill()
+    first.close()
+    with program(first.port) as process:
+        assert process.stdout is not None
+        assert "trying again in 1 s" in process.stdout.readline()
+        second = Server(tmp_path, "--port", str(first.port))
+        try:
+            while "serves" not in (line := process.stdout.readline()):
+                assert "trying again" in line
+            greeted(second.http())
+            second.kill()
+            assert "trying again in 1 s" in process.stdout.readline()
+            assert "trying again in 2 s" in process.stdout.readline()
+        finally:
+            second.close()
+        process.send_signal(signal.SIGTERM)
+        assert ended(process) == (0, "stopped", "")
