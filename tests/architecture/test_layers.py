@@ -19,7 +19,7 @@ ALLOWED = {
     "embedded": ["engine", "storage", "sdk", "wire", "core"],
     "server": ["api", "auth", "engine", "storage", "wire", "core"],
     "testing": ["", "workflow", "server", "api", "auth", "embedded", "engine", "storage", "sdk", "wire", "core"],
-    "cli": ["", "workflow", "server", "embedded", "sdk", "wire", "core"],
+    "cli": ["", "workflow", "server", "embedded", "testing.replay", "testing.histories", "sdk", "wire", "core"],
     "workflow": ["embedded", "sdk", "wire", "core"],
     "": ["workflow", "embedded", "sdk", "wire", "core"],
     "__main__": ["cli"],

@@ -11,14 +11,20 @@ import msgspec
 import pytest
 
 from assay.core.errors import NonDeterminismError, NotFound
+from assay.core.ids import Namespace, RunId, RunKey, WorkflowId
 from assay.sdk.app import App
 from assay.sdk.context import Context
 from assay.testing.replay import History, fetch_history, load_history, replay_history
+from assay.wire.records import event_record
 from tests.replay.programs import app
 from tests.replay.record import HISTORIES
 from tests.sdk.end_to_end import place
 
 HELLO, SHOP, STEPS, OPEN = (HISTORIES / f"{name}.json" for name in ("hello", "shop", "steps", "still_open"))
+EVENTS = [
+    event_record(RunKey(Namespace("main"), WorkflowId("hello"), RunId("r")), recorded)
+    for recorded in load_history(HELLO).recorded()
+]
 
 
 def difference(path: Path, workflow: Callable[..., Any]) -> NonDeterminismError:
@@ -29,8 +35,8 @@ def difference(path: Path, workflow: Callable[..., Any]) -> NonDeterminismError:
 
 @pytest.mark.parametrize(
     "source",
-    [HELLO, HELLO.read_bytes(), HELLO.read_text(), json.loads(HELLO.read_text()), load_history(HELLO)],
-    ids=["path", "bytes", "text", "dict", "history"],
+    [HELLO, HELLO.read_bytes(), HELLO.read_text(), json.loads(HELLO.read_text()), load_history(HELLO), EVENTS],
+    ids=["path", "bytes", "text", "dict", "history", "events"],
 )
 def test_a_history_may_come_as_it_likes(source: Any):
     replay_history(source, app)

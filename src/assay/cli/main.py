@@ -36,6 +36,7 @@ SECTIONS: Final = {
         "queue": Entry("assay.cli.queue", "Look at the task queues of a namespace."),
     },
     "Tools": {
+        "replay": Entry("assay.cli.replay", "Ask whether code still follows recorded histories."),
         "migrate": Entry("assay.cli.migrate", "Bring the schema of a database up to date."),
         "verify": Entry("assay.cli.verify", "Check a database against the contract of the engine."),
         "completion": Entry("assay.cli.completion", "Print a script that completes commands in your shell."),
@@ -45,7 +46,7 @@ COMMANDS: Final = {name: entry for section in SECTIONS.values() for name, entry 
 """In each module the command has the name it has here."""
 COMPLETING: Final = "_ASSAY_COMPLETE"
 """Set by the scripts of `assay completion` when they ask what may come next."""
-REMOTE: Final = tuple(SECTIONS["A running engine"])
+REMOTE: Final = (*SECTIONS["A running engine"], "replay")
 
 
 class Program(click.Group):

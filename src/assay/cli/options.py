@@ -66,10 +66,12 @@ def _namespaces(context: click.Context, parameter: click.Parameter, incomplete: 
     return namespace_names(context, parameter, incomplete)
 
 
-def global_options(command: F, *, hidden: bool = False) -> F:
-    """Add the five options, and `-v`, to a command or a group."""
+def global_options(command: F, *, hidden: bool = False, without: str = "") -> F:
+    """Add the five options, `without` one of them if need be, and `-v` to a command or a group."""
     command = verbose_option(command)
     for declaration, details in reversed(_OPTIONS):
+        if declaration == without:
+            continue
         command = click.option(declaration, cls=GlobalOption, hidden=hidden, **details)(command)
     return command
 

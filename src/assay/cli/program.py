@@ -34,22 +34,48 @@ def load(file: Path) -> ModuleType | None:
     try:
         spec.loader.exec_module(module)
     except Exception as error:  # noqa: BLE001  # whatever the file raises is shown to whoever wrote it
-        show(error, file)
+        show(error)
         return None
     return module
 
 
-def show(error: Exception, file: Path) -> None:
-    """The traceback from the file on, and nothing of how it was loaded."""
+def load_named(name: str) -> ModuleType | None:
+    """A module by its dotted name, found as from the current folder, or a file; see `load`."""
+    import importlib
+
+    if name.endswith(".py") or os.path.isfile(name):
+        if not os.path.isfile(name):
+            raise click.UsageError(f"there is no file {name}")
+        return load(Path(name))
+    sys.path.insert(0, os.getcwd())
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            show(error)
+            return None
+        raise click.UsageError(f"there is no module {name}") from None
+    except Exception as error:  # noqa: BLE001  # see `load`
+        show(error)
+        return None
+
+
+def show(error: Exception) -> None:
+    """The traceback from the user's code on, and nothing of how that was loaded."""
     import traceback
 
-    own = str(file.resolve())
     frames = error.__traceback__
-    while frames is not None and os.path.realpath(frames.tb_frame.f_code.co_filename) != own:
+    while frames is not None and _is_loading(frames.tb_frame.f_code.co_filename):
         frames = frames.tb_next
     if frames is None and not isinstance(error, SyntaxError):
         frames = error.__traceback__
     click.echo("".join(traceback.format_exception(type(error), error, frames)), err=True, nl=False)
+
+
+def _is_loading(filename: str) -> bool:
+    import importlib
+
+    return filename.startswith("<frozen importlib") or filename in (__file__, importlib.__file__)
 
 
 def registered(module: ModuleType) -> list[tuple[str, App]]:
@@ -61,6 +87,14 @@ def registered(module: ModuleType) -> list[tuple[str, App]]:
         return [("default", DEFAULT_APP)]
     found = {id(value): (name, value) for name, value in vars(module).items() if isinstance(value, App)}
     return [(name, app) for name, app in found.values() if app.workflows or app.activities]
+
+
+def apps_of(module: ModuleType) -> list[App]:
+    """All apps that the module may have put its workflows into."""
+    from assay.sdk.app import App
+    from assay.sdk.default_app import DEFAULT_APP
+
+    return [DEFAULT_APP, *(value for value in vars(module).values() if isinstance(value, App))]
 
 
 def listening(file: Path, module: ModuleType, decided: Container[str] = ()) -> dict[str, Any]:

@@ -24,11 +24,14 @@ EXIT_SECONDS: Final = 10.0
 
 
 class Redirect(msgspec.Struct, frozen=True):
-    """What `assay run` decides, whatever the file that it runs says: where to connect, and some options of `listen`."""
+    """What a command decides, whatever the program that it loads says: where to connect, some options of `listen`.
 
-    url: str
-    token: str | None
-    options: Mapping[str, Any]
+    Without a URL nothing is done at all: `connect` and `listen` return, so that the rest of the program is loaded.
+    """
+
+    url: str | None = None
+    token: str | None = None
+    options: Mapping[str, Any] = {}
 
 
 class Face:
@@ -58,6 +61,8 @@ class Face:
     def connect(self, url: str, token: str | None, namespace: str) -> None:
         """Connect, after closing what was connected before."""
         self._check("workflow.connect")
+        if self._nowhere:
+            return
         with self._lock:
             self._close(None)
             self._open(url, token, namespace)
@@ -69,7 +74,7 @@ class Face:
             self._close(timeout)
 
     def _open(self, url: str, token: str | None, namespace: str) -> None:
-        if self.redirect is not None:
+        if self.redirect is not None and self.redirect.url is not None:
             url, token = self.redirect.url, self.redirect.token
             namespace = self.redirect.options.get("namespace", namespace)
         loop = LoopThread()
@@ -111,6 +116,8 @@ class Face:
 
     def listen(self, **options: Any) -> None:
         """Serve a queue until a signal, `close`, or a failure of the worker."""
+        if self._nowhere:
+            return
         if self.redirect is not None:
             options |= self.redirect.options
         loop, client = self._connected("listen")
@@ -126,6 +133,10 @@ class Face:
         finally:
             del self._listening[stopping]
 
+    @property
+    def _nowhere(self) -> bool:
+        return self.redirect is not None and self.redirect.url is None
+
     def _check(self, name: str) -> None:
         refuse_in_workflow(name)
         if self._loop is not None:
@@ -133,6 +144,9 @@ class Face:
 
     def _connected(self, name: str) -> tuple[LoopThread, Client]:
         self._check(f"workflow.{name}")
+        if self._nowhere:
+            text = f"workflow.{name} was called while the program is only loaded: put it behind __name__ == '__main__'"
+            raise Unavailable(text, code="not_connected")
         if self._client is None and (url := os.environ.get(URL_VARIABLE)):
             with self._lock:
                 if self._client is None:

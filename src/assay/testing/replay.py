@@ -3,26 +3,21 @@
     history = await fetch_history(client, "order-1")      # and save it: Path("order.json").write_bytes(history.dump())
     replay_history(Path("order.json"), app)               # in a test: raises NonDeterminismError if the code differs
 
+Files that `assay workflow events` has written will do as well, and `assay replay` asks the same on the command line.
 No engine is needed and nothing is done: no activity, step or side effect runs, no line is logged. The history may be of
 a run that is still open; then the code is held against it as far as it goes.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
-
-import msgspec
 
 from assay.core import commands as cmd
 from assay.core import events as ev
-from assay.core.codec import UnknownEvent, decode, encode
 from assay.core.errors import NonDeterminismError, NotFound
 from assay.core.events import Event, Recorded
-from assay.core.ids import Namespace, RunId, RunKey, Seq, Time, WorkflowId
-from assay.core.payload import NULL, Payload
+from assay.core.ids import RunKey
 from assay.sdk.app import App, Definition
-from assay.sdk.client import Client
 from assay.sdk.converter import Converter
 from assay.sdk.default_app import DEFAULT_APP
 from assay.sdk.execution.main import main
@@ -30,70 +25,13 @@ from assay.sdk.replay.journal import LENIENT, diverged
 from assay.sdk.replay.runtime import Execution
 from assay.sdk.replay.turn import PausePoint
 from assay.sdk.signatures import signature_of
+from assay.testing.histories import History, Source, fetch_history, load_history, save_history
 
-
-class SavedEvent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An event as it is stored (see `core.codec`)."""
-
-    seq: Seq
-    time: Time
-    kind: str
-    payload: Payload = NULL
-    data: Payload = NULL
-
-
-class History(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The history of one run, to be kept in a file for as long as such runs may be replayed."""
-
-    workflow_type: str
-    run_id: RunId
-    events: tuple[SavedEvent, ...]
-    workflow_id: WorkflowId = WorkflowId("replayed")
-    namespace: Namespace = Namespace("main")
-
-    def dump(self) -> bytes:
-        """As JSON, one event on a line."""
-        head = msgspec.json.encode(msgspec.structs.replace(self, events=()))
-        lines = b",\n".join(msgspec.json.encode(event) for event in self.events)
-        return head.replace(b'"events":[]', b'"events":[\n' + lines + b"\n]") + b"\n"
-
-    def recorded(self) -> list[Recorded]:
-        """The events as code is told of them."""
-        return [
-            Recorded(event.seq, event.time, decode(event.kind, bytes(event.payload), _present(event.data)))
-            for event in self.events
-        ]
-
-
-def save_history(key: RunKey, workflow_type: str, events: Sequence[Recorded]) -> History:
-    """A history that can be dumped."""
-    return History(workflow_type, key.run_id, tuple(map(_saved, events)), key.workflow_id, key.namespace)
-
-
-def load_history(source: History | Path | str | bytes | dict[str, Any]) -> History:
-    """A history from a file, from JSON, or from what JSON becomes in Python."""
-    match source:
-        case History():
-            return source
-        case Path():
-            return msgspec.json.decode(source.read_bytes(), type=History)
-        case dict():
-            return msgspec.json.decode(msgspec.json.encode(source), type=History)
-        case _:
-            return msgspec.json.decode(source, type=History)
-
-
-async def fetch_history(client: Client, workflow_id: str, run_id: str | None = None) -> History:
-    """The history of a run as an engine has it now; without `run_id` of the newest run of the id."""
-    record = await client.describe(workflow_id, run_id)
-    if record is None:
-        raise NotFound(f"workflow {workflow_id} not found")
-    key = RunKey(Namespace(client.namespace), WorkflowId(workflow_id), RunId(record["run_id"]))
-    return save_history(key, record["workflow_type"], await client.transport.history(key.run_id))
+__all__ = ["History", "fetch_history", "load_history", "rehearse", "replay_history", "save_history"]
 
 
 def replay_history(
-    history: History | Path | str | bytes | dict[str, Any],
+    history: Source,
     app: App | None = None,
     *,
     workflow: Callable[..., Any] | None = None,
@@ -106,7 +44,7 @@ def replay_history(
 
 
 def rehearse(
-    history: History | Path | str | bytes | dict[str, Any],
+    history: Source,
     app: App | None = None,
     *,
     workflow: Callable[..., Any] | None = None,
@@ -214,16 +152,3 @@ def _definition(workflow_type: str, app: App, workflow: Callable[..., Any] | Non
         known = ", ".join(sorted(app.workflows)) or "none"
         raise NotFound(f"no workflow handler registered for type {workflow_type} (registered: {known})")
     return definition
-
-
-def _saved(recorded: Recorded) -> SavedEvent:
-    event = recorded.event
-    if isinstance(event, UnknownEvent):
-        return SavedEvent(recorded.seq, recorded.time, event.name, event.payload, event.data)
-    payload, data = encode(event)
-    beside = NULL if data is None else Payload(data)
-    return SavedEvent(recorded.seq, recorded.time, type(event).__name__, Payload(payload), beside)
-
-
-def _present(data: Payload) -> bytes | None:
-    return None if data == NULL else bytes(data)

@@ -174,6 +174,7 @@ def _started_fields(start: StartData) -> dict[str, Any]:
         "last_completion_result": value_of(start.last_completion_result),
         "last_failure": None if start.last_failure is None else failure_record(start.last_failure),
         "request_id": start.request_id,
+        "origin_run_id": None if start.reopening is None else start.reopening.origin,
         **_start_fields(start),
     }
 

@@ -1,0 +1,145 @@
+"""`assay replay`: does the code of today still follow the histories of yesterday?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import click
+
+from assay.cli.arguments import NAME
+from assay.cli.options import RemoteCommand, flags_of, global_options
+from assay.cli.suggestions import workflow_ids
+from assay.cli.trouble import FAILED, warn_of_key
+
+if TYPE_CHECKING:
+    from assay.sdk.app import App
+    from assay.testing.histories import Source
+
+STANDARD_INPUT: Final = "-"
+
+
+class Kept(NamedTuple):
+    """A history, what it is called here, and the namespace of its run if that is said."""
+
+    name: str
+    source: Source
+    namespace: str | None
+
+
+@click.command(cls=RemoteCommand, short_help="Ask whether code still follows recorded histories.")
+@click.argument(
+    "histories",
+    metavar="[HISTORY]...",
+    nargs=-1,
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+    help="Files with events, as JSON or JSON lines; - for standard input.",
+)
+@click.option("--against", metavar="CODE", required=True, help="A Python file, or the name of a module.")
+@click.option(
+    "--type", "workflow_type", metavar="TYPE", type=NAME, help="Workflow type.  [default: what a history says]"
+)
+@click.option(
+    "--id",
+    "workflow_ids",
+    metavar="ID",
+    type=NAME,
+    multiple=True,
+    shell_complete=workflow_ids,
+    help="Ask the engine for the history of this workflow's newest run; may be repeated.",
+)
+@lambda command: global_options(command, without="--output")
+@click.pass_context
+def replay(
+    context: click.Context,
+    histories: tuple[str, ...],
+    against: str,
+    workflow_type: str | None,
+    workflow_ids: tuple[str, ...],
+) -> None:
+    """Ask whether code still follows recorded histories.
+
+    A HISTORY is what `assay workflow events ID --output json` prints, of a run that is closed or still open; one that
+    `assay.testing.replay` has saved will do, too. The workflow code in CODE is told it, and must order what the history
+    records. Nothing is done: no activity, no step, no side effect.
+
+    \b
+    Examples:
+      assay workflow events order-1 --output json > order-1.json
+      assay replay --against worker.py order-1.json
+      assay replay --against shop.workflows histories/*.json
+      assay replay --against worker.py --id order-1
+
+    Exit codes: 0 the code follows all of them; 1 it does not, each on a line with the step, what the history says and
+    what the code did; 64 called wrongly.
+    """
+    if not histories and not workflow_ids:
+        raise click.UsageError("give a file with a history, or --id")
+    apps = _apps(against)
+    kept = [*_files(context, histories), *_asked(context, workflow_ids)]
+    failed = [one for one in kept if not _follows(one, apps, against, workflow_type)]
+    if failed:
+        click.echo(f"{len(failed)} of {len(kept)} histories are not followed", err=True)
+        raise click.exceptions.Exit(FAILED)
+
+
+def _apps(against: str) -> Sequence[App]:
+    from assay import workflow
+    from assay.cli.program import apps_of, load_named
+    from assay.sdk.face import Redirect
+
+    workflow._face().redirect = Redirect()
+    module = load_named(against)
+    if module is None:
+        raise click.exceptions.Exit(FAILED)
+    return apps_of(module)
+
+
+def _files(context: click.Context, names: Sequence[str]) -> Iterator[Kept]:
+    namespace = flags_of(context).get("namespace")
+    for name in names:
+        if name != STANDARD_INPUT:
+            yield Kept(name, Path(name), namespace)
+        elif sys.stdin is None:
+            raise click.UsageError("standard input is closed")
+        else:
+            yield Kept("standard input", sys.stdin.buffer.read(), namespace)
+
+
+def _asked(context: click.Context, names: Sequence[str]) -> Iterator[Kept]:
+    """Histories as the engine has them now."""
+    from assay.cli.session import session_of
+    from assay.cli.waiting import history
+
+    warn_of_key(flags_of(context).get("api_key"))
+    for name in names:
+        session = session_of(context)
+        yield Kept(name, history(session.engine, name, None), session.namespace)
+
+
+def _follows(kept: Kept, apps: Sequence[App], against: str, workflow_type: str | None) -> bool:
+    """Hold one history against the code, and say how that went."""
+    from assay.core.errors import AssayError
+    from assay.server.logs import one_line
+    from assay.testing.replay import load_history, replay_history
+
+    try:
+        history = load_history(kept.source, workflow_type, kept.namespace)
+        replay_history(history, _app(apps, history.workflow_type, against))
+    except AssayError as error:
+        click.echo(one_line(f"{kept.name}: not followed: {error}"))
+        return False
+    click.echo(one_line(f"{kept.name}: followed, {len(history.events)} events of {history.workflow_type}"))
+    return True
+
+
+def _app(apps: Sequence[App], workflow_type: str, against: str) -> App:
+    from assay.core.errors import NotFound
+
+    for app in apps:
+        if workflow_type in app.workflows:
+            return app
+    known = ", ".join(sorted({name for app in apps for name in app.workflows})) or "none"
+    raise NotFound(f"{against} has no workflow of type {workflow_type}; there are: {known}")

@@ -1,0 +1,89 @@
+"""Events as the REST API shows them, read back: the inverse of `records.event_record`, for histories kept in files.
+
+All that workflow code can see comes back. What is shown otherwise than it is stored and that code cannot see does not:
+how activities and the run itself were to be tried, and the place of a child among its parent's.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from assay.core.errors import Invalid
+from assay.core.ids import SECOND, Seq, Time
+from assay.wire.kinds import BARE
+
+SHOWN_AS_STORED: Final = (
+    "workflow_type", "task_queue", "first_run_id", "previous_run_id", "initiator", "attempt", "cron_schedule",
+    "schedule", "request_id", "context", "memo", "search_attributes", "last_completion_result", "last_failure",
+    "summary", "details", "priority",
+)  # fmt: skip
+SHOWN_IN_SECONDS: Final = ("run_timeout", "task_timeout", "execution_deadline", "first_task_at", "scheduled_for")
+
+
+class StoredEvent(NamedTuple):
+    """An event in the form of `core.codec`, and its place."""
+
+    seq: Seq
+    time: Time
+    kind: str
+    payload: bytes
+    data: bytes | None
+
+
+def stored_event(record: Mapping[str, Any]) -> StoredEvent:
+    """The event that a record shows."""
+    try:
+        kind, seq, time = record["event_type"], record["seq"], _micro(record["timestamp"])
+        payload, data = _payload(kind, record["payload"]), _data(kind, record)
+    except (KeyError, TypeError, AttributeError):
+        text = "not an event of a history: one has a seq, an event_type, a payload and a timestamp"
+        raise Invalid(text, code="unreadable_event") from None
+    return StoredEvent(Seq(seq), time, kind, _encoded(payload), None if data is None else _encoded(data))
+
+
+def _payload(kind: str, payload: Any) -> Any:
+    if kind == "ActivityScheduled":
+        return {name: value for name, value in payload.items() if name != "options"}
+    if kind not in BARE and isinstance(payload, dict) and payload.get("failure") is not None:
+        return payload | {"failure": _failure(payload["failure"])}
+    return payload
+
+
+def _failure(shown: dict[str, Any]) -> dict[str, Any]:
+    """A failure without the fields that it has not: the size of a history, which code can see, counts only what is."""
+    fields = {name: value for name, value in shown.items() if value is not None}
+    return fields | {"cause": _failure(fields["cause"])} if "cause" in fields else fields
+
+
+def _data(kind: str, record: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What travels beside a payload that is a bare value (R16)."""
+    match kind:
+        case "WorkflowStarted":
+            return _start(record) if record.get("workflow_type") is not None else None
+        case "WorkflowCompleted":
+            return {"next_run_id": record["next_run_id"]} if record.get("next_run_id") is not None else None
+        case "WorkflowCancelled":
+            return {"reason": record["reason"]} if record.get("reason") is not None else None
+    return None
+
+
+def _start(record: Mapping[str, Any]) -> dict[str, Any]:
+    start = {name: record[name] for name in SHOWN_AS_STORED if record.get(name) is not None}
+    start |= {name: _micro(record[name]) for name in SHOWN_IN_SECONDS if record.get(name) is not None}
+    if start.get("initiator") == "start":
+        del start["initiator"]  # the usual one is not stored, and counts for the size of the history
+    if "last_failure" in start:
+        start["last_failure"] = _failure(start["last_failure"])
+    if record.get("parent_id") is not None:
+        start["parent"] = {"workflow_id": record["parent_id"], "run_id": record["parent_run_id"]}
+    if record.get("origin_run_id") is not None:
+        start["reopening"] = {"requested_by": "", "reason": "", "activity_seq": 0, "origin": record["origin_run_id"]}
+    return start
+
+
+def _micro(seconds: float) -> Time:
+    return round(seconds * SECOND)
+
+
+def _encoded(document: Any) -> bytes:
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
