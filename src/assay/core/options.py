@@ -102,7 +102,7 @@ def retry_policy(fields: Mapping[str, Any], default: RetryPolicy, *, times: int 
     found: dict[str, Any] = {}
     keys: dict[str, str] = {}
     for key, value in fields.items():
-        name = _FOLDED.get(key.lower().replace("_", "").replace("-", ""))
+        name = _FOLDED.get(str(key).lower().replace("_", "").replace("-", ""))
         if name is not None and value is not None:
             found[name], keys[name] = _retry_field(name, value, key), key
     initial = found.get("initial_interval") or default.initial_interval

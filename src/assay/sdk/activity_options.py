@@ -12,6 +12,7 @@ from assay.core.ids import SECOND
 from assay.core.options import RETRY_KEYS, check_id, retry_policy
 from assay.core.payload import NULL, Payload
 from assay.core.policies import RetryPolicy
+from assay.core.texts import check_text
 
 DEFAULT = RetryPolicy()
 DURATIONS = {
@@ -45,7 +46,7 @@ class ActivityCall(msgspec.Struct, frozen=True):
             elif key not in RETRY_KEYS and key not in ("task_queue", "retry", "retry_policy", "summary", *DURATIONS):
                 raise Invalid(f"execute_activity has no option '{key}'", field=key)
         if options.get("summary") is not None:
-            fields["summary"] = str(options["summary"])
+            fields["summary"] = check_text(options["summary"], "summary")
         fields.update(_retry_fields(retry_of(options)))
         queue = options.get("task_queue")
         return ActivityCall(own_queue if queue is None else check_id(queue, "task_queue"), fields)
@@ -64,9 +65,15 @@ def retry_of(options: Mapping[str, Any]) -> RetryPolicy:
     base = options.get("retry") if options.get("retry") is not None else options.get("retry_policy")
     policy = DEFAULT
     if base is not None:
-        policy = base.policy() if hasattr(base, "policy") else retry_policy(base, DEFAULT)
+        policy = base.policy() if hasattr(base, "policy") else retry_policy(_fields(base), DEFAULT)
     single = {key: names(value) for key, value in options.items() if key in RETRY_KEYS and value is not None}
     return retry_policy(single, policy) if single else policy
+
+
+def _fields(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise Invalid(f"retry must be a Retry or a mapping, not {type(value).__name__}", field="retry")
+    return value
 
 
 def names(value: Any) -> Any:

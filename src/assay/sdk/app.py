@@ -29,7 +29,7 @@ class App:
     """A set of handlers that a worker serves. Most programs use the default one behind `assay.workflow`."""
 
     def __init__(self, queue: str = "default") -> None:
-        self.queue = queue
+        self.queue = check_id(queue, "queue")
         self.workflows: dict[str, Definition] = {}
         self.activities: dict[str, Definition] = {}
         self._names: dict[Callable[..., Any], str] = {}
@@ -77,7 +77,7 @@ class App:
     def _add(
         self, table: dict[str, Definition], kind: str, name: str, function: Callable[..., Any], runs_in: str
     ) -> Callable[..., Any]:
-        check_id(name, f"{kind} name")
+        name = check_id(name, f"{kind} name")
         known = table.get(name)
         if known is not None and known.function is not function and not _same_code(known.function, function):
             raise Invalid(f"{kind} '{name}' is registered twice, for two different functions", code="duplicate_handler")
@@ -91,10 +91,13 @@ class App:
         self._names[function] = name
         return function
 
-    def name_of(self, target: Callable[..., Any] | str) -> str:
-        """The registered name of a function, or the name itself."""
+    def name_of(self, target: Callable[..., Any] | str, kind: str = "workflow_type") -> str:
+        """The registered name of a function, or the name itself; `kind` is what it is the name of."""
         if isinstance(target, str):
-            return target
+            return check_id(target, kind)
+        given: object = target
+        if not callable(given):
+            raise Invalid(f"{kind} must be a name or a function, not {type(given).__name__}", field=kind)
         known = self._names.get(target)
         if known is None:
             shown = getattr(target, "__qualname__", repr(target))

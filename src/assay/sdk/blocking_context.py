@@ -106,7 +106,11 @@ class BlockingContext:
         self._context.upsert_memo(memo)
 
     def continue_as_new(
-        self, input: Any = None, *, workflow_type: str | None = None, task_queue: str | None = None
+        self,
+        input: Any = None,
+        *,
+        workflow_type: Callable[..., Any] | str | None = None,
+        task_queue: str | None = None,
     ) -> NoReturn:
         """See `Context.continue_as_new`."""
         self._context.continue_as_new(input, workflow_type=workflow_type, task_queue=task_queue)

@@ -13,7 +13,9 @@ from assay.core.payload import NULL, Payload
 from assay.core.record import Record
 from assay.core.replies import Started
 from assay.core.requests import Request, RequestCancel, RestartAsNew, Signal, StartWorkflow, Terminate
+from assay.core.texts import check_text
 from assay.sdk.app import App
+from assay.sdk.arguments import optional_id, optional_text
 from assay.sdk.connections import Joining, transport_for
 from assay.sdk.converter import Converter
 from assay.sdk.default_app import DEFAULT_APP
@@ -56,7 +58,8 @@ class Client(Reading):
         cls, url: str, *, namespace: str = "main", token: str | None = None, app: App | None = None
     ) -> Client:
         """Connect to the engine at `url`; `sqlite://` and `postgres://` start one in this process."""
-        client = cls(transport_for(url, token), namespace=namespace, app=app)
+        transport = transport_for(check_text(url, "url"), optional_text(token, "token"))
+        client = cls(transport, namespace=namespace, app=app)
         await client.transport.open()
         return client
 
@@ -169,7 +172,8 @@ class Client(Reading):
             options["id_conflict_policy"] = "use_existing"
         if self._joining is not None:
             return await self._join(self._joining, *self._start_request(workflow, workflow_id, input, options))
-        namespace, queue = options.get("namespace") or self.namespace, options.get("task_queue") or self.app.queue
+        namespace = self._space(options.get("namespace"))
+        queue = optional_id(options.get("task_queue"), "task_queue") or self.app.queue
         await self._standby.serve(namespace, queue, self.app.name_of(workflow))
         handle = await self.start(workflow, workflow_id, input, **options)
         return await self._standby.outcome(handle.result())
@@ -189,13 +193,13 @@ class Client(Reading):
 
     async def result(self, workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Any:
         """Wait for the end of a workflow: its result, or an exception that says how it ended."""
-        space = self._space(namespace)
-        if run_id is None:
+        space, workflow_id, wanted = self._target(workflow_id, run_id, namespace)
+        if wanted is None:
             record = await self.transport.describe(space, workflow_id)
             if record is None:
                 raise NotFound(f"workflow {workflow_id} not found")
-            run_id = record["run_id"]
-        return await self._wait(RunKey(space, WorkflowId(workflow_id), RunId(run_id)))
+            wanted = RunId(record["run_id"])
+        return await self._wait(RunKey(space, WorkflowId(workflow_id), wanted))
 
     async def signal(
         self,
@@ -221,14 +225,15 @@ class Client(Reading):
         namespace: str | None = None,
     ) -> None:
         """Ask an open run to end; with a `deadline` from now it is terminated if it has not ended by then."""
-        limit = duration(deadline, "deadline")
-        await self._tell(RequestCancel(*self._target(workflow_id, run_id, namespace), reason=reason, deadline=limit))
+        words, limit = optional_text(reason, "reason"), duration(deadline, "deadline")
+        await self._tell(RequestCancel(*self._target(workflow_id, run_id, namespace), reason=words, deadline=limit))
 
     async def terminate(
         self, workflow_id: str, reason: str | None = None, *, run_id: str | None = None, namespace: str | None = None
     ) -> None:
         """End an open run without asking its code."""
-        await self._tell(Terminate(*self._target(workflow_id, run_id, namespace), reason=reason))
+        words = optional_text(reason, "reason")
+        await self._tell(Terminate(*self._target(workflow_id, run_id, namespace), reason=words))
 
     async def continue_as_new(
         self, workflow_id: str, input: Any = None, *, run_id: str | None = None, namespace: str | None = None
@@ -245,7 +250,7 @@ class Client(Reading):
     def _target(
         self, workflow_id: str, run_id: str | None, namespace: str | None
     ) -> tuple[Namespace, WorkflowId, RunId | None]:
-        wanted = None if run_id is None else RunId(run_id)
+        wanted = None if run_id is None else RunId(check_id(run_id, "run_id"))
         return self._space(namespace), WorkflowId(check_id(workflow_id, "workflow_id")), wanted
 
 

@@ -24,6 +24,8 @@ from assay.core.options import check_id
 from assay.core.payload import NULL, Payload
 from assay.sdk.activity_options import ActivityCall, step_retry
 from assay.sdk.annotations import result_annotation
+from assay.sdk.arguments import check_function, check_mapping, optional_id, optional_text
+from assay.sdk.child_options import child_options
 from assay.sdk.failures import to_exception, to_info
 from assay.sdk.logger import WorkflowLogger
 from assay.sdk.replay import guard
@@ -157,9 +159,9 @@ class Context:
         non_retryable, start_to_close_secs, schedule_to_start_secs, schedule_to_close_secs, heartbeat_timeout_secs,
         retry=Retry(...)."""
         self._check_alive()
-        name = self._run.app.name_of(activity)
+        name = self._run.app.name_of(activity, "activity")
         future = self._schedule(name, input, options)
-        return self._decode(await future, self._activity_annotation(activity, name), name)
+        return self._decode(await future, self._activity_annotation(name), name)
 
     def _schedule(self, name: str, input: Any, options: Mapping[str, Any]) -> "asyncio.Future[Payload]":
         run = self._run
@@ -184,15 +186,12 @@ class Context:
         An item is `{"name", "input", "opts"}` or `(activity, input)`.
         """
         self._check_alive()
-        calls = [_item(item) for item in activities]
-        pending = [
-            (self._schedule(self._run.app.name_of(activity), input, options), activity)
-            for activity, input, options in calls
-        ]
+        calls = [(self._run.app.name_of(activity, "activity"), *rest) for activity, *rest in map(_item, activities)]
+        pending = [(self._schedule(name, input, options), name) for name, input, options in calls]
         ended = await asyncio.gather(*(future for future, _ in pending), return_exceptions=True)
         return [
-            self._decode(raw, self._activity_annotation(activity, self._run.app.name_of(activity)), "result")
-            for raw, (_, activity) in zip(_results(ended), pending, strict=True)
+            self._decode(raw, self._activity_annotation(name), "result")
+            for raw, (_, name) in zip(_results(ended), pending, strict=True)
         ]
 
     @overload
@@ -209,8 +208,8 @@ class Context:
         once: a crash between the step and its record repeats it.
         """
         self._check_alive()
-        check_id(name, "step name")
-        _check_callable(function, f"step '{name}'")
+        name = check_id(name, "step name")
+        check_function(function, f"step '{name}'")
         timeout = options.pop("timeout", None)
         limit = None if timeout is None else parse_duration(timeout, "timeout") / SECOND
         retry, attempt = step_retry(options), 1
@@ -238,8 +237,8 @@ class Context:
     ) -> Any:
         """The payload of the next signal of that name; None when `timeout` passes first."""
         self._check_alive()
-        run = self._run
-        found = run.mailbox.take(check_id(name, "signal name"))
+        run, name = self._run, check_id(name, "signal name")
+        found = run.mailbox.take(name)
         if found is not None:
             return self._decode(found, type, f"payload of signal '{name}'")
         future: asyncio.Future[Payload | None] = run.loop.create_future()
@@ -274,35 +273,22 @@ class Context:
         """
         self._check_alive()
         run = self._run
-        name = run.app.name_of(workflow_type)
-        future = run.children.get(check_id(workflow_id, "workflow_id"))
+        name, workflow_id = run.app.name_of(workflow_type), check_id(workflow_id, "workflow_id")
+        future = run.children.get(workflow_id)
         if future is None:
-            future = run.children[workflow_id] = run.loop.create_future()
-            seq = run.count("child workflow")
+            fields = child_options(run.converter, options)
             command = cmd.StartChildWorkflow(
                 workflow_type=name,
                 workflow_id=workflow_id,
                 input=self._encode(input, f"input of child workflow '{workflow_id}'"),
-                task_queue=task_queue or self._own_queue(),
-                seq=seq,
-                **self._child_options(options),
+                task_queue=optional_id(task_queue, "task_queue") or self._own_queue(),
+                seq=run.count("child workflow"),
+                **fields,
             )
-            run.order("child workflow", seq, child_name(name, workflow_id), command)
+            future = run.children[workflow_id] = run.loop.create_future()
+            run.order("child workflow", command.seq, child_name(name, workflow_id), command)
         raw = await asyncio.shield(future)
-        return self._decode(raw, self._workflow_annotation(workflow_type, name), f"result of '{workflow_id}'")
-
-    def _child_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        known = cmd.StartChildWorkflow.__struct_fields__
-        found: dict[str, Any] = {}
-        for key, value in options.items():
-            if key not in known:
-                raise Invalid(f"start_child_workflow has no option '{key}'", field=key)
-            if key in ("search_attributes", "memo", "context", "priority"):
-                value = self._encode(value, key)
-            elif isinstance(value, datetime.timedelta):
-                value = value.total_seconds()
-            found[key] = value.fields() if hasattr(value, "fields") else value
-        return found
+        return self._decode(raw, self._workflow_annotation(name), f"result of '{workflow_id}'")
 
     @overload
     async def side_effect(self, name: str, function: Callable[[], Awaitable[Result]]) -> Result: ...
@@ -312,8 +298,8 @@ class Context:
     async def side_effect(self, name: str, function: Callable[[], Any]) -> Any:
         """Run a function once and get the same value on every replay, None included; for ids, times, random values."""
         self._check_alive()
-        _check_callable(function, f"side effect '{name}'")
-        run = self._run
+        run, name = self._run, check_id(name, "side effect name")
+        check_function(function, f"side effect '{name}'")
         seq = run.count("side effect")
         echo = run.recorded_side_effect(seq, name)
         if isinstance(echo, SideEffectRecorded):
@@ -340,35 +326,47 @@ class Context:
 
     def register_query(self, name: str, function: Callable[[], Any]) -> None:
         """Let callers read live state by `get_state`; evaluated after every turn of this run."""
-        _check_callable(function, f"query '{name}'")
-        self._run.queries[check_id(name, "query name")] = function
+        name = check_id(name, "query name")
+        check_function(function, f"query '{name}'")
+        self._run.queries[name] = function
 
     def upsert_search_attributes(self, attributes: Mapping[str, Any]) -> "_Done":
         """Merge search attributes by key; None removes a key."""
-        return self._upsert(search=attributes)
+        return self._upsert(cmd.UpsertAttributes(search=self._object(attributes, "search_attributes")))
 
     def upsert_memo(self, memo: Mapping[str, Any]) -> "_Done":
         """Merge memo by key; None removes a key."""
-        return self._upsert(memo=memo)
+        return self._upsert(cmd.UpsertAttributes(memo=self._object(memo, "memo")))
 
-    def _upsert(self, **parts: Mapping[str, Any]) -> "_Done":
+    def _object(self, value: Mapping[str, Any], name: str) -> Payload:
+        return self._encode(dict(check_mapping(value, name)), name)
+
+    def _upsert(self, command: cmd.UpsertAttributes) -> "_Done":
         self._check_alive()
-        encoded = {key: self._encode(dict(value), key) for key, value in parts.items()}
-        self._run.order("attributes", self._run.count("attributes"), "", cmd.UpsertAttributes(**encoded))
+        self._run.order("attributes", self._run.count("attributes"), "", command)
         return _Done()
 
     def continue_as_new(
-        self, input: Any = None, *, workflow_type: str | None = None, task_queue: str | None = None
+        self,
+        input: Any = None,
+        *,
+        workflow_type: Callable[..., Any] | str | None = None,
+        task_queue: str | None = None,
     ) -> NoReturn:
-        """End this run and begin the next under the same id, with an empty history; unread signals go along."""
+        """End this run and begin the next under the same id, with an empty history; unread signals go along.
+
+        The next run is of the same type and on the same queue, unless told.
+        """
         self._check_alive()
         payload = self._encode(input, "input")
-        error = ContinueAsNewRequested(cmd.ContinueAsNew(payload, workflow_type, task_queue))
+        name = None if workflow_type is None else self._run.app.name_of(workflow_type)
+        error = ContinueAsNewRequested(cmd.ContinueAsNew(payload, name, optional_id(task_queue, "task_queue")))
         self._run.end_by(error)
         raise error
 
     def cancel(self, reason: str | None = None) -> NoReturn:
         """End this run as CANCELLED."""
+        reason = optional_text(reason, "reason")
         self._run.cancelled_itself = True
         self._run.cancel_reason = reason
         error = CancelRequested(reason)
@@ -404,11 +402,11 @@ class Context:
     def _decode(self, raw: Payload, annotation: Any, name: str) -> Any:
         return self._run.converter.decode(raw, annotation, name=name)
 
-    def _activity_annotation(self, activity: Any, name: str) -> Any:
+    def _activity_annotation(self, name: str) -> Any:
         known = self._run.app.activities.get(name)
         return Any if known is None else known.signature.result_annotation
 
-    def _workflow_annotation(self, workflow: Any, name: str) -> Any:
+    def _workflow_annotation(self, name: str) -> Any:
         known = self._run.app.workflows.get(name)
         return Any if known is None else known.signature.result_annotation
 
@@ -421,21 +419,13 @@ class _Done:
         yield
 
 
-def _check_callable(function: object, what: str) -> None:
-    if callable(function):
-        return
-    advice = ""
-    if asyncio.iscoroutine(function):
-        function.close()  # otherwise it warns that it was never awaited
-        advice = ": give it the function itself, and its arguments after that"
-    raise Invalid(f"{what} needs a function, not {type(function).__name__}{advice}", field="function")
-
-
 def _item(item: Any) -> tuple[Any, Any, Mapping[str, Any]]:
-    if isinstance(item, Mapping):
-        return item["name"], item.get("input"), item.get("opts") or {}
-    activity, input, *rest = item
-    return activity, input, rest[0] if rest else {}
+    if isinstance(item, Mapping) and "name" in item:
+        return item["name"], item.get("input"), check_mapping(item.get("opts") or {}, "opts")
+    if isinstance(item, Sequence) and not isinstance(item, str) and len(item) in (2, 3):
+        activity, input, *rest = item
+        return activity, input, check_mapping(rest[0], "opts") if rest else {}
+    raise Invalid("an item of execute_parallel is {'name', 'input', 'opts'} or (activity, input)", field="activities")
 
 
 def _results(ended: Sequence[Payload | BaseException]) -> list[Payload]:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
-from typing import Any, TypedDict, Unpack
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypedDict, Unpack
 
 from assay.core.errors import Invalid, NotFound
 from assay.core.ids import Namespace
+from assay.core.options import check_id
+from assay.core.payload import value_of
 from assay.core.record import Page, Record
+from assay.core.texts import check_text
+from assay.sdk.arguments import check_mapping, check_whole, optional_id
+from assay.sdk.converter import Converter
 from assay.sdk.transport import Transport
 from assay.wire.records import cursor_after
 
 Records = list[Record]
 PAGE = 50
+MOST: Final = 10_000
+"""Runs in one answer; whoever wants more follows the cursor."""
 
 
 class ListFilters(TypedDict, total=False):
@@ -43,48 +51,54 @@ class Reading:
         self, workflow_id: str, run_id: str | None = None, *, namespace: str | None = None
     ) -> Record | None:
         """The record of the current run of an id, or of the run named; None if there is none."""
-        record = await self.transport.describe(self._space(namespace), workflow_id, run_id)
+        name, run = check_id(workflow_id, "workflow_id"), optional_id(run_id, "run_id")
+        record = await self.transport.describe(self._space(namespace), name, run)
         return None if record is None else Record(record)
 
     async def get_state(
         self, workflow_id: str, name: str | None = None, *, namespace: str | None = None
     ) -> Record | None:
         """What a run's queries answered last: the `state` of all, or the `value` of one; None if there is none."""
-        record = await self.transport.state(self._space(namespace), workflow_id, name)
+        record = await self._state(namespace, workflow_id, optional_id(name, "query name"))
         return None if record is None else Record(record)
+
+    async def _state(self, namespace: str | None, workflow_id: str, name: str | None) -> dict[str, Any] | None:
+        return await self.transport.state(self._space(namespace), check_id(workflow_id, "workflow_id"), name)
 
     async def query(self, workflow_id: str, name: str, *, namespace: str | None = None) -> Any:
         """The last answer of one query; `NotFound` if the run has no such query, or has not run yet."""
-        record = await self.transport.state(self._space(namespace), workflow_id, name)
+        record = await self._state(namespace, workflow_id, check_id(name, "query name"))
         if record is None:
             raise NotFound(f"query '{name}' for workflow {workflow_id} not found")
         return record["value"]
 
     async def get_events(self, workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Records:
         """The history of a run, in order; `NotFound` for an unknown id."""
-        return [Record(event) for event in await self.transport.events(self._space(namespace), workflow_id, run_id)]
+        name, run = check_id(workflow_id, "workflow_id"), optional_id(run_id, "run_id")
+        return [Record(event) for event in await self.transport.events(self._space(namespace), name, run)]
 
     async def list_children(self, workflow_id: str, *, namespace: str | None = None) -> Records:
         """The children of a workflow, oldest first; `NotFound` for an unknown id."""
-        space = self._space(namespace)
+        space, workflow_id = self._space(namespace), check_id(workflow_id, "workflow_id")
         if await self.transport.describe(space, workflow_id) is None:
             raise NotFound(f"workflow {workflow_id} not found")
         return await self._all(space, {"parent_id": workflow_id})
 
     async def list_runs(self, workflow_id: str, *, namespace: str | None = None) -> Records:
         """All runs of an id, oldest first; `NotFound` for an unknown id."""
-        runs = await self._all(self._space(namespace), {"workflow_id": workflow_id})
+        runs = await self._all(self._space(namespace), {"workflow_id": check_id(workflow_id, "workflow_id")})
         if not runs:
             raise NotFound(f"workflow {workflow_id} not found")
         return runs
 
     async def list(self, **filters: Unpack[ListFilters]) -> Page:
         """Runs, newest first; `page.next_cursor` is the `cursor` of the next page, None after the last one."""
-        wanted: dict[str, Any] = {name: epoch(value) for name, value in filters.items() if value is not None}
-        unknown = wanted.keys() - ListFilters.__annotations__.keys()
+        given = {name: value for name, value in filters.items() if value is not None}
+        unknown = given.keys() - _FILTERS.keys()
         if unknown:
-            known = ", ".join(ListFilters.__annotations__)
+            known = ", ".join(_FILTERS)
             raise TypeError(f"list has no filter {', '.join(sorted(unknown))}; there are {known}")
+        wanted = {name: _FILTERS[name](value, name) for name, value in given.items()}
         return await self._page(self._space(wanted.pop("namespace", None)), wanted)
 
     async def _page(self, namespace: Namespace, filters: Mapping[str, Any]) -> Page:
@@ -102,7 +116,7 @@ class Reading:
         return found[::-1]
 
     def _space(self, namespace: str | None) -> Namespace:
-        return Namespace(self.namespace if namespace is None else namespace)
+        return Namespace(self.namespace if namespace is None else check_id(namespace, "namespace"))
 
 
 def epoch(value: Any) -> Any:
@@ -112,3 +126,31 @@ def epoch(value: Any) -> Any:
     if value.tzinfo is None:
         raise Invalid("a datetime needs a time zone, such as datetime.UTC", code="naive_datetime")
     return value.timestamp()
+
+
+def _moment(value: object, name: str) -> float:
+    found = epoch(value)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+        raise Invalid(f"{name} must be a time in seconds since the epoch, or a datetime", field=name)
+    return found
+
+
+def _attributes(value: object, name: str) -> Any:
+    return value_of(_converter.encode(check_mapping(value, name), name=name))  # the same for every engine
+
+
+_converter: Final = Converter()
+_FILTERS: Final[dict[str, Callable[[Any, str], Any]]] = {
+    "namespace": check_id,
+    "status": check_text,
+    "type": check_text,
+    "queue": check_text,
+    "parent_id": check_text,
+    "created_after": _moment,
+    "created_before": _moment,
+    "search_attrs": _attributes,
+    "text": check_text,
+    "cursor": check_text,
+    "limit": lambda value, name: check_whole(value, name, range(1, MOST + 1)),
+    "offset": lambda value, name: check_whole(value, name, range(2**62)),
+}

@@ -63,7 +63,7 @@ class _Group:
         return transport.registry
 
     def _space(self, namespace: str | None) -> str:
-        return self._client.namespace if namespace is None else _text(namespace, "namespace")
+        return self._client.namespace if namespace is None else check_id(namespace, "namespace")
 
 
 class Namespaces(_Group):
@@ -71,7 +71,7 @@ class Namespaces(_Group):
 
     async def create(self, name: str) -> None:
         """Make a namespace; what is started in one that is not there makes it, too. `AlreadyExists`, `Invalid`."""
-        await self._port().create_namespace(_text(name, "name"))
+        await self._port().create_namespace(check_id(name, "name"))
 
     async def list(self) -> Records:
         """All namespaces, by name."""
@@ -79,7 +79,7 @@ class Namespaces(_Group):
 
     async def describe(self, name: str) -> Record:
         """How many runs of each status, schedules and workers a namespace has; zeros if there is none (R31)."""
-        return Record(await self._port().count(_text(name, "name")))
+        return Record(await self._port().count(check_id(name, "name")))
 
     async def stats(self, name: str) -> Record:
         """The same as `describe`."""
@@ -87,7 +87,7 @@ class Namespaces(_Group):
 
     async def delete(self, name: str) -> None:
         """Forget a namespace that has neither open runs nor schedules; `NotFound` for `main` and for none."""
-        await self._port().delete_namespace(_text(name, "name"))
+        await self._port().delete_namespace(check_id(name, "name"))
 
 
 class Workers(_Group):
@@ -104,9 +104,3 @@ class Queues(_Group):
     async def stats(self, *, namespace: str | None = None) -> Records:
         """What waits, what is being done and who serves, for each queue with open work or workers, by name."""
         return [Record(found) for found in await self._port().queues(self._space(namespace))]
-
-
-def _text(value: object, name: str) -> str:
-    if not isinstance(value, str):
-        raise Invalid(f"{name} must be a text, not {type(value).__name__}", field=name)
-    return check_id(value, name)

@@ -7,7 +7,7 @@ import msgspec
 
 from assay.core.duration import Duration, parse_duration
 from assay.core.errors import Invalid, Kind
-from assay.core.ids import SECOND
+from assay.core.ids import SECOND, seconds
 from assay.core.options import retry_policy
 from assay.core.policies import RetryPolicy
 
@@ -114,8 +114,19 @@ class Retry:
 
 def names_of(entries: NonRetryable | Iterable[NonRetryable]) -> tuple[str, ...]:
     """What recorded failures are compared with: names of exception classes, and kinds."""
-    several = (entries,) if isinstance(entries, str | type) else entries
+    several = (entries,) if isinstance(entries, str | type) or not isinstance(entries, Iterable) else entries
     return tuple(_name(entry) for entry in several)
+
+
+def wire_retry(policy: RetryPolicy) -> dict[str, Any]:
+    """The policy in the words of the wire, where an interval of zero would be the default one."""
+    return {
+        "maximum_attempts": policy.max_attempts,
+        "initial_interval": seconds(policy.initial_interval or 1),
+        "backoff_coefficient": policy.backoff,
+        "maximum_interval": seconds(policy.maximum_interval or 1),
+        "non_retryable_error_types": list(policy.non_retryable),
+    }
 
 
 def _name(entry: object) -> str:

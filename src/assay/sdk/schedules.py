@@ -5,15 +5,18 @@ from __future__ import annotations
 import datetime
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict, Unpack, runtime_checkable
 
 from assay.core import schedule_requests as rq
 from assay.core.duration import Duration
 from assay.core.errors import Invalid
 from assay.core.ids import Namespace
+from assay.core.options import check_id
 from assay.core.payload import Payload
 from assay.core.record import Record
 from assay.core.schedule import Schedule
+from assay.core.texts import check_text
+from assay.sdk.arguments import check_flag, check_mapping, check_whole, optional_text
 from assay.sdk.converter import Converter
 from assay.sdk.reading import epoch
 from assay.wire.schedules import core_fields, moment, overlap_of
@@ -26,6 +29,8 @@ Moment = float | datetime.datetime
 """Seconds since the epoch, or a datetime with a time zone."""
 
 DOCUMENTS = ("input", "search_attributes", "memo")
+MOST: Final = range(1, 1_001)
+"""Due times in one answer."""
 
 
 class ScheduleOptions(TypedDict, total=False):
@@ -108,8 +113,9 @@ class Schedules:
     ) -> Record:
         """Make a schedule: its record. `AlreadyExists` if the name is taken, `Invalid` if something is wrong."""
         space = self._space(namespace)
+        name, cron = check_id(name, "name"), check_text(cron_expr, "cron_expr")
         fields = self._fields({"task_queue": self._client.app.queue, **_given(options)}, NewScheduleOptions)
-        schedule = Schedule(space, name, self._client.app.name_of(workflow_type), cron_expr, **fields)
+        schedule = Schedule(space, name, self._client.app.name_of(workflow_type), cron, **fields)
         return Record(await self._port().ask(rq.CreateSchedule(space, name, schedule)))
 
     async def list(self, *, namespace: str | None = None) -> Records:
@@ -118,31 +124,32 @@ class Schedules:
 
     async def describe(self, name: str, *, namespace: str | None = None) -> Record | None:
         """The record of a schedule; None if there is none."""
-        found = await self._port().describe(self._space(namespace), name)
+        found = await self._port().describe(self._space(namespace), check_id(name, "name"))
         return None if found is None else Record(found)
 
     async def patch(self, name: str, *, namespace: str | None = None, **changes: Unpack[SchedulePatch]) -> Record:
         """Change fields; None leaves a field as it is, `clear=["end_at"]` takes its value away."""
         fields = self._fields(_given(changes), SchedulePatch)
-        return Record(await self._port().ask(rq.PatchSchedule(self._space(namespace), name, fields)))
+        return Record(await self._port().ask(rq.PatchSchedule(*self._named(namespace, name), fields)))
 
     async def pause(
         self, name: str, reason: str | None = None, by: str | None = None, *, namespace: str | None = None
     ) -> Record:
         """Stop firing; what is due meanwhile is never made up for."""
-        return Record(await self._port().ask(rq.PauseSchedule(self._space(namespace), name, reason, by)))
+        words = optional_text(reason, "reason"), optional_text(by, "by")
+        return Record(await self._port().ask(rq.PauseSchedule(*self._named(namespace, name), *words)))
 
     async def resume(self, name: str, *, namespace: str | None = None) -> Record:
         """Fire again, from now on."""
-        return Record(await self._port().ask(rq.ResumeSchedule(self._space(namespace), name)))
+        return Record(await self._port().ask(rq.ResumeSchedule(*self._named(namespace, name))))
 
     async def delete(self, name: str, *, namespace: str | None = None) -> None:
         """Forget a schedule; its runs go on."""
-        await self._port().ask(rq.DeleteSchedule(self._space(namespace), name))
+        await self._port().ask(rq.DeleteSchedule(*self._named(namespace, name)))
 
     async def trigger(self, name: str, overlap_policy: str | None = None, *, namespace: str | None = None) -> Record:
         """Fire once, now: what became of it, with the `workflow_id` of the run."""
-        request = rq.TriggerSchedule(self._space(namespace), name, overlap_of(overlap_policy))
+        request = rq.TriggerSchedule(*self._named(namespace, name), overlap_of(overlap_policy))
         return Record(await self._port().ask(request))
 
     async def backfill(
@@ -156,16 +163,18 @@ class Schedules:
     ) -> Records:
         """Fire for each due time from `start` to `end` that no run was started for."""
         first, last = moment(epoch(start), "start"), moment(epoch(end), "end")
-        request = rq.BackfillSchedule(self._space(namespace), name, first, last, overlap_of(overlap_policy))
+        request = rq.BackfillSchedule(*self._named(namespace, name), first, last, overlap_of(overlap_policy))
         return [Record(fire) for fire in await self._port().ask(request)]
 
     async def preview(self, name: str, count: int | None = None, *, namespace: str | None = None) -> Sequence[float]:
         """The next due times, 10 unless told."""
-        return await self._port().preview(self._space(namespace), name, count)
+        wanted = None if count is None else check_whole(count, "count", MOST)
+        return await self._port().preview(*self._named(namespace, name), wanted)
 
     async def fires(self, name: str, limit: int | None = None, *, namespace: str | None = None) -> Records:
         """What became of the latest due times and why, newest first, 50 unless told."""
-        return [Record(fire) for fire in await self._port().fires(self._space(namespace), name, limit)]
+        wanted = None if limit is None else check_whole(limit, "limit", MOST)
+        return [Record(fire) for fire in await self._port().fires(*self._named(namespace, name), wanted)]
 
     def _port(self) -> SchedulePort:
         transport = self._client.transport
@@ -174,7 +183,10 @@ class Schedules:
         return transport.schedules
 
     def _space(self, namespace: str | None) -> Namespace:
-        return Namespace(self._client.namespace if namespace is None else namespace)
+        return Namespace(self._client.namespace if namespace is None else check_id(namespace, "namespace"))
+
+    def _named(self, namespace: str | None, name: str) -> tuple[Namespace, str]:
+        return self._space(namespace), check_id(name, "name")
 
     def _fields(self, options: Mapping[str, Any], known: type[Any]) -> dict[str, Any]:
         names = known.__annotations__ | ScheduleOptions.__annotations__
@@ -188,14 +200,30 @@ class Schedules:
 
 def _told(converter: Converter, name: str, value: Any) -> Any:
     if name in DOCUMENTS:
-        if name != "input" and not isinstance(value, Mapping):
-            raise Invalid(f"{name} must be a mapping, not {type(value).__name__}", field=name)
-        return Payload(converter.encode(value, name=name))
-    if name == "clear":
-        return [value] if isinstance(value, str) else list(value)
-    if name == "remaining" and (isinstance(value, bool) or not isinstance(value, int)):
-        raise Invalid("remaining must be a whole number", field=name)
-    return epoch(value)
+        return Payload(converter.encode(value if name == "input" else check_mapping(value, name), name=name))
+    check = _CHECKS.get(name)
+    return epoch(value) if check is None else check(value, name)
+
+
+def _names(value: object, name: str) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, Iterable):
+        raise Invalid(f"{name} must be a list of names, not {type(value).__name__}", field=name)
+    return [check_text(entry, name) for entry in value]
+
+
+_CHECKS: Final[dict[str, Callable[[Any, str], Any]]] = {
+    "timezone": check_text,
+    "cron_expr": check_text,
+    "task_queue": check_id,
+    "pause_reason": check_text,
+    "paused_by": check_text,
+    "paused": check_flag,
+    "remaining": lambda value, name: check_whole(value, name, range(1, 2**53)),
+    "clear": _names,
+}
+"""What else can be said of a schedule is read by `core_fields`, which takes nothing for granted."""
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from assay.core.options import check_id, choice, duration, workflow_retry
 from assay.core.payload import NULL, Payload
 from assay.core.policies import IdConflict, IdReuse, RetryPolicy
 from assay.core.requests import FirstSignal, StartWorkflow
+from assay.core.texts import check_text
+from assay.sdk.arguments import check_flag, check_mapping
 from assay.sdk.converter import Converter
 from assay.sdk.retry import Retry, names_of
 
@@ -65,10 +67,10 @@ def start_request(
     # An explicit policy decides when both are given (C23).
     if options.get("error_if_exists") is not None and options.get("id_conflict_policy") is None:
         fields["id_conflict"] = IdConflict.FAIL if options["error_if_exists"] else IdConflict.USE_EXISTING
-    name = _id(workflow_type, fields) if workflow_id is None else WorkflowId(_text(workflow_id, "workflow_id"))
+    name = check_id(workflow_type, "workflow_type")
     return StartWorkflow(
-        workflow_type=check_id(workflow_type, "workflow_type"),
-        workflow_id=name,
+        workflow_type=name,
+        workflow_id=_id(name, fields) if workflow_id is None else WorkflowId(check_id(workflow_id, "workflow_id")),
         input=NULL if input is None else Payload(converter.encode(input, name="input")),
         **fields,
     )
@@ -88,33 +90,23 @@ def _unknown(name: str) -> TypeError:
     return TypeError(f"a start has no option {name!r}; {hint}")
 
 
-def _text(value: object, name: str) -> str:
-    if not isinstance(value, str):
-        raise Invalid(f"{name} must be a text, not {type(value).__name__}", field=name)
-    return check_id(value, name)
-
-
 Reader = Callable[[Converter, str, Any], dict[str, Any]]
 
 
 def _read_text(_: Converter, name: str, value: Any) -> dict[str, Any]:
-    return {name: _text(value, name)}
+    return {name: check_id(value, name)}
 
 
 def _read_words(_: Converter, name: str, value: Any) -> dict[str, Any]:
-    if not isinstance(value, str):
-        raise Invalid(f"{name} must be a text, not {type(value).__name__}", field=name)
-    return {name: value}
+    return {name: check_text(value, name)}
 
 
 def _read_namespace(_: Converter, name: str, value: Any) -> dict[str, Any]:
-    return {name: Namespace(_text(value, name))}
+    return {name: Namespace(check_id(value, name))}
 
 
 def _read_object(converter: Converter, name: str, value: Any) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise Invalid(f"{name} must be a mapping, not {type(value).__name__}", field=name)
-    return {name: Payload(converter.encode(value, name=name))} if value else {}
+    return {name: Payload(converter.encode(value, name=name))} if check_mapping(value, name) else {}
 
 
 def _read_value(converter: Converter, name: str, value: Any) -> dict[str, Any]:
@@ -133,7 +125,8 @@ def _read_reuse(_: Converter, name: str, value: Any) -> dict[str, Any]:
     return {"id_reuse": choice(IdReuse, value, name, IdReuse.ALLOW_DUPLICATE)}
 
 
-def _read_nothing(_: Converter, _name: str, _value: Any) -> dict[str, Any]:
+def _read_flag(_: Converter, name: str, value: Any) -> dict[str, Any]:
+    check_flag(value, name)  # it may stand for a conflict policy, see above
     return {}
 
 
@@ -147,12 +140,12 @@ def retry_of(value: Retry | Mapping[str, Any], name: str = "retry_policy") -> Re
         return value.policy()
     if not isinstance(value, Mapping):
         raise Invalid(f"{name} must be a Retry or a mapping, not {type(value).__name__}", field=name)
-    fields = {key: names_of(entry) if "retryable" in key.lower() else entry for key, entry in value.items()}
+    fields = {key: names_of(entry) if "retryable" in str(key).lower() else entry for key, entry in value.items()}
     return workflow_retry(fields)
 
 
 def _read_signals(converter: Converter, name: str, value: Any) -> dict[str, Any]:
-    if isinstance(value, str | Mapping):
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
         raise Invalid("signals must be a list: of names, of (name, payload), or of mappings with both", field=name)
     return {name: tuple(_first_signal(converter, f"{name}[{index}]", entry) for index, entry in enumerate(value))}
 
@@ -167,8 +160,8 @@ def _first_signal(converter: Converter, path: str, entry: Any) -> FirstSignal:
             payload = entry.get("payload")
         case _:
             raise Invalid(f"{path} must be a name, (name, payload) or a mapping with both", field=path)
-    check_id(signal, path)
-    return FirstSignal(signal, NULL if payload is None else Payload(converter.encode(payload, name=f"{path}.payload")))
+    name = check_id(signal, path)
+    return FirstSignal(name, NULL if payload is None else Payload(converter.encode(payload, name=f"{path}.payload")))
 
 
 _READERS: Final[dict[str, Reader]] = {
@@ -179,7 +172,7 @@ _READERS: Final[dict[str, Reader]] = {
     "context": _read_object,
     "id_conflict_policy": _read_conflict,
     "id_reuse_policy": _read_reuse,
-    "error_if_exists": _read_nothing,  # it may stand for a conflict policy, see above
+    "error_if_exists": _read_flag,
     "execution_timeout": _read_duration,
     "run_timeout": _read_duration,
     "task_timeout": _read_duration,

@@ -10,6 +10,7 @@ from typing import ClassVar, Protocol
 from assay.core.grants import ActivityGrant, TaskGrant
 from assay.core.ids import SECOND, Namespace, RunId, WorkerId
 from assay.sdk.app import App
+from assay.sdk.arguments import optional_id, optional_text
 from assay.sdk.converter import Converter
 from assay.sdk.execution.activity_tasks import ActivityTasks
 from assay.sdk.execution.reports import Reports
@@ -58,9 +59,9 @@ class Worker:
         self._transport = client.transport
         self.app = app or client.app
         self.worker = WorkerId(f"w-{uuid.uuid4().hex[:16]}")
-        self.identity = identity or f"{socket.gethostname()}-{os.getpid()}"
-        self.namespace = Namespace(namespace or client.namespace)
-        self.queue = queue or self.app.queue
+        self.identity = optional_text(identity, "identity") or f"{socket.gethostname()}-{os.getpid()}"
+        self.namespace = Namespace(optional_id(namespace, "namespace") or client.namespace)
+        self.queue = optional_id(queue, "queue") or self.app.queue
         self.free_tasks = max_concurrent_workflows
         self.free_activities = max_concurrent_activities
         self.lease = self._transport.lease

@@ -14,11 +14,11 @@ from assay.core.errors import Invalid, NotFound, Unavailable
 from assay.core.events import Event
 from assay.core.ids import RunKey, Time, seconds
 from assay.core.payload import NULL, Payload
-from assay.core.policies import RetryPolicy
 from assay.core.replies import Started
 from assay.sdk.http import endings
 from assay.sdk.http.pool import Pool, Unreachable
 from assay.sdk.http.problems import error_in
+from assay.sdk.retry import wire_retry
 
 PATIENCE: Final = 30.0
 """Seconds for which a call is repeated when the engine cannot be reached; it was there before, so it will be again."""
@@ -255,7 +255,7 @@ def _start_body(request: rq.StartWorkflow) -> bytes:
             run_timeout=_span(request.run_timeout),
             task_timeout=_span(request.task_timeout),
             start_delay=_span(request.start_delay),
-            retry_policy=_retry(request.retry_policy),
+            retry_policy=None if request.retry_policy is None else wire_retry(request.retry_policy),
             cron_schedule=request.cron_schedule,
             signals=tuple(_Signal(signal.name, signal.payload, signal.sender) for signal in request.signals),
             summary=request.summary,
@@ -263,18 +263,6 @@ def _start_body(request: rq.StartWorkflow) -> bytes:
             priority=request.priority,
         )
     )
-
-
-def _retry(policy: RetryPolicy | None) -> dict[str, Any] | None:
-    if policy is None:
-        return None
-    return {
-        "maximum_attempts": policy.max_attempts,
-        "initial_interval": seconds(policy.initial_interval),
-        "backoff_coefficient": policy.backoff,
-        "maximum_interval": seconds(policy.maximum_interval),
-        "non_retryable_error_types": list(policy.non_retryable),
-    }
 
 
 def _given(**fields: Any) -> dict[str, Any]:

@@ -1,0 +1,62 @@
+"""What callers pass, checked where it is passed: whoever gave a wrong value hears of it there, and by its name.
+
+An engine in this process would take what comes, and one behind HTTP would blame a message. So neither is asked before:
+here is what both can do with. Ids and names are checked by `check_id`.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from assay.core.errors import Invalid
+from assay.core.options import check_id
+from assay.core.texts import check_text
+
+Checked = TypeVar("Checked")
+
+
+def optional(check: Callable[[Any, str], Checked], value: object, name: str) -> Checked | None:
+    """What `check` makes of a value that may be left out."""
+    return None if value is None else check(value, name)
+
+
+def optional_id(value: object, name: str) -> str | None:
+    """An id that may be left out."""
+    return optional(check_id, value, name)
+
+
+def optional_text(value: object, name: str) -> str | None:
+    """Words that may be left out."""
+    return optional(check_text, value, name)
+
+
+def check_mapping(value: object, name: str) -> Mapping[Any, Any]:
+    """A mapping, or `Invalid`."""
+    if not isinstance(value, Mapping):
+        raise Invalid(f"{name} must be a mapping, not {type(value).__name__}", field=name)
+    return value
+
+
+def check_flag(value: object, name: str) -> bool:
+    """True or False, and nothing that is taken for either."""
+    if not isinstance(value, bool):
+        raise Invalid(f"{name} must be True or False, not {type(value).__name__}", field=name)
+    return value
+
+
+def check_whole(value: object, name: str, allowed: range) -> int:
+    """A whole number of a range, or `Invalid`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value not in allowed:
+        raise Invalid(f"{name} must be a whole number from {allowed[0]} to {allowed[-1]:,}", field=name)
+    return int(value)
+
+
+def check_function(value: object, what: str) -> None:
+    """`Invalid` for what cannot be called."""
+    if callable(value):
+        return
+    advice = ""
+    if inspect.iscoroutine(value):
+        value.close()  # otherwise it warns that it was never awaited
+        advice = ": give it the function itself, and its arguments after that"
+    raise Invalid(f"{what} needs a function, not {type(value).__name__}{advice}", field="function")

@@ -1,0 +1,67 @@
+"""The keywords of `start_child_workflow`, and what they become on the wire."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from assay.core.duration import parse_duration
+from assay.core.errors import Invalid
+from assay.core.ids import SECOND
+from assay.core.options import choice
+from assay.core.payload import Payload
+from assay.core.policies import IdReuse, ParentClose
+from assay.core.texts import check_text
+from assay.sdk.arguments import check_mapping
+from assay.sdk.converter import Converter
+from assay.sdk.retry import wire_retry
+from assay.sdk.starts import retry_of
+
+
+def child_options(converter: Converter, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the command that `options` describe; an unknown keyword is refused, not ignored."""
+    fields: dict[str, Any] = {}
+    for name, value in options.items():
+        read = _READERS.get(name)
+        if read is None:
+            raise Invalid(f"start_child_workflow has no option '{name}'", field=name)
+        if value is not None:
+            fields[name] = read(converter, name, value)
+    return fields
+
+
+def _document(converter: Converter, name: str, value: Any) -> Payload:
+    return Payload(converter.encode(value, name=name))
+
+
+def _object(converter: Converter, name: str, value: Any) -> Payload:
+    return _document(converter, name, check_mapping(value, name))
+
+
+def _duration(_: Converter, name: str, value: Any) -> float:
+    return parse_duration(value, name) / SECOND
+
+
+def _words(_: Converter, name: str, value: Any) -> str:
+    return check_text(value, name)
+
+
+def _retry(_: Converter, name: str, value: Any) -> dict[str, Any] | None:
+    policy = retry_of(value, name)
+    return None if policy is None else wire_retry(policy)
+
+
+_READERS: Final[dict[str, Callable[[Converter, str, Any], Any]]] = {
+    "parent_close_policy": lambda _, name, value: choice(ParentClose, value, name, ParentClose.TERMINATE).value,
+    "id_reuse_policy": lambda _, name, value: choice(IdReuse, value, name, IdReuse.ALLOW_DUPLICATE).value,
+    "search_attributes": _object,
+    "memo": _object,
+    "context": _object,
+    "priority": _document,
+    "execution_timeout": _duration,
+    "run_timeout": _duration,
+    "task_timeout": _duration,
+    "start_delay": _duration,
+    "retry_policy": _retry,
+    "cron_schedule": _words,
+    "summary": _words,
+    "details": _words,
+}
