@@ -3,6 +3,8 @@
 import asyncio
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -137,6 +139,20 @@ def test_one_that_is_not_followed_is_enough(replay: Replay, code: Path):
     assert "done.json: not followed: " in told.out
     assert "the history says WorkflowCompleted, the code did timer 1" in told.out
     assert "open.json: followed, 5 events of Order\n" in told.out
+
+
+@pytest.mark.usefixtures("lived")
+def test_the_exit_code_counts_though_nobody_reads_on(shell: dict[str, str], code: Path):
+    code.write_text(PROGRAM.format(wait=""))
+    line = f"{sys.executable} -m assay replay --against shop.py done.json done.json done.json | true"
+    done = subprocess.run(  # noqa: S603
+        ["bash", "-o", "pipefail", "-c", line],  # noqa: S607
+        env=shell,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (1, b"3 of 3 histories are not followed\n")
 
 
 @pytest.mark.usefixtures("lived")

@@ -5,13 +5,13 @@ import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
-from typing import Final, NamedTuple, TextIO
+from typing import Final, NamedTuple
 
 import click
 
 from assay._version import __version__
 from assay.cli.options import flags_of, global_options
-from assay.cli.trouble import FAILED, INTERRUPTED, USAGE, Trouble
+from assay.cli.trouble import FAILED, INTERRUPTED, USAGE, Trouble, hush
 from assay.core.errors import AssayError
 
 
@@ -107,15 +107,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """The exit code of a call; errors are sentences on standard error, never tracebacks."""
+    code = 0
     try:
         _prepare()
         code = _called(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        _hush(sys.stdout)  # whoever read the output has enough
-        return 0
+        hush(sys.stdout)  # whoever read the output has enough
     except OSError as error:
-        _hush(sys.stdout)
+        hush(sys.stdout)
         return _told(Trouble(f"{error.filename or 'the answer cannot be written'}: {error.strerror or error}"))
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -153,13 +153,8 @@ def _told(error: click.ClickException) -> int:
     try:
         error.show()
     except OSError:
-        _hush(sys.stderr)
+        hush(sys.stderr)
     return USAGE if isinstance(error, click.UsageError) else FAILED
-
-
-def _hush(stream: TextIO) -> None:
-    """Write no more to a stream that failed: Python would complain once more when it flushes at the end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _prepare() -> None:
@@ -185,7 +180,7 @@ def _failed(error: AssayError) -> int:
     try:
         click.echo(f"assay: {one_line(redacted(str(error)))}", err=True)
     except OSError:
-        _hush(sys.stderr)
+        hush(sys.stderr)
     return FAILED
 
 

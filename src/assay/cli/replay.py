@@ -12,7 +12,7 @@ import click
 from assay.cli.arguments import NAME
 from assay.cli.options import RemoteCommand, flags_of, global_options
 from assay.cli.suggestions import workflow_ids
-from assay.cli.trouble import FAILED, warn_of_key
+from assay.cli.trouble import FAILED, finding, warn_of_key
 
 if TYPE_CHECKING:
     from assay.sdk.app import App
@@ -122,16 +122,15 @@ def _asked(context: click.Context, names: Sequence[str]) -> Iterator[Kept]:
 def _follows(kept: Kept, apps: Sequence[App], against: str, workflow_type: str | None) -> bool:
     """Hold one history against the code, and say how that went."""
     from assay.core.errors import AssayError
-    from assay.server.logs import one_line
     from assay.testing.replay import load_history, replay_history
 
     try:
         history = load_history(kept.source, workflow_type, kept.namespace)
         replay_history(history, _app(apps, history.workflow_type, against))
     except AssayError as error:
-        click.echo(one_line(f"{kept.name}: not followed: {error}"))
+        finding(f"{kept.name}: not followed: {error}")
         return False
-    click.echo(one_line(f"{kept.name}: followed, {len(history.events)} events of {history.workflow_type}"))
+    finding(f"{kept.name}: followed, {len(history.events)} events of {history.workflow_type}")
     return True
 
 

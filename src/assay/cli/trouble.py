@@ -1,7 +1,8 @@
 """What ends a call early: a sentence on standard error, and an exit code that scripts can rely on."""
 
+import os
 import sys
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TextIO
 
 import click
 
@@ -30,6 +31,21 @@ def complain(line: str) -> None:
     from assay.server.logs import one_line
 
     click.echo(one_line(line), err=True)
+
+
+def finding(line: str) -> None:
+    """One line of what a check has found, on standard output; it goes on, and its exit code counts, if nobody reads."""
+    from assay.server.logs import one_line
+
+    try:
+        click.echo(one_line(line))
+    except BrokenPipeError:
+        hush(sys.stdout)
+
+
+def hush(stream: TextIO) -> None:
+    """Write no more to a stream that failed: Python would complain once more when it flushes at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def debug(line: str) -> None:

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from assay.cli.trouble import FAILED
+from assay.cli.trouble import FAILED, finding
 
 
 @click.command()
@@ -33,7 +33,6 @@ def verify(url: str, as_json: bool) -> None:
 async def _verify(url: str, as_json: bool) -> int:
     import json
 
-    from assay.server.logs import one_line
     from assay.server.verification import violations
 
     found = 0
@@ -41,7 +40,7 @@ async def _verify(url: str, as_json: bool) -> int:
         found += 1
         if as_json:
             fields = {"invariant": violation.invariant, "run_id": violation.run_id, "message": violation.message}
-            click.echo(json.dumps(fields))
+            finding(json.dumps(fields))
         else:
-            click.echo(one_line(f"{violation.invariant:<4} {violation.run_id}  {violation.message}"))
+            finding(f"{violation.invariant:<4} {violation.run_id}  {violation.message}")
     return found
