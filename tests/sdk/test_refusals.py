@@ -332,6 +332,38 @@ async def test_wrong_values_in_programs_are_refused_at_the_call_by_their_names(t
         assert await client.list() == []
 
 
+# a client in workflow code
+
+USES: dict[str, Callable[[Client], Awaitable[Any]]] = {
+    "start": lambda client: client.start(fine, "from inside", 1),
+    "run": lambda client: client.run(fine, 1, workflow_id="from inside"),
+    "describe": lambda client: client.describe("nobody"),
+    "signal": lambda client: client.signal("nobody", "go"),
+    "schedules": lambda client: client.schedules.list(),
+    "namespaces": lambda client: client.namespaces.list(),
+}
+
+
+@on_loop
+async def test_a_client_is_of_no_use_in_workflow_code(tmp_path: Path):
+    """Also if it has a connection that is open, on which a request would go out and its answer never be heard (R29)."""
+    async with served(tmp_path) as client:
+
+        @app.workflow
+        async def careless(ctx: Context, use: str) -> Any:
+            return await USES[use](client)
+
+        await asyncio.gather(*(client.describe("nobody") for _ in range(4)))
+        for use in USES:
+            failure = await outcome(client, careless, use)
+            assert isinstance(failure, WorkflowFailed)
+            assert failure.message.startswith(
+                "workflow code called assay.Client, which cannot be replayed: do it in an"
+            )
+        assert await client.describe("from inside") is None
+        del app.workflows["careless"]
+
+
 # what gets around all checks of the SDK, as a mistake of ours might
 
 

@@ -24,6 +24,7 @@ from assay.engine.janitor import Janitor
 from assay.engine.repeats import check_same
 from assay.engine.roster import MAIN, Roster, check_namespace
 from assay.engine.service import Loop
+from assay.sdk.loop_thread import refuse_in_workflow
 from assay.storage.sql.leftovers import SqlLeftovers
 from assay.storage.sql.registry import SqlRegistry
 from assay.storage.store import RunRecord
@@ -92,6 +93,7 @@ class EmbeddedTransport:
 
     def _running(self) -> Engine:
         """The engine, or the reason why it cannot be used from here."""
+        refuse_in_workflow()
         if self._owner is None:
             raise Unavailable("this client is closed: connect again", code="client_closed")
         process, loop = self._owner

@@ -20,6 +20,7 @@ from assay.sdk.connections import Joining, transport_for
 from assay.sdk.converter import Converter
 from assay.sdk.default_app import DEFAULT_APP
 from assay.sdk.handle import Handle
+from assay.sdk.loop_thread import refuse_in_workflow
 from assay.sdk.reading import Reading
 from assay.sdk.registry import Namespaces, Queues, Workers
 from assay.sdk.results import result_of
@@ -168,6 +169,7 @@ class Client(Reading):
 
         An engine in this process is also served: if no worker serves the queue, one runs until this client closes.
         """
+        refuse_in_workflow()
         if workflow_id is not None and not _given(options).keys() & {"id_conflict_policy", "error_if_exists"}:
             options["id_conflict_policy"] = "use_existing"
         if self._joining is not None:

@@ -79,8 +79,8 @@ class LoopThread:
             self._thread.join(timeout)
 
 
-def refuse_in_workflow(name: str) -> None:
-    """Blocking calls cannot be replayed, and workflow code runs on the very loop that they would wait for."""
+def refuse_in_workflow(name: str = "assay.Client") -> None:
+    """Calls to an engine cannot be replayed, and workflow code runs on the very loop that they would wait for."""
     if guard.FLAG.inside:
         raise guard.refusal(name)
 

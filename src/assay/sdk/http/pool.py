@@ -19,6 +19,7 @@ import httptools
 from assay._version import __version__
 from assay.core.errors import Invalid
 from assay.sdk.http.socket import Socket
+from assay.sdk.loop_thread import refuse_in_workflow
 
 CONNECT_SECONDS: Final = 5.0
 PORTS: Final = {"http": 80, "https": 443}
@@ -116,6 +117,7 @@ class Pool:
 
     async def request(self, method: str, path: str, body: bytes, seconds: float, key: str | None = None) -> Answer:
         """The status and the body of the answer; `OSError` when there is none, `TimeoutError` when it is late."""
+        refuse_in_workflow()  # on a connection that is open nothing else would notice (R29)
         loop = asyncio.get_running_loop()
         more = "" if key is None else f"idempotency-key: {key}\r\n"
         head = f"{method} {self._path}{path}{self._head}{more}content-length: {len(body)}\r\n\r\n"
