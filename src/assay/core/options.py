@@ -14,7 +14,7 @@ from assay.core.payload import NULL
 from assay.core.policies import IdConflict, IdReuse, ParentClose, RetryPolicy
 from assay.core.requests import StartWorkflow
 from assay.core.rules.attributes import check_search, merge
-from assay.core.texts import no_text, plain
+from assay.core.texts import check_words, no_text, plain
 from assay.core.timetable import parse_timetable
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -67,14 +67,8 @@ def check_hands(number: int, name: str) -> int:
 
 
 def check_text(value: str | None, name: str) -> str | None:
-    """A text for people within its limit, or `Invalid`."""
-    # four bytes at most for a letter: what is short for certain need not be counted
-    if value is not None and 4 * len(value) > LIMITS.text_bytes:
-        size = len(value.encode("utf-8", "surrogatepass"))
-        if size > LIMITS.text_bytes:
-            message = f"{name} is {size:,} bytes long; the limit is {LIMITS.text_bytes:,}"
-            raise Invalid(message, code="text_too_long", field=name)
-    return value
+    """A text for people, which may be left out; see `check_words`."""
+    return None if value is None else check_words(value, name)
 
 
 RETRY_KEYS = {
@@ -154,8 +148,6 @@ def workflow_retry(fields: Mapping[str, Any] | None) -> RetryPolicy | None:
 
 _DURATIONS = ("execution_timeout", "run_timeout", "task_timeout", "start_delay")
 _durations = attrgetter(*_DURATIONS)
-_WORDS = ("request_id", "cron_schedule", "summary", "details")
-_words = attrgetter(*_WORDS)
 
 
 def checked_start(request: StartWorkflow) -> StartWorkflow:
@@ -167,11 +159,9 @@ def checked_start(request: StartWorkflow) -> StartWorkflow:
         check_id(request.request_id, "request_id")
     check_text(request.summary, "summary")
     check_text(request.details, "details")
+    check_text(request.cron_schedule, "cron_schedule")
     if len(request.signals) > LIMITS.signals:
         raise Invalid(f"a run takes at most {LIMITS.signals} signals", code="limit_exceeded", field="signals")
-    for name, words in zip(_WORDS, _words(request), strict=True):
-        if words is not None and type(words) is not str:
-            raise no_text(words, name)
     if request.id_reuse is IdReuse.REJECT_DUPLICATE and request.id_conflict is IdConflict.TERMINATE_EXISTING:
         raise Invalid("reject_duplicate and terminate_existing exclude each other", field="id_reuse_policy")
     if request.cron_schedule is not None:

@@ -1,11 +1,11 @@
-"""Texts that callers give, beside ids: names and words for people, as every store can keep them (I20)."""
+"""Texts that callers give, beside ids: as every store can keep them (I20)."""
 
 from assay.core.errors import Invalid
 from assay.core.limits import LIMITS
 
 
-def check_text(value: object, name: str) -> str:
-    """`value` if it is a text that comes back as it was, or `Invalid`."""
+def check_words(value: object, name: str) -> str:
+    """A text for people, of which every store can keep each letter, and within its limit; or `Invalid`."""
     if not isinstance(value, str):
         raise no_text(value, name)
     if "\0" in value:
@@ -14,8 +14,9 @@ def check_text(value: object, name: str) -> str:
         size = len(value) if value.isascii() else len(value.encode())
     except UnicodeEncodeError:
         raise Invalid(f"{name} contains half of a surrogate pair", code="lone_surrogate", field=name) from None
-    if size > LIMITS.payload_bytes:
-        raise Invalid(f"{name} is longer than {LIMITS.payload_bytes:,} bytes", code="payload_too_large", field=name)
+    if size > LIMITS.text_bytes:
+        message = f"{name} is {size:,} bytes long; the limit is {LIMITS.text_bytes:,}"
+        raise Invalid(message, code="text_too_long", field=name)
     return plain(value)
 
 

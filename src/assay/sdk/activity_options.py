@@ -12,7 +12,7 @@ from assay.core.ids import SECOND
 from assay.core.options import RETRY_KEYS, check_id, retry_policy
 from assay.core.payload import NULL, Payload
 from assay.core.policies import RetryPolicy
-from assay.core.texts import check_text
+from assay.core.texts import check_words
 
 DEFAULT = RetryPolicy()
 DURATIONS = {
@@ -46,7 +46,7 @@ class ActivityCall(msgspec.Struct, frozen=True):
             elif key not in RETRY_KEYS and key not in ("task_queue", "retry", "retry_policy", "summary", *DURATIONS):
                 raise Invalid(f"execute_activity has no option '{key}'", field=key)
         if options.get("summary") is not None:
-            fields["summary"] = check_text(options["summary"], "summary")
+            fields["summary"] = check_words(options["summary"], "summary")
         fields.update(_retry_fields(retry_of(options)))
         queue = options.get("task_queue")
         return ActivityCall(own_queue if queue is None else check_id(queue, "task_queue"), fields)

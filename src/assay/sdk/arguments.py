@@ -1,33 +1,20 @@
 """What callers pass, checked where it is passed: whoever gave a wrong value hears of it there, and by its name.
 
 An engine in this process would take what comes, and one behind HTTP would blame a message. So neither is asked before:
-here is what both can do with. Ids and names are checked by `check_id`.
+here is what both can do with. Ids and names are checked by `check_id`, words for people by `check_text`.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from assay.core.errors import Invalid
 from assay.core.options import check_id
-from assay.core.texts import check_text
-
-Checked = TypeVar("Checked")
 
 
-def optional(check: Callable[[Any, str], Checked], value: object, name: str) -> Checked | None:
-    """What `check` makes of a value that may be left out."""
-    return None if value is None else check(value, name)
-
-
-def optional_id(value: object, name: str) -> str | None:
+def optional_id(value: str | None, name: str) -> str | None:
     """An id that may be left out."""
-    return optional(check_id, value, name)
-
-
-def optional_text(value: object, name: str) -> str | None:
-    """Words that may be left out."""
-    return optional(check_text, value, name)
+    return None if value is None else check_id(value, name)
 
 
 def check_mapping(value: object, name: str) -> Mapping[Any, Any]:

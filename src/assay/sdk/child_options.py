@@ -9,7 +9,7 @@ from assay.core.ids import SECOND
 from assay.core.options import choice
 from assay.core.payload import Payload
 from assay.core.policies import IdReuse, ParentClose
-from assay.core.texts import check_text
+from assay.core.texts import check_words
 from assay.sdk.arguments import check_mapping
 from assay.sdk.converter import Converter
 from assay.sdk.retry import wire_retry
@@ -41,7 +41,7 @@ def _duration(_: Converter, name: str, value: Any) -> float:
 
 
 def _words(_: Converter, name: str, value: Any) -> str:
-    return check_text(value, name)
+    return check_words(value, name)
 
 
 def _retry(_: Converter, name: str, value: Any) -> dict[str, Any] | None:

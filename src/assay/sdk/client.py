@@ -8,14 +8,14 @@ from typing import Any, TypeVar, Unpack, cast, overload
 from assay.core.duration import Duration
 from assay.core.errors import AlreadyExists, Invalid, NotFound
 from assay.core.ids import Namespace, RunId, RunKey, WorkflowId
-from assay.core.options import check_id, duration
+from assay.core.options import check_id, check_text, duration
 from assay.core.payload import NULL, Payload
 from assay.core.record import Record
 from assay.core.replies import Started
 from assay.core.requests import Request, RequestCancel, RestartAsNew, Signal, StartWorkflow, Terminate
-from assay.core.texts import check_text
+from assay.core.texts import check_words
 from assay.sdk.app import App
-from assay.sdk.arguments import optional_id, optional_text
+from assay.sdk.arguments import optional_id
 from assay.sdk.connections import Joining, transport_for
 from assay.sdk.converter import Converter
 from assay.sdk.default_app import DEFAULT_APP
@@ -59,7 +59,7 @@ class Client(Reading):
         cls, url: str, *, namespace: str = "main", token: str | None = None, app: App | None = None
     ) -> Client:
         """Connect to the engine at `url`; `sqlite://` and `postgres://` start one in this process."""
-        transport = transport_for(check_text(url, "url"), optional_text(token, "token"))
+        transport = transport_for(check_words(url, "url"), check_text(token, "token"))
         client = cls(transport, namespace=namespace, app=app)
         await client.transport.open()
         return client
@@ -227,14 +227,14 @@ class Client(Reading):
         namespace: str | None = None,
     ) -> None:
         """Ask an open run to end; with a `deadline` from now it is terminated if it has not ended by then."""
-        words, limit = optional_text(reason, "reason"), duration(deadline, "deadline")
+        words, limit = check_text(reason, "reason"), duration(deadline, "deadline")
         await self._tell(RequestCancel(*self._target(workflow_id, run_id, namespace), reason=words, deadline=limit))
 
     async def terminate(
         self, workflow_id: str, reason: str | None = None, *, run_id: str | None = None, namespace: str | None = None
     ) -> None:
         """End an open run without asking its code."""
-        words = optional_text(reason, "reason")
+        words = check_text(reason, "reason")
         await self._tell(Terminate(*self._target(workflow_id, run_id, namespace), reason=words))
 
     async def continue_as_new(

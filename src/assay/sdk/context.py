@@ -20,11 +20,11 @@ from assay.core.errors import Invalid
 from assay.core.events import SideEffectRecorded
 from assay.core.failure import FailureInfo
 from assay.core.ids import SECOND
-from assay.core.options import check_id
+from assay.core.options import check_id, check_text
 from assay.core.payload import NULL, Payload
 from assay.sdk.activity_options import ActivityCall, step_retry
 from assay.sdk.annotations import result_annotation
-from assay.sdk.arguments import check_function, check_mapping, optional_id, optional_text
+from assay.sdk.arguments import check_function, check_mapping, optional_id
 from assay.sdk.child_options import child_options
 from assay.sdk.failures import to_exception, to_info
 from assay.sdk.logger import WorkflowLogger
@@ -366,7 +366,7 @@ class Context:
 
     def cancel(self, reason: str | None = None) -> NoReturn:
         """End this run as CANCELLED."""
-        reason = optional_text(reason, "reason")
+        reason = check_text(reason, "reason")
         self._run.cancelled_itself = True
         self._run.cancel_reason = reason
         error = CancelRequested(reason)

@@ -12,7 +12,7 @@ from assay.core.ids import Namespace
 from assay.core.options import check_id
 from assay.core.payload import value_of
 from assay.core.record import Page, Record
-from assay.core.texts import check_text
+from assay.core.texts import check_words
 from assay.sdk.arguments import check_mapping, check_whole, optional_id
 from assay.sdk.converter import Converter
 from assay.sdk.transport import Transport
@@ -142,15 +142,15 @@ def _attributes(value: object, name: str) -> Any:
 _converter: Final = Converter()
 _FILTERS: Final[dict[str, Callable[[Any, str], Any]]] = {
     "namespace": check_id,
-    "status": check_text,
-    "type": check_text,
-    "queue": check_text,
-    "parent_id": check_text,
+    "status": check_words,
+    "type": check_words,
+    "queue": check_words,
+    "parent_id": check_words,
     "created_after": _moment,
     "created_before": _moment,
     "search_attrs": _attributes,
-    "text": check_text,
-    "cursor": check_text,
+    "text": check_words,
+    "cursor": check_words,
     "limit": lambda value, name: check_whole(value, name, range(1, MOST + 1)),
     "offset": lambda value, name: check_whole(value, name, range(2**62)),
 }

@@ -11,12 +11,12 @@ from assay.core import schedule_requests as rq
 from assay.core.duration import Duration
 from assay.core.errors import Invalid
 from assay.core.ids import Namespace
-from assay.core.options import check_id
+from assay.core.options import check_id, check_text
 from assay.core.payload import Payload
 from assay.core.record import Record
 from assay.core.schedule import Schedule
-from assay.core.texts import check_text
-from assay.sdk.arguments import check_flag, check_mapping, check_whole, optional_text
+from assay.core.texts import check_words
+from assay.sdk.arguments import check_flag, check_mapping, check_whole
 from assay.sdk.converter import Converter
 from assay.sdk.reading import epoch
 from assay.wire.schedules import core_fields, moment, overlap_of
@@ -113,7 +113,7 @@ class Schedules:
     ) -> Record:
         """Make a schedule: its record. `AlreadyExists` if the name is taken, `Invalid` if something is wrong."""
         space = self._space(namespace)
-        name, cron = check_id(name, "name"), check_text(cron_expr, "cron_expr")
+        name, cron = check_id(name, "name"), check_words(cron_expr, "cron_expr")
         fields = self._fields({"task_queue": self._client.app.queue, **_given(options)}, NewScheduleOptions)
         schedule = Schedule(space, name, self._client.app.name_of(workflow_type), cron, **fields)
         return Record(await self._port().ask(rq.CreateSchedule(space, name, schedule)))
@@ -136,7 +136,7 @@ class Schedules:
         self, name: str, reason: str | None = None, by: str | None = None, *, namespace: str | None = None
     ) -> Record:
         """Stop firing; what is due meanwhile is never made up for."""
-        words = optional_text(reason, "reason"), optional_text(by, "by")
+        words = check_text(reason, "reason"), check_text(by, "by")
         return Record(await self._port().ask(rq.PauseSchedule(*self._named(namespace, name), *words)))
 
     async def resume(self, name: str, *, namespace: str | None = None) -> Record:
@@ -210,15 +210,15 @@ def _names(value: object, name: str) -> list[str]:
         return [value]
     if not isinstance(value, Iterable):
         raise Invalid(f"{name} must be a list of names, not {type(value).__name__}", field=name)
-    return [check_text(entry, name) for entry in value]
+    return [check_words(entry, name) for entry in value]
 
 
 _CHECKS: Final[dict[str, Callable[[Any, str], Any]]] = {
-    "timezone": check_text,
-    "cron_expr": check_text,
+    "timezone": check_words,
+    "cron_expr": check_words,
     "task_queue": check_id,
-    "pause_reason": check_text,
-    "paused_by": check_text,
+    "pause_reason": check_words,
+    "paused_by": check_words,
     "paused": check_flag,
     "remaining": lambda value, name: check_whole(value, name, range(1, 2**53)),
     "clear": _names,

@@ -14,7 +14,7 @@ from assay.core.options import check_id, choice, duration, workflow_retry
 from assay.core.payload import NULL, Payload
 from assay.core.policies import IdConflict, IdReuse, RetryPolicy
 from assay.core.requests import FirstSignal, StartWorkflow
-from assay.core.texts import check_text
+from assay.core.texts import check_words
 from assay.sdk.arguments import check_flag, check_mapping
 from assay.sdk.converter import Converter
 from assay.sdk.retry import Retry, names_of
@@ -98,7 +98,7 @@ def _read_text(_: Converter, name: str, value: Any) -> dict[str, Any]:
 
 
 def _read_words(_: Converter, name: str, value: Any) -> dict[str, Any]:
-    return {name: check_text(value, name)}
+    return {name: check_words(value, name)}
 
 
 def _read_namespace(_: Converter, name: str, value: Any) -> dict[str, Any]:

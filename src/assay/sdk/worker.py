@@ -9,8 +9,9 @@ from typing import ClassVar, Protocol
 
 from assay.core.grants import ActivityGrant, TaskGrant
 from assay.core.ids import SECOND, Namespace, RunId, WorkerId
+from assay.core.options import check_text
 from assay.sdk.app import App
-from assay.sdk.arguments import optional_id, optional_text
+from assay.sdk.arguments import optional_id
 from assay.sdk.converter import Converter
 from assay.sdk.execution.activity_tasks import ActivityTasks
 from assay.sdk.execution.reports import Reports
@@ -59,7 +60,7 @@ class Worker:
         self._transport = client.transport
         self.app = app or client.app
         self.worker = WorkerId(f"w-{uuid.uuid4().hex[:16]}")
-        self.identity = optional_text(identity, "identity") or f"{socket.gethostname()}-{os.getpid()}"
+        self.identity = check_text(identity, "identity") or f"{socket.gethostname()}-{os.getpid()}"
         self.namespace = Namespace(optional_id(namespace, "namespace") or client.namespace)
         self.queue = optional_id(queue, "queue") or self.app.queue
         self.free_tasks = max_concurrent_workflows
