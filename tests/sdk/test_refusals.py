@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from assay.core import commands as cmd
-from assay.core.errors import Failure, Invalid, WorkflowFailed
+from assay.core.errors import Failure, Invalid, NotFound, WorkflowFailed
 from assay.sdk.app import App
 from assay.sdk.client import Client
 from assay.sdk.context import Context
@@ -330,6 +330,54 @@ async def test_wrong_values_in_programs_are_refused_at_the_call_by_their_names(t
         with pytest.raises(Invalid, match="limit must be a whole number from 1 to 10,000"):
             await client.list(limit=cast(Any, "5"))
         assert await client.list() == []
+
+
+# the same answers, whatever the engine is
+
+
+@app.workflow
+async def talkative(ctx: Context, _: Any) -> str:
+    ctx.register_query("first", lambda: "x" * 1_500_000)
+    ctx.register_query("second", lambda: "y" * 1_500_000)
+    await ctx.sleep(0.01)
+    return "ended"
+
+
+@on_loop
+async def test_answers_of_queries_that_are_too_large_together_do_not_change_how_a_run_ends(tmp_path: Path):
+    async with served(tmp_path) as client:
+        assert await outcome(client, talkative, 1) == "ended"
+        assert len(await client.query("bad-1", "first")) == 1_500_000
+        assert await client.get_state("bad-1", "second") is None
+
+
+@on_loop
+async def test_what_is_not_there_is_said_in_the_same_words(tmp_path: Path):
+    async with served(tmp_path) as client:
+        asked = [
+            client.get_events("nobody"),
+            client.get_events("nobody", "run"),
+            client.result("nobody"),
+            client.result("nobody", "run"),
+            client.list_runs("nobody"),
+            client.signal("nobody", "go"),
+        ]
+        said = await asyncio.gather(*asked, return_exceptions=True)
+        assert [(type(one), str(one)) for one in said] == [(NotFound, "workflow nobody not found")] * len(asked)
+
+
+@on_loop
+async def test_every_start_has_an_id_of_its_own(tmp_path: Path):
+    async with served(tmp_path) as client:
+        begun = [
+            await client.start(fine, "one", 1),
+            await client.start(fine, "two", 1),
+            await client.start(fine, "three", 1, request_id="mine"),
+        ]
+        found = [(await client.get_events(handle.workflow_id))[0].request_id for handle in begun]
+        assert [name[:2] for name in found] == ["r-", "r-", "mi"]
+        assert len(set(found)) == 3
+        assert found[2] == "mine"
 
 
 # a client in workflow code

@@ -67,10 +67,13 @@ def start_request(
     # An explicit policy decides when both are given (C23).
     if options.get("error_if_exists") is not None and options.get("id_conflict_policy") is None:
         fields["id_conflict"] = IdConflict.FAIL if options["error_if_exists"] else IdConflict.USE_EXISTING
-    name = check_id(workflow_type, "workflow_type")
+    kind = check_id(workflow_type, "workflow_type")
+    name = _id(kind, fields) if workflow_id is None else WorkflowId(check_id(workflow_id, "workflow_id"))
+    if "request_id" not in fields:
+        fields["request_id"] = f"r-{secrets.token_hex(12)}"  # a start that is repeated is the same start (4.4)
     return StartWorkflow(
-        workflow_type=name,
-        workflow_id=_id(name, fields) if workflow_id is None else WorkflowId(check_id(workflow_id, "workflow_id")),
+        workflow_type=kind,
+        workflow_id=name,
         input=NULL if input is None else Payload(converter.encode(input, name="input")),
         **fields,
     )

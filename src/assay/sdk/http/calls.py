@@ -86,7 +86,7 @@ class Calls:
         while answer is None or answer.status in OPEN:
             query = _query(namespace=key.namespace, run_id=key.run_id, wait_secs=f"{WAIT_SECONDS:g}")
             path = f"/workflows/{_quoted(key.workflow_id)}/result{query}{'' if follow else '&follow=false'}"
-            answer = endings.decode(await self.call("GET", path))
+            answer = endings.decode(await self._get(path, key.workflow_id))
         return endings.key_of(key.namespace, answer), endings.closing_of(answer)
 
     async def describe(self, namespace: str, workflow_id: str, run_id: str | None) -> dict[str, Any] | None:
@@ -122,10 +122,17 @@ class Calls:
         while True:
             after = found[-1]["seq"] if found else None
             query = _query(namespace=namespace, run_id=run_id, limit=EVENTS_PAGE, cursor=after)
-            page = _decode(await self.call("GET", f"/workflows/{_quoted(workflow_id)}/events{query}"))
+            page = _decode(await self._get(f"/workflows/{_quoted(workflow_id)}/events{query}", workflow_id))
             found.extend(page)
             if len(page) < EVENTS_PAGE:
                 return found
+
+    async def _get(self, path: str, workflow_id: str) -> bytes:
+        """What there is at a path below that of a workflow; its absence in the words of an engine in the process."""
+        try:
+            return await self.call("GET", path)
+        except NotFound as error:
+            raise NotFound(f"workflow {workflow_id} not found", code=error.code) from None
 
     # requests
 

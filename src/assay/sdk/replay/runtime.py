@@ -19,7 +19,7 @@ from assay.core import events as ev
 from assay.core.errors import Failure, Invalid, Kind, NonDeterminismError
 from assay.core.events import Recorded
 from assay.core.ids import SECOND, RunKey, Time
-from assay.core.payload import NULL, Payload
+from assay.core.payload import NULL, PAYLOAD_LIMIT, Payload
 from assay.sdk.app import App, Definition
 from assay.sdk.converter import Converter
 from assay.sdk.failures import judged, to_info
@@ -433,11 +433,17 @@ class Execution:
             try:
                 state[name] = msgspec.Raw(self._answer(name, query))
             except BaseException as error:  # noqa: BLE001  # left out: looking at a run must not change how it ends
-                if name not in self._failed_queries:
-                    self._failed_queries.add(name)
-                    log.warning("query '%s' of workflow %s has no answer: %r", name, self.key.workflow_id, error)
+                self._leave_out(name, error)
         raw = msgspec.json.encode(state)
+        while len(raw) > PAYLOAD_LIMIT:
+            self._leave_out(state.popitem()[0], Invalid("with those before it, it is more than a payload can hold"))
+            raw = msgspec.json.encode(state)
         changed, self._snapshot = raw != self._snapshot and not self.replaying, raw
         if not changed:
             return None
         return cmd.RecordSnapshot(Payload(raw))
+
+    def _leave_out(self, name: str, error: BaseException) -> None:
+        if name not in self._failed_queries:
+            self._failed_queries.add(name)
+            log.warning("query '%s' of workflow %s has no answer: %r", name, self.key.workflow_id, error)
