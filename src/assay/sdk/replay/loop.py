@@ -290,7 +290,7 @@ class WorkflowLoop(guard.NoIOLoop):
         self._making = True
         try:
             task.__init__(  # type: ignore[misc]  # numbered in between
-                TaskBody(coro) if type(coro) is CoroutineType else coro,
+                TaskBody(coro, coro.send) if type(coro) is CoroutineType else coro,
                 loop=self,
                 name=f"Task-{number}" if name is None else str(name),
                 context=context,

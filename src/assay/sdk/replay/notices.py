@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any
+
+import msgspec
 
 from assay.sdk.replay.endings import Notice, Notified
 
@@ -34,19 +36,19 @@ def told(task: asyncio.Task[Any]) -> Notice | None:
 
 
 @Coroutine.register
-class TaskBody:
+class TaskBody(msgspec.Struct, eq=False):
     """Stands between a task and its coroutine, to put what is thrown in into the workflow's words.
 
-    What a task does often it does with the coroutine itself, by bound methods of that one.
+    What a task does often it does with the coroutine itself: `send` is the bound method of that one.
     """
 
-    __slots__ = ("close", "coroutine", "send", "told")
+    coroutine: Coroutine[Any, Any, Any]
+    send: Callable[[Any], Any]
+    told: Notice | None = None
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
-        self.coroutine = coroutine
-        self.send = coroutine.send
-        self.close = coroutine.close
-        self.told: Notice | None = None
+    def close(self) -> None:
+        """Close the coroutine."""
+        self.coroutine.close()
 
     def throw(self, error: BaseException) -> Any:
         """Raise an exception where the coroutine waits."""
