@@ -83,11 +83,11 @@ def test_a_worker_that_fails_over_one_task_does_the_others(tmp_path: Path, monke
     take = WorkflowTasks.take
     failed: list[str] = []
 
-    def broken(tasks: WorkflowTasks, grant: TaskGrant) -> None:
+    def broken(tasks: WorkflowTasks, grant: TaskGrant, **rest: bool) -> None:
         if grant.key.workflow_id == "run-3" and not failed:
             failed.append(grant.key.workflow_id)
             raise LookupError("broken in here")
-        take(tasks, grant)
+        take(tasks, grant, **rest)
 
     async def odd(ctx: assay.Context, number: int) -> None:
         raise ValueError("as usual")

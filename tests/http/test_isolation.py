@@ -170,8 +170,8 @@ def test_messages_that_are_none_are_refused_with_a_sentence(engine: Server):
             assert (status, body["code"]) == (404, "unknown_worker")  # type: ignore[index]
             for raw, code in [
                 (b"{", "invalid_json"),
-                (b'{"reports":[{"type":"nonsense","n":1,"token":"x"}]}', "wrong_shape"),
-                (b'{"reports":[{"type":"advance","n":1}]}', "wrong_shape"),
+                (b'{"reports":{"type":"advance","n":1}}', "wrong_shape"),
+                (b'{"reports":["nonsense"]}', "wrong_shape"),
                 (b'{"hello":{"queue":"q","namespace":"other"}}', "invalid"),
             ]:
                 async with session.post(bare.url, data=raw, headers=JSON) as response:

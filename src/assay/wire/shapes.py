@@ -161,6 +161,7 @@ class StartedFields(StartFields, kw_only=True):
     last_completion_result: Any
     last_failure: Failure | None
     request_id: str | None
+    origin_run_id: str | None
 
 
 class ActivityOptions(msgspec.Struct, kw_only=True):
