@@ -49,6 +49,11 @@ def _sure(module: Any) -> list[Patch]:
     return [(module, "unsure", lambda error: False)]
 
 
+def _unrepeated() -> list[Patch]:
+    """Whatever is answered to a report, it is done with."""
+    return [(reports, "over", lambda error: True)]
+
+
 def _eager_cancel() -> list[Patch]:
     def interrupt(self: Attempt) -> None:
         if self.task is not None:
@@ -109,7 +114,7 @@ WORKING = (
     ),
     Mutant("attempt leases are not extended", "R9", lambda: [(ActivityTasks, "extend", does_nothing)], True, ()),
     Mutant("a lost turn is not sent again", "I3, L1", lambda: _sure(workflow_tasks), False, ("reject",)),
-    Mutant("a lost report is not sent again", "I3, L1", lambda: _sure(reports), False, ("reject",), 50, FAILING),
+    Mutant("a lost report is not sent again", "I3, L1", _unrepeated, False, ("reject",), 50, FAILING),
     Mutant("a lost heartbeat ends the attempt", "R9", lambda: _sure(activity_tasks), None, REMOTE, 100, BEATING),
     Mutant("an attempt is cancelled before it began", "L1", _eager_cancel, False, ("slow_store",), 100, FLASHES),
     Mutant("a refused turn keeps its coroutine", "R8", _refused_kept, world=TOLD),
