@@ -596,11 +596,10 @@ async def test_a_run_that_is_stuck_is_healed_by_fixed_code(tmp_path: Path):
             await here.recorded(ev.WorkflowAwaitingSignal, "c")
         async with here.worker(version_two(fixed=False)):
             await handle.signal("go")
-            await here.until(lambda: here.engine.committer.cache.newest(("main", "c")).task.stuck)
-            record = await handle.describe()
-            assert record.stuck["reason"] == "non_determinism"
-            assert "timer 1" in record.stuck["message"]
-            assert record.status == "RUNNING"
+            stuck = await here.until(lambda: here.engine.committer.cache.newest(("main", "c")).task.stuck)
+            assert stuck.reason == "non_determinism"
+            assert "timer 1" in stuck.message
+            assert (await handle.describe()).status == "RUNNING"
         async with here.worker(version_two(fixed=True)):
             here.skip(61)
             assert await handle.result() == [2, 6]
