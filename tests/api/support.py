@@ -176,6 +176,15 @@ class Worker:
         return self.http.post(f"/tasks/{task['id']}/fail", {"error": error})
 
 
+def claimed(http: Http, **fields: Any) -> tuple[Worker, str]:
+    """A run whose first task a worker holds."""
+    queue = fresh("queue")
+    worker = Worker(http, queue)
+    name = http.start(task_queue=queue, **fields)["workflow_id"]
+    assert worker.task() is not None
+    return worker, name
+
+
 def activity(seq: int = 1, name: str = "charge", **fields: Any) -> dict[str, Any]:
     return {"type": "ScheduleActivity", "seq": seq, "name": name, **fields}
 

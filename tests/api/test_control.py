@@ -2,18 +2,9 @@ import threading
 
 import pytest
 
-from tests.api.support import STAMP, Http, Worker, activity, complete, fresh, until
+from tests.api.support import STAMP, Http, Worker, activity, claimed, complete, fresh, until
 
 EMPTY_BODIES = [None, b"", b"null", b"{}", b"[]", b" \n", b"[ ]", b"{\n}", b" [\t\r\n] "]
-
-
-def claimed(http: Http, **fields: object) -> tuple[Worker, str]:
-    """A run whose first task a worker holds."""
-    queue = fresh("queue")
-    worker = Worker(http, queue)
-    name = http.start(task_queue=queue, **fields)["workflow_id"]
-    assert worker.task() is not None
-    return worker, name
 
 
 @pytest.mark.parametrize("body", EMPTY_BODIES)

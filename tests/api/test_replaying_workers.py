@@ -4,15 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.support import Http, Worker, activity, complete, fresh
-
-
-def claimed(http: Http, **fields: object) -> tuple[Worker, str]:
-    queue = fresh("queue")
-    worker = Worker(http, queue)
-    name = http.start(task_queue=queue, **fields)["workflow_id"]
-    assert worker.task() is not None
-    return worker, name
+from tests.api.support import Http, Worker, activity, claimed, complete, fresh
 
 
 def timer(seq: int) -> dict[str, Any]:

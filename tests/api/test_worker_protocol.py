@@ -6,15 +6,7 @@ import time
 
 import pytest
 
-from tests.api.support import STAMP, Http, Server, Worker, activity, complete, fresh, holds, serving
-
-
-def claimed(http: Http, **fields: object) -> tuple[Worker, str]:
-    queue = fresh("queue")
-    worker = Worker(http, queue)
-    name = http.start(task_queue=queue, **fields)["workflow_id"]
-    assert worker.task() is not None
-    return worker, name
+from tests.api.support import STAMP, Http, Server, Worker, activity, claimed, complete, fresh, holds, serving
 
 
 def test_an_idle_poll_is_null(http: Http):
