@@ -94,7 +94,7 @@ class Turn:
                     run_ids.add(request.run_id)
                 if request.commands:
                     commands += len(request.commands)
-                    asked.special = not SPECIAL.isdisjoint(map(type, request.commands)) or may_repeat(request)
+                    asked.special = request.seen_seq < 0 or not SPECIAL.isdisjoint(map(type, request.commands))
             elif isinstance(request, ScheduleRequest):
                 scheduled.append(request)
             else:

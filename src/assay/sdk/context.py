@@ -209,7 +209,8 @@ class Context:
         """
         self._check_alive()
         name = check_id(name, "step name")
-        check_function(function, f"step '{name}'")
+        if not callable(function):
+            check_function(function, f"step '{name}'")
         timeout = options.pop("timeout", None)
         limit = None if timeout is None else parse_duration(timeout, "timeout") / SECOND
         retry, attempt = step_retry(options), 1

@@ -371,7 +371,7 @@ class Execution:
         return tuple(fresh)
 
     def _closing(self) -> cmd.AnyCommand | None:
-        if self.main is None or not self.closed:
+        if self.main is None or not (self.main.done() or self.loop.errors):
             return None
         error = self._raised(self.main)
         if error is None:
