@@ -94,6 +94,7 @@ class Turn:
                     run_ids.add(request.run_id)
                 if request.commands:
                     commands += len(request.commands)
+                    # below zero: a worker that replays elsewhere, whose commands may be old ones
                     asked.special = request.seen_seq < 0 or not SPECIAL.isdisjoint(map(type, request.commands))
             elif isinstance(request, ScheduleRequest):
                 scheduled.append(request)
