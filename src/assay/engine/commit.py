@@ -22,10 +22,10 @@ from assay.engine.batch import Batch
 from assay.engine.cache import RunCache
 from assay.engine.clock import Clock
 from assay.engine.dispatcher import Dispatcher, Lease
-from assay.engine.doubt import was_written
 from assay.engine.idempotency import IdempotencyKey
 from assay.engine.ids import BlockIds
 from assay.engine.turn import Tools, Turn
+from assay.engine.unknown_outcome import was_written
 from assay.storage.store import Broken, Conflict, OutcomeUnknown, Rejected, Store
 
 log = logging.getLogger("assay.engine")
@@ -275,10 +275,11 @@ class Committer:
             await self._flush([single])
 
     async def _find_out(self, turn: Turn, error: OutcomeUnknown) -> list[Asked]:
-        """Where no other engine writes this always ends the doubt: a lease without an end must not be lost."""
-        written = None if isinstance(error, Broken) else await was_written(self._tools.store, turn.batch)
+        """Answer a batch whose COMMIT was not answered as the store knows it; return the requests to decide again."""
+        commit = error.commit
+        written = None if isinstance(error, Broken) else await was_written(self._tools.store, turn.batch, commit)
         if written:
-            return self._publish(turn, frozenset())
+            return self._publish(turn, frozenset() if commit is None else commit.lost)
         self._give_up(turn, error if written is None else Rejected(str(error)))
         return []
 

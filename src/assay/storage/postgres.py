@@ -8,14 +8,16 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import asyncpg
+from asyncpg import exceptions as pg
 
 from assay.core.ids import SECOND, RunId, Time
 from assay.storage.ownership import tell_of_forks
+from assay.storage.postgres_commits import PostgresCommit
 from assay.storage.postgres_connections import DRIVER_ERRORS, OPTIONS, connect, passing, refuse_unsafe, translated
 from assay.storage.postgres_hints import Hints
 from assay.storage.postgres_schema import migrate
@@ -27,7 +29,7 @@ from assay.storage.sql.rows import Cells
 from assay.storage.sql.schedule_rows import changed_schedules, schedule_update_row
 from assay.storage.sql.tables import Table
 from assay.storage.sql.writes import lost_with, steps, without
-from assay.storage.store import Broken, Changes, HeldLease, ReadyActivity, ReadyTask, Rejected
+from assay.storage.store import Broken, Changes, HeldLease, OutcomeUnknown, ReadyActivity, ReadyTask, Rejected
 
 DIALECT = PostgresDialect()
 
@@ -147,7 +149,7 @@ class PostgresStore(SqlReads):
         lost = frozenset[RunId]()
         while True:
             try:
-                lost |= await self._retried(partial(self._transaction, partial(self._apply, changes)))
+                lost = await self._retried(partial(self._attempt, changes, lost))
             except _Undo as undo:
                 lost |= undo.lost
                 changes = without(changes, undo.lost)
@@ -155,6 +157,16 @@ class PostgresStore(SqlReads):
             if _leaves_work(changes):
                 self._hints.give()
             return lost
+
+    async def _attempt(self, changes: Changes, lost: frozenset[RunId]) -> frozenset[RunId]:
+        """Write in one transaction; return the runs that are lost, those of earlier attempts included."""
+        commit = PostgresCommit(self._fetch, lost)
+        try:
+            await self._transaction(partial(self._apply, changes, commit))
+        except OutcomeUnknown as unknown:
+            unknown.commit = commit
+            raise
+        return commit.lost
 
     async def _transaction(self, act: Callable[[Any], Awaitable[R]]) -> R:
         committing = False
@@ -171,32 +183,44 @@ class PostgresStore(SqlReads):
             raise
         return result
 
-    async def _apply(self, changes: Changes, connection: Any) -> frozenset[RunId]:
+    async def _apply(self, changes: Changes, commit: PostgresCommit, connection: Any) -> None:
         """Compare and set runs and schedules first; of the losers nothing else is written (R45)."""
         schedules = changed_schedules(changes)
         won = await self._compare_and_set(
-            t.RUN_CLOSINGS, [rows.run_closing_row(run) for run in changes.runs], connection
+            t.RUN_CLOSINGS, [rows.run_closing_row(run) for run in changes.runs], commit, connection
         )
         won |= await self._compare_and_set(
-            t.SCHEDULE_UPDATES, [schedule_update_row(change) for change in schedules], connection
+            t.SCHEDULE_UPDATES, [schedule_update_row(change) for change in schedules], commit, connection
         )
         wanted = {run.run_id for run in changes.runs} | {change.key for change in schedules}
         lost = lost_with(changes, frozenset(wanted - won))
         if lost & won:
             raise _Undo(lost)
-        for verb, table, cells in steps(without(changes, lost) if lost else changes):
+        commit.lost |= lost
+        kept = without(changes, lost) if lost else changes
+        if kept.events:
+            commit.event = kept.events[0].run_id, kept.events[0].seq
+        for verb, table, cells in steps(kept):
             if verb is Verb.INSERT and len(cells) >= MANY:
                 await connection.copy_records_to_table(table.name, records=cells, columns=table.names)
+            elif commit.xid is None:
+                statement = DIALECT.write_and_identify(verb, table)
+                commit.xid = await connection.fetchval(statement, *DIALECT.arrays(table, cells))
             else:
                 await connection.execute(DIALECT.write(verb, table), *DIALECT.arrays(table, cells))
-        return lost
+        if commit.xid is None:  # COPY returns nothing
+            commit.xid = await connection.fetchval(queries.OWN_TRANSACTION)
 
-    async def _compare_and_set(self, table: Table, cells: list[Cells], connection: Any) -> set[RunId]:
+    async def _compare_and_set(
+        self, table: Table, cells: list[Cells], commit: PostgresCommit, connection: Any
+    ) -> set[RunId]:
         """The keys of the rows that were as expected, and are now as given."""
         if not cells:
             return set()
         found = await connection.fetch(DIALECT.write(Verb.UPDATE, table), *DIALECT.arrays(table, cells))
-        return {key for (key,) in found}
+        if found:
+            commit.xid = found[0][1]
+        return {key for key, _ in found}
 
     async def numbers(self, count: int) -> int:
         """See `Store`."""
@@ -234,7 +258,8 @@ class PostgresStore(SqlReads):
         try:
             yield connection
         except BaseException:
-            connection.terminate()
+            with suppress(pg.InterfaceError):  # the pool has taken a lost connection back: nothing is left to end
+                connection.terminate()
             raise
         finally:
             await self._pool.release(connection)

@@ -38,11 +38,39 @@ class Conflict(Rejected):
     code = "store_conflict"
 
 
+class CommitStatus(Enum):
+    """The state of a transaction whose COMMIT was sent."""
+
+    COMMITTED = auto()
+    ABORTED = auto()
+    IN_PROGRESS = auto()
+    """Neither of the two yet: the COMMIT may still be on its way to the database."""
+    UNKNOWN = auto()
+    """The database has no record of the transaction, and never will have one."""
+
+
+class UnansweredCommit(Protocol):
+    """A transaction whose COMMIT was sent and not answered, in a store that keeps the status of transactions."""
+
+    lost: frozenset[RunId]
+    """The runs that `write` would have returned: of these nothing was written even if the rest is durable."""
+
+    async def status(self) -> CommitStatus:
+        """Return the transaction's status; raise `Rejected` if the store does not answer."""
+        ...
+
+    async def abort_if_idle(self) -> None:
+        """End the transaction if its COMMIT has not reached the database; raise `Rejected` if that fails."""
+        ...
+
+
 class OutcomeUnknown(AssayError):
     """The store failed after COMMIT was sent: the write may be there or not (I3)."""
 
     code = "outcome_unknown"
     kind = Kind.UNAVAILABLE
+    commit: UnansweredCommit | None = None
+    """None if the store has a single writer: once `write` has raised, its COMMIT is either done or undone."""
 
 
 class Broken(OutcomeUnknown):

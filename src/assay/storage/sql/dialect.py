@@ -212,8 +212,13 @@ class PostgresDialect:
             f"WITH locked AS MATERIALIZED (SELECT {key} FROM {table.name} WHERE {key} = ANY($1::text[])"  # noqa: S608
             f" ORDER BY {key} FOR UPDATE)"
             f" UPDATE {table.name} AS target SET {settings} FROM {source} JOIN locked USING ({key})"
-            f" WHERE {matching} AND target.version = source.version - 1 RETURNING target.{key}"
+            f" WHERE {matching} AND target.version = source.version - 1 RETURNING target.{key}, pg_current_xact_id()"
         )
+
+    @cache  # noqa: B019
+    def write_and_identify(self, verb: Verb, table: Table) -> str:
+        """Return the statement of `write`, with the id of its transaction as its only row."""
+        return f"WITH written AS ({self.write(verb, table)}) SELECT pg_current_xact_id()"
 
     def arrays(self, table: Table, cells: Iterable[tuple[object, ...]]) -> list[object]:
         """The parameters of `write`: a column of numbers as one text, because the driver looks long at each number."""

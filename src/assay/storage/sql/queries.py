@@ -97,6 +97,17 @@ RETURNING a.run_id, a.namespace, a.task_queue, a.name, a.seq, a.queued_at"""
 
 DATABASE_TIME = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
+OWN_TRANSACTION = "SELECT pg_current_xact_id_if_assigned()"
+
+TRANSACTION_STATUS = "SELECT pg_xact_status($1::xid8)"
+EVENT_OF_TRANSACTION = "SELECT 1 FROM events WHERE run_id = $1 AND seq = $2 AND written_by = $3::bigint"
+
+# Found by its transaction and not by its process id, which another backend may have by now. A backend that executes its
+# COMMIT is active: to end it there could show a commit before the synchronous standby has it.
+END_IDLE_TRANSACTION = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND backend_xid = xid($1::xid8) AND state = 'idle in transaction'"""
+
 LOCAL_TASKS = """
 SELECT run_id, -1, task_epoch FROM runs WHERE closed_at IS NULL AND task_local = 1 AND task_worker IS NOT NULL"""
 

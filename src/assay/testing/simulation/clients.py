@@ -14,6 +14,7 @@ from assay.core.policies import IdConflict, IdReuse, RetryPolicy
 from assay.core.replies import Started
 from assay.core.requests import Request, RequestCancel, Signal, StartWorkflow, Terminate
 from assay.engine.idempotency import IdempotencyKey, Rendered
+from assay.storage.store import Rejected
 from assay.testing.simulation.ledger import Sent
 from assay.testing.simulation.loop import Node
 from assay.testing.simulation.programs import Step, walk
@@ -146,7 +147,8 @@ class Client:
                 return False
             except AssayError as error:
                 self._only_unavailable(error, request)
-                sent.unsure = True
+                # A signal without a key is sent once: if the store has rejected it, it must not be found later (I3).
+                sent.unsure = key is not None or error.code != Rejected.code
                 await self._pause(1)
                 continue
             sent.acked = not isinstance(reply, Rendered) or reply.status == 200

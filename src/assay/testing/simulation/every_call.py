@@ -9,6 +9,8 @@ from assay.testing.simulation.world import Outcome, World
 
 FATES = ("reject", "unknown", "crash_before", "crash_after")
 """Before, after (executed, and the caller is not told), and by crash on either side of the commit."""
+SHARED_FATES = (*FATES, "late")
+"""Also with a COMMIT that arrives after its connection was lost: a database server has such, a file does not."""
 
 
 def failing(kind: str, at: int, fate: str, *, shared: bool = False) -> tuple[Outcome, int]:
@@ -33,6 +35,6 @@ def failing(kind: str, at: int, fate: str, *, shared: bool = False) -> tuple[Out
 def every_call(kind: str, *, shared: bool = False) -> Iterator[tuple[str, int, Outcome]]:
     """Each way, each call, and how that ended."""
     _, calls = failing(kind, 0, "reject", shared=shared)
-    for fate in FATES:
+    for fate in SHARED_FATES if shared else FATES:
         for at in range(1, calls + 1):
             yield fate, at, failing(kind, at, fate, shared=shared)[0]

@@ -3,8 +3,15 @@
 from assay.core.ids import SECOND, Time
 from assay.testing.simulation.settings import Settings, chance_of
 
-WRITE_FAULTS = {"reject": 0.04, "unknown": 0.02, "vanish": 0.01, "crash_before": 0.008, "crash_after": 0.008}
-FAULT_OF = {"vanish": "unknown"}
+WRITE_FAULTS = {
+    "reject": 0.04,
+    "unknown": 0.02,
+    "vanish": 0.01,
+    "crash_before": 0.008,
+    "crash_after": 0.008,
+    "late": 0.02,
+}
+FAULT_OF = {"vanish": "unknown", "late": "unknown"}
 READ_FAULTS = {"unread": 0.01}
 
 
@@ -15,12 +22,17 @@ class Chaos:
         self._chance = chance_of(settings.seed, "store")
         self._settings = settings
         self.calm = False
-        self._writes = [(fate, rate) for fate, rate in WRITE_FAULTS.items() if settings.has(FAULT_OF.get(fate, fate))]
+        possible = [fate for fate in WRITE_FAULTS if settings.shared or fate != "late"]
+        self._writes = [(fate, WRITE_FAULTS[fate]) for fate in possible if settings.has(FAULT_OF.get(fate, fate))]
         self._reads = [("reject", rate) for fault, rate in READ_FAULTS.items() if settings.has(fault)]
 
     def at_write(self) -> str:
         """See `Trouble`."""
         return self._draw(self._writes) or "commit"
+
+    def lateness(self) -> Time:
+        """See `Trouble`."""
+        return int(self._chance.choice((0.1, 0.5, 2.0, 4.0, 40.0)) * (0.5 + self._chance.random()) * SECOND)
 
     def at_read(self) -> str:
         """See `Trouble`."""
@@ -59,12 +71,16 @@ class Scripted:
         """See `Trouble`."""
         return self._next() or "commit"
 
+    def lateness(self) -> Time:
+        """See `Trouble`."""
+        return 2 * SECOND
+
     def at_read(self) -> str:
         """See `Trouble`: a question that was answered and whose answer is lost was never answered."""
         fate = self._next()
         if fate is None:
             return "answer"
-        return "reject" if fate in ("reject", "unknown") else "crash_before"
+        return "reject" if fate in ("reject", "unknown", "late") else "crash_before"
 
     def at_hint(self) -> bool:
         """See `Trouble`."""

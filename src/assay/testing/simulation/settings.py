@@ -7,7 +7,7 @@ import msgspec
 
 FAULTS = (
     "reject",  # the store refuses a write, cleanly
-    "unknown",  # the store commits and reports that it does not know
+    "unknown",  # the store does not answer a COMMIT, which it has executed, never receives, or receives later
     "unread",  # the store fails to answer a question
     "slow_store",
     "crash_before",  # the engine dies just before a commit

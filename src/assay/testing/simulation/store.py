@@ -1,20 +1,30 @@
 """The store of a simulated engine: real rules over tables in memory, and everything that can go wrong with a database.
 
-A write commits, is refused, commits and says that it does not know, or takes its engine down just before or just after
-its commit (3.3). What is in the database survives all of that; nothing else does.
+A write commits, is refused, commits and says that it does not know, commits after its engine has lost the connection,
+or takes its engine down just before or just after its commit (3.3). What is in the database survives all of that;
+nothing else does.
 """
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, ClassVar, NoReturn, Protocol
 
 from assay.core.ids import SECOND, RunId, Time
 from assay.core.schedule import Schedule
 from assay.storage.sql import queries
 from assay.storage.sql.dialect import PostgresDialect
 from assay.storage.sql.reads import SqlReads
-from assay.storage.store import Changes, HeldLease, OutcomeUnknown, ReadyActivity, ReadyTask, Rejected
+from assay.storage.store import (
+    Changes,
+    CommitStatus,
+    Conflict,
+    HeldLease,
+    OutcomeUnknown,
+    ReadyActivity,
+    ReadyTask,
+    Rejected,
+)
 from assay.testing.simulation.answers import ANSWERS
 from assay.testing.simulation.loop import Node, SimLoop
 from assay.testing.simulation.tables import Tables
@@ -35,7 +45,11 @@ class Trouble(Protocol):
     """Who decides what goes wrong at a store call; the answer is one of the words below."""
 
     def at_write(self) -> str:
-        """`commit`, `reject`, `unknown`, `vanish`, `crash_before` or `crash_after`."""
+        """`commit`, `reject`, `unknown`, `vanish`, `late`, `crash_before` or `crash_after`."""
+        ...
+
+    def lateness(self) -> Time:
+        """Return how long after the loss of its connection a `late` COMMIT reaches the database."""
         ...
 
     def at_read(self) -> str:
@@ -61,6 +75,7 @@ class Database:
         self._loop = loop
         self._witness = witness
         self._digest = hashlib.sha256()
+        self._node = Node("database")
         self.listeners: dict[Node, Callable[[], None]] = {}
 
     def write(self, changes: Changes) -> frozenset[RunId]:
@@ -73,9 +88,46 @@ class Database:
         self._witness.committed(kept, self._loop.now)
         return lost
 
+    def write_later(self, changes: Changes, delay: Time) -> "SimCommit":
+        """Execute a transaction after a delay, whatever becomes of the engine that sent it."""
+        commit = SimCommit(CommitStatus.IN_PROGRESS)
+        self._loop.post(self._node, delay, self._write_late, changes, commit)
+        return commit
+
+    def _write_late(self, changes: Changes, commit: "SimCommit") -> None:
+        if commit.known is not CommitStatus.IN_PROGRESS:
+            return
+        try:
+            commit.lost = self.write(changes)
+            commit.known = CommitStatus.COMMITTED
+        except Conflict:
+            commit.known = CommitStatus.ABORTED
+
     def digest(self) -> str:
         """Equal for equal runs of the world."""
         return self._digest.hexdigest()
+
+
+class SimCommit:
+    """See `UnansweredCommit`; `travel` takes the time of a question, and fails as questions do."""
+
+    def __init__(self, known: CommitStatus, lost: frozenset[RunId] = frozenset()) -> None:
+        self.known = known
+        self.lost = lost
+        self.travel: Callable[[], Awaitable[None]] | None = None
+
+    async def status(self) -> CommitStatus:
+        """See `UnansweredCommit`."""
+        if self.travel is not None:
+            await self.travel()
+        return self.known
+
+    async def abort_if_idle(self) -> None:
+        """See `UnansweredCommit`."""
+        if self.travel is not None:
+            await self.travel()
+        if self.known is CommitStatus.IN_PROGRESS:
+            self.known = CommitStatus.ABORTED
 
 
 class SimStore(SqlReads):
@@ -136,7 +188,9 @@ class SimStore(SqlReads):
         if fate == "reject":
             raise Rejected("the simulated store has no room")
         if fate == "vanish":
-            raise OutcomeUnknown("the simulated store lost the write, and cannot tell")
+            self._unanswered(SimCommit(CommitStatus.ABORTED))
+        if fate == "late":
+            self._unanswered(self._database.write_later(changes, self._trouble.lateness()))
         if fate == "crash_before":
             await self._die()
         lost = self._database.write(changes)
@@ -145,8 +199,16 @@ class SimStore(SqlReads):
             await self._die()
         await self._travel()
         if fate == "unknown":
-            raise OutcomeUnknown("the simulated store lost its answer")
+            self._unanswered(SimCommit(CommitStatus.COMMITTED, lost))
         return lost
+
+    def _unanswered(self, commit: SimCommit) -> NoReturn:
+        """Raise as for a COMMIT without an answer; a store with one writer keeps no status of it."""
+        unknown = OutcomeUnknown("the simulated store lost its answer")
+        if self.shared:
+            commit.travel = self._ask
+            unknown.commit = commit
+        raise unknown
 
     def _hint(self) -> None:
         for node, wake in self._database.listeners.items():

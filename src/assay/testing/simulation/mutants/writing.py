@@ -5,7 +5,7 @@ from typing import Any
 
 from assay.core.errors import AssayError
 from assay.core.ids import RunId, Time
-from assay.engine import doubt
+from assay.engine import commit
 from assay.engine.batch import Batch
 from assay.engine.cache import RunCache
 from assay.engine.commit import Committer
@@ -14,8 +14,9 @@ from assay.engine.idempotency import Memory, Rendered
 from assay.engine.reaper import Reaper
 from assay.engine.service import Loop
 from assay.engine.turn import Turn
+from assay.engine.unknown_outcome import was_written
 from assay.storage.sql.dialect import Verb
-from assay.storage.store import Changes, Outcome, Store
+from assay.storage.store import Changes, Outcome, Store, UnansweredCommit
 from assay.testing.simulation.mutants.planting import Mutant, Patch, does_nothing, waits_for_nothing
 from assay.testing.simulation.tables import Tables
 
@@ -108,6 +109,17 @@ def _given_up() -> list[Patch]:
     return [(Committer, "_find_out", give_up)]
 
 
+def _read_runs(*, at_once: bool) -> list[Patch]:
+    """The runs are read, and not the transaction's status: a COMMIT under way shows nothing there."""
+
+    async def read(store: Store, batch: Batch, sent: UnansweredCommit | None) -> bool | None:
+        if sent is not None and not at_once:
+            await was_written(store, batch, sent)
+        return await was_written(store, batch, None)
+
+    return [(commit, "was_written", read)]
+
+
 def _no_doubt() -> list[Patch]:
     return [(Turn, "_doubt", lambda self, asked, run: False)]
 
@@ -190,7 +202,10 @@ WRITING = (
     Mutant("a service that fails is gone", "L1", _mortal, faults=("unread",)),
     Mutant("a run in doubt is not found", "R45", _hasty, True, ("pause_engine", "pause_worker", "hiccup"), 200),
     Mutant(
-        "somebody else's write is taken for ours", "I3", lambda: [(doubt, "TELLING", ("last_seq", "last_time"))],
+        "somebody else's write is taken for ours", "I3", lambda: _read_runs(at_once=False),
         True, ("unknown", "mute"), 100, {"engines": 3, "kinds": ("hang", "tight", "beat", "act")},
+    ),
+    Mutant(
+        "a COMMIT under way is taken for none", "I3", lambda: _read_runs(at_once=True), True, ("unknown",), 100, SIGNALS
     ),
 )  # fmt: skip
