@@ -12,7 +12,8 @@ from assay.core.payload import NULL, Payload
 from assay.core.requests import StepOutcome
 from assay.sdk.converter import Converter
 from assay.sdk.execution.live import LiveRun
-from assay.sdk.execution.threads import DaemonThreads, abandon
+from assay.sdk.execution.thread_steps import StepKey, ThreadSteps
+from assay.sdk.execution.threads import DaemonThreads
 from assay.sdk.failures import judged, shown, to_info
 from assay.sdk.replay.turn import StepCall, StepOrder
 
@@ -33,7 +34,7 @@ class Steps:
         report: Callable[[LiveRun, StepOutcome], None],
     ) -> None:
         self._converter = converter
-        self._threads = threads
+        self._threads = ThreadSteps(threads)
         self._now = now
         self._report = report
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -52,10 +53,12 @@ class Steps:
         self._report(run, outcome)
 
     async def _outcome(self, run: LiveRun, call: StepCall) -> StepOutcome:
-        order, attempt = call.order, call.order.attempt
+        order, key = call.order, (run.key.run_id, call.seq)
+        former = self._threads.find(key, order)
+        attempt = order.attempt if former is None else former.attempt
         while True:
             try:
-                value = await (self._value(order) if order.timeout is None else self._in_time(order, order.timeout))
+                value = await (self._value if order.timeout is None else self._in_time)(key, order, attempt)
                 raw = self._converter.encode(value, name=f"result of step '{order.name}'")
             except BaseException as error:  # whatever a step raises is its failure
                 if isinstance(error, GeneratorExit) or (isinstance(error, asyncio.CancelledError) and _cancelled()):
@@ -72,25 +75,23 @@ class Steps:
                 result = NULL if raw == b"null" else Payload(raw)
                 return StepOutcome(call.seq, order.name, self._now(run), result, None, attempt)
 
-    async def _in_time(self, order: StepOrder, seconds: float) -> object:
-        limit = asyncio.timeout(seconds)
+    async def _in_time(self, key: StepKey, order: StepOrder, attempt: int) -> object:
+        seconds = order.timeout or 0.0
+        former = self._threads.find(key, order)
+        limit = asyncio.timeout(seconds) if former is None else asyncio.timeout_at(former.began + seconds)
         try:
             async with limit:
-                return await self._value(order)
+                return await self._value(key, order, attempt)
         except TimeoutError:
             if not limit.expired():
                 raise  # the step's own
+            self._threads.give_up(key)
             raise Failure(f"step '{order.name}' took longer than {seconds:g} s", kind=Kind.TIMEOUT) from None
 
-    async def _value(self, order: StepOrder) -> object:
+    async def _value(self, key: StepKey, order: StepOrder, attempt: int) -> object:
         if _is_async(order.function):
             return await order.function(*order.args)
-        job = self._threads.submit(order.function, *order.args)
-        try:
-            value = await job
-        except asyncio.CancelledError:
-            abandon(job)
-            raise
+        value = await self._threads.value(key, order, attempt)
         # a lambda around an async function is `def`, and its result still has to be awaited
         return await value if inspect.isawaitable(value) else value
 
