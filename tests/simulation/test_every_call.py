@@ -2,7 +2,7 @@
 
 import pytest
 
-from assay.testing.simulation.every_call import FATES, every_call
+from assay.testing.simulation.every_call import FATES, every_call, failing
 from assay.testing.simulation.programs import KINDS
 
 
@@ -14,3 +14,12 @@ def test_any_call_of_the_store_may_fail(kind: str):
         assert outcome.violations == (), f"{kind}: call {at}, {fate}"
         tried.add(fate)
     assert tried == set(FATES)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kind", ["inline", "act", "child"])
+def test_any_commit_may_arrive_after_its_connection_was_lost(kind: str):
+    _, calls = failing(kind, 0, "late", shared=True)
+    for at in range(1, calls + 1):
+        outcome, _ = failing(kind, at, "late", shared=True)
+        assert outcome.violations == (), f"{kind}: call {at}"
