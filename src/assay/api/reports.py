@@ -76,6 +76,7 @@ def _outcome(
         _failure(outcome.failure),
         outcome.attempt,
         outcome.retry_in,
+        outcome.input_hash,
     )
 
 

@@ -12,7 +12,7 @@ import click
 from assay.cli.arguments import NAME
 from assay.cli.options import RemoteCommand, flags_of, global_options
 from assay.cli.suggestions import workflow_ids
-from assay.cli.trouble import FAILED, finding, warn_of_key
+from assay.cli.trouble import FAILED, complain, finding, warn_of_key
 
 if TYPE_CHECKING:
     from assay.sdk.app import App
@@ -126,10 +126,12 @@ def _follows(kept: Kept, apps: Sequence[App], against: str, workflow_type: str |
 
     try:
         history = load_history(kept.source, workflow_type, kept.namespace)
-        replay_history(history, _app(apps, history.workflow_type, against))
+        warnings = replay_history(history, _app(apps, history.workflow_type, against))
     except AssayError as error:
         finding(f"{kept.name}: not followed: {error}")
         return False
+    for warning in warnings:
+        complain(f"{kept.name}: warning: {warning}")
     finding(f"{kept.name}: followed, {len(history.events)} events of {history.workflow_type}")
     return True
 

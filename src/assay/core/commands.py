@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from assay.core.failure import FailureInfo
+from assay.core.input_hash import InputHash
 from assay.core.payload import NULL, Payload
 
 
@@ -124,6 +125,7 @@ class StartChildWorkflow(Command, frozen=True, gc=False, omit_defaults=True, tag
     priority: Payload = NULL
     unaware: bool = False
     """Ordered by code that had not heard of the cancel that the same turn has seen; the child must hear of it (I16)."""
+    input_hash: InputHash | None = None
 
 
 class ContinueAsNew(Command, frozen=True, gc=False, omit_defaults=True, tag="ContinueAsNew"):

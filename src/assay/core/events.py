@@ -228,6 +228,8 @@ class StepCompleted(InputEvent, frozen=True, gc=False, omit_defaults=True):
     name: str
     result: Payload = NULL
     attempt: int = 1
+    input_hash: str | None = None
+    """Hash of the list of arguments; None if they cannot be encoded, or were recorded before there were hashes."""
 
 
 class StepFailed(InputEvent, frozen=True, gc=False, omit_defaults=True):
@@ -240,6 +242,7 @@ class StepFailed(InputEvent, frozen=True, gc=False, omit_defaults=True):
     final_attempt: int = 1
     retry_in: float | None = None
     """Set when this was not the end: seconds until the code orders the step again, by a durable timer."""
+    input_hash: str | None = None
 
 
 class ChildWorkflowStarted(Event, frozen=True, gc=False, omit_defaults=True):
@@ -249,6 +252,7 @@ class ChildWorkflowStarted(Event, frozen=True, gc=False, omit_defaults=True):
     workflow_type: str
     run_id: RunId | None = None
     child_seq: int = 0
+    input_hash: str | None = None
 
 
 class ChildWorkflowCompleted(InputEvent, frozen=True, gc=False, omit_defaults=False):

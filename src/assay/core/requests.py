@@ -147,6 +147,7 @@ class StepOutcome(msgspec.Struct, frozen=True, gc=False):
     failure: FailureInfo | None = None
     attempt: int = 1
     retry_in: float | None = None
+    input_hash: str | None = None
 
 
 class ActivityOutcome(msgspec.Struct, frozen=True, gc=False):

@@ -20,6 +20,7 @@ from assay.core.errors import Invalid
 from assay.core.events import SideEffectRecorded
 from assay.core.failure import FailureInfo
 from assay.core.ids import SECOND
+from assay.core.input_hash import input_hash
 from assay.core.options import check_id, check_text
 from assay.core.payload import NULL, Payload
 from assay.sdk.activity_options import ActivityCall, step_retry
@@ -30,10 +31,10 @@ from assay.sdk.failures import to_exception, to_info
 from assay.sdk.logger import WorkflowLogger
 from assay.sdk.replay import guard
 from assay.sdk.replay.endings import CancelRequested, ContinueAsNewRequested, RetryLater
-from assay.sdk.replay.journal import child_name
+from assay.sdk.replay.journal import child_name, other_child
 from assay.sdk.replay.ordering import WorkflowFuture
 from assay.sdk.replay.runtime import Execution
-from assay.sdk.replay.turn import StepOrder
+from assay.sdk.replay.turn import ChildFuture, StepOrder
 
 Result = TypeVar("Result")
 Duration = float | str | datetime.timedelta
@@ -214,8 +215,9 @@ class Context:
         timeout = options.pop("timeout", None)
         limit = None if timeout is None else parse_duration(timeout, "timeout") / SECOND
         retry, attempt = step_retry(options), 1
+        digest = self._run.converter.arguments_hash(args)
         while True:
-            future = self._run.add_step(StepOrder(name, function, args, retry, limit, attempt))
+            future = self._run.add_step(StepOrder(name, function, args, retry, limit, attempt, digest))
             try:
                 raw = await future
             except RetryLater as later:
@@ -278,16 +280,23 @@ class Context:
         future = run.children.get(workflow_id)
         if future is None:
             fields = child_options(run.converter, options)
+            payload = self._encode(input, f"input of child workflow '{workflow_id}'")
             command = cmd.StartChildWorkflow(
                 workflow_type=name,
                 workflow_id=workflow_id,
-                input=self._encode(input, f"input of child workflow '{workflow_id}'"),
+                input=payload,
                 task_queue=optional_id(task_queue, "task_queue") or self._own_queue(),
                 seq=run.count("child workflow"),
+                input_hash=input_hash(payload),
                 **fields,
             )
-            future = run.children[workflow_id] = run.loop.create_future()
+            future = run.children[workflow_id] = run.loop.create_future(ChildFuture)
+            future.workflow_type = name
             run.order("child workflow", command.seq, child_name(name, workflow_id), command)
+        elif future.workflow_type != name:
+            error = other_child(workflow_id, future.workflow_type, name)
+            run.diverge(error)
+            raise error
         raw = await asyncio.shield(future)
         return self._decode(raw, self._workflow_annotation(name), f"result of '{workflow_id}'")
 

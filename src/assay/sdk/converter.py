@@ -17,6 +17,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_orig
 import msgspec
 
 from assay.core.errors import Invalid
+from assay.core.input_hash import canonical_json, hash_of
 from assay.core.payload import HARMLESS, PAYLOAD_LIMIT, check_json, check_limits
 from assay.sdk.flaws import find_flaw
 
@@ -54,6 +55,19 @@ class Converter:
         elif len(raw) > HARMLESS or len(raw) > limit:
             check_limits(raw, limit=limit, name=name)
         return raw
+
+    def arguments_hash(self, args: tuple[Any, ...]) -> str | None:
+        """Return the hash of the list of a step's arguments; None if they cannot be encoded or are too large."""
+        if not args:
+            return _NO_ARGUMENTS
+        try:
+            text = _encode_sorted(args)
+        except Exception:  # noqa: BLE001  # the step gets its arguments as they are, whether or not they can be encoded
+            try:
+                text = canonical_json(_encode_json(args))  # keys that are no texts are sorted as texts
+            except Exception:  # noqa: BLE001  # as above
+                return None
+        return hash_of(text) if len(text) <= PAYLOAD_LIMIT else None
 
     def decode(self, raw: bytes | msgspec.Raw, annotation: Any = Any, *, name: str = "value") -> Any:
         """The value in `raw` as `annotation` says; raises `Invalid` with the path of what does not fit."""
@@ -128,6 +142,8 @@ def _to_builtin(value: Any) -> Any:
 
 
 _encode_json: Final = msgspec.json.Encoder(enc_hook=_to_known).encode
+_encode_sorted: Final = msgspec.json.Encoder(enc_hook=_to_builtin, order="sorted").encode
+_NO_ARGUMENTS: Final = hash_of(b"[]")
 _encode_msgpack: Final = msgspec.msgpack.Encoder(enc_hook=_to_builtin).encode
 
 

@@ -21,6 +21,7 @@ from assay.sdk.app import App, Definition
 from assay.sdk.converter import Converter
 from assay.sdk.default_app import DEFAULT_APP
 from assay.sdk.execution.main import main
+from assay.sdk.replay.inputs import Difference
 from assay.sdk.replay.journal import LENIENT, diverged
 from assay.sdk.replay.runtime import Execution
 from assay.sdk.replay.turn import PausePoint
@@ -35,12 +36,13 @@ def replay_history(
     app: App | None = None,
     *,
     workflow: Callable[..., Any] | None = None,
-) -> None:
+) -> tuple[str, ...]:
     """Hold code against a history; `NonDeterminismError` names the step, what the history says and what the code did.
 
-    The code is the app's workflow of the history's type, or the function given as `workflow`.
+    The code is the app's workflow of the history's type, or the function given as `workflow`. Another input of an
+    activity, step or child is an error, too. Another duration of a timer is none; a sentence about each is returned.
     """
-    rehearse(history, app, workflow=workflow)
+    return _rehearsed(history, app, workflow)[1]
 
 
 def rehearse(
@@ -50,11 +52,17 @@ def rehearse(
     workflow: Callable[..., Any] | None = None,
 ) -> cmd.AnyCommand | None:
     """Like `replay_history`; returns the command by which the code closes the run, or None while it goes on."""
+    return _rehearsed(history, app, workflow)[0]
+
+
+def _rehearsed(
+    history: Source, app: App | None, workflow: Callable[..., Any] | None
+) -> tuple[cmd.AnyCommand | None, tuple[str, ...]]:
     loaded = load_history(history)
     own = DEFAULT_APP if app is None else app
     run = _Rehearsal(loaded, own, _definition(loaded.workflow_type, own, workflow))
     try:
-        return run.held_against(loaded.recorded())
+        return run.held_against(loaded.recorded()), tuple(run.warnings)
     finally:
         run.drop()
 
@@ -68,6 +76,8 @@ class _Rehearsal(Execution):
         self.speculative = True  # so that nothing is logged and no side effect runs
         self.ended_by: Event | None = None
         self.ahead: tuple[str, int | str, str] | None = None
+        self.changed_input: Difference | None = None
+        self.warnings: list[str] = []
 
     def held_against(self, events: list[Recorded]) -> cmd.AnyCommand | None:
         """Apply all events, and see where that leads."""
@@ -82,6 +92,8 @@ class _Rehearsal(Execution):
             raise NonDeterminismError(f"the code cannot be replayed: {turn.failure[1]}")
         closing = turn.commands[-1] if turn.closes else None
         self._check_end(closing)
+        if self.changed_input is not None:
+            raise self.changed_input.error()
         return closing
 
     def order(self, kind: str, ident: int | str, name: str, command: cmd.AnyCommand) -> ev.Event | None:
@@ -93,6 +105,13 @@ class _Rehearsal(Execution):
             self._paused_at = PausePoint(self.loop)
         self.loop.pause()
         return None
+
+    def warn(self, difference: Difference) -> None:
+        """Keep a difference for the end: one at which runs would be stuck counts before it."""
+        if difference.kind == "timer":
+            self.warnings.append(difference.warning())
+        elif self.changed_input is None:
+            self.changed_input = difference
 
     def _check_leftover(self) -> None:
         if isinstance(self.ended_by, ev.WorkflowCancelled):

@@ -19,6 +19,7 @@ from assay.core.commands import AnyCommand
 from assay.core.events import ActivityOptions, Recorded
 from assay.core.failure import FailureInfo
 from assay.core.ids import Seq, Time
+from assay.core.input_hash import InputHash
 from assay.core.payload import NULL, Payload
 from assay.core.replies import Advanced
 
@@ -50,6 +51,7 @@ class StepDone(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="s
     failure: FailureInfo | None = None
     attempt: int = 1
     retry_in: float | None = None
+    input_hash: InputHash | None = None
 
 
 class ActivityDone(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="activity"):

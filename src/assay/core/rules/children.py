@@ -41,12 +41,16 @@ def start(decision: Decision, command: cmd.StartChildWorkflow, at: Moment, seen_
     policy = born.run.start.parent.close_policy if born.run.start.parent else ParentClose.TERMINATE
     child = Child(born.run.workflow_id, born.run.run_id, command.seq, policy)
     decision.others.append(born)
-    decision.record(ChildWorkflowStarted(child.workflow_id, command.workflow_type, child.run_id, command.seq))
+    decision.record(_started(command, child))
     decision.add(PutChild(child))
     unaware = run.cancel_seq > seen_seq or (command.unaware and run.cancel_seq > 0)
     if unaware and policy is not ParentClose.ABANDON:
         # the code that ordered this child had not heard of the cancel: the child must (I16)
         _cancel(decision, child, "parent cancelled")
+
+
+def _started(command: cmd.StartChildWorkflow, child: Child) -> ChildWorkflowStarted:
+    return ChildWorkflowStarted(child.workflow_id, command.workflow_type, child.run_id, command.seq, command.input_hash)
 
 
 def _own(run: Run, existing: Run) -> bool:

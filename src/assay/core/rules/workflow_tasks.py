@@ -158,12 +158,20 @@ def _record_outcome(decision: Decision, outcome: rq.StepOutcome | rq.ActivityOut
     if not _step_open(decision, outcome.seq):
         return False
     if outcome.failure is None:
-        decision.record(StepCompleted(outcome.seq, outcome.name, outcome.result, outcome.attempt), time)
+        completed = StepCompleted(outcome.seq, outcome.name, outcome.result, outcome.attempt, outcome.input_hash)
+        decision.record(completed, time)
     else:
         failure = outcome.failure
-        decision.record(
-            StepFailed(outcome.seq, outcome.name, failure.message, failure, outcome.attempt, outcome.retry_in), time
+        failed = StepFailed(
+            outcome.seq,
+            outcome.name,
+            failure.message,
+            failure,
+            outcome.attempt,
+            outcome.retry_in,
+            outcome.input_hash,
         )
+        decision.record(failed, time)
     return True
 
 

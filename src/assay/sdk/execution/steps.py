@@ -68,12 +68,14 @@ class Steps:
                 delay = order.retry.delay_after(attempt, info)
                 if delay is None or delay > LONGEST_WAIT:
                     again = None if delay is None else delay / SECOND
-                    return StepOutcome(call.seq, order.name, self._now(run), NULL, info, attempt, again)
+                    now = self._now(run)
+                    return StepOutcome(call.seq, order.name, now, NULL, info, attempt, again, order.input_hash)
                 attempt += 1
                 await asyncio.sleep(delay / SECOND)
             else:
                 result = NULL if raw == b"null" else Payload(raw)
-                return StepOutcome(call.seq, order.name, self._now(run), result, None, attempt)
+                now = self._now(run)
+                return StepOutcome(call.seq, order.name, now, result, None, attempt, None, order.input_hash)
 
     async def _in_time(self, key: StepKey, order: StepOrder, attempt: int) -> object:
         seconds = order.timeout or 0.0
@@ -122,5 +124,13 @@ def step_event(outcome: StepOutcome) -> StepCompleted | StepFailed:
     """The event that a step's outcome is expected to become."""
     failure = outcome.failure
     if failure is None:
-        return StepCompleted(outcome.seq, outcome.name, outcome.result, outcome.attempt)
-    return StepFailed(outcome.seq, outcome.name, failure.message, failure, outcome.attempt, outcome.retry_in)
+        return StepCompleted(outcome.seq, outcome.name, outcome.result, outcome.attempt, outcome.input_hash)
+    return StepFailed(
+        outcome.seq,
+        outcome.name,
+        failure.message,
+        failure,
+        outcome.attempt,
+        outcome.retry_in,
+        outcome.input_hash,
+    )

@@ -22,7 +22,14 @@ def _outcome(held: Holdings, outcome: rq.StepOutcome | rq.ActivityOutcome) -> wi
     if isinstance(outcome, rq.ActivityOutcome):
         return wire.ActivityDone(held.attempt_token(outcome.attempt_id), outcome.time, outcome.result)
     return wire.StepDone(
-        outcome.seq, outcome.name, outcome.time, outcome.result, outcome.failure, outcome.attempt, outcome.retry_in
+        outcome.seq,
+        outcome.name,
+        outcome.time,
+        outcome.result,
+        outcome.failure,
+        outcome.attempt,
+        outcome.retry_in,
+        outcome.input_hash,
     )
 
 

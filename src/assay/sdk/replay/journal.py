@@ -72,13 +72,15 @@ class Journal:
         if echo is None:
             return None
         if echo.name not in (name, ANY_NAME):
-            raise diverged(kind, ident, _shown(kind, ident, echo.name), _shown(kind, ident, name))
+            raise diverged(kind, ident, shown_command(kind, ident, echo.name), shown_command(kind, ident, name))
         return echo.event
 
     def unexpected(self, kind: str, ident: int | str, name: str) -> NonDeterminismError:
         """The error for a command that code produces while its history, which has none, is replayed."""
-        expected = next((_shown(*key, echo.name) for key, echo in self._echoes.items()), "nothing more at this point")
-        return diverged(kind, ident, expected, _shown(kind, ident, name))
+        expected = next(
+            (shown_command(*key, echo.name) for key, echo in self._echoes.items()), "nothing more at this point"
+        )
+        return diverged(kind, ident, expected, shown_command(kind, ident, name))
 
     def sent(self, kind: str, ident: int | str) -> None:
         """A command goes out now: its echo will be no surprise."""
@@ -100,7 +102,7 @@ class Journal:
     def leftover(self) -> NonDeterminismError | None:
         """The error for a recorded command that replayed code did not produce."""
         for (kind, ident), echo in self._echoes.items():
-            return diverged(kind, ident, _shown(kind, ident, echo.name), "nothing of the kind")
+            return diverged(kind, ident, shown_command(kind, ident, echo.name), "nothing of the kind")
         return None
 
 
@@ -114,8 +116,16 @@ def diverged(kind: str, ident: int | str, expected: str, found: str) -> NonDeter
     )
 
 
-def _shown(kind: str, ident: int | str, name: str) -> str:
+def shown_command(kind: str, ident: int | str, name: str) -> str:
+    """Return how messages name a command."""
     return f"{kind} {ident} '{name}'" if name else f"{kind} {ident}"
+
+
+def other_child(workflow_id: str, known: str, ordered: str) -> NonDeterminismError:
+    """Return the error for a child under the id of one of another type, whose result it would get."""
+    kind = "child workflow"
+    expected, found = (f"{kind} '{child_name(name, workflow_id)}'" for name in (known, ordered))
+    return diverged(kind, f"'{workflow_id}'", expected, found)
 
 
 def child_name(workflow_type: str, workflow_id: str) -> str:

@@ -25,10 +25,11 @@ from assay.sdk.converter import Converter
 from assay.sdk.failures import judged, to_info
 from assay.sdk.replay import outcomes
 from assay.sdk.replay.endings import CancelRequested, ContinueAsNewRequested, Notice, ending_in, next_run
+from assay.sdk.replay.inputs import Difference, RecordedInputs, command_difference, step_difference, warn_once
 from assay.sdk.replay.journal import LENIENT, Journal, diverged
 from assay.sdk.replay.loop import WorkflowLoop
 from assay.sdk.replay.mailbox import Mailbox
-from assay.sdk.replay.turn import PausePoint, StepCall, StepOrder, Turn
+from assay.sdk.replay.turn import ChildFuture, PausePoint, StepCall, StepOrder, Turn
 
 log = logging.getLogger("assay.worker")
 Main = Callable[["Execution", Payload], Any]
@@ -58,7 +59,7 @@ class Execution:
         self.speculative = False
         self.held_logs: list[Callable[[], None]] = []
         self.activities: dict[int, asyncio.Future[Payload]] = {}
-        self.children: dict[str, asyncio.Future[Payload]] = {}
+        self.children: dict[str, ChildFuture] = {}
         self.steps: dict[int, tuple[StepCall, asyncio.Future[Payload]]] = {}
         self.main: asyncio.Task[Any] | None = None
         self._main = main
@@ -76,6 +77,9 @@ class Execution:
         self._snapshot = b""
         self._failed_queries: set[str] = set()
         self._inputs: deque[Recorded] = deque()
+        self._history: Sequence[Recorded] = ()
+        """All events, while there are echoes among them that code has not produced yet."""
+        self._recorded_inputs: RecordedInputs | None = None
 
     # what the loop needs: durable timers and the time of the last applied input
 
@@ -111,6 +115,10 @@ class Execution:
             echo = self.journal.match(kind, ident, name)
             if echo is None and self.replaying and kind not in LENIENT:
                 raise self.journal.unexpected(kind, ident, name)
+            if echo is not None:
+                difference = command_difference(echo, command)
+                if difference is not None:
+                    self._differ(difference)
         except NonDeterminismError as error:
             self.diverge(error)
             raise
@@ -134,6 +142,19 @@ class Execution:
             return None
         # also when it is not replayed: a run may begin with the history of another (R20)
         return self.order("side effect", seq, name, cmd.RecordSideEffect(seq, name))
+
+    def _differ(self, difference: Difference) -> None:
+        """Raise if the code's input was recorded with another command, whose result this one would miss; else warn."""
+        if self._recorded_inputs is None:
+            self._recorded_inputs = RecordedInputs(self._history)
+        holder = self._recorded_inputs.holder(difference)
+        if holder is not None:
+            raise difference.error(holder)
+        self.warn(difference)
+
+    def warn(self, difference: Difference) -> None:
+        """Report an input that differs from the recorded one and exchanges no results."""
+        warn_once(self.key, difference)
 
     def diverge(self, error: NonDeterminismError) -> None:
         """Remember that code and history disagree, whatever the code makes of the exception."""
@@ -189,7 +210,13 @@ class Execution:
     def activate(self, events: Sequence[Recorded], replay_until: int) -> Turn:
         """Apply events and run; `replay_until` is the last one that an accepted turn has seen."""
         self._replay_until = max(replay_until, self._replay_until)
-        return self._turn(events)
+        # Only a replay meets echoes of commands that another life of the run has sent, and it is given all events.
+        self._history = [*self._history, *events] if self._history else events
+        turn = self._turn(events)
+        self._recorded_inputs = None
+        if self.journal.empty:
+            self._history = ()
+        return turn
 
     def speculate(self, events: Sequence[Recorded]) -> Turn:
         """Apply events that are expected to be recorded just so; the turn counts when the engine agrees (R8)."""
@@ -330,7 +357,7 @@ class Execution:
         if isinstance(error, ContinueAsNewRequested):
             self.interrupt(Notice(command=error.command))
 
-    def take_step(self, seq: int, name: str) -> asyncio.Future[Payload] | None:
+    def take_step(self, seq: int, name: str, input_hash: str | None = None) -> asyncio.Future[Payload] | None:
         """The future of the step whose outcome is recorded; another step than code asked for is non-determinism."""
         if seq > self._counters["step"]:
             raise diverged("step", seq, f"step {seq} '{name}'", "nothing of the kind")
@@ -338,8 +365,11 @@ class Execution:
         found = self.steps.pop(seq, None)
         if found is None:
             return None
-        if found[0].order.name != name:
-            raise diverged("step", seq, f"step {seq} '{name}'", f"step {seq} '{found[0].order.name}'")
+        order = found[0].order
+        if order.name != name:
+            raise diverged("step", seq, f"step {seq} '{name}'", f"step {seq} '{order.name}'")
+        if input_hash is not None and input_hash != order.input_hash:
+            self._differ(step_difference(seq, order, input_hash))
         return found[1]
 
     def ordered(self, kind: str, seq: int, name: str) -> None:

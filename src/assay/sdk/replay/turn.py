@@ -12,7 +12,10 @@ from assay.sdk.replay.ordering import WorkflowFuture
 
 
 class StepOrder(msgspec.Struct, frozen=True):
-    """An inline step as code asks for it; `attempt` is the number of its first try."""
+    """An inline step as code asks for it; `attempt` is the number of its first try.
+
+    `input_hash` is of the arguments as they were at the call: the step may change them, and a replay does not run it.
+    """
 
     name: str
     function: Callable[..., Any]
@@ -20,6 +23,7 @@ class StepOrder(msgspec.Struct, frozen=True):
     retry: RetryPolicy
     timeout: float | None = None
     attempt: int = 1
+    input_hash: str | None = None
 
 
 class StepCall(msgspec.Struct, frozen=True):
@@ -40,6 +44,13 @@ class PausePoint(WorkflowFuture):
 
     def cancel(self, msg: Any = None) -> bool:
         return False
+
+
+class ChildFuture(WorkflowFuture):
+    """The result of a child to come. Its id stands for one child, of one type, as long as the run lives."""
+
+    __slots__ = ("workflow_type",)
+    workflow_type: str
 
 
 class Turn(msgspec.Struct, frozen=True):
