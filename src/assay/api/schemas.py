@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -53,6 +53,8 @@ class Schemas:
     def _generic(self, origin: Any, arguments: tuple[Any, ...]) -> Schema:
         if origin in (Union, UnionType):
             return self._union([one for one in arguments if one is not msgspec.UnsetType])
+        if origin is Annotated:
+            return {**self.of(arguments[0]), **_limits(arguments[1])}
         if origin is Literal:
             return {"type": "string", "enum": list(arguments)}
         if origin in (list, tuple, frozenset, set):
@@ -95,7 +97,7 @@ class Schemas:
         if _tag(kind):
             properties[_tag_field(kind)] = {"type": "string", "const": _tag(kind)}
             required.append(_tag_field(kind))
-        hints = get_type_hints(kind)
+        hints = get_type_hints(kind, include_extras=True)
         for field in _own_first(kind):
             properties[field.encode_name] = self._property(hints[field.name], field)
             if self._always(kind, field):
@@ -113,6 +115,12 @@ class Schemas:
         if isinstance(default, str | int | float) and not isinstance(default, Enum):
             schema["default"] = default
         return schema
+
+
+def _limits(meta: msgspec.Meta) -> Schema:
+    """Return the limits of a text, which msgspec holds it to."""
+    limits = {"pattern": meta.pattern, "minLength": meta.min_length, "maxLength": meta.max_length}
+    return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 def words(choice: Iterable[str], title: str, description: str) -> Schema:
