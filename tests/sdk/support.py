@@ -25,6 +25,7 @@ from assay.core.run import Run
 from assay.sdk.app import App
 from assay.sdk.converter import Converter
 from assay.sdk.execution.main import main
+from assay.sdk.execution.steps import step_event
 from assay.sdk.failures import to_info
 from assay.sdk.replay.runtime import Execution
 from assay.sdk.replay.turn import StepCall, Turn
@@ -263,13 +264,14 @@ class Trial:
         order = self.running.pop(seq).order
         if failure is None:
             result = fields.pop("result", None) or payload(order.function(*order.args))
-            outcome = rq.StepOutcome(seq, order.name, self.now(), result, attempt=order.attempt)
-            event: ev.InputEvent = ev.StepCompleted(seq, order.name, result, order.attempt)
+            outcome = rq.StepOutcome(
+                seq, order.name, self.now(), result, attempt=order.attempt, input_hash=order.input_hash
+            )
         else:
             info = to_info(failure, source="step")
-            outcome = rq.StepOutcome(seq, order.name, self.now(), NULL, info, **{"attempt": order.attempt, **fields})
-            event = ev.StepFailed(seq, order.name, info.message, info, outcome.attempt, outcome.retry_in)
-        self.advance((outcome, event))
+            fields = {"attempt": order.attempt, "input_hash": order.input_hash, **fields}
+            outcome = rq.StepOutcome(seq, order.name, self.now(), NULL, info, **fields)
+        self.advance((outcome, step_event(outcome)))
         return self
 
     def did(self, seq: int, value: Any = None) -> Trial:
