@@ -32,6 +32,34 @@ async def Order(ctx, amount):
 """
 WAITING = 'await ctx.wait_for_signal("go")'
 
+SLEPT = json.dumps(
+    {
+        "workflow_type": "Order",
+        "run_id": "r",
+        "events": [
+            {"seq": seq, "time": seq, "kind": kind, "payload": payload}
+            for seq, (kind, payload) in enumerate(
+                [
+                    ("WorkflowStarted", 5),
+                    (
+                        "ActivityScheduled",
+                        {"activity_id": 1, "activity_seq": 1, "name": "charge", "task_queue": "q", "input": 5},
+                    ),
+                    (
+                        "ActivityCompleted",
+                        {"activity_id": 1, "activity_seq": 1, "name": "charge", "result": "charged 5"},
+                    ),
+                    ("StepCompleted", {"step_seq": 1, "name": "pack", "result": "a box"}),
+                    ("TimerScheduled", {"timer_id": 1, "timer_seq": 1, "fire_at": 5.0, "duration_secs": 5.0}),
+                    ("TimerFired", {"timer_seq": 1, "fire_at": 5.0}),
+                ],
+                1,
+            )
+        ],
+    }
+)
+"""The history of an order that slept for five seconds."""
+
 Replay = Callable[..., Told]
 
 
@@ -126,6 +154,24 @@ def test_code_that_does_something_else_is_told_where(replay: Replay, code: Path)
     reason = f"not followed: the code no longer follows its history at step 1: {difference}"
     assert told.out == "".join(f"{name}: {reason}\n" for name in ("done.json", "open.jsonl", "done"))
     assert (told.code, told.err) == (1, "3 of 3 histories are not followed\n")
+
+
+@pytest.mark.usefixtures("lived")
+def test_an_input_that_changed_is_a_difference(replay: Replay, code: Path):
+    code.write_text(PROGRAM.format(wait=WAITING).replace('"charge", amount', '"charge", -amount'))
+    told = replay("--against", "shop.py", "open.json")
+    difference = "the history says activity 1 'charge' with input 5, the code did activity 1 'charge' with input -5"
+    reason = f"not followed: the code no longer follows its history at activity 1: {difference}"
+    assert told == (1, f"open.json: {reason}\n", "1 of 1 histories are not followed\n")
+
+
+def test_a_timer_of_another_length_is_a_warning(replay: Replay, code: Path):
+    code.write_text(PROGRAM.format(wait="await ctx.sleep(60)"))
+    told = replay("--against", "shop.py", "-", input=SLEPT)
+    difference = "the history says timer 1 of 5 s, the code did timer 1 of 60 s"
+    assert (told.code, told.out) == (0, "standard input: followed, 6 events of Order\n")
+    assert told.err.startswith("standard input: warning: timer 1 differs from its history")
+    assert told.err.endswith(f"{difference}\n")
 
 
 @pytest.mark.usefixtures("lived")

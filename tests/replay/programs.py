@@ -591,3 +591,43 @@ async def busy(here: Place) -> None:
     await asyncio.gather(*(handle.signal("say", number) for number in range(15)))
     await handle.signal("say", "end")
     await handle.result()
+
+
+# inputs
+
+
+@dataclasses.dataclass
+class Parcel:
+    weight: int
+    to: dict[str, str]
+
+
+@app.workflow
+async def Inputs(ctx: Context) -> Any:
+    """Arguments of steps and inputs of children, of which the history keeps a hash."""
+
+    def weigh(parcel: Parcel, *more: Any) -> int:
+        if parcel.weight < 0:
+            raise Failure("no such weight", kind=Kind.INVALID, retryable=False)
+        return parcel.weight + len(more)
+
+    rome, bern = Parcel(2, {"town": "rome", "country": "it"}), Parcel(3, {"town": "bern", "country": "ch"})
+    found: list[Any] = [
+        await ctx.run("weigh", weigh, rome),
+        await ctx.run("weigh", weigh, bern, {"b": 2, "a": 1}, {"x", "y"}, 10**30, None),
+        await ctx.run("weigh", lambda: 0),
+        await ctx.run("weigh", lambda function: function(), lambda: 1),
+        await ctx.start_child_workflow(Hello, workflow_id="inputs-rome", input="rome"),
+        await ctx.start_child_workflow(Hello, workflow_id="inputs-bern", input="bern"),
+        await ctx.execute_activity(echo, bern),
+    ]
+    try:
+        await ctx.run("weigh", weigh, Parcel(-1, {}))
+    except ActivityError as error:
+        found.append(error.message)
+    return found
+
+
+@course
+async def inputs(here: Place) -> None:
+    await here.run(Inputs, "inputs")

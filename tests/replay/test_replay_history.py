@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from assay.core import events as ev
 from assay.core.errors import NonDeterminismError, NotFound
 from assay.core.ids import Namespace, RunId, RunKey, WorkflowId
 from assay.sdk.app import App
@@ -18,7 +19,7 @@ from assay.testing.replay import History, fetch_history, load_history, replay_hi
 from assay.wire.records import event_record
 from tests.replay.programs import app
 from tests.replay.record import HISTORIES
-from tests.sdk.end_to_end import place
+from tests.sdk.end_to_end import place, served
 
 HELLO, SHOP, STEPS, OPEN = (HISTORIES / f"{name}.json" for name in ("hello", "shop", "steps", "still_open"))
 EVENTS = [
@@ -27,7 +28,7 @@ EVENTS = [
 ]
 
 
-def difference(path: Path, workflow: Callable[..., Any]) -> NonDeterminismError:
+def difference(path: Path | History, workflow: Callable[..., Any]) -> NonDeterminismError:
     with pytest.raises(NonDeterminismError) as caught:
         replay_history(path, app, workflow=workflow)
     return caught.value
@@ -159,3 +160,63 @@ def test_a_history_can_be_fetched_from_an_engine(tmp_path: Path):
         "WorkflowCompleted",
     ]
     replay_history(history.dump(), app)
+
+
+def packing(*towns: str, seconds: float = 5) -> Callable[..., Any]:
+    """Code with a step, a child, an activity and a timer, whose inputs tests change."""
+
+    async def pack(ctx: Context) -> None:
+        for number, town in enumerate(towns):
+            await ctx.run("weigh", len, town)
+            await ctx.execute_activity("echo", town)
+            await ctx.start_child_workflow("Hello", workflow_id=f"pack-{number}", input=town)
+        await ctx.sleep(seconds)
+
+    return pack
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> History:
+    """What `packing` of Rome and Bern recorded."""
+
+    async def scene() -> History:
+        own = App()
+        own.workflow("Pack", packing("rome", "bern"))
+        own.workflow("Hello", app.workflows["Hello"].function)
+        own.activity("echo", app.activities["echo"].function)
+        own.activity("shout", app.activities["shout"].function)
+        async with served(tmp_path_factory.mktemp("packed"), own) as here:
+            await here.start("Pack", "pack")
+            await here.recorded(ev.TimerScheduled, "pack")
+            here.skip(6)
+            await here.recorded(ev.WorkflowCompleted, "pack")
+            return await fetch_history(here.client, "pack")
+
+    return asyncio.run(asyncio.wait_for(scene(), 60))
+
+
+def test_inputs_that_did_not_change_are_followed(packed: History):
+    assert replay_history(packed, app, workflow=packing("rome", "bern")) == ()
+
+
+def test_inputs_that_were_exchanged_are_named(packed: History):
+    error = difference(packed, packing("bern", "rome"))
+    assert error.step == "step 1"
+    assert "with arguments ['bern']" in error.found
+    assert error.found.endswith(", which is the input of step 2")
+
+
+def test_an_input_that_nothing_else_had_is_a_difference(packed: History):
+    error = difference(packed, packing("rome", "kyiv"))
+    assert error.step == "step 2"
+    assert "with arguments ['kyiv']" in error.found
+
+
+def test_a_step_that_is_missing_counts_before_an_input_that_changed(packed: History):
+    error = difference(packed, packing("rome", "kyiv", seconds=0))
+    assert (error.step, error.expected) == ("timer 1", "timer 1")
+
+
+def test_a_timer_of_another_length_is_followed_with_a_warning(packed: History):
+    (warning,) = replay_history(packed, app, workflow=packing("rome", "bern", seconds=60))
+    assert "the history says timer 1 of 5 s, the code did timer 1 of 60 s" in warning
