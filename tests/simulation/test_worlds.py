@@ -4,11 +4,12 @@ import os
 import subprocess
 import sys
 
+import msgspec
 import pytest
 
 from assay.testing.simulation.campaign import live_seed
 from assay.testing.simulation.settings import FAULTS, settings_of
-from assay.testing.simulation.world import simulate
+from assay.testing.simulation.world import World, simulate
 
 WORLDS = 300
 BLOCK = 15
@@ -23,6 +24,13 @@ DIGESTS = (
 def test_every_rule_holds_in_every_world(first: int):
     for seed in range(first, first + BLOCK):
         assert live_seed(seed).violations == (), f"seed {seed}"
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", range(20))
+def test_code_that_swaps_calls_is_stuck_and_exchanges_nothing(seed: int):
+    world = World(msgspec.structs.replace(settings_of(seed), kinds=("swapped", "act", "inline"), cached_runs=1))
+    assert world.live().violations == ()
 
 
 @pytest.mark.timeout(300)

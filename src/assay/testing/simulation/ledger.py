@@ -56,6 +56,8 @@ class Ledger:
         """Attempts that bodies of activities were run for, by run and activity id."""
         self.grants: dict[RunId, list[tuple[int, int]]] = defaultdict(list)
         """Epoch and last seq of every lease of a workflow task, as committed."""
+        self.swapped: set[str] = set()
+        """Workflow ids whose calls were replayed in another order: their runs have to be stuck for a while (I19)."""
         self.boots = 0
         self.trace: list[str] = []
         self.tracing = False

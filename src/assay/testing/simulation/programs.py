@@ -72,7 +72,7 @@ class Author:
         elif kind in ("limit", "drop"):
             step["step"] = self._step(workflow_id, depth, nesting + 1)
             step["secs"] = self._chance.choice((0.0, 0.5, 2.0, 6.0))
-        else:
+        elif kind != SWAPPED:
             step.update(SIMPLE[kind](self._chance, self._count))
         return step
 
@@ -188,6 +188,9 @@ SIMPLE: dict[str, Callable[[random.Random, int], Step]] = {
 }
 """Steps that contain no others, with what chance decides about each."""
 
+SWAPPED = "swapped"
+"""A step of worlds that ask for it: in all others every replay must follow its history at once."""
+
 CHILDREN = ("child", "orphan")
 NESTING = ("all", "group", "race", "limit", "drop")
 KINDS = (*SIMPLE, *CHILDREN, *NESTING)
@@ -229,6 +232,7 @@ MODEL: dict[str, Callable[[Step], Any]] = {
     "attributes": lambda _: SAME,
     "walk": lambda step: list(range(step["count"])),
     "break": lambda _: SAME,
+    SWAPPED: lambda _: [SAME, SAME],
     "child": lambda step: expected(step["program"]),
     "orphan": lambda _: SAME,
     "all": _several,

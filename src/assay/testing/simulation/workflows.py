@@ -9,7 +9,7 @@ from assay.sdk.activity_context import ActivityContext
 from assay.sdk.app import App
 from assay.sdk.context import Context
 from assay.sdk.replay.endings import CancelRequested
-from assay.testing.simulation.programs import DROPPED, FAILED, SAME, TIMED_OUT, Step
+from assay.testing.simulation.programs import DROPPED, FAILED, SAME, SWAPPED, TIMED_OUT, Step
 
 if TYPE_CHECKING:
     from assay.testing.simulation.world import World
@@ -24,6 +24,9 @@ class Programs:
         self._world = world
         self._effects = 0
         self._tries: dict[tuple[str, str], int] = {}
+        self._swapped: set[tuple[str, str]] = set()
+        self.swapping = True
+        """Is code of another version about? Not any more when histories are checked at the end."""
 
     def app(self) -> App:
         """All of them, registered."""
@@ -71,6 +74,15 @@ class Programs:
         self._world.checks.effect_runs(ctx._run, step["name"])
         self._effects += 1
         return None if step["none"] else f"{step['name']}#{self._effects}"
+
+    def swaps(self, ctx: Context, step: Step) -> bool:
+        """Is this the replay of a step by code of another version? Each run meets it once."""
+        place = ctx.info().run_id, step["name"]
+        if not (self.swapping and ctx.is_replaying()) or place in self._swapped:
+            return False
+        self._swapped.add(place)
+        self._world.ledger.swapped.add(ctx.workflow_id)
+        return True
 
     def inline(self, ctx: Context, step: Step) -> "Callable[[], Coroutine[Any, Any, Any]]":
         """The function of an inline step, which knows what must be durable when it starts (R3)."""
@@ -181,6 +193,13 @@ class Interpreter:
         echo = await self._ctx.execute_activity("echo", value, max_attempts=0, initial_interval_secs=0.2)
         return SAME if echo == value else f"{value} became {echo}"
 
+    async def swapped(self, step: Step) -> list[str]:
+        """Two activities at once; code of another version orders them the other way round (I19)."""
+        values = [f"{step['name']}.{place}" for place in range(2)]
+        if self._handlers.swaps(self._ctx, step):
+            values.reverse()
+        return list(await asyncio.gather(*map(self._echoed, values)))
+
     async def inline(self, step: Step) -> Any:
         """An inline step."""
         body = self._handlers.inline(self._ctx, step)
@@ -282,6 +301,7 @@ STEPS: dict[str, Callable[[Interpreter, Step], Coroutine[Any, Any, Any]]] = {
     "signal": Interpreter.signal,
     "perhaps": Interpreter.perhaps,
     "effect": Interpreter.effect,
+    SWAPPED: Interpreter.swapped,
     "inline": Interpreter.inline,
     "stamp": Interpreter.stamp,
     "chance": Interpreter.chance,

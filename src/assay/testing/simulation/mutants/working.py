@@ -10,6 +10,8 @@ from assay.sdk.execution import activity_tasks, reports, workflow_tasks
 from assay.sdk.execution.activity_tasks import ActivityTasks, Attempt
 from assay.sdk.execution.live import LiveRuns
 from assay.sdk.execution.workflow_tasks import WorkflowTasks
+from assay.sdk.replay import runtime
+from assay.sdk.replay.inputs import RecordedInputs
 from assay.sdk.replay.loop import WorkflowLoop
 from assay.sdk.replay.mailbox import Mailbox
 from assay.sdk.replay.runtime import Execution
@@ -99,6 +101,15 @@ def _no_drain() -> list[Patch]:
     return [(ActivityTasks, "release", does_nothing), (WorkflowTasks, "release", does_nothing)]
 
 
+def _uncompared() -> list[Patch]:
+    return [(runtime, "command_difference", does_nothing)]
+
+
+def _unknown_inputs() -> list[Patch]:
+    return [(RecordedInputs, "holder", does_nothing)]
+
+
+CHANGING = {"kinds": ("swapped", "act"), "cached_runs": 1}
 BEATING = {**FAR, "kinds": ("beat", "long", "all")}
 TOLD = {"kinds": ("signal", "act", "all")}
 STEPS = {"kinds": ("inline", "act")}
@@ -119,6 +130,8 @@ WORKING = (
     Mutant("an attempt is cancelled before it began", "L1", _eager_cancel, False, ("slow_store",), 100, FLASHES),
     Mutant("a refused turn keeps its coroutine", "R8", _refused_kept, world=TOLD),
     Mutant("unread signals are not named", "R19", _newest_letter, world=CARRIED),
+    Mutant("inputs are not compared on replay", "I19", _uncompared, world=CHANGING),
+    Mutant("an exchanged input is only warned of", "I19", _unknown_inputs, world=CHANGING),
     Mutant("one timer fires all", "R4, I10", _clock_timers, faults=()),
     Mutant("a stopping worker gives nothing back", "L4", _no_drain, False, ("stop_engine",)),
 )
