@@ -101,6 +101,13 @@ class StartData(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     details: str | None = None
     priority: Payload = NULL
     reopening: Reopening | None = None
+    first_workflow_type: str | None = None
+    """The type that the chain was started with, if a continue-as-new has changed it."""
+
+    @property
+    def chain_types(self) -> tuple[str, str]:
+        """Return the type of this run and the type that its chain was started with."""
+        return self.workflow_type, self.first_workflow_type or self.workflow_type
 
 
 class WorkflowStarted(InputEvent, frozen=True, gc=False, omit_defaults=True):

@@ -30,6 +30,7 @@ _SURROGATE_PAIR: Final = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _SHORTEST_MEMBER: Final = len(b'"":0,')
 _encode: Final = msgspec.json.Encoder().encode
+_canonical: Final = msgspec.json.Encoder(order="sorted").encode
 _EMPTY: Final = re.compile(rb"[ \t\n\r]*(?:null|\{[ \t\n\r]*\}|\[[ \t\n\r]*\])?[ \t\n\r]*")
 
 
@@ -40,6 +41,11 @@ HARMLESS: Final = 2 * DEPTH_LIMIT
 def value_of(raw: bytes | Payload) -> Any:
     """The plain Python value of JSON that was checked before: integers exact however long, no class but JSON's own."""
     return _parse(raw)
+
+
+def same_value(one: Any, other: Any) -> bool:
+    """Return whether two plain JSON values are equal, whatever the order of their keys; 1 and true differ."""
+    return _canonical(one) == _canonical(other)
 
 
 def is_empty(raw: bytes | Payload) -> bool:

@@ -1,10 +1,8 @@
 """A start that is repeated under its request id asks for the same as the first time, or it is refused (4.4)."""
 
-import msgspec
-
 from assay.core.errors import Invalid
 from assay.core.events import Event, WorkflowStarted
-from assay.core.payload import Payload, value_of
+from assay.core.payload import same_value, value_of
 from assay.core.replies import Started
 from assay.core.requests import StartWorkflow
 from assay.storage.store import Store
@@ -21,8 +19,5 @@ async def check_same(store: Store, request: StartWorkflow, reply: Started) -> No
 def _same(first: Event, request: StartWorkflow) -> bool:
     if not isinstance(first, WorkflowStarted) or first.start is None:
         return True
-    return first.start.workflow_type == request.workflow_type and _canonical(first.input) == _canonical(request.input)
-
-
-def _canonical(document: Payload) -> bytes:
-    return msgspec.json.encode(value_of(document), order="sorted")
+    same_type = first.start.workflow_type == request.workflow_type
+    return same_type and same_value(value_of(first.input), value_of(request.input))

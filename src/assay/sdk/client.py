@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar, Unpack, cast, overload
 
 from assay.core.duration import Duration
-from assay.core.errors import AlreadyExists, Invalid, NotFound
+from assay.core.errors import AlreadyExists, AssayError, Invalid, NotFound
+from assay.core.events import Event
 from assay.core.ids import Namespace, RunId, RunKey, WorkflowId
 from assay.core.options import check_id, check_text, duration
-from assay.core.payload import NULL, Payload
+from assay.core.payload import NULL, Payload, same_value, value_of
 from assay.core.record import Record
 from assay.core.replies import Started
 from assay.core.requests import Request, RequestCancel, RestartAsNew, Signal, StartWorkflow, Terminate
+from assay.core.run import COMPLETED
 from assay.core.texts import check_words
 from assay.sdk.app import App
-from assay.sdk.arguments import optional_id
 from assay.sdk.connections import Joining, transport_for
 from assay.sdk.converter import Converter
 from assay.sdk.default_app import DEFAULT_APP
@@ -30,6 +33,7 @@ from assay.sdk.starts import StartOptions, start_request
 from assay.sdk.transport import Transport
 
 Result = TypeVar("Result")
+log = logging.getLogger("assay.client")
 
 
 class Client(Reading):
@@ -165,28 +169,57 @@ class Client(Reading):
         workflow_id: str | None = None,
         **options: Unpack[StartOptions],
     ) -> Any:
-        """Start a workflow and wait for its result; with an explicit id, attach to the open run if there is one (R25).
+        """Start a workflow and wait for its result.
+
+        With an explicit id the call is idempotent: an open run is attached to, a completed one gives its recorded
+        result, and after any other end a new run starts; an explicit `id_reuse_policy` decides instead. A run of
+        another workflow type raises `AlreadyExists`; one that was started with another input is logged as a warning.
 
         An engine in this process is also served: if no worker serves the queue, one runs until this client closes.
         """
         refuse_in_workflow()
+        repeatable = workflow_id is not None and options.get("id_reuse_policy") is None
         if workflow_id is not None and not _given(options).keys() & {"id_conflict_policy", "error_if_exists"}:
             options["id_conflict_policy"] = "use_existing"
-        if self._joining is not None:
-            return await self._join(self._joining, *self._start_request(workflow, workflow_id, input, options))
-        namespace = self._space(options.get("namespace"))
-        queue = optional_id(options.get("task_queue"), "task_queue") or self.app.queue
-        await self._standby.serve(namespace, queue, self.app.name_of(workflow))
-        handle = await self.start(workflow, workflow_id, input, **options)
-        return await self._standby.outcome(handle.result())
-
-    async def _join(self, transport: Joining, request: StartWorkflow, annotation: Any) -> Any:
+        if repeatable:
+            options["id_reuse_policy"] = "allow_duplicate_failed_only"
+        request, annotation = self._start_request(workflow, workflow_id, input, options)
+        await self._standby.serve(request.namespace, request.task_queue, request.workflow_type)
         try:
-            _, (ended, closing) = await transport.run(request)
+            ended, closing = await self._start_and_wait(request)
         except AlreadyExists as error:
             error.existing = Record(error.existing)
-            raise
+            completed = _completed_run(error, request) if repeatable else None
+            if completed is None:
+                raise
+            await self._warn_of_input(request, completed)
+            ended, closing = await self.transport.closed(completed)
         return result_of(ended, closing, self.converter, annotation)
+
+    async def _start_and_wait(self, request: StartWorkflow) -> tuple[RunKey, Event]:
+        """Start or attach, and return the run that ended its chain with its closing event."""
+        if self._joining is not None:
+            started, ending = await self._joining.run(request)
+            if not started.started:
+                await self._warn_of_input(request, started.key)
+            return ending
+        started = cast(Started, await self.transport.ask(request))
+        if not started.started:
+            await self._warn_of_input(request, started.key)
+        return await self._standby.outcome(self.transport.closed(started.key))
+
+    async def _warn_of_input(self, request: StartWorkflow, existing: RunKey) -> None:
+        """Log a warning if the chain of `existing` was started with another input than `request` has."""
+        with contextlib.suppress(AssayError):  # a warning that cannot be given must not cost the caller the result
+            record = await self.transport.describe(existing.namespace, existing.workflow_id, existing.run_id)
+            if record is not None and record["first_run_id"] != existing.run_id:
+                first = record["first_run_id"]
+                record = await self.transport.describe(existing.namespace, existing.workflow_id, first)
+            if record is not None and not same_value(record["input"], value_of(request.input)):
+                log.warning(
+                    "workflow id %s was started before with another input: its result is the one of that input",
+                    existing.workflow_id,
+                )
 
     async def _wait(self, key: RunKey, annotation: Any = Any) -> Any:
         """The result of a run, or of the last run of its chain, decoded by annotation."""
@@ -254,6 +287,14 @@ class Client(Reading):
     ) -> tuple[Namespace, WorkflowId, RunId | None]:
         wanted = None if run_id is None else RunId(check_id(run_id, "run_id"))
         return self._space(namespace), WorkflowId(check_id(workflow_id, "workflow_id")), wanted
+
+
+def _completed_run(refusal: AlreadyExists, request: StartWorkflow) -> RunKey | None:
+    """Return the completed run because of which a start was refused, if that is the reason."""
+    facts = refusal.existing
+    if refusal.code != AlreadyExists.code or facts.get("status") != COMPLETED:
+        return None
+    return RunKey(request.namespace, request.workflow_id, RunId(str(facts["run_id"])))
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:

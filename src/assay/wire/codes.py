@@ -60,6 +60,11 @@ class ErrorCode(StrEnum):
     )
     REQUEST_TIMEOUT = "request_timeout", Kind.INVALID, "The request came too slowly."
     ALREADY_EXISTS = "already_exists", Kind.ALREADY_EXISTS, "The name is taken; further fields tell by what."
+    OTHER_WORKFLOW_TYPE = (
+        "other_workflow_type",
+        Kind.ALREADY_EXISTS,
+        "The id has a run of another workflow type; further fields name it. Choose another id.",
+    )
     REFUSED = "refused", Kind.CONFLICT, "The state of things does not allow it."
     RUN_CLOSED = "run_closed", Kind.CONFLICT, "The run is closed."
     STALE_TASK = "stale_task", Kind.CONFLICT, "The worker no longer holds the workflow task."

@@ -29,9 +29,17 @@ def check_reuse(existing: Run | None, policy: IdReuse) -> None:
         raise _taken(existing, f"workflow '{existing.workflow_id}' has completed; only a failed one may be repeated")
 
 
-def _taken(existing: Run, message: str) -> AlreadyExists:
+def check_type(existing: Run, workflow_type: str) -> None:
+    """Refuse to take a run of another workflow type for a run of `workflow_type`."""
+    if workflow_type not in existing.start.chain_types:
+        found = existing.start.workflow_type
+        message = f"workflow id '{existing.workflow_id}' has a run of type '{found}', not '{workflow_type}'"
+        raise _taken(existing, f"{message}; choose another id", "other_workflow_type")
+
+
+def _taken(existing: Run, message: str, code: str | None = None) -> AlreadyExists:
     facts = {"workflow_id": existing.workflow_id, "run_id": existing.run_id, "status": existing.status}
-    return AlreadyExists(message, existing=facts)
+    return AlreadyExists(message, existing=facts, code=code)
 
 
 def born(request: StartWorkflow, previous: Run | None, at: Moment, parent: ParentLink | None = None) -> Decision:
@@ -127,8 +135,9 @@ def successor(
 ) -> Decision:
     """The next run of the chain: same id, new history; what was agreed at the start goes on (4.4)."""
     old = run.start
+    kind, first_kind = workflow_type or old.workflow_type, old.chain_types[1]
     start = StartData(
-        workflow_type=workflow_type or old.workflow_type,
+        workflow_type=kind,
         task_queue=task_queue or old.task_queue,
         first_run_id=old.first_run_id,
         previous_run_id=run.run_id,
@@ -152,6 +161,7 @@ def successor(
         summary=old.summary,
         details=old.details,
         priority=old.priority,
+        first_workflow_type=None if kind == first_kind else first_kind,
     )
     fresh = Run(run.namespace, run.workflow_id, at.ids.run_id(), run.number + 1, start, at.now)
     decision = begin(fresh, input, at)

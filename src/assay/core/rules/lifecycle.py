@@ -29,10 +29,10 @@ from assay.core.limits import LIMITS
 from assay.core.moment import Moment
 from assay.core.options import check_id, check_text, checked_start
 from assay.core.payload import NULL, Payload
-from assay.core.policies import IdConflict
+from assay.core.policies import IdConflict, IdReuse
 from assay.core.replies import Started
 from assay.core.rules import activities, attributes, births, children
-from assay.core.run import CANCELLED, PENDING, Run, Task
+from assay.core.run import CANCELLED, COMPLETED, PENDING, Run, Task
 
 
 def start(run: Run | None, request: rq.StartWorkflow, at: Moment) -> Decision:
@@ -41,6 +41,8 @@ def start(run: Run | None, request: rq.StartWorkflow, at: Moment) -> Decision:
     ended: Decision | None = None
     if run is not None and request.request_id is not None and request.request_id == run.start.request_id:
         return _repeated(run, at)
+    if run is not None and _may_stand_in(run, request):
+        births.check_type(run, request.workflow_type)
     if run is not None and not run.closed:
         if request.id_conflict is IdConflict.USE_EXISTING:
             return _existing(run, request, at)
@@ -54,6 +56,17 @@ def start(run: Run | None, request: rq.StartWorkflow, at: Moment) -> Decision:
         decision.others.append(ended)
     decision.reply = Started(decision.run.key, PENDING, started=True)
     return decision
+
+
+def _may_stand_in(run: Run, request: rq.StartWorkflow) -> bool:
+    """Return whether the caller may take the existing run for the one that it asks for.
+
+    An open run is attached to. The refusal to repeat a completed one names the run, so that its result can be read; a
+    run of this id that was closed by continue-as-new is never judged, because the newest one is the end of its chain.
+    """
+    if request.id_conflict is IdConflict.USE_EXISTING:
+        return True
+    return run.status == COMPLETED and request.id_reuse is IdReuse.ALLOW_DUPLICATE_FAILED_ONLY
 
 
 def _repeated(run: Run, at: Moment) -> Decision:
