@@ -62,6 +62,15 @@ def test_a_section_does_what_it_says(section: Section, tmp_path: Path):
         check_command(command, tmp_path)
 
 
+def test_the_first_program_prints_the_same_when_it_is_started_again(tmp_path: Path):
+    section = next(one for one in SECTIONS if one.page == "README.md" and one.program)
+    (tmp_path / "app.py").write_text(section.program, encoding="utf-8")
+    for _ in range(2):
+        assert run([sys.executable, "-W", "error", "app.py"], tmp_path).stdout == section.output
+    count = 'from assay import workflow; workflow.connect("sqlite://app.db"); print(len(workflow.list_runs("order-1")))'
+    assert run([sys.executable, "-c", count], tmp_path).stdout == "1\n"
+
+
 def check_command(command: str, folder: Path) -> None:
     """Run it; a target of make is only looked up, because `make test` is what runs this."""
     if command.startswith("make "):

@@ -1,10 +1,11 @@
 import pytest
 
 from assay.core.commands import CompleteWorkflow, ContinueAsNew, FailWorkflow
+from assay.core.errors import AlreadyExists
 from assay.core.events import SignalReceived, WorkflowStarted
 from assay.core.ids import SECOND
 from assay.core.payload import NULL, Payload
-from assay.core.policies import IdReuse, RetryPolicy
+from assay.core.policies import IdConflict, IdReuse, RetryPolicy
 from assay.core.replies import Started
 from assay.core.requests import FirstSignal
 from assay.core.run import PENDING
@@ -82,6 +83,53 @@ def test_a_refusal_names_the_run_that_has_the_id():
     with pytest.raises(Exception, match="already running") as caught:
         world.when(starts())
     assert caught.value.existing == {"workflow_id": ORDER, "run_id": "run-1", "status": "RUNNING"}
+
+
+# runs of another type
+
+TAKES_EXISTING = {"id_conflict": IdConflict.USE_EXISTING, "id_reuse": IdReuse.ALLOW_DUPLICATE_FAILED_ONLY}
+
+
+@pytest.mark.parametrize("end", [None, turned(CompleteWorkflow()), turned(FailWorkflow()), terminated()])
+def test_a_run_of_another_type_is_never_taken_for_the_one_asked_for(end):
+    world = given(started()) if end is None else given(started(), end)
+    with pytest.raises(AlreadyExists) as caught:
+        world.when(starts(workflow_type="Refund", id_conflict=IdConflict.USE_EXISTING))
+    assert caught.value.code == "other_workflow_type"
+    assert caught.value.existing == {"workflow_id": ORDER, "run_id": "run-1", "status": world.run.status}
+
+
+def test_a_completed_run_of_another_type_is_told_from_one_whose_result_counts():
+    world = given(started(), turned(CompleteWorkflow()))
+    with refused("other_workflow_type"):
+        world.when(starts(workflow_type="Refund", id_reuse=IdReuse.ALLOW_DUPLICATE_FAILED_ONLY))
+
+
+def test_other_starts_do_not_ask_for_the_type():
+    with refused("already_exists"):
+        given(started()).when(starts(workflow_type="Refund"))
+    assert given(started(), terminated()).when(starts(workflow_type="Refund")).run.number == 2
+
+
+def test_a_chain_has_the_type_it_was_started_with_and_the_one_it_has_now():
+    world = given(started(), turned(ContinueAsNew(workflow_type="Later")), turned(ContinueAsNew()))
+    for kind in ("Order", "Later"):
+        assert world.when(starts(workflow_type=kind, **TAKES_EXISTING)).reply.key == world.run.key
+    with refused("other_workflow_type"):
+        world.when(starts(workflow_type="Refund", **TAKES_EXISTING))
+    world.take(turned(ContinueAsNew(workflow_type="Order")))
+    assert world.run.start.first_workflow_type is None
+
+
+@pytest.mark.parametrize(("end", "begins"), [(CompleteWorkflow(), False), (FailWorkflow(), True)])
+def test_a_continued_run_counts_by_the_end_of_its_chain(end, begins):
+    world = given(started(), turned(ContinueAsNew()), turned(end))
+    if begins:
+        assert world.when(starts(**TAKES_EXISTING)).run.number == 3
+        return
+    with pytest.raises(AlreadyExists) as caught:
+        world.when(starts(**TAKES_EXISTING))
+    assert caught.value.existing == {"workflow_id": ORDER, "run_id": "run-2", "status": "COMPLETED"}
 
 
 # delays
