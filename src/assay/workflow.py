@@ -113,14 +113,20 @@ def listen(
     identity: str | None = None,
     max_concurrent_workflows: int = 256,
     max_concurrent_activities: int = 256,
+    errors: str = "fail",
 ) -> None:
-    """Serve a queue until SIGINT or SIGTERM; then finish what is begun, give back the rest, and return in 10 s."""
+    """Serve a queue until SIGINT or SIGTERM; then finish what is begun, give back the rest, and return in 10 s.
+
+    With `errors="wait"` a workflow whose code raises an exception that is not a `Failure` is stuck until fixed code
+    comes; a definition's own `errors` goes before it.
+    """
     _face().listen(
         queue=queue,
         namespace=namespace,
         identity=identity,
         max_concurrent_workflows=max_concurrent_workflows,
         max_concurrent_activities=max_concurrent_activities,
+        errors=errors,
     )
 
 

@@ -32,3 +32,13 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         database = asyncio.run(create_database(request.getfixturevalue("postgres_server")))
     with server(folder, database) as made:
         yield made
+
+
+@pytest.fixture(params=["embedded", "served"])
+def url(request: pytest.FixtureRequest, engine: Server, tmp_path: Path) -> str:
+    """An engine in this process or behind HTTP, on each kind of store."""
+    if request.param == "served":
+        return engine.url
+    if engine.database.startswith("sqlite"):
+        return f"sqlite://{tmp_path}/own.db"
+    return asyncio.run(create_database(request.getfixturevalue("postgres_server")))

@@ -4,26 +4,14 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import assay
 from assay import AlreadyExists, App, Client, Worker
-from assay.testing.postgres import create_database
-from tests.http.processes import Server
 
 Scene = Callable[[Client, list[Any]], Coroutine[Any, Any, None]]
-
-
-@pytest.fixture(params=["embedded", "served"])
-def url(request: pytest.FixtureRequest, engine: Server, tmp_path: Path) -> str:
-    if request.param == "served":
-        return engine.url
-    if engine.database.startswith("sqlite"):
-        return f"sqlite://{tmp_path}/own.db"
-    return asyncio.run(create_database(request.getfixturevalue("postgres_server")))
 
 
 def shop(effects: list[Any]) -> App:

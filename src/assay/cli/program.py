@@ -17,7 +17,14 @@ from assay.cli.trouble import complain
 if TYPE_CHECKING:
     from assay.sdk.app import App
 
-PARAMETERS: Final = ("queue", "namespace", "identity", "max_concurrent_workflows", "max_concurrent_activities")
+PARAMETERS: Final = (
+    "queue",
+    "namespace",
+    "identity",
+    "max_concurrent_workflows",
+    "max_concurrent_activities",
+    "errors",
+)
 """What `workflow.listen` takes, in its order."""
 
 

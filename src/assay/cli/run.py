@@ -31,6 +31,11 @@ DATABASES: Final = ("sqlite", "postgres", "postgresql")
 @click.option("--namespace", help="The namespace to serve.  [default: what the file says, else `main`]")
 @click.option("--max-concurrent-workflows", type=click.IntRange(1), help="Workflow tasks at a time.  [default: 256]")
 @click.option("--max-concurrent-activities", type=click.IntRange(1), help="Activities at a time.  [default: 256]")
+@click.option(
+    "--errors",
+    type=click.Choice(("fail", "wait")),
+    help="An exception that is no Failure fails the run, or makes it wait for fixed code.  [default: fail]",
+)
 @verbose_option
 @click.pass_context
 def run(context: click.Context, /, file: Path, engine_url: str | None, api_key: str | None, **options: Any) -> None:

@@ -1,6 +1,6 @@
 """The registry of a program's handlers: which functions are workflows, which are activities, and under what names."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Never, NoReturn, TypeVar, overload
 
 import msgspec
@@ -12,6 +12,7 @@ from assay.sdk.signatures import HandlerSignature, signature_of
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 RUNS_IN = ("thread", "process")
+ERRORS = ("fail", "wait")
 _converter: Final = Converter()
 
 
@@ -23,6 +24,8 @@ class Definition(msgspec.Struct, frozen=True):
     signature: HandlerSignature
     runs_in: str = "thread"
     """Where a `def` activity runs; an `async def` one runs on the worker's loop."""
+    errors: str | None = None
+    """Whether an exception that is not a `Failure` fails the run or its task; None leaves that to the worker."""
 
 
 class App:
@@ -37,13 +40,22 @@ class App:
     @overload
     def workflow(self, target: Handler, /) -> Handler: ...
     @overload
-    def workflow(self, target: str | None = None, /, *, name: str | None = None) -> Callable[[Handler], Handler]: ...
+    def workflow(
+        self, target: str | None = None, /, *, name: str | None = None, errors: str | None = None
+    ) -> Callable[[Handler], Handler]: ...
     @overload
-    def workflow(self, target: str, function: Handler, /) -> Handler: ...
+    def workflow(self, target: str, function: Handler, /, *, errors: str | None = None) -> Handler: ...
 
-    def workflow(self, target: Any = None, function: Any = None, /, *, name: str | None = None) -> Any:
-        """Register a workflow: `@app.workflow`, `@app.workflow(name="X")` or `app.workflow("X", function)`."""
-        return self._register(self.workflows, "workflow", target, function, name, "thread")
+    def workflow(
+        self, target: Any = None, function: Any = None, /, *, name: str | None = None, errors: str | None = None
+    ) -> Any:
+        """Register a workflow: `@app.workflow`, `@app.workflow(name="X")` or `app.workflow("X", function)`.
+
+        With `errors="wait"` an exception that is not a `Failure` fails the workflow task, not the run: the run is shown
+        as stuck until fixed code comes. `errors="fail"` fails the run; without either the worker's `errors` decides.
+        """
+        known = None if errors is None else check_errors(errors)
+        return self._register(self.workflows, "workflow", target, function, name, errors=known)
 
     define = workflow
 
@@ -62,20 +74,25 @@ class App:
         """Register an activity; `runs_in="process"` runs a `def` activity in a process pool."""
         if runs_in not in RUNS_IN:
             raise Invalid(f"runs_in is '{runs_in}'; it can be thread or process", field="runs_in")
-        return self._register(self.activities, "activity", target, function, name, runs_in)
+        return self._register(self.activities, "activity", target, function, name, runs_in=runs_in)
 
     def _register(
-        self, table: dict[str, Definition], kind: str, target: Any, function: Any, name: str | None, runs_in: str
+        self, table: dict[str, Definition], kind: str, target: Any, function: Any, name: str | None, **options: Any
     ) -> Any:
         if callable(target):
-            return self._add(table, kind, name or target.__name__, target, runs_in)
+            return self._add(table, kind, name or target.__name__, target, options)
         label = name or target
         if function is not None:
-            return self._add(table, kind, label, function, runs_in)
-        return lambda decorated: self._add(table, kind, label or decorated.__name__, decorated, runs_in)
+            return self._add(table, kind, label, function, options)
+        return lambda decorated: self._add(table, kind, label or decorated.__name__, decorated, options)
 
     def _add(
-        self, table: dict[str, Definition], kind: str, name: str, function: Callable[..., Any], runs_in: str
+        self,
+        table: dict[str, Definition],
+        kind: str,
+        name: str,
+        function: Callable[..., Any],
+        options: Mapping[str, Any],
     ) -> Callable[..., Any]:
         name = check_id(name, f"{kind} name")
         known = table.get(name)
@@ -87,7 +104,7 @@ class App:
             raise Invalid(f"{kind} '{name}' takes ctx and one input; it also requires {wanted}", code="invalid_handler")
         _check_annotation(f"the input of {kind} '{name}'", signature.input_annotation)
         _check_annotation(f"the result of {kind} '{name}'", signature.result_annotation)
-        table[name] = Definition(name, function, signature, runs_in)
+        table[name] = Definition(name, function, signature, **options)
         self._names[function] = name
         return function
 
@@ -103,6 +120,13 @@ class App:
             shown = getattr(target, "__qualname__", repr(target))
             raise NotFound(f"{shown} is not registered: decorate it with @workflow.define or @workflow.activity")
         return known
+
+
+def check_errors(value: object) -> str:
+    """Return `value` if it is a choice for `errors`, or raise `Invalid` with the choices."""
+    if value not in ERRORS:
+        raise Invalid(f"errors is {value!r}; it can be fail or wait", field="errors")
+    return str(value)
 
 
 def _check_annotation(what: str, annotation: Any) -> None:

@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol
 from assay.core.grants import ActivityGrant, TaskGrant
 from assay.core.ids import SECOND, Namespace, RunId, WorkerId
 from assay.core.options import check_text
-from assay.sdk.app import App
+from assay.sdk.app import App, check_errors
 from assay.sdk.arguments import optional_id
 from assay.sdk.converter import Converter
 from assay.sdk.execution.activity_tasks import ActivityTasks
@@ -56,6 +56,7 @@ class Worker:
         max_cached_runs: int = 1_000,
         identity: str | None = None,
         drain_seconds: float = DRAIN_SECONDS,
+        errors: str = "fail",
     ) -> None:
         self._transport = client.transport
         self.app = app or client.app
@@ -78,6 +79,7 @@ class Worker:
             self._reports,
             cache_limit=max_cached_runs,
             freed=self._task_freed,
+            errors=check_errors(errors),
         )
         self._activity_tasks = ActivityTasks(
             self._transport,

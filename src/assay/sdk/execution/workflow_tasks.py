@@ -17,7 +17,7 @@ from assay.core.errors import AssayError, Invalid, Kind
 from assay.core.events import ActivityCompleted, Recorded
 from assay.core.failure import FailureInfo
 from assay.core.grants import TaskGrant
-from assay.core.ids import RunId, Seq, Time, WorkerId
+from assay.core.ids import RunId, RunKey, Seq, Time, WorkerId
 from assay.core.payload import Payload
 from assay.core.replies import Advanced
 from assay.core.requests import (
@@ -64,6 +64,7 @@ class WorkflowTasks:
         *,
         cache_limit: int,
         freed: Callable[[], None],
+        errors: str = "fail",
     ) -> None:
         self._transport = transport
         self._app = app
@@ -77,6 +78,7 @@ class WorkflowTasks:
         self._local = transport.lease is None
         self._loading: set[asyncio.Task[None]] = set()
         self._released = False
+        self._errors = errors
 
     def holds(self, run_id: RunId) -> bool:
         """Is the run's coroutine here?"""
@@ -147,7 +149,7 @@ class WorkflowTasks:
             return
         if present is not None:
             self._lost(present)
-        execution = Execution(grant.key, definition, self._app, self._converter, main)
+        execution = Execution(grant.key, definition, self._app, self._converter, main, errors=self._errors)
         run = LiveRun(grant.key, execution)
         self._live.put(run)
         self._activate(run, grant, history, fresh=fresh)
@@ -164,7 +166,7 @@ class WorkflowTasks:
         turn = run.execution.activate(events, grant.seen_seq)
         if turn.failure is not None:
             self._live.drop(run)
-            self._fail_task(grant, turn.failure)
+            self._fail_task(grant, turn.failure, run.execution.error)
         elif fresh and turn.is_plain and not run.execution.has_task_timeout:
             self._start_steps(run, turn)
         else:
@@ -174,8 +176,8 @@ class WorkflowTasks:
         for step in turn.steps:
             self._steps.start(run, step)
 
-    def _fail_task(self, grant: TaskGrant, failure: tuple[str, str]) -> None:
-        log.error("workflow %s is stuck (%s): %s", grant.key.workflow_id, *failure)
+    def _fail_task(self, grant: TaskGrant, failure: tuple[str, str], error: BaseException | None = None) -> None:
+        _log_stuck(grant.key, failure, error)
         self._reports.tell(FailTask(grant.key.run_id, self._worker, grant.epoch, *failure))
         self._freed()
 
@@ -187,8 +189,13 @@ class WorkflowTasks:
         self._fail_task(grant, ("task_failed", f"{type(error).__name__}: {error}"))
 
     def _send(self, run: LiveRun, turn: Turn, seen: int, outcomes: tuple[Outcome, ...] = ()) -> None:
+        if turn.failure is not None and outcomes:
+            # Record the outcomes alone, then fail the task: a step that has run must not run again because the code
+            # after it cannot go on.
+            run.turn, run.owed = turn, True
+            self._report_turn(run, seen, outcomes, pending=True, early=True)
+            return
         if turn.failure is not None:
-            run.waiting.extendleft(reversed(outcomes))
             self._abandon(run, turn.failure)
             return
         run.turn = turn
@@ -227,7 +234,7 @@ class WorkflowTasks:
         """The code cannot go on; what it was told of and is not yet recorded must be, without it."""
         self._forget(run)
         if run.leased:
-            log.error("workflow %s is stuck (%s): %s", run.key.workflow_id, *failure)
+            _log_stuck(run.key, failure, run.execution.error)
             self._reports.tell(FailTask(run.key.run_id, self._worker, run.epoch, *failure))
             self._unlease(run)
 
@@ -293,10 +300,11 @@ class WorkflowTasks:
     def _refuse_turn(self, run: LiveRun, request: Advance, error: AssayError) -> None:
         """The engine will never take these commands, and the task is still held here.
 
-        Either the run's code asked for something that cannot be, which fails the run; or the engine cannot decide what
-        it is asked, whatever that is: then somebody has to look at it, and meanwhile the run is stuck (R21).
+        Either the run's code asked for something that cannot be, which fails the run unless its errors wait; or the
+        engine cannot decide what it is asked, whatever that is: then somebody has to look at it, and meanwhile the run
+        is stuck (R21).
         """
-        if isinstance(error, Invalid) and not run.refused:
+        if isinstance(error, Invalid) and not (run.refused or run.execution.waits):
             run.refused = True
             failure = FailureInfo(kind=Kind.INVALID, message=str(error), type=error.code, retryable=False)
             self._send(run, Turn((FailWorkflow(str(error), failure),), closes=True), run.execution.seen)
@@ -439,6 +447,12 @@ class WorkflowTasks:
             if run.leased:
                 self._reports.tell(ReleaseTask(run.key.run_id, self._worker, run.epoch))
             self._lost(run)
+
+
+def _log_stuck(key: RunKey, failure: tuple[str, str], error: BaseException | None) -> None:
+    """Log why a workflow task failed, with the traceback of the exception that its code raised."""
+    trace = None if error is None else shown(error)
+    log.error("workflow %s is stuck (%s): %s", key.workflow_id, *failure, exc_info=trace)
 
 
 def _tell_failure(run: LiveRun) -> None:

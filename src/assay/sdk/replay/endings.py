@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 
 from assay.core.commands import ContinueAsNew
+from assay.core.errors import Failure
 
 
 class Notice:
@@ -74,6 +75,18 @@ def ending_in(error: BaseException | None) -> BaseException | None:
     if not all(isinstance(leaf, ContinueAsNewRequested | asyncio.CancelledError) for leaf in leaves):
         return error
     return next((leaf for leaf in leaves if isinstance(leaf, ContinueAsNewRequested)), leaves[0])
+
+
+class TaskFailed(Exception):
+    """A turn that ends in an exception for which the run waits: its task fails, and its commands are not sent."""
+
+
+def defect_in(error: BaseException) -> Exception | None:
+    """Return the `Exception` that is not a `Failure`: `error` itself, or the first such member of the group."""
+    for leaf in _leaves(error):
+        if isinstance(leaf, Exception) and not isinstance(leaf, Failure):
+            return leaf
+    return None
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

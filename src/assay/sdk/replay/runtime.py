@@ -24,7 +24,15 @@ from assay.sdk.app import App, Definition
 from assay.sdk.converter import Converter
 from assay.sdk.failures import judged, to_info
 from assay.sdk.replay import outcomes
-from assay.sdk.replay.endings import CancelRequested, ContinueAsNewRequested, Notice, ending_in, next_run
+from assay.sdk.replay.endings import (
+    CancelRequested,
+    ContinueAsNewRequested,
+    Notice,
+    TaskFailed,
+    defect_in,
+    ending_in,
+    next_run,
+)
 from assay.sdk.replay.inputs import Difference, RecordedInputs, command_difference, step_difference, warn_once
 from assay.sdk.replay.journal import LENIENT, Journal, diverged
 from assay.sdk.replay.loop import WorkflowLoop
@@ -38,9 +46,20 @@ Main = Callable[["Execution", Payload], Any]
 class Execution:
     """The live coroutine of a run, with all it waits for."""
 
-    def __init__(self, key: RunKey, definition: Definition, app: App, converter: Converter, main: Main) -> None:
+    def __init__(
+        self,
+        key: RunKey,
+        definition: Definition,
+        app: App,
+        converter: Converter,
+        main: Main,
+        *,
+        errors: str = "fail",
+    ) -> None:
         self.key = key
         self.definition = definition
+        self.waits = (definition.errors or errors) == "wait"
+        """Whether an exception that is not a `Failure` fails the task and leaves the run open."""
         self.app = app
         self.converter = converter
         self.start: ev.StartData | None = None
@@ -255,6 +274,8 @@ class Execution:
             if self._divergence is not None:
                 return Turn(failure=("non_determinism", str(self._divergence)))
             return self._outcome()
+        except TaskFailed as error:
+            return Turn(failure=("task_failed", str(error)))
         except Exception as error:  # noqa: BLE001  # a turn never raises: the worker must hear of it
             return Turn(failure=("task_failed", f"{type(error).__name__}: {error}"))
 
@@ -297,6 +318,8 @@ class Execution:
             self.loop.errors.append(error)  # it ends the run, not the worker that serves others as well (L2)
 
     def _check_leftover(self) -> None:
+        if self.waits and self.closed and self._defect() is not None:
+            return  # reported in place of the divergence: the exception says why the code ended before its history
         error = self.journal.leftover()
         if error is not None:
             raise error
@@ -420,6 +443,11 @@ class Execution:
         except asyncio.CancelledError as error:
             return error
 
+    def _defect(self) -> Exception | None:
+        """Return the exception other than a `Failure` that has ended the code, if one has."""
+        error = None if self.main is None else self._raised(self.main)
+        return None if error is None else defect_in(error)
+
     def _unread(self) -> tuple[int, ...]:
         """Signals that code has not taken, and what it was not told of any more because it ended first (R19).
 
@@ -431,11 +459,19 @@ class Execution:
 
     def _failed(self, error: BaseException) -> cmd.FailWorkflow:
         self.error = error
+        self._wait_for_fix(error)
         info = to_info(error, source="workflow")
         policy = None if self.start is None else self.start.retry_policy
         if policy is not None:
             info = judged(info, error, policy)
         return cmd.FailWorkflow(info.message or type(error).__name__, info)
+
+    def _wait_for_fix(self, error: BaseException) -> None:
+        """Raise `TaskFailed` if the run is to wait for code that does not end with `error`."""
+        defect = defect_in(error) if self.waits else None
+        if defect is not None:
+            infos = [to_info(one) for one in ((defect,) if defect is error else (error, defect))]
+            raise TaskFailed(": ".join(f"{info.type}: {info.message}" for info in infos))
 
     def _cancelled(self) -> cmd.AnyCommand:
         if self.cancel_requested or self.cancelled_itself:
