@@ -1,5 +1,6 @@
 """`assay run` with real engines, real files and real signals."""
 
+import asyncio
 import json
 import os
 import re
@@ -10,10 +11,11 @@ import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from assay import WorkflowFailed
+from assay import Client, WorkflowFailed
 from tests.api.support import until
 from tests.cli.support import PROGRAM, on_terminal, outcome, plain_environment, spawn
 from tests.http.processes import Process, Server, free_port, server
@@ -307,3 +309,38 @@ def test_what_fails_is_shown_with_its_traceback(tmp_path: Path, engine: Server):
     for message, trace in failures:
         assert "assay/sdk" not in trace
         assert f'File "{file}", line {9 if "workflow" in message else 5}, in ' in trace
+
+
+@pytest.mark.parametrize("command", [True, False], ids=["by the command", "by the file"])
+def test_a_bug_may_wait_for_its_fix(tmp_path: Path, engine: Server, *, command: bool):
+    queue = f"waits-{command}"
+    text = """
+        from assay import workflow
+
+        @workflow.define
+        async def Sum(ctx, numbers): return sum(numbers) + correction
+
+        if __name__ == "__main__":
+            workflow.listen("{queue}"{errors})
+        """
+    errors = "" if command else ', errors="wait"'
+    broken = written(tmp_path, text.format(queue=queue, errors=errors))
+
+    async def until_stuck() -> Any:
+        async with await Client.connect(engine.url) as client:
+            handle = await client.start("Sum", queue, [1, 2], task_queue=queue)
+            while (record := await handle.describe()).stuck is None:
+                await asyncio.sleep(0.02)
+            return record
+
+    with running(broken, engine.url, *(["--errors", "wait"] if command else [])):
+        record = asyncio.run(asyncio.wait_for(until_stuck(), 60))
+    assert (record.status, record.stuck["reason"]) == ("RUNNING", "task_failed")
+    assert "NameError: name 'correction' is not defined" in record.stuck["message"]
+    with running(written(tmp_path, text.format(queue=queue, errors=errors).replace("correction", "0")), engine.url):
+        assert asyncio.run(asyncio.wait_for(ended(engine.url, queue), 60)) == 3
+
+
+async def ended(url: str, workflow_id: str) -> Any:
+    async with await Client.connect(url) as client:
+        return await client.result(workflow_id)
