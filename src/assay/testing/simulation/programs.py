@@ -15,6 +15,10 @@ FAILED, SAME, TIMED_OUT, DROPPED = "failed", "same", "timed out", "dropped"
 DEEPEST = 2
 
 
+class PlannedBug(Exception):
+    """What a `bug` step raises: no run fails with it, its task does, until the code is fixed."""
+
+
 class OneOf:
     """A result that timing decides."""
 
@@ -58,7 +62,7 @@ class Author:
     def _step(self, workflow_id: str, depth: int, nesting: int) -> Step:
         deep, nested = depth >= DEEPEST, nesting >= 2
         kinds = [kind for kind in self._kinds if not (deep and kind in CHILDREN) and not (nested and kind in NESTING)]
-        return self._make(self._chance.choice(kinds or list(SIMPLE)), workflow_id, depth, nesting)
+        return self._make(self._chance.choice(kinds or PLAIN), workflow_id, depth, nesting)
 
     def _make(self, kind: str, workflow_id: str, depth: int, nesting: int) -> Step:
         self._count += 1
@@ -72,7 +76,7 @@ class Author:
         elif kind in ("limit", "drop"):
             step["step"] = self._step(workflow_id, depth, nesting + 1)
             step["secs"] = self._chance.choice((0.0, 0.5, 2.0, 6.0))
-        elif kind != SWAPPED:
+        else:
             step.update(SIMPLE[kind](self._chance, self._count))
         return step
 
@@ -161,6 +165,10 @@ def _clocks(chance: random.Random, _: int) -> Step:
     return {"each": [chance.choice((0.2, 0.5, 1.0, 3.0)) for _ in range(3)]}
 
 
+def _bug(chance: random.Random, _: int) -> Step:
+    return {"times": chance.choice((0, 1, 2))}
+
+
 def _nothing(_: random.Random, __: int) -> Step:
     return {}
 
@@ -185,15 +193,19 @@ SIMPLE: dict[str, Callable[[random.Random, int], Step]] = {
     "chance": _nothing,
     "attributes": _nothing,
     "walk": _walk_steps,
+    "bug": _bug,
+    "swapped": lambda _, __: {},
 }
 """Steps that contain no others, with what chance decides about each."""
 
 SWAPPED = "swapped"
-"""A step of worlds that ask for it: in all others every replay must follow its history at once."""
+ON_REQUEST = ("bug", SWAPPED)
+"""Steps only of worlds that ask for them: in all others every task is done and every replay follows its history."""
+PLAIN = tuple(kind for kind in SIMPLE if kind not in ON_REQUEST)
 
 CHILDREN = ("child", "orphan")
 NESTING = ("all", "group", "race", "limit", "drop")
-KINDS = (*SIMPLE, *CHILDREN, *NESTING)
+KINDS = (*PLAIN, *CHILDREN, *NESTING)
 
 
 def expected(step: Step) -> Any:
@@ -233,6 +245,7 @@ MODEL: dict[str, Callable[[Step], Any]] = {
     "walk": lambda step: list(range(step["count"])),
     "break": lambda _: SAME,
     SWAPPED: lambda _: [SAME, SAME],
+    "bug": lambda _: SAME,
     "child": lambda step: expected(step["program"]),
     "orphan": lambda _: SAME,
     "all": _several,

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from assay.core.errors import ActivityError
+from assay.core.errors import ActivityError, Failure
 from assay.sdk.activity_context import ActivityContext
 from assay.sdk.app import App
 from assay.sdk.context import Context
 from assay.sdk.replay.endings import CancelRequested
-from assay.testing.simulation.programs import DROPPED, FAILED, SAME, SWAPPED, TIMED_OUT, Step
+from assay.testing.simulation.programs import DROPPED, FAILED, SAME, SWAPPED, TIMED_OUT, PlannedBug, Step
 
 if TYPE_CHECKING:
     from assay.testing.simulation.world import World
@@ -31,7 +31,7 @@ class Programs:
     def app(self) -> App:
         """All of them, registered."""
         app = App()
-        app.workflow("program", interpret(self))
+        app.workflow("program", interpret(self), errors="wait")
         app.activity("work", self.work)
         app.activity("beat", self.beat)
         app.activity("echo", self.echo)
@@ -83,6 +83,13 @@ class Programs:
         self._swapped.add(place)
         self._world.ledger.swapped.add(ctx.workflow_id)
         return True
+
+    def meet_bug(self, ctx: Context, step: Step) -> None:
+        """Raise a bug, as often in one run as the step says."""
+        place = ctx._run.key.run_id, step["name"]
+        self._tries[place] = self._tries.get(place, 0) + 1
+        if self._tries[place] <= step["times"]:
+            raise PlannedBug(step["name"])
 
     def inline(self, ctx: Context, step: Step) -> "Callable[[], Coroutine[Any, Any, Any]]":
         """The function of an inline step, which knows what must be durable when it starts (R3)."""
@@ -230,7 +237,12 @@ class Interpreter:
     async def break_(self, step: Step) -> str:
         """Fails the run, in the first runs of its chain."""
         if self._ctx.info().attempt <= step["times"]:
-            raise ValueError("this run fails")
+            raise Failure("this run fails")
+        return SAME
+
+    async def bug(self, step: Step) -> str:
+        """Raises so many times, for which the run waits; then the code is fixed."""
+        self._handlers.meet_bug(self._ctx, step)
         return SAME
 
     async def child(self, step: Step) -> Any:
@@ -308,6 +320,7 @@ STEPS: dict[str, Callable[[Interpreter, Step], Coroutine[Any, Any, Any]]] = {
     "attributes": Interpreter.attributes,
     "walk": Interpreter.walk,
     "break": Interpreter.break_,
+    "bug": Interpreter.bug,
     "child": Interpreter.child,
     "orphan": Interpreter.orphan,
     "all": Interpreter.all,

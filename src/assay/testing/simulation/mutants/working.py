@@ -133,5 +133,12 @@ WORKING = (
     Mutant("inputs are not compared on replay", "I19", _uncompared, world=CHANGING),
     Mutant("an exchanged input is only warned of", "I19", _unknown_inputs, world=CHANGING),
     Mutant("one timer fires all", "R4, I10", _clock_timers, faults=()),
+    Mutant(
+        "a bug fails the run that waits",
+        "I19",
+        lambda: [(Execution, "_wait_for_fix", does_nothing)],
+        faults=(),
+        world={"kinds": ("bug", "act", "inline")},
+    ),
     Mutant("a stopping worker gives nothing back", "L4", _no_drain, False, ("stop_engine",)),
 )
