@@ -19,7 +19,7 @@ from assay.core import events as ev
 from assay.core.errors import Failure, Invalid, Kind, NonDeterminismError
 from assay.core.events import Recorded
 from assay.core.ids import SECOND, RunKey, Time
-from assay.core.payload import NULL, PAYLOAD_LIMIT, Payload
+from assay.core.payload import NULL, Payload
 from assay.sdk.app import App, Definition
 from assay.sdk.converter import Converter
 from assay.sdk.failures import judged, to_info
@@ -37,6 +37,7 @@ from assay.sdk.replay.inputs import Difference, RecordedInputs, command_differen
 from assay.sdk.replay.journal import LENIENT, Journal, diverged
 from assay.sdk.replay.loop import WorkflowLoop
 from assay.sdk.replay.mailbox import Mailbox
+from assay.sdk.replay.queries import Queries
 from assay.sdk.replay.turn import ChildFuture, PausePoint, StepCall, StepOrder, Turn
 
 log = logging.getLogger("assay.worker")
@@ -65,7 +66,7 @@ class Execution:
         self.start: ev.StartData | None = None
         self.loop = WorkflowLoop(self)
         self.mailbox = Mailbox()
-        self.queries: dict[str, Callable[[], Any]] = {}
+        self.queries = Queries(key.workflow_id, converter)
         self.journal = Journal()
         self.seen = 0
         self.history_length = 0
@@ -93,8 +94,6 @@ class Execution:
         self._started_steps: set[int] = set()
         self._paused_at: asyncio.Future[None] | None = None
         self._divergence: NonDeterminismError | None = None
-        self._snapshot = b""
-        self._failed_queries: set[str] = set()
         self._inputs: deque[Recorded] = deque()
         self._history: Sequence[Recorded] = ()
         """All events, while there are echoes among them that code has not produced yet."""
@@ -403,7 +402,7 @@ class Execution:
     def _outcome(self) -> Turn:
         closing = self._closing()
         commands, self._commands = self._commands, []
-        snapshot = self._take_snapshot() if self.queries else None
+        snapshot = self.queries.snapshot(replaying=self.replaying) if self.queries else None
         if snapshot is not None:
             commands.insert(0, snapshot)
         if closing is not None:
@@ -484,32 +483,3 @@ class Execution:
         except Invalid as error:
             return self._failed(error)
         return cmd.CompleteWorkflow(NULL if raw == b"null" else Payload(raw))
-
-    def _answer(self, name: str, query: Callable[[], Any]) -> bytes:
-        value = query()
-        try:
-            return self.converter.encode(value, name=name)
-        finally:
-            if asyncio.iscoroutine(value):
-                value.close()  # otherwise it warns that it was never awaited
-
-    def _take_snapshot(self) -> cmd.RecordSnapshot | None:
-        state: dict[str, msgspec.Raw] = {}
-        for name, query in self.queries.items():
-            try:
-                state[name] = msgspec.Raw(self._answer(name, query))
-            except BaseException as error:  # noqa: BLE001  # left out: looking at a run must not change how it ends
-                self._leave_out(name, error)
-        raw = msgspec.json.encode(state)
-        while len(raw) > PAYLOAD_LIMIT:
-            self._leave_out(state.popitem()[0], Invalid("with those before it, it is more than a payload can hold"))
-            raw = msgspec.json.encode(state)
-        changed, self._snapshot = raw != self._snapshot and not self.replaying, raw
-        if not changed:
-            return None
-        return cmd.RecordSnapshot(Payload(raw))
-
-    def _leave_out(self, name: str, error: BaseException) -> None:
-        if name not in self._failed_queries:
-            self._failed_queries.add(name)
-            log.warning("query '%s' of workflow %s has no answer: %r", name, self.key.workflow_id, error)
