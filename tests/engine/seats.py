@@ -4,6 +4,7 @@ import asyncio
 
 from assay.core.grants import ActivityGrant, TaskGrant
 from assay.core.ids import Namespace, RunId, Time, WorkerId
+from assay.core.slots import Slots
 
 
 class NotingSeat:
@@ -15,6 +16,7 @@ class NotingSeat:
         self.queue = queue
         self.free_tasks = tasks
         self.free_activities = activities
+        self.processes = Slots()
         self.lease: Time | None = 10_000_000
         self.local = False
         self.workflows: frozenset[str] | None = None
@@ -35,5 +37,5 @@ class NotingSeat:
     def news(self, run_id: RunId) -> None:
         self.heard.append(run_id)
 
-    def cancel(self, attempt_id: int) -> None:
+    def cancel(self, attempt_id: int, *, over: bool = False) -> None:
         self.unwanted.append(attempt_id)

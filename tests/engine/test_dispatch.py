@@ -6,6 +6,7 @@ from assay.core.commands import ScheduleActivity
 from assay.core.grants import ActivityGrant, TaskGrant
 from assay.core.ids import SECOND, Namespace, WorkflowId
 from assay.core.requests import Advance, ReleaseTask, Signal, StartWorkflow, Terminate
+from assay.core.slots import Slots
 from tests.engine.seats import NotingSeat
 
 MAIN = Namespace("main")
@@ -100,6 +101,49 @@ def test_an_activity_is_leased_with_the_turn_that_orders_it(with_engine):
         given = [grant.activity.name for grant in seat.grants if isinstance(grant, ActivityGrant)]
         assert given == ["charge"]
         assert engine.dispatcher.depth()[MAIN, "default"] == (0, 1)
+
+    with_engine(body)
+
+
+def test_activities_for_processes_are_leased_as_far_as_there_are_idle_ones(with_engine):
+    async def body(engine, clock):
+        seat = NotingSeat(activities=9)
+        seat.processes = Slots(frozenset({"computes"}), 1)
+        engine.sit(seat)
+
+        def given() -> list[str]:
+            return sorted(grant.activity.name for grant in seat.grants if isinstance(grant, ActivityGrant))
+
+        key = (await engine.start_workflow(start("a"))).key
+        names = ("computes", "computes", "computes", "calls")
+        orders = tuple(ScheduleActivity(seq, name) for seq, name in enumerate(names, 1))
+        await engine.change(Advance(key.run_id, seat.worker, 1, 1, orders))
+        assert given() == ["calls", "computes"], "others need no process"
+        assert (seat.free_activities, seat.processes.free) == (7, 0)
+        seat.processes.free += 1
+        engine.dispatcher.pump(seat)
+        await engine.committer.drain()
+        assert given() == ["calls", "computes", "computes"]
+        other = NotingSeat("w-2", activities=9)
+        engine.sit(other)
+        await engine.committer.drain()
+        assert [grant.activity.name for grant in other.grants] == ["computes"], "another worker has room"
+
+    with_engine(body)
+
+
+def test_a_lease_that_is_refused_gives_its_process_back(with_engine):
+    async def body(engine, clock):
+        first = NotingSeat(activities=0)
+        engine.sit(first)
+        key = (await engine.start_workflow(start("a"))).key
+        await engine.change(Advance(key.run_id, first.worker, 1, 1, (ScheduleActivity(1, "computes"),)))
+        await engine.change(Terminate(MAIN, WorkflowId("a")))
+        seat = NotingSeat("w-2")
+        seat.processes = Slots(frozenset({"computes"}), 1)
+        engine.sit(seat)
+        await engine.committer.drain()
+        assert (seat.grants, seat.free_activities, seat.processes.free) == ([], 1, 1)
 
     with_engine(body)
 

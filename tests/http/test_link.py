@@ -14,6 +14,7 @@ from assay.core.grants import ActivityGrant, TaskGrant
 from assay.core.ids import SECOND, Namespace, RunId, Time, WorkerId
 from assay.core.payload import Payload
 from assay.core.replies import Advanced
+from assay.core.slots import Slots
 from assay.sdk.http.clock import LearnedClock
 from assay.sdk.http.link import Link
 from assay.wire import exchange as wire
@@ -38,9 +39,11 @@ class Bench:
     def __init__(self, tasks: int = 10, activities: int = 10) -> None:
         self.free_tasks = tasks
         self.free_activities = activities
+        self.processes = Slots()
         self.taken: list[TaskGrant | ActivityGrant] = []
         self.kept: set[str] = set()
         self.cancelled: list[int] = []
+        self.over: list[int] = []
 
     def holds(self, run_id: RunId) -> bool:
         return run_id in self.kept
@@ -51,8 +54,10 @@ class Bench:
 
     def news(self, run_id: RunId) -> None: ...
 
-    def cancel(self, attempt_id: int) -> None:
+    def cancel(self, attempt_id: int, *, over: bool = False) -> None:
         self.cancelled.append(attempt_id)
+        if over:
+            self.over.append(attempt_id)
 
 
 def linked(test: Callable[[Link, Bench], None], **hands: int) -> None:
@@ -213,6 +218,39 @@ def test_freed_hands_are_told_at_once_only_if_the_engine_may_wait_for_them():
         assert link.ready.is_set()
 
     linked(scarce, tasks=1, activities=1)
+
+
+def test_idle_processes_are_told_at_once_and_so_is_one_that_died():
+    def test(link: Link, bench: Bench) -> None:
+        bench.processes = Slots(frozenset({"act"}), 1)
+        hello = said(link, hello=True).hello
+        assert hello is not None
+        assert (hello.process_activities, hello.free_processes) == (("act",), 1)
+        tell(link, activities=[attempt(7)])
+        assert bench.processes.free == 0
+        link.freed()
+        assert not link.ready.is_set()
+        for change, total in ((2, 2), (-1, 1)):
+            bench.processes.free += change
+            link.freed()
+            assert link.ready.is_set()
+            assert said(link).freed_processes == total
+        bench.processes.free -= 1
+        hello = said(link, hello=True).hello
+        assert hello is not None
+        assert hello.free_processes == 0
+        bench.processes.free += 1
+        assert said(link).freed_processes == 1
+
+    linked(test)
+
+
+def test_an_attempt_that_has_timed_out_is_told_from_one_that_is_cancelled():
+    def test(link: Link, bench: Bench) -> None:
+        tell(link, cancelled=[7, 8], over=[8])
+        assert (bench.cancelled, bench.over) == ([7, 8], [8])
+
+    linked(test)
 
 
 def test_the_engine_hears_which_runs_are_kept_no_longer():

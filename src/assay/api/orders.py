@@ -133,9 +133,11 @@ class Orders:
         self._message.news.append(run_id)
         self.ready.ring()
 
-    def cancel(self, attempt_id: int) -> None:
-        """Tell that an attempt is no longer wanted."""
+    def cancel(self, attempt_id: int, *, over: bool = False) -> None:
+        """Add an attempt that is no longer wanted to the next message."""
         self._message.cancelled.append(attempt_id)
+        if over:
+            self._message.over.append(attempt_id)
         self.ready.ring()
 
     # emptying

@@ -12,6 +12,7 @@ from assay.core.errors import AssayError, Kind
 from assay.core.grants import ActivityGrant, TaskGrant
 from assay.core.ids import Namespace, RunId, Time
 from assay.core.requests import ReleaseActivity, ReleaseTask, Request
+from assay.core.slots import Slots
 from assay.engine.engine import Engine
 from assay.engine.roster import Registration
 
@@ -32,6 +33,7 @@ class PollSeat:
     """See `Seat`: one free hand, for a workflow task or for an activity."""
 
     local = False
+    processes = Slots()
 
     def __init__(self, worker: Registration, queue: str, lease: Time | None, *, tasks: bool, held: bool) -> None:
         self.worker = worker.worker
@@ -93,7 +95,7 @@ class PollSeat:
     def news(self, run_id: RunId) -> None:
         """See `Seat`: it will see with its next task."""
 
-    def cancel(self, attempt_id: int) -> None:
+    def cancel(self, attempt_id: int, *, over: bool = False) -> None:
         """See `Seat`: it will hear with its next heartbeat."""
 
 

@@ -21,6 +21,7 @@ from assay.core.replies import Advanced
 from assay.core.requests import Advance, Elapse, ExtendActivity, ExtendTask, ReleaseActivity, ReleaseTask, Request
 from assay.core.rules.activities import HIGHEST_SEQ
 from assay.core.run import Run
+from assay.core.slots import Slots
 from assay.engine.dispatcher import task_grant
 from assay.engine.engine import Engine
 from assay.engine.tokens import Lease, Tokens, unknown
@@ -48,6 +49,7 @@ class Session:
         self.activities: frozenset[str] | None = None
         self.free_tasks = 0
         self.free_activities = 0
+        self.processes = Slots()
         self.greetings = 0
         self.forgotten = False
         self.greeting = asyncio.Lock()
@@ -58,6 +60,7 @@ class Session:
         self._leaving = False
         self._runs: set[str] = set()
         self._freed = (0, 0)
+        self._freed_processes = 0
         self._answers: OrderedDict[int, wire.Answer] = OrderedDict()
         self._pending: set[int] = set()
         self._forgotten = 0
@@ -89,9 +92,9 @@ class Session:
         """See `Seat`."""
         self.orders.news(run_id)
 
-    def cancel(self, attempt_id: int) -> None:
+    def cancel(self, attempt_id: int, *, over: bool = False) -> None:
         """See `Seat`."""
-        self.orders.cancel(attempt_id)
+        self.orders.cancel(attempt_id, over=over)
 
     # coming and going
 
@@ -106,8 +109,10 @@ class Session:
         self.activities = None if hello.activities is None else frozenset(hello.activities)
         self._runs = set(hello.runs)
         self._freed = (0, 0)
+        self._freed_processes = 0
         self.free_tasks = min(hello.free_tasks, MOST_HANDS)
         self.free_activities = min(hello.free_activities, MOST_HANDS)
+        self.processes = Slots(frozenset(hello.process_activities), min(hello.free_processes, MOST_HANDS))
         if hello.again:
             await self._settle()
             await self._repeat(hello.held)
@@ -133,6 +138,7 @@ class Session:
             self.free_tasks += 1
         else:
             self.free_activities += 1
+            self.processes.release(grant.activity.name)
         released = self._engine.committer.submit(_given_back(grant, self.worker))
         self._releasing.add(released)
         released.add_done_callback(self._released)
@@ -180,6 +186,7 @@ class Session:
             activity = run.activities.get(seq)
             if activity is not None and activity.attempt_id == fence and activity.worker == self.worker:
                 self.free_activities -= 1
+                self.processes.reserve(activity.name)
                 self.orders.activity(ActivityGrant(run.key, run.start, activity))
         elif run.task.worker == self.worker and run.task.epoch == fence:
             self.free_tasks -= 1
@@ -218,13 +225,17 @@ class Session:
         self._forget(message.answered)
         for report in message.reports:
             self._take_report(report)
-        if message.freed is not None and message.freed != self._freed:
-            self._free(message.freed)
+        if message.freed is not None:
+            processes = message.freed_processes
+            if message.freed != self._freed or processes != self._freed_processes:
+                self._free(message.freed, processes)
 
-    def _free(self, freed: tuple[int, int]) -> None:
+    def _free(self, freed: tuple[int, int], processes: int) -> None:
         before, self._freed = self._freed, freed
         self.free_tasks += freed[0] - before[0]
         self.free_activities += freed[1] - before[1]
+        self.processes.free += processes - self._freed_processes
+        self._freed_processes = processes
         if self._seated:
             self._engine.dispatcher.pump(self)
 

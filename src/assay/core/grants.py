@@ -7,6 +7,7 @@ import msgspec
 from assay.core.events import Recorded, StartData
 from assay.core.ids import Namespace, RunId, RunKey, Time, WorkerId
 from assay.core.run import Activity
+from assay.core.slots import Slots
 
 
 class TaskGrant(msgspec.Struct, frozen=True, gc=False):
@@ -37,6 +38,8 @@ class Seat(Protocol):
     queue: str
     free_tasks: int
     free_activities: int
+    processes: Slots
+    """Idle processes, for the activities that run in one; such an activity takes a general slot as well."""
     lease: Time | None
     local: bool
 
@@ -62,8 +65,8 @@ class Seat(Protocol):
         """A run whose task this worker holds has new events (R3)."""
         ...
 
-    def cancel(self, attempt_id: int) -> None:
-        """An attempt that this worker runs is no longer wanted."""
+    def cancel(self, attempt_id: int, *, over: bool = False) -> None:
+        """An attempt that this worker runs is no longer wanted; `over` if it has timed out or its lease was lost."""
         ...
 
 

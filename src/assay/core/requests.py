@@ -213,6 +213,8 @@ class LeaseActivity(ToRun, frozen=True, gc=False):
     worker: WorkerId
     lease: Time | None
     local: bool = False
+    name: str = ""
+    """The activity's name, by which the worker's slot is released if the lease is refused."""
 
 
 class CompleteActivity(ToRun, frozen=True, gc=False):

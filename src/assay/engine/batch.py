@@ -53,7 +53,8 @@ class Batch:
         self.published: list[tuple[Run, Sequence[Recorded]]] = []
         """The events of each decision; one that closes its run comes last."""
         self.waiting: list[tuple[Run, Activity]] = []
-        self.unwanted: list[tuple[RunId, Activity]] = []
+        self.unwanted: list[tuple[RunId, Activity, bool]] = []
+        """Attempts whose workers are to stop them, and whether the attempt is over because a time-out has passed."""
         self.ended: list[tuple[Run, Event]] = []
         """Runs that came to their end, and the event that says so."""
         self.left: list[tuple[Run, WorkerId]] = []
@@ -229,7 +230,7 @@ class Batch:
         if activity.started_at == now and activity.heartbeat_at is None:
             self.tally.activity_waits.append(now - activity.queued_at)
         if activity.cancel_requested:
-            self.unwanted.append((run.run_id, activity))
+            self.unwanted.append((run.run_id, activity, False))
         self._watch(run, activity)
 
     def _leave(self, run: Run, activity: Activity, now: Time) -> None:
@@ -251,7 +252,7 @@ class Batch:
             run, activity, effect.status, now, extent, effect.result, effect.error
         )
         if activity.running and effect.status == CANCELLED:
-            self.unwanted.append((run.run_id, activity))
+            self.unwanted.append((run.run_id, activity, False))
 
     def _extent_of_closing(self, activity_id: int) -> Extent:
         """Only the outcome, unless this very batch has begun the activity or changed something else about it."""
@@ -266,7 +267,7 @@ class Batch:
         self.changes.attempts.append(AttemptEnd(run, effect.activity, effect.outcome, effect.failure, now))
         if effect.outcome != "failed":
             # its worker has not reported anything: one that hangs must hear that its time is over, or its hand is lost
-            self.unwanted.append((run.run_id, effect.activity))
+            self.unwanted.append((run.run_id, effect.activity, True))
 
     def _arm_timer(self, run: Run, effect: fx.ArmTimer, _: Time) -> None:
         self.changes.deadlines[run.run_id, "timer", effect.seq] = effect.due

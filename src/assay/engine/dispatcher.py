@@ -45,16 +45,23 @@ class _Line:
             self._types[kind] = deque(sorted(self._types[kind]))
         self._unordered.clear()
 
-    def pop(self, kinds: frozenset[str] | None) -> tuple[RunId, int] | None:
-        """The oldest work of these kinds."""
+    def pop(
+        self, kinds: frozenset[str] | None, exhausted: frozenset[str] = frozenset()
+    ) -> tuple[RunId, int, str] | None:
+        """Remove and return the oldest work of these kinds, except the exhausted ones: run id, seq and kind."""
         if self._unordered:
             self._order()
-        heads = [(line[0], kind) for kind, line in self._types.items() if line and (kinds is None or kind in kinds)]
+        heads = [
+            (line[0], kind)
+            for kind, line in self._types.items()
+            if line and (kinds is None or kind in kinds) and kind not in exhausted
+        ]
         if not heads:
             return None
-        _, run_id, seq = self._types[min(heads)[1]].popleft()
+        kind = min(heads)[1]
+        _, run_id, seq = self._types[kind].popleft()
         self.queued.discard((run_id, seq))
-        return run_id, seq
+        return run_id, seq, kind
 
     def has(self, kind: str) -> bool:
         return bool(self._types.get(kind))
@@ -141,8 +148,10 @@ class Dispatcher:
         if not room.activities.has(activity.name):
             seat = self._pick(room, run.run_id, activity.name, tasks=False)
             if seat is not None:
+                name = activity.name
                 seat.free_activities -= 1
-                return LeaseActivity(run.run_id, activity.seq, seat.worker, seat.lease, seat.local), seat
+                seat.processes.reserve(name)
+                return LeaseActivity(run.run_id, activity.seq, seat.worker, seat.lease, seat.local, name), seat
         room.activities.add(activity.name, activity.queued_at, run.run_id, activity.seq)
         for listener in self._idle:
             listener(run.namespace, activity.queue, activity.name)
@@ -156,6 +165,8 @@ class Dispatcher:
                 continue
             kinds = seat.workflows if tasks else seat.activities
             if kinds is not None and kind not in kinds:
+                continue
+            if not tasks and kind in seat.processes.exhausted:
                 continue
             if seat.holds(run_id):
                 return seat
@@ -197,11 +208,13 @@ class Dispatcher:
             seat.free_tasks -= 1
             yield LeaseTask(found[0], seat.worker, seat.lease, seat.local)
         while seat.free_activities > 0 and room.activities:
-            found = room.activities.pop(seat.activities)
+            found = room.activities.pop(seat.activities, seat.processes.exhausted)
             if found is None:
                 break
+            run_id, seq, name = found
             seat.free_activities -= 1
-            yield LeaseActivity(found[0], found[1], seat.worker, seat.lease, seat.local)
+            seat.processes.reserve(name)
+            yield LeaseActivity(run_id, seq, seat.worker, seat.lease, seat.local, name)
 
     def refused(self, lease: Lease, seat: Seat) -> None:
         """A lease was not given after all: the hand is free again."""
@@ -209,6 +222,7 @@ class Dispatcher:
             seat.free_tasks += 1
         else:
             seat.free_activities += 1
+            seat.processes.release(lease.name)
         self.pump(seat)
 
     @property

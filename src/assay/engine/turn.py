@@ -352,12 +352,12 @@ class Turn:
         for seat, run_id in self._told:
             if run_id not in lost:
                 seat.news(run_id)
-        for run_id, activity in self.batch.unwanted:
+        for run_id, activity, over in self.batch.unwanted:
             if run_id in lost:
                 continue  # not written: whoever works on it may go on
             holder = None if activity.worker is None else self._tools.dispatcher.seat(activity.worker)
             if holder is not None:
-                holder.cancel(activity.attempt_id)
+                holder.cancel(activity.attempt_id, over=over)
 
     def undo(self) -> None:
         """Nothing was written: what the batch had promised to workers on its own account is theirs to give again."""
@@ -394,6 +394,7 @@ def _free(seat: Seat, grant: TaskGrant | ActivityGrant) -> None:
         seat.free_tasks += 1
     else:
         seat.free_activities += 1
+        seat.processes.release(grant.activity.name)
 
 
 def _named(request: Request, run: Run) -> list[Id]:

@@ -158,6 +158,10 @@ class Hello(msgspec.Struct, omit_defaults=True, kw_only=True):
     max_concurrent_activities: int = 0
     free_tasks: int = 0
     free_activities: int = 0
+    process_activities: tuple[str, ...] = ()
+    """The activities that run in processes of the worker, each of which runs one at a time."""
+    free_processes: int = 0
+    """How many of `process_activities` may be leased to it: as many as it has idle processes."""
     held: tuple[str, ...] = ()
     """The tokens of all leases in its hands; what the engine leased to it beside these is sent again (R11)."""
     runs: tuple[str, ...] = ()
@@ -176,6 +180,8 @@ class WorkerMessage(msgspec.Struct, omit_defaults=True, kw_only=True):
     freed: tuple[int, int] | None = None
     """Hands that became free since its hello: for workflow tasks, for activities. Totals, so that a lost message costs
     nothing."""
+    freed_processes: int = 0
+    """Processes that became idle since its hello, less those that are there no more; a total, read with `freed`."""
     answered: int = 0
     """The lowest number that still waits for its answer: those before it may be forgotten."""
     dropped: tuple[str, ...] = ()
@@ -270,6 +276,8 @@ class EngineMessage(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Runs whose task the worker holds and that have new events (R3)."""
     cancelled: list[int] = []
     """Attempts that are no longer wanted."""
+    over: list[int] = []
+    """Those of `cancelled` that have timed out: there is nothing left for them to do."""
     problem: Problem | None = None
     """Why the whole message was refused."""
 

@@ -152,11 +152,14 @@ class Hands:
         self._received_tasks = self._received_attempts = 0
         self._known_tasks, self._known_activities = self._base
         """What the engine believes to be free."""
+        self._base_processes = self._known_processes = seat.processes.free
+        self._received_processes = 0
 
     def count(self) -> tuple[int, int]:
         """Begin to count from now on: what is free."""
         self._base = self._known_tasks, self._known_activities = self._seat.free_tasks, self._seat.free_activities
-        self._received_tasks = self._received_attempts = 0
+        self._received_tasks = self._received_attempts = self._received_processes = 0
+        self._base_processes = self._known_processes = self._seat.processes.free
         return self._base
 
     def received_task(self) -> None:
@@ -164,10 +167,13 @@ class Hands:
         self._received_tasks += 1
         self._known_tasks -= 1
 
-    def received_attempt(self) -> None:
-        """The engine has used a hand for an activity."""
+    def received_attempt(self, name: str) -> None:
+        """Count an activity that the engine has leased."""
         self._received_attempts += 1
         self._known_activities -= 1
+        if name in self._seat.processes.names:
+            self._received_processes += 1
+            self._known_processes -= 1
 
     def freed(self) -> tuple[int, int]:
         """Hands that became free since the count, to be told to the engine."""
@@ -177,9 +183,16 @@ class Hands:
         )
         return tasks - self._base[0] + self._received_tasks, activities - self._base[1] + self._received_attempts
 
+    def freed_processes(self) -> int:
+        """Return how many processes became idle since the count; fewer if idle ones have died."""
+        free = self._known_processes = self._seat.processes.free
+        return free - self._base_processes + self._received_processes
+
     @property
     def urgent(self) -> bool:
         """May the engine believe us busier than we are? Else it is told with whatever is said next."""
+        if self._seat.processes.free != self._known_processes:
+            return True  # they are few, and an engine that assumes too many leases attempts that have to wait
         free, known = self._seat.free_activities, self._known_activities
         if free > known and (known < ENOUGH or free > 2 * known):
             return True

@@ -133,6 +133,7 @@ class Link:
             hello=greeting,
             reports=tuple(reports),
             freed=self._hands.freed(),
+            freed_processes=self._hands.freed_processes(),
             answered=next(iter(self._waiting), self._next),
             dropped=tuple(dropped),
             leaving=self.leaving,
@@ -166,6 +167,8 @@ class Link:
             max_concurrent_activities=most[1],
             free_tasks=free_tasks,
             free_activities=free_activities,
+            process_activities=tuple(sorted(seat.processes.names)),
+            free_processes=seat.processes.free,
             held=self._held.held(),
             runs=self._held.live(),
             again=again,
@@ -222,14 +225,15 @@ class Link:
         for task in message.tasks:
             self._take_task(task)
         for order in message.activities:
-            self._hands.received_attempt()
+            self._hands.received_attempt(order.name)
             if self._held.take_attempt(order):
                 self.seat.free_activities -= 1
+                self.seat.processes.reserve(order.name)
                 self.seat.take(activity_grant(order, self.seat.namespace, self.seat.worker))
         for run_id in message.news:
             self.seat.news(RunId(run_id))
         for attempt_id in message.cancelled:
-            self.seat.cancel(attempt_id)
+            self.seat.cancel(attempt_id, over=attempt_id in message.over)
 
     def _take_task(self, task: wire.Task) -> None:
         self._hands.received_task()

@@ -1,11 +1,13 @@
 """A worker in another process as its engine sees it: what it last said of itself, and a link to it."""
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from assay.core.grants import ActivityGrant, TaskGrant
 from assay.core.ids import Namespace, RunId, Time, WorkerId
+from assay.core.slots import Slots
 from assay.sdk.worker import Worker
 from assay.testing.simulation.net import Host, Network
 
@@ -33,6 +35,7 @@ class RemoteSeat:
         self.local = False
         self.free_tasks = 0
         self.free_activities = 0
+        self.processes = Slots()
         self.workflows: frozenset[str] | None = worker.workflows
         self.activities: frozenset[str] | None = worker.activities
         self._held: frozenset[RunId] = frozenset()
@@ -59,9 +62,9 @@ class RemoteSeat:
         """See `Seat`."""
         self._send(self._worker.news, run_id)
 
-    def cancel(self, attempt_id: int) -> None:
+    def cancel(self, attempt_id: int, *, over: bool = False) -> None:
         """See `Seat`."""
-        self._send(self._worker.cancel, attempt_id)
+        self._send(functools.partial(self._worker.cancel, over=over), attempt_id)
 
     def _send(self, deliver: Any, *args: Any) -> None:
         self._network.carry(self._engine, self._host, deliver, *args, once=True)
