@@ -113,10 +113,12 @@ def listen(
     identity: str | None = None,
     max_concurrent_workflows: int = 256,
     max_concurrent_activities: int = 256,
+    max_processes: int | None = None,
     errors: str = "fail",
 ) -> None:
     """Serve a queue until SIGINT or SIGTERM; then finish what is begun, give back the rest, and return in 10 s.
 
+    `max_processes` limits the processes of activities with `runs_in="process"`; by default there is one per CPU.
     With `errors="wait"` a workflow whose code raises an exception that is not a `Failure` is stuck until fixed code
     comes; a definition's own `errors` goes before it.
     """
@@ -126,6 +128,7 @@ def listen(
         identity=identity,
         max_concurrent_workflows=max_concurrent_workflows,
         max_concurrent_activities=max_concurrent_activities,
+        max_processes=max_processes,
         errors=errors,
     )
 

@@ -23,6 +23,7 @@ PARAMETERS: Final = (
     "identity",
     "max_concurrent_workflows",
     "max_concurrent_activities",
+    "max_processes",
     "errors",
 )
 """What `workflow.listen` takes, in its order."""

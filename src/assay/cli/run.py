@@ -31,6 +31,7 @@ DATABASES: Final = ("sqlite", "postgres", "postgresql")
 @click.option("--namespace", help="The namespace to serve.  [default: what the file says, else `main`]")
 @click.option("--max-concurrent-workflows", type=click.IntRange(1), help="Workflow tasks at a time.  [default: 256]")
 @click.option("--max-concurrent-activities", type=click.IntRange(1), help="Activities at a time.  [default: 256]")
+@click.option("--max-processes", type=click.IntRange(1), help="Processes for activities.  [default: one per CPU]")
 @click.option(
     "--errors",
     type=click.Choice(("fail", "wait")),

@@ -1,5 +1,6 @@
 """The registry of a program's handlers: which functions are workflows, which are activities, and under what names."""
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Never, NoReturn, TypeVar, overload
 
@@ -26,6 +27,11 @@ class Definition(msgspec.Struct, frozen=True):
     """Where a `def` activity runs; an `async def` one runs on the worker's loop."""
     errors: str | None = None
     """Whether an exception that is not a `Failure` fails the run or its task; None leaves that to the worker."""
+
+    @property
+    def in_process(self) -> bool:
+        """True if the activity runs in a process of its worker."""
+        return self.runs_in == "process" and not self.signature.is_async
 
 
 class App:
@@ -71,7 +77,7 @@ class App:
     def activity(
         self, target: Any = None, function: Any = None, /, *, name: str | None = None, runs_in: str = "thread"
     ) -> Any:
-        """Register an activity; `runs_in="process"` runs a `def` activity in a process pool."""
+        """Register an activity; `runs_in="process"` runs a `def` activity in a process of the worker."""
         if runs_in not in RUNS_IN:
             raise Invalid(f"runs_in is '{runs_in}'; it can be thread or process", field="runs_in")
         return self._register(self.activities, "activity", target, function, name, runs_in=runs_in)
@@ -104,7 +110,10 @@ class App:
             raise Invalid(f"{kind} '{name}' takes ctx and one input; it also requires {wanted}", code="invalid_handler")
         _check_annotation(f"the input of {kind} '{name}'", signature.input_annotation)
         _check_annotation(f"the result of {kind} '{name}'", signature.result_annotation)
-        table[name] = Definition(name, function, signature, **options)
+        definition = Definition(name, function, signature, **options)
+        if definition.in_process:
+            _check_importable(name, function)
+        table[name] = definition
         self._names[function] = name
         return function
 
@@ -127,6 +136,19 @@ def check_errors(value: object) -> str:
     if value not in ERRORS:
         raise Invalid(f"errors is {value!r}; it can be fail or wait", field="errors")
     return str(value)
+
+
+def _check_importable(name: str, function: Callable[..., Any]) -> None:
+    """Refuse a function that a new process cannot find by its module and name."""
+    where = getattr(function, "__qualname__", "<unnamed>")
+    module = getattr(function, "__module__", None)
+    if "<" in where or module is None:
+        problem = "define it at the top level of a module"
+    elif module == "__main__" and not hasattr(sys.modules["__main__"], "__file__"):
+        problem = "put it into a file: a new process cannot import the code of an interactive session"
+    else:
+        return
+    raise Invalid(f"activity '{name}' runs in a process: {problem}", code="invalid_handler")
 
 
 def _check_annotation(what: str, annotation: Any) -> None:

@@ -1,19 +1,23 @@
 """A worker: takes workflow tasks and activities of one queue, as many at once as it has hands."""
 
 import asyncio
+import functools
 import logging
 import os
 import socket
 import uuid
 from typing import ClassVar, Protocol
 
+from assay.core.errors import Invalid
 from assay.core.grants import ActivityGrant, TaskGrant
 from assay.core.ids import SECOND, Namespace, RunId, WorkerId
 from assay.core.options import check_text
+from assay.core.slots import Slots
 from assay.sdk.app import App, check_errors
 from assay.sdk.arguments import optional_id
 from assay.sdk.converter import Converter
 from assay.sdk.execution.activity_tasks import ActivityTasks
+from assay.sdk.execution.processes import Processes
 from assay.sdk.execution.reports import Reports
 from assay.sdk.execution.threads import DaemonThreads
 from assay.sdk.execution.workflow_tasks import WorkflowTasks
@@ -53,6 +57,7 @@ class Worker:
         namespace: str | None = None,
         max_concurrent_workflows: int = 256,
         max_concurrent_activities: int = 256,
+        max_processes: int | None = None,
         max_cached_runs: int = 1_000,
         identity: str | None = None,
         drain_seconds: float = DRAIN_SECONDS,
@@ -66,6 +71,7 @@ class Worker:
         self.queue = optional_id(queue, "queue") or self.app.queue
         self.free_tasks = max_concurrent_workflows
         self.free_activities = max_concurrent_activities
+        self.processes = Slots()
         self.lease = self._transport.lease
         self.local = self._transport.lease is None
         self._threads = DaemonThreads(max_concurrent_activities + 8)
@@ -81,6 +87,7 @@ class Worker:
             freed=self._task_freed,
             errors=check_errors(errors),
         )
+        self._processes = Processes(self.processes, _process_limit(max_processes), self._process_offered)
         self._activity_tasks = ActivityTasks(
             self._transport,
             self.app,
@@ -88,6 +95,7 @@ class Worker:
             self._workflow_tasks,
             self._threads,
             self._reports,
+            self._processes,
             freed=self._activity_freed,
         )
         self._drain_seconds = drain_seconds
@@ -113,12 +121,16 @@ class Worker:
         memory.spare()
         self._loop = asyncio.get_running_loop()
         self._activity_tasks.loop = self._loop
+        self._processes.start(self.app.activities.values())
         self._transport.join(self)
         try:
             await self._extend_until_stopped()
         finally:
             self._transport.leave(self)
-            await self._drain()
+            try:
+                await self._drain()
+            finally:
+                self._processes.kill()
 
     def stop(self) -> None:
         """Take no more work, and end `run` when what is begun is done."""
@@ -145,7 +157,7 @@ class Worker:
         self._workflow_tasks.release()
         await asyncio.sleep(0)
         end = loop.time() + FAREWELL_SECONDS
-        while self._reports.unanswered and loop.time() < end:  # noqa: ASYNC110
+        while (self._reports.unanswered or self._processes.alive) and loop.time() < end:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
         self._reports.close()
         self._threads.close()
@@ -187,12 +199,12 @@ class Worker:
             self._outdated.add(run_id)
         self._workflow_tasks.news(run_id)
 
-    def cancel(self, attempt_id: int) -> None:
+    def cancel(self, attempt_id: int, *, over: bool = False) -> None:
         """An attempt that runs here, or is about to, is no longer wanted."""
         if self._inbox and self._loop is not None:
-            self._loop.call_soon(self._activity_tasks.cancel, attempt_id)
+            self._loop.call_soon(functools.partial(self._activity_tasks.cancel, attempt_id, over=over))
         else:
-            self._activity_tasks.cancel(attempt_id)
+            self._activity_tasks.cancel(attempt_id, over=over)
 
     def _task_freed(self) -> None:
         self.free_tasks += 1
@@ -201,3 +213,14 @@ class Worker:
     def _activity_freed(self) -> None:
         self.free_activities += 1
         self._transport.free(self)
+
+    def _process_offered(self) -> None:
+        self._transport.free(self)
+
+
+def _process_limit(number: int | None) -> int:
+    if number is None:
+        return os.cpu_count() or 1
+    if number < 1:
+        raise Invalid("max_processes must be at least 1", field="max_processes")
+    return number

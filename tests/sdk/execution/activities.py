@@ -1,6 +1,7 @@
 """Activities that run in processes of their own: a new process must find them, so they live in a module."""
 
 import os
+import signal
 import sys
 import time
 from typing import Any
@@ -47,3 +48,29 @@ def greets(name: str = "World") -> str:
 
 def interrupts() -> None:
     raise KeyboardInterrupt("in a process")
+
+
+def says(text: str) -> None:
+    print(text)  # noqa: T201  # as activities do
+
+
+def ignores_sigterm(path: str) -> None:
+    """Write the number of its process, and outlive SIGTERM."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with open(f"{path}.new", "w") as file:
+        file.write(str(os.getpid()))
+    os.rename(f"{path}.new", path)
+    while True:
+        time.sleep(0.01)  # noqa: TID251  # as activities do
+
+
+class Declined(LookupError):
+    """A failure with a class of its own."""
+
+
+def declines() -> None:
+    raise Declined("no money")
+
+
+def cannot_be_sent() -> object:
+    return object()

@@ -1,26 +1,35 @@
 """Activities in processes of their own: found by name, heard while they run, and gone when the worker goes (R28)."""
 
 import asyncio
+import logging
 import os
-import time
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from assay.core.errors import Failure, Invalid, Kind
+from assay.core.ids import SECOND
+from assay.core.payload import NULL, Payload, value_of
+from assay.core.policies import RetryPolicy
+from assay.core.slots import Slots
 from assay.sdk.activity_context import ActivityInfo
 from assay.sdk.app import App, Definition
-from assay.sdk.execution.processes import Processes
-from tests.sdk.execution import activities
+from assay.sdk.converter import Converter
+from assay.sdk.execution import processes as pool
+from assay.sdk.execution.process_child import Call
+from assay.sdk.execution.processes import Processes, RaisedInProcess, address_of
+from tests.sdk.execution import activities, exits_on_import
 from tests.sdk.execution.support import on_loop
-
-INFO = ActivityInfo("count", 1, 1, "w", "r", "W", "main", "default")
 
 
 def defined(function: Any) -> Definition:
     app = App()
-    app.activity("activity", function, runs_in="process")
-    return app.activities["activity"]
+    app.activity(function.__name__, function, runs_in="process")
+    return app.activities[function.__name__]
 
 
 def alive(process: int) -> bool:
@@ -31,91 +40,280 @@ def alive(process: int) -> bool:
     return True
 
 
+async def until(true: Any) -> Any:
+    while not (found := true()):  # only the system knows
+        await asyncio.sleep(0.005)
+    return found
+
+
+class Bench:
+    """Processes, and calls of them as an engine with one counter would lease them."""
+
+    def __init__(self, *functions: Any, limit: int = 1, **options: Any) -> None:
+        self.slots = Slots()
+        self.offered = 0
+        self.beats: list[Any] = []
+        self.processes = Processes(self.slots, limit, self._offer, **options)
+        self.processes.start(map(defined, functions))
+
+    def _offer(self) -> None:
+        self.offered += 1
+
+    async def call(self, function: Any, input: Any = None, number: int = 1, **fields: Any) -> Any:
+        """Lease an attempt and run it."""
+        definition = defined(function)
+        self.slots.reserve(definition.name)
+        info = ActivityInfo(definition.name, 1, 1, "w", "r", "W", "main", "default")
+        fields = {"retry": RetryPolicy(), "input": Payload(Converter().encode(input)), **fields}
+        call = Call(number, *address_of(definition), info, **fields)
+        return value_of(await self.processes.call(call, 60 * SECOND, self._beat))
+
+    def _beat(self, details: Payload) -> None:
+        self.beats.append(None if details == NULL else value_of(details))
+
+    async def ready(self, free: int = 1) -> None:
+        await until(lambda: self.slots.free >= free)
+
+
+@asynccontextmanager
+async def bench(*functions: Any, **options: Any) -> AsyncIterator[Bench]:
+    """A bench whose processes are gone at the end."""
+    made = Bench(*functions, **options)
+    try:
+        yield made
+    finally:
+        made.processes.close()
+        await until(lambda: not made.processes.alive)
+
+
 @pytest.fixture(autouse=True)
 def engine() -> None:
     """No transport here, so one way is enough."""
 
 
 @on_loop
-async def test_an_activity_runs_elsewhere_and_is_found_by_its_name():
-    processes = Processes(lambda _: None)
-    found = await processes.call(defined(activities.process_number), INFO, None, None, 1)
-    assert found != os.getpid()
-    processes.close()
+async def test_a_slot_is_offered_when_a_process_is_ready_and_not_before():
+    async with bench(activities.process_number, limit=2) as made:
+        assert made.slots.names == {"process_number"}
+        assert (made.slots.free, made.offered) == (0, 0)
+        await made.ready()
+        assert (made.slots.free, made.offered) == (1, 1)
+        found = await made.call(activities.process_number)
+        assert found != os.getpid()
+        await made.ready(2)
+        assert await made.call(activities.process_number) != os.getpid()
+        assert made.slots.free == 2
 
 
 @on_loop
-async def test_what_is_not_at_the_top_of_a_module_is_refused():
-    processes = Processes(lambda _: None)
-    with pytest.raises(Invalid, match="top level of a module"):
-        await processes.call(defined(lambda: 1), INFO, None, None, 1)
-    processes.close()
+async def test_there_are_no_processes_without_need_and_no_more_than_allowed():
+    async with bench() as made:
+        assert not made.processes.alive
+    async with bench(activities.sleeps, limit=3) as made:
+        calls = [asyncio.create_task(made.call(activities.sleeps, 0.3, number)) for number in range(1, 8)]
+        while not all(call.done() for call in calls):
+            assert len(made.processes._processes) <= 3
+            await asyncio.sleep(0.01)
+        await made.ready(3)
+        assert made.slots.free == 3
 
 
 @on_loop
-async def test_all_heartbeats_are_heard_before_a_failure(monkeypatch: pytest.MonkeyPatch):
-    heard: list[Any] = []
-    listen = Processes._listen
+async def test_an_activity_that_was_registered_late_gets_its_turn():
+    async with bench(activities.sleeps) as made:
+        assert await made.call(activities.greets, "Ada") == "Hello, Ada!"
+        assert made.slots.free == 1
+    async with bench() as made:
+        assert await made.call(activities.greets, "Ada") == "Hello, Ada!"
 
-    def listen_late(*args: Any) -> None:
-        time.sleep(0.3)  # noqa: TID251  # as a busy machine does
-        listen(*args)
 
-    monkeypatch.setattr(Processes, "_listen", listen_late)
-    processes = Processes(lambda _: lambda details: bool(heard.append(details)))
-    with pytest.raises(ValueError, match="stumbled at 50"):
-        await processes.call(defined(activities.counts), INFO, None, 100, 1)
-    assert heard == list(range(1, 51))
-    assert await processes.call(defined(activities.counts), INFO, 90, 100, 2) == {"begun": 90, "attempt": 1}
-    processes.close()
+@pytest.mark.parametrize("function", [lambda: 1, str.upper, object()])
+def test_a_function_that_no_process_can_find_is_refused(function: Any, monkeypatch: pytest.MonkeyPatch):
+    app = App()
+    with pytest.raises(Invalid):
+        app.activity("activity", function, runs_in="process")
+    monkeypatch.setattr(activities.greets, "__module__", "__main__")
+    monkeypatch.delattr("__main__.__file__", raising=False)
+    with pytest.raises(Invalid, match="interactive session"):
+        app.activity("activity", activities.greets, runs_in="process")
+
+
+@on_loop
+async def test_all_heartbeats_are_heard_before_a_failure():
+    async with bench(activities.counts) as made:
+        with pytest.raises(RaisedInProcess, match="stumbled at 50") as caught:
+            await made.call(activities.counts, 100)
+        assert made.beats == list(range(1, 51))
+        assert caught.value.failure.type == "ValueError"
+        assert "raise ValueError" in (caught.value.failure.stack or "")
+        details = Payload(b"90")
+        assert await made.call(activities.counts, 100, details=details) == {"begun": 90, "attempt": 1}
+
+
+@on_loop
+async def test_failures_are_those_of_the_function():
+    async with bench(activities.declines) as made:
+        for retry, retryable in ((RetryPolicy(), None), (RetryPolicy(non_retryable=("LookupError",)), False)):
+            with pytest.raises(RaisedInProcess) as caught:
+                await made.call(activities.declines, retry=retry)
+            failure = caught.value.failure
+            assert (failure.type, failure.message, failure.retryable) == ("Declined", "no money", retryable)
+        with pytest.raises(RaisedInProcess) as caught:
+            await made.call(activities.cannot_be_sent)
+        assert caught.value.failure.kind == Kind.INVALID
+        with pytest.raises(RaisedInProcess) as caught:
+            await made.call(activities.greets, {"not": "a name"})
+        assert caught.value.failure.kind == Kind.INVALID
 
 
 @on_loop
 async def test_a_process_that_dies_takes_its_activity_with_it_and_not_the_next():
-    processes = Processes(lambda _: None)
-    with pytest.raises(Failure) as caught:
-        await processes.call(defined(activities.dies), INFO, None, None, 1)
-    assert caught.value.kind == Kind.UNAVAILABLE
-    assert await processes.call(defined(activities.process_number), INFO, None, None, 2) != os.getpid()
-    processes.close()
+    async with bench(activities.dies) as made:
+        for code in ("exit code 3", "exit code 3"):
+            await made.ready()
+            with pytest.raises(Failure, match=code) as caught:
+                await made.call(activities.dies)
+            assert caught.value.kind == Kind.UNAVAILABLE
+            assert made.slots.free == 0
+        assert await made.call(activities.process_number) != os.getpid()
 
 
 @on_loop
-async def test_nobody_waits_for_a_process_when_the_worker_goes():
-    processes = Processes(lambda _: None)
-    number = await processes.call(defined(activities.process_number), INFO, None, None, 1)
-    jobs = [asyncio.create_task(processes.call(defined(activities.sleeps), INFO, None, 60, seq)) for seq in (2, 3, 4)]
-    await asyncio.sleep(0.5)
-    for job in jobs:
-        job.cancel()
-    processes.close()
-    processes.close()
-    while alive(number):  # only the system knows
-        await asyncio.sleep(0.01)
+async def test_an_idle_process_that_dies_takes_its_slot_with_it():
+    async with bench(activities.process_number) as made:
+        number = await made.call(activities.process_number)
+        os.kill(number, signal.SIGKILL)
+        await until(lambda: made.slots.free == 0)
+        await made.ready()
+        assert await made.call(activities.process_number) != number
 
 
 @on_loop
-async def test_the_pool_is_started_once_and_beside_the_loop():
-    processes = Processes(lambda _: None)
-    late = 0.0
-    loop = asyncio.get_running_loop()
-    calls = [
-        asyncio.ensure_future(processes.call(defined(activities.process_number), INFO, None, None, seq))
-        for seq in (1, 2, 3)
-    ]
-    while not all(call.done() for call in calls):
-        begun = loop.time()
-        await asyncio.sleep(0.001)
-        late = max(late, loop.time() - begun)
-    assert late < 0.2, "the worker does other things meanwhile"
-    processes.close()
+async def test_a_process_serves_so_many_attempts_and_no_more():
+    async with bench(activities.process_number, attempts_per_process=2) as made:
+        numbers = []
+        for _ in range(5):
+            await made.ready()
+            numbers.append(await made.call(activities.process_number))
+        first, second, third = numbers[0], numbers[2], numbers[4]
+        assert numbers == [first, first, second, second, third]
+        assert len({first, second, third}) == 3
+        assert not alive(first)
+
+
+@pytest.mark.parametrize("over", [True, False])
+@on_loop
+async def test_an_attempt_that_is_over_before_it_has_a_process_never_runs(over: bool, tmp_path: Path):
+    async with bench(activities.ignores_sigterm, activities.sleeps) as made:
+        await made.ready()
+        busy = asyncio.create_task(made.call(activities.sleeps, 0.3, 1))
+        late = asyncio.create_task(made.call(activities.ignores_sigterm, str(tmp_path / "ran"), 2))
+        await until(lambda: made.slots.free == -1)
+        made.processes.cancel(2, over=over)
+        with pytest.raises(asyncio.CancelledError):
+            await late
+        assert made.slots.free == 0
+        await busy
+        await made.call(activities.sleeps, 0, 3)
+        assert not (tmp_path / "ran").exists()
+        assert made.slots.free == 1
 
 
 @on_loop
-async def test_a_pool_that_is_closed_while_it_starts_is_not_left_behind():
-    processes = Processes(lambda _: None)
-    call = asyncio.create_task(processes.call(defined(activities.process_number), INFO, None, None, 1))
-    await asyncio.sleep(0.01)
-    processes.close()
-    with pytest.raises(Failure, match="stopped"):
+async def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path):
+    async with bench(activities.ignores_sigterm) as made:
+        call = asyncio.create_task(made.call(activities.ignores_sigterm, str(tmp_path / "ran")))
+        await until((tmp_path / "ran").exists)
+        number = int((tmp_path / "ran").read_text())
+        made.processes.cancel(1, over=True)
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert alive(number)
+        assert made.slots.free == 0, "it still has the place of another one"
+        await until(lambda: not alive(number))
+        await made.ready()
+
+
+@on_loop
+async def test_an_attempt_that_nobody_ends_is_ended_after_its_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(pool, "SECOND", 1_000_000_000)
+    async with bench(activities.ignores_sigterm) as made:
+        with pytest.raises(Failure, match="timed out") as caught:
+            await made.call(activities.ignores_sigterm, str(tmp_path / "ran"))
+        assert caught.value.kind == Kind.TIMEOUT
+
+
+@on_loop
+async def test_nobody_waits_for_a_process_when_the_worker_goes(tmp_path: Path):
+    made = Bench(activities.ignores_sigterm, limit=2)
+    call = asyncio.create_task(made.call(activities.ignores_sigterm, str(tmp_path / "ran")))
+    await until((tmp_path / "ran").exists)
+    number = int((tmp_path / "ran").read_text())
+    made.processes.close()
+    made.processes.kill()
+    await until(lambda: not alive(number))
+    with pytest.raises(Failure, match="died"):
         await call
+    await until(lambda: not made.processes.alive)
+    assert made.slots.free == 0
+
+
+@on_loop
+async def test_processes_that_are_ended_while_they_start_are_not_left_behind():
+    made = Bench(activities.process_number)
+    await asyncio.sleep(0)
+    made.processes.kill()
+    await until(lambda: not made.processes.alive)
+    assert made.slots.free == 0
+
+
+@on_loop
+async def test_processes_are_started_beside_the_loop():
+    async with bench(activities.process_number, limit=2) as made:
+        loop, late = asyncio.get_running_loop(), 0.0
+        while made.slots.free < 1:
+            begun = loop.time()
+            await asyncio.sleep(0.001)
+            late = max(late, loop.time() - begun)
+        assert late < 0.5, "the worker does other things meanwhile"
+
+
+@on_loop
+async def test_a_module_that_cannot_be_imported_fails_the_attempt_and_not_the_process(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(activities.greets, "__module__", "tests.no_such_module")
+    async with bench(activities.greets) as made:
+        with pytest.raises(RaisedInProcess, match="no_such_module") as caught:
+            await made.call(activities.greets)
+        assert caught.value.failure.type == "ModuleNotFoundError"
+        assert made.slots.free == 1
+    assert "cannot import tests.no_such_module" in caplog.text
+
+
+@on_loop
+async def test_processes_that_die_while_they_start_are_started_less_and_less_often(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(pool, "FIRST_PAUSE", 0.01)
+    async with bench(exits_on_import.never, limit=8) as made:
+        with pytest.raises(Failure, match=r"died before it could run one \(exit code 9\).*__main__") as caught:
+            await made.call(exits_on_import.never)
+        assert caught.value.kind == Kind.UNAVAILABLE
+        assert made.slots.free == 1, "who comes next is told at once"
+        with pytest.raises(Failure, match="exit code 9"):
+            await made.call(exits_on_import.never)
+        said = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+        pauses = [text.rpartition("started in ")[2] for text in said[:3]]
+        assert pauses == ["0.01 s", "0.02 s", "0.04 s"]
+        made.processes._modules = ()
+        assert await until(lambda: made.processes._broken is None)
+        assert made.slots.free == 1
+        assert await made.call(activities.greets, "Ada") == "Hello, Ada!"
+
+
+@on_loop
+async def test_what_an_activity_prints_is_seen_when_it_ends(capfd: pytest.CaptureFixture[str]):
+    async with bench(activities.says) as made:
+        await made.call(activities.says, "hello from there")
+        assert "hello from there" in capfd.readouterr().out

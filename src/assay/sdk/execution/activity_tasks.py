@@ -24,7 +24,8 @@ from assay.core.requests import (
 from assay.sdk.activity_context import ActivityContext, ActivityInfo
 from assay.sdk.app import App, Definition
 from assay.sdk.converter import Converter
-from assay.sdk.execution.processes import Processes
+from assay.sdk.execution.process_child import Call
+from assay.sdk.execution.processes import Processes, RaisedInProcess, address_of
 from assay.sdk.execution.reports import Reports, unsure
 from assay.sdk.execution.threads import DaemonThreads
 from assay.sdk.execution.workflow_tasks import WorkflowTasks
@@ -74,6 +75,7 @@ class ActivityTasks:
         workflow_tasks: WorkflowTasks,
         threads: DaemonThreads,
         reports: Reports,
+        processes: Processes,
         *,
         freed: Callable[[], None],
     ) -> None:
@@ -83,7 +85,7 @@ class ActivityTasks:
         self._converter = converter
         self._workflow_tasks = workflow_tasks
         self._threads = threads
-        self._processes = Processes(self._beat_of)
+        self._processes = processes
         self._freed = freed
         self._attempts: dict[int, Attempt] = {}
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -112,8 +114,10 @@ class ActivityTasks:
             definition = self._app.activities.get(activity.name)
             if definition is None:
                 raise Failure(f"No handler registered for activity: {activity.name}", kind=Kind.NOT_FOUND)
-            value = await self._call(definition, attempt)
-            raw = self._converter.encode(value, name=activity.name)
+            if definition.in_process:
+                raw = bytes(await self._call_in_process(definition, attempt))
+            else:
+                raw = self._converter.encode(await self._call(definition, attempt), name=activity.name)
         except asyncio.CancelledError as error:
             self._cancelled(attempt, error)
         except GeneratorExit:  # the loop is closed, and nobody is left to tell
@@ -131,14 +135,29 @@ class ActivityTasks:
     async def _call(self, definition: Definition, attempt: Attempt) -> Any:
         activity, signature = attempt.grant.activity, definition.signature
         value = signature.value_of(activity.input, self._converter)
-        if not signature.is_async and definition.runs_in == "process":
-            details = self._converter.decode(activity.details)
-            return await self._processes.call(definition, _info(attempt.grant), details, value, activity.attempt_id)
         context = self._context(attempt) if signature.takes_context else None
         args, named = signature.arguments(context, value)
         if signature.is_async:
             return await definition.function(*args, **named)
         return await self._threads.submit(lambda: definition.function(*args, **named))
+
+    async def _call_in_process(self, definition: Definition, attempt: Attempt) -> Payload:
+        activity = attempt.grant.activity
+        call = Call(
+            activity.attempt_id,
+            *address_of(definition),
+            _info(attempt.grant),
+            activity.options.retry,
+            activity.input,
+            activity.details,
+        )
+
+        def beat(details: Payload) -> None:
+            if details != NULL:
+                attempt.details = details
+            self._send_beat(attempt)
+
+        return await self._processes.call(call, activity.options.start_to_close, beat)
 
     def _context(self, attempt: Attempt) -> ActivityContext:
         activity = attempt.grant.activity
@@ -152,12 +171,16 @@ class ActivityTasks:
 
     def _fail(self, attempt: Attempt, error: BaseException) -> None:
         activity, key = attempt.grant.activity, attempt.grant.key
-        info = judged(to_info(error, source="activity"), error, activity.options.retry)
+        if isinstance(error, RaisedInProcess):
+            info, traceback = error.failure, f"\n{error.failure.stack}"
+        else:
+            info, traceback = judged(to_info(error, source="activity"), error, activity.options.retry), ""
         log.warning(
-            "activity %s failed (attempt %d): %s",
+            "activity %s failed (attempt %d): %s%s",
             activity.name,
             activity.attempt,
             info.message,
+            traceback,
             exc_info=shown(error),
             extra={"workflow_id": key.workflow_id, "run_id": key.run_id},
         )
@@ -173,10 +196,6 @@ class ActivityTasks:
             self._reports.tell(ReleaseActivity(run_id, activity.seq, activity.attempt_id))
         else:
             self._fail(attempt, error)  # its own doing: not counted, it would be tried again for ever
-
-    def _beat_of(self, attempt_id: int) -> Callable[[Any], bool] | None:
-        attempt = self._attempts.get(attempt_id)
-        return None if attempt is None else lambda details: self._beat(attempt, details)
 
     def _beat(self, attempt: Attempt, details: Any) -> bool:
         """A heartbeat, from any thread: sent at once the first time, then at most thrice per time-out."""
@@ -218,24 +237,27 @@ class ActivityTasks:
     def _beaten(self, attempt: Attempt, reply: Any, error: AssayError | None) -> None:
         if unsure(error):
             return  # lost on the way: the next one may arrive, and only an answer says that the attempt is over
-        if error is not None or reply.cancel_requested:
+        if error is not None:
+            self._stop(attempt, over=error.code == "stale_attempt")
+        elif reply.cancel_requested:
             self._stop(attempt)
 
-    def cancel(self, attempt_id: int) -> None:
-        """An attempt is no longer wanted."""
+    def cancel(self, attempt_id: int, *, over: bool = False) -> None:
+        """Stop an attempt that is no longer wanted; `over` if nothing it does counts any more."""
         attempt = self._attempts.get(attempt_id)
         if attempt is not None:
-            self._stop(attempt)
+            self._stop(attempt, over=over)
 
-    def _stop(self, attempt: Attempt) -> None:
+    def _stop(self, attempt: Attempt, *, over: bool = False) -> None:
         """An `async def` body stops at its await, others at their next heartbeat; told once, it may clean up."""
-        if attempt.asked_to_stop:
-            return
-        attempt.asked_to_stop = True
+        first, attempt.asked_to_stop = not attempt.asked_to_stop, True
         definition = self._app.activities.get(attempt.grant.activity.name)
-        if definition is not None and definition.signature.is_async:
+        if definition is None:
+            return
+        if definition.in_process:
+            self._processes.cancel(attempt.grant.activity.attempt_id, over=over)
+        elif first and definition.signature.is_async:
             attempt.interrupt()
-        self._processes.cancel(attempt.grant.activity.attempt_id)
 
     def extend(self) -> None:
         """Keep the leases of attempts while this process lives (R9)."""
