@@ -71,12 +71,6 @@ class RecordedInputs:
         return self._seqs.get((difference.kind, difference.name, difference.digest))
 
 
-def command_difference(event: ev.Event, command: Any) -> Difference | None:
-    """Return how the input of a command differs from its echo, if it does."""
-    rule = _COMPARISONS.get(type(event))
-    return None if rule is None else rule(event, command)
-
-
 def step_difference(seq: int, order: StepOrder, recorded: str) -> Difference:
     """Return how the arguments of a step differ from those that were hashed."""
     shown = shown_command("step", seq, order.name)
@@ -132,11 +126,12 @@ def _short(raw: Payload) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
-_COMPARISONS: Final[dict[type[ev.Event], Callable[[Any, Any], Difference | None]]] = {
+COMPARISONS: Final[dict[type[ev.Event], Callable[[Any, Any], Difference | None]]] = {
     ev.ActivityScheduled: _activity,
     ev.ChildWorkflowStarted: _child,
     ev.TimerScheduled: _timer,
 }
+"""By echo: how the input of its command differs, if it does."""
 _HASHES: Final[dict[type[ev.Event], Callable[[Any], tuple[str, int, str, str | None]]]] = {
     ev.ActivityScheduled: lambda event: ("activity", event.activity_seq, event.name, input_hash(event.input)),
     ev.StepCompleted: lambda event: ("step", event.step_seq, event.name, event.input_hash),

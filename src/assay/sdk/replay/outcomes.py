@@ -10,6 +10,7 @@ from assay.core import events as ev
 from assay.core.errors import ActivityError, ChildError, Failure, Kind, NonDeterminismError
 from assay.core.events import Recorded
 from assay.core.failure import FailureInfo
+from assay.core.input_hash import HASH_DIGITS
 from assay.core.payload import Payload
 from assay.sdk.failures import to_wrapper
 from assay.sdk.replay.endings import RetryLater
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from assay.sdk.replay.runtime import Execution
 
 _encode = msgspec.json.Encoder().encode
+HASH_BYTES = len(b',"input_hash":""') + HASH_DIGITS
 
 
 def apply(run: "Execution", recorded: Recorded) -> None:
@@ -29,14 +31,8 @@ def apply(run: "Execution", recorded: Recorded) -> None:
 
 
 def size_of(event: ev.Event) -> int:
-    """What an input event adds to the size of the history, the same on every replay.
-
-    A hash does not count: workers and engines that know none may be among those that serve the run.
-    """
-    size = len(_encode(event))
-    if isinstance(event, ev.StepCompleted | ev.StepFailed) and event.input_hash is not None:
-        size -= len(f',"input_hash":"{event.input_hash}"')
-    return size
+    """What an input event adds to the size of the history, the same on every replay."""
+    return len(_encode(event))
 
 
 def _started(run: "Execution", event: ev.WorkflowStarted, _: Recorded) -> None:
@@ -78,11 +74,11 @@ def _timer_fired(run: "Execution", event: ev.TimerFired, _: Recorded) -> None:
 
 
 def _step_completed(run: "Execution", event: ev.StepCompleted, _: Recorded) -> None:
-    _resolve(run.take_step(event.step_seq, event.name, event.input_hash), event.result)
+    _resolve(_step(run, event), event.result)
 
 
 def _step_failed(run: "Execution", event: ev.StepFailed, _: Recorded) -> None:
-    future = run.take_step(event.step_seq, event.name, event.input_hash)
+    future = _step(run, event)
     if event.retry_in is not None:
         _reject(future, RetryLater(event.retry_in, event.final_attempt))
         return
@@ -90,6 +86,13 @@ def _step_failed(run: "Execution", event: ev.StepFailed, _: Recorded) -> None:
     error = to_wrapper(info, ActivityError, activity=event.name, attempts=event.final_attempt)
     error.source = "step"
     _reject(future, error)
+
+
+def _step(run: "Execution", event: ev.StepCompleted | ev.StepFailed) -> asyncio.Future[Payload] | None:
+    if event.input_hash is not None:
+        # Its hash does not count as history: a worker or engine that knows no hashes may have served the run as well.
+        run.history_size -= HASH_BYTES
+    return run.take_step(event.step_seq, event.name, event.input_hash)
 
 
 def _child_completed(run: "Execution", event: ev.ChildWorkflowCompleted, _: Recorded) -> None:

@@ -33,7 +33,7 @@ from assay.sdk.replay.endings import (
     ending_in,
     next_run,
 )
-from assay.sdk.replay.inputs import Difference, RecordedInputs, command_difference, step_difference, warn_once
+from assay.sdk.replay.inputs import COMPARISONS, Difference, RecordedInputs, step_difference, warn_once
 from assay.sdk.replay.journal import LENIENT, Journal, diverged
 from assay.sdk.replay.loop import WorkflowLoop
 from assay.sdk.replay.mailbox import Mailbox
@@ -133,10 +133,10 @@ class Execution:
             echo = self.journal.match(kind, ident, name)
             if echo is None and self.replaying and kind not in LENIENT:
                 raise self.journal.unexpected(kind, ident, name)
-            if echo is not None:
-                difference = command_difference(echo, command)
-                if difference is not None:
-                    self._differ(difference)
+            compare = None if echo is None else COMPARISONS.get(type(echo))
+            difference = None if compare is None else compare(echo, command)
+            if difference is not None:
+                self._differ(difference)
         except NonDeterminismError as error:
             self.diverge(error)
             raise

@@ -10,7 +10,6 @@ from assay.sdk.execution import activity_tasks, reports, workflow_tasks
 from assay.sdk.execution.activity_tasks import ActivityTasks, Attempt
 from assay.sdk.execution.live import LiveRuns
 from assay.sdk.execution.workflow_tasks import WorkflowTasks
-from assay.sdk.replay import runtime
 from assay.sdk.replay.inputs import RecordedInputs
 from assay.sdk.replay.loop import WorkflowLoop
 from assay.sdk.replay.mailbox import Mailbox
@@ -102,7 +101,7 @@ def _no_drain() -> list[Patch]:
 
 
 def _uncompared() -> list[Patch]:
-    return [(runtime, "command_difference", does_nothing)]
+    return [(Execution, "_differ", does_nothing)]
 
 
 def _unknown_inputs() -> list[Patch]:
