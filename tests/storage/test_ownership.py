@@ -13,7 +13,8 @@ import pytest
 
 from assay.core.errors import Invalid, Unavailable
 from assay.storage.ownership import FileLock, refuse_network
-from assay.storage.sqlite import SqliteReader, SqliteStore
+from assay.storage.sqlite import SqliteStore
+from assay.storage.sqlite_reader import SqliteReader
 from assay.storage.store import Broken, RunFilter
 from tests.core.support import MAIN, NOW, signals, starts
 from tests.storage.support import StoredWorld, as_stored, reloaded
@@ -195,7 +196,7 @@ async def test_a_reader_looks_into_a_file_in_use(path: Path):
     store = SqliteStore(path, clock=lambda: NOW)
     await store.open()
     world = await StoredWorld(store).do(starts())
-    reader = SqliteReader(path)
+    reader = SqliteReader(path, clock=lambda: 0)
     await reader.open()
     (found,) = await reader.load([world.run.run_id], [])
     assert as_stored(found) == as_stored(world.run)
@@ -204,7 +205,7 @@ async def test_a_reader_looks_into_a_file_in_use(path: Path):
     await reader.close()
     await store.close()
     with pytest.raises(Invalid):
-        await SqliteReader(path.with_name("nothing.db")).open()
+        await SqliteReader(path.with_name("nothing.db"), clock=lambda: 0).open()
 
 
 @pytest.mark.parametrize(

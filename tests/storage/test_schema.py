@@ -10,7 +10,8 @@ import pytest
 
 from assay.core.errors import AssayError, Unavailable
 from assay.storage.sql import queries, schema
-from assay.storage.sqlite import SqliteReader, SqliteStore
+from assay.storage.sqlite import SqliteStore
+from assay.storage.sqlite_reader import SqliteReader
 from assay.testing.postgres import create_database
 from tests.core.support import NOW, starts
 from tests.storage.support import AnyStore, StoredWorld, Stores, as_stored, reloaded
@@ -152,7 +153,7 @@ async def test_a_database_of_another_program_is_left_alone(tmp_path: Path):
     with pytest.raises(Unavailable, match="another program"):
         await SqliteStore(path, clock=lambda: NOW).open()
     with pytest.raises(Unavailable, match="cannot be read"):
-        await SqliteReader(path).open()
+        await SqliteReader(path, clock=lambda: 0).open()
 
 
 def test_known_steps_are_numbered_without_a_gap():

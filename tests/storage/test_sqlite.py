@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import resource
 import shutil
@@ -239,10 +240,14 @@ async def test_zeros_after_the_frames_are_nothing_to_a_crashed_database(store: S
     await again.close()
 
 
-async def test_a_disk_that_has_no_room_ahead_is_written_to_all_the_same(store: SqliteStore, path: Path):
-    room = store._opened()._room
-    room.forget()
-    room._log = path.with_name("nothing-there")
+async def test_a_disk_that_has_no_room_ahead_is_written_to_all_the_same(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "no room")
+
+    monkeypatch.setattr(sqlite_wal.os, "pwrite", refuse)
+    store._opened()._wal.forget()
     world = await StoredWorld(store).do(starts())
     assert await reloaded(store, world.run) == as_stored(world.run)
 

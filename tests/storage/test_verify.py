@@ -9,7 +9,7 @@ import pytest
 from assay.core import commands as cmd
 from assay.core.ids import SECOND, Time
 from assay.storage.postgres import PostgresStore
-from assay.storage.sqlite import SqliteReader
+from assay.storage.sqlite_reader import SqliteReader
 from assay.storage.verify import Violation, verify
 from assay.testing.postgres import create_database
 from tests.core.support import (
@@ -208,7 +208,7 @@ async def test_many_runs_are_read_in_groups(store: AnyStore, monkeypatch: pytest
 async def test_a_file_in_use_is_verified_without_touching_it(tmp_path: Path):
     stores = Stores(tmp_path / "engine.db")
     await StoredWorld(await stores.open()).do(*BUSY)
-    reader = SqliteReader(tmp_path / "engine.db")
+    reader = SqliteReader(tmp_path / "engine.db", clock=lambda: 0)
     await reader.open()
     assert await found(reader, NOW) == []
     await reader.close()

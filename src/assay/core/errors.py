@@ -13,6 +13,7 @@
     ├── Invalid                  a value the caller gave cannot be accepted
     ├── NonDeterminismError      the code does not follow its history
     ├── Unavailable              the engine cannot be reached, or has no room
+    ├── ReadOnly                 internal: a change where a file is only read (HTTP 403)
     └── Refused                  internal: a request that came too late or to the wrong run (HTTP 409)
 
 Every class can be made from a message alone: that is what lets instances be pickled and copied.
@@ -327,6 +328,20 @@ class Unavailable(AssayError):
 
     code = "unavailable"
     kind = Kind.UNAVAILABLE
+
+
+class ReadOnly(AssayError):
+    """A change was requested of a process that only reads a database file."""
+
+    code = "read_only"
+    kind = Kind.PERMISSION_DENIED
+
+    def __init__(
+        self,
+        message: str = "the file is only read here: changes need the engine that uses it, the program's own or one of"
+        " `assay serve`",
+    ) -> None:
+        super().__init__(message)
 
 
 class Refused(AssayError):

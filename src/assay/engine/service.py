@@ -7,6 +7,7 @@ from typing import Protocol
 
 from assay.core.errors import AssayError
 from assay.core.ids import SECOND, Time
+from assay.storage.store import Broken
 
 log = logging.getLogger("assay.engine")
 RETRY: Time = SECOND
@@ -59,6 +60,9 @@ class Loop:
         """A service that fails tries again: nobody else would do its work."""
         try:
             return await self._service.run_once()
+        except Broken as error:
+            log.error("%s: %s; it ends", type(self._service).__name__, error)  # the engine has stopped, too
+            return None
         except AssayError as error:
             log.warning("%s: %s; it goes on in a moment", type(self._service).__name__, error)
             return self._now.now() + RETRY

@@ -21,12 +21,13 @@ async def violations(url: str) -> AsyncIterator[Violation]:
 async def _opened(url: str) -> AsyncIterator[tuple[SqlReads, Time]]:
     match parse_url(url):
         case SqliteUrl(path):
-            from assay.storage.sqlite import SqliteReader
+            from assay.storage.sqlite_reader import SqliteReader
 
-            reader = SqliteReader(path)
+            clock = SystemClock()
+            reader = SqliteReader(path, clock=clock.now, seconds=None)
             await reader.open()
             try:
-                yield reader, SystemClock().now()
+                yield reader, clock.now()
             finally:
                 await reader.close()
         case PostgresUrl(dsn):

@@ -8,6 +8,7 @@ import fcntl
 import os
 import re
 import socket
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -24,6 +25,9 @@ NETWORK_FILESYSTEMS = frozenset(
 )
 """Where locks and shared memory do not hold what SQLite needs of them."""
 
+PAUSES = (0.02, 0.04, 0.0)
+"""Seconds after each attempt to take the lock: `in_use` of another process holds it for some microseconds."""
+
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 
 
@@ -34,6 +38,34 @@ class Owner(msgspec.Struct, frozen=True):
     host: str
     since: str
     version: str
+
+
+def _locked(descriptor: int, pause: float) -> bool:
+    """Return True if the lock could be taken, else False after a pause."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        threading.Event().wait(pause)
+        return False
+    return True
+
+
+def in_use(database: Path) -> bool:
+    """Return True if an engine holds the lock of a file, as far as this user can find out."""
+    try:
+        descriptor = os.open(database.with_name(f"{database.name}.lock"), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(descriptor)
 
 
 class FileLock:
@@ -47,12 +79,10 @@ class FileLock:
     def take(self, now: Time) -> None:
         """Take the lock, or say at once who has it."""
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not any(_locked(descriptor, pause) for pause in PAUSES):
             text = self._in_use(os.pread(descriptor, 4096, 0))
             os.close(descriptor)
-            raise Unavailable(text, code="store_in_use") from None
+            raise Unavailable(text, code="store_in_use")
         since = datetime.fromtimestamp(seconds(now), UTC).isoformat(timespec="seconds")
         owner = Owner(os.getpid(), socket.gethostname(), since, __version__)
         os.ftruncate(descriptor, 0)

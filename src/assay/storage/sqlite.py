@@ -15,15 +15,16 @@ from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import apsw
 
-from assay.core.errors import AssayError, Invalid, Unavailable
+from assay.core.errors import Invalid, Unavailable
 from assay.core.ids import RunId, Time
 from assay.storage import sqlite_connections as connections
 from assay.storage.ownership import FileLock, refuse_network, tell_of_forks
 from assay.storage.sql import queries, schema
 from assay.storage.sql.dialect import SqliteDialect
 from assay.storage.sql.reads import SqlReads
+from assay.storage.sqlite_lock import OwnedFile
 from assay.storage.sqlite_writer import DIALECT, SqliteWriter
-from assay.storage.store import Broken, Changes
+from assay.storage.store import Broken, Changes, Replaced
 
 SLOW_SYNC = 0.001
 """Seconds. A disk that needs longer gets a writer thread, so that the event loop does not wait for it."""
@@ -61,6 +62,8 @@ class SqliteStore(SqlReads):
         self.migrated: Sequence[schema.Migration] = ()
         """The steps of the schema that opening it took."""
         self._lock = FileLock(self.path)
+        self._owned: OwnedFile | None = None
+        self._replaced: Replaced | None = None
         self._writer: SqliteWriter | None = None
         self._reader: apsw.Connection | None = None
         self._writing: ThreadPoolExecutor | None = None
@@ -97,6 +100,7 @@ class SqliteStore(SqlReads):
             self._writer = SqliteWriter(self.path)
             self.migrated = self._writer.migrate(schema.known(), self._clock(), allowed=self._migrate)
             self._writer.take_over()
+            self._owned = OwnedFile(self.path)
             self._scanning = ThreadPoolExecutor(SCANNERS, "assay-sqlite-reader")
             if not self.inline:
                 self._writing = ThreadPoolExecutor(1, "assay-sqlite-writer")
@@ -114,9 +118,13 @@ class SqliteStore(SqlReads):
         for reader in (self._reader, *self._scanners):
             if reader is not None:
                 reader.close()
+        if self._owned is not None:
+            self._owned.unlock()
         if self._writer is not None:
             self._writer.close()
-        self._idle = self._writing = self._scanning = self._reader = self._writer = None
+        if self._owned is not None:
+            self._owned.release()
+        self._idle = self._writing = self._scanning = self._reader = self._writer = self._owned = None
         self._scanners = []
         self._lock.release()
 
@@ -125,6 +133,9 @@ class SqliteStore(SqlReads):
         self._abandoned = [self._writer, self._reader, self._writing, self._scanning, self._scanners]
         self._writer = self._reader = self._writing = self._scanning = self._idle = None
         self._scanners = []
+        if self._owned is not None:
+            self._owned.release()
+            self._owned = None
         self._lock.release()
 
     async def clock(self) -> Time:
@@ -134,25 +145,45 @@ class SqliteStore(SqlReads):
     async def write(self, changes: Changes) -> frozenset[RunId]:
         """See `Store`."""
         writer = self._opened()
-        lost = writer.write(changes) if self.inline else await _in(self._writing, writer.write, changes)
+        try:
+            lost = writer.write(changes) if self.inline else await _in(self._writing, writer.write, changes)
+        except Replaced as replaced:
+            await self._give_up(replaced)
+            raise
         if writer.wal_is_large:
             self._cut_wal_when_idle(writer)
         return lost
 
     async def numbers(self, count: int) -> int:
         """See `Store`."""
-        writer = self._opened()
-        return writer.numbers(count) if self.inline else await _in(self._writing, writer.numbers, count)
+        ((first,),) = (await self.change([(queries.RESERVE_NUMBERS, (count,))]))[0]
+        return int(first)
 
     async def change(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> Sequence[Sequence[Sequence[Any]]]:
         """Execute statements in one transaction, for what is no decision; the rows of each."""
         writer = self._opened()
-        return writer.change(statements) if self.inline else await _in(self._writing, writer.change, statements)
+        try:
+            return writer.change(statements) if self.inline else await _in(self._writing, writer.change, statements)
+        except Replaced as replaced:
+            await self._give_up(replaced)
+            raise
 
     def subscribe(self, wake: Callable[[], None]) -> None:
         """See `Store`: nobody else writes to the file."""
 
+    async def _give_up(self, replaced: Replaced) -> None:
+        """Close everything, so that the file can be opened anew in this process, and refuse all calls from now on.
+
+        A new connection would share the index of the lost WAL with connections that are still open.
+        """
+        self._replaced = replaced
+        for reader in self._scanners:
+            reader.interrupt()
+        await self.close()
+
     def _opened(self) -> SqliteWriter:
+        if self._replaced is not None:
+            raise self._replaced
         if self._writer is None:
             raise Broken(f"{self.path} is not open in this process")
         return self._writer
@@ -164,7 +195,7 @@ class SqliteStore(SqlReads):
         self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, cut)
 
     async def _fetch(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
-        if self._reader is not None:
+        if self._reader is not None:  # there is none once the store is closed
             return connections.rows(self._reader, DIALECT.query(text), arguments)
         return self._opened().fetch(text, *arguments)
 
@@ -178,36 +209,3 @@ class SqliteStore(SqlReads):
             reader = self._of_thread.reader = connections.open_reader(self.path)
             self._scanners.append(reader)
         return connections.rows(reader, text, arguments)
-
-
-class SqliteReader(SqlReads):
-    """A file that another engine may be using, or a copy of one: only questions, no lock, no migration."""
-
-    dialect: ClassVar[SqliteDialect] = DIALECT
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).absolute()
-        self._connection: apsw.Connection | None = None
-
-    async def open(self) -> None:
-        """Connect, and refuse a schema that this program cannot read."""
-        if not self.path.is_file():
-            raise Invalid(f"there is no file {self.path}", field="path")
-        try:
-            self._connection = connections.open_reader(self.path)
-            recorded = await self._fetch(queries.SCHEMA_VERSIONS)
-        except AssayError as error:
-            await self.close()
-            raise Unavailable(f"{self.path} cannot be read: {error}", code="foreign_database") from error
-        schema.refuse_unmigrated(schema.missing(recorded, schema.known()))
-
-    async def close(self) -> None:
-        """Let go of the file."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    async def _fetch(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
-        if self._connection is None:
-            raise Broken(f"{self.path} is not open")
-        return connections.rows(self._connection, DIALECT.query(text), arguments)

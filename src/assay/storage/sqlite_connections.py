@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
+from urllib.parse import quote
 
 import apsw
 
@@ -82,6 +83,32 @@ def open_reader(path: Path) -> apsw.Connection:
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=200)
     _set(connection, _PRAGMAS + _READER_PRAGMAS)
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    return connection
+
+
+def open_read_only(path: Path) -> apsw.Connection:
+    """Open a file of another process; the connection can neither write to it nor delete its WAL."""
+    name = str(path)
+    try:
+        connection = _read_only(name)
+    except apsw.CantOpenError:
+        # A WAL-mode file needs its `-shm` file, which cannot be made in a folder that is not writable. Without a WAL
+        # the file is complete, and no engine of this user can begin to write beside it.
+        if os.access(path.parent, os.W_OK) or os.path.exists(f"{name}-wal"):
+            raise
+        connection = _read_only(f"file:{quote(name)}?immutable=1")
+    return connection
+
+
+def _read_only(name: str) -> apsw.Connection:
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    connection = apsw.Connection(name, flags=flags, statementcachesize=200)
+    try:
+        _set(connection, _PRAGMAS + _READER_PRAGMAS)
+        connection.execute("SELECT 1 FROM sqlite_schema").fetchall()  # SQLite opens the files with the first read
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

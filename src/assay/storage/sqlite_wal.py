@@ -1,15 +1,19 @@
-"""Room ahead in a write-ahead log: a commit that makes the file longer waits for the disk twice as long as others.
+"""The write-ahead log of a SQLite file: whether it is still the one at its path, and room ahead in it.
 
-SQLite writes the frames of a commit where the last ones ended and tells by their checksums which of them count, so
-zeros after them are as good as what a checkpointed log leaves there. A log begins anew once it is checkpointed and then
-overwrites itself; without this the first thousand pages after every start would be slow, and a short program is all
-start.
+A commit that makes the file longer waits for the disk twice as long as others. SQLite writes the frames of a commit
+where the last ones ended and finds by their checksums which of them count, so zeros after them are as good as what a
+checkpointed log leaves there. A log begins anew once it is checkpointed and then overwrites itself; without this the
+first thousand pages after every start would be slow, and a short program is all start.
 """
 
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Final
+
+from assay.storage.sqlite_lock import Identity, identity_of
+from assay.storage.store import Replaced
 
 HEAD: Final = 32
 FRAME_HEAD: Final = 24
@@ -18,18 +22,64 @@ AHEAD: Final = 8
 """Frames that must fit: a small commit has three."""
 CHUNK: Final = 64
 """Frames to make room for at a time."""
+TICK_SECONDS: Final = 0.02
+"""Longer than a tick of the clock by which file systems date changes: two changes in one tick have the same time."""
 
 
-class WalRoom:
-    """Keeps the log of one database longer than what is in it."""
+class Wal:
+    """The log of one database, from the first commit of its writer on.
+
+    SQLite creates the log before the first commit and keeps it until the last connection is closed: a checkpoint, also
+    one that truncates, leaves the same file at the same path.
+    """
 
     def __init__(self, database: Path, page_size: int) -> None:
-        self._log = database.with_name(f"{database.name}-wal")
+        self._database = str(database)
+        self._log = f"{database}-wal"
         self._frame = FRAME_HEAD + page_size
         self._frames = 0
+        self._descriptor = -1
+        self._log_is: Identity | None = None
+        self._database_is = identity_of(database)
+        self._folder = os.open(database.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._changed_at = self._settled_at = -1
+        self._seen_at = 0.0
+
+    def check(self) -> None:
+        """Raise `Replaced` unless the database and its log are the files that the writer has open (I1).
+
+        Called after every commit. Deleting and renaming a file change the time of its folder, so one `fstat` is enough
+        as long as this time stands, once it is older than a tick.
+        """
+        changed_at = os.fstat(self._folder).st_ctime_ns
+        if changed_at == self._settled_at:
+            return
+        self._compare()
+        now = time.monotonic()
+        if changed_at != self._changed_at:
+            self._changed_at, self._seen_at = changed_at, now
+        elif now - self._seen_at > TICK_SECONDS:
+            self._settled_at = changed_at
+
+    def _compare(self) -> None:
+        """Raise `Replaced` unless both paths name the files that are open.
+
+        The descriptor keeps the inode from being used again, so a path with the same inode names the same file, and
+        this file has a link. Closing the descriptor is harmless: SQLite takes its locks in the other two files.
+        """
+        try:
+            if self._log_is is None:
+                self._descriptor = os.open(self._log, os.O_WRONLY | os.O_CLOEXEC)
+                opened = os.fstat(self._descriptor)
+                self._log_is = opened.st_dev, opened.st_ino
+            if identity_of(self._log) == self._log_is and identity_of(self._database) == self._database_is:
+                return
+        except OSError as error:
+            raise _replaced(self._database, error.strerror or str(error)) from None
+        raise _replaced(self._database, "another file has its name")
 
     def keep(self, used: int) -> None:
-        """See to it that a small commit after `used` frames overwrites something; only between transactions."""
+        """Make room for a small commit after `used` frames; only between transactions, and after `check`."""
         if used + AHEAD > self._frames:
             try:
                 self._extend(used + CHUNK)
@@ -37,15 +87,25 @@ class WalRoom:
                 self._frames = sys.maxsize  # it was only for speed; if the disk is full, the next commit says so
 
     def forget(self) -> None:
-        """The log was cut."""
+        """Note that the log was truncated."""
         self._frames = 0
 
+    def close(self) -> None:
+        """Close the descriptors."""
+        for descriptor in (self._folder, self._descriptor):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._folder = self._descriptor = -1
+
     def _extend(self, frames: int) -> None:
-        log = os.open(self._log, os.O_WRONLY)
-        try:
-            size, wanted = os.fstat(log).st_size, HEAD + frames * self._frame
-            if size < wanted:
-                os.pwrite(log, bytes(wanted - size), size)
-            self._frames = (max(size, wanted) - HEAD) // self._frame
-        finally:
-            os.close(log)
+        size, wanted = os.fstat(self._descriptor).st_size, HEAD + frames * self._frame
+        if size < wanted:
+            os.pwrite(self._descriptor, bytes(wanted - size), size)
+        self._frames = (max(size, wanted) - HEAD) // self._frame
+
+
+def _replaced(database: str, reason: str) -> Replaced:
+    return Replaced(
+        f"{database} or its WAL was deleted or replaced while an engine used it ({reason}): connect again to open the"
+        " file anew, and do not open, copy or move it in the process of its engine"
+    )

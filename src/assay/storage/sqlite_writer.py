@@ -19,8 +19,8 @@ from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import SqliteDialect, Verb
 from assay.storage.sql.schedule_rows import changed_schedules, schedule_update_row
 from assay.storage.sql.writes import lost_with, steps, without
-from assay.storage.sqlite_wal import WalRoom
-from assay.storage.store import Broken, Changes, ScheduleChange
+from assay.storage.sqlite_wal import Wal
+from assay.storage.store import Broken, Changes, Replaced, ScheduleChange
 
 logger = logging.getLogger(__name__)
 
@@ -50,12 +50,18 @@ class SqliteWriter:
         """The version of the data after the last commit here: if it is still that, nobody else has written."""
         self._broken: Broken | None = None
         self._connection = connections.open_writer(path, self._on_commit)
-        self._room = WalRoom(path, self._connection.pragma("page_size"))
+        self._wal = Wal(path, self._connection.pragma("page_size"))
         self._cursor = self._connection.cursor()  # one for all: a new one would cost as much as a small statement
 
     def close(self) -> None:
         """Let go of the file; the last to do so moves the WAL into it."""
+        try:
+            self._wal.check()
+        except Replaced:
+            # The file may have been written by others since: frames of a WAL without a name must not overwrite it.
+            self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         self._connection.close()
+        self._wal.close()
 
     @property
     def wal_is_large(self) -> bool:
@@ -74,11 +80,6 @@ class SqliteWriter:
         except Broken as broken:
             self._broken = broken
             raise
-
-    def numbers(self, count: int) -> int:
-        """Reserve numbers, durably."""
-        ((first,),) = self.change([(queries.RESERVE_NUMBERS, (count,))])[0]
-        return int(first)
 
     def change(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> list[list[tuple[Any, ...]]]:
         """Execute statements in one transaction, for what is no decision; the rows of each."""
@@ -172,10 +173,19 @@ class SqliteWriter:
             if self._connection.in_transaction:
                 self._cursor.execute("ROLLBACK")
             raise translated from error
+        self._check_files()  # before the checkpoint, which must not write to a file that others have changed
         self._left_at = self._connection.data_version()
         if self._wal_pages - self._checkpointed_pages >= CHECKPOINT_PAGES:
             self._checkpoint()
-        self._room.keep(self._wal_pages)
+        self._wal.keep(self._wal_pages)
+
+    def _check_files(self) -> None:
+        """Raise `Replaced`, now and from now on, if a crash would lose the last commit."""
+        try:
+            self._wal.check()
+        except Replaced as replaced:
+            self._broken = replaced
+            raise
 
     def _translated(self, error: apsw.Error, *, committing: bool = False) -> Exception:
         translated = connections.translated(error, committing=committing)
@@ -199,11 +209,15 @@ class SqliteWriter:
 
     def truncate(self) -> None:
         """Cut the WAL if no reader is in the way."""
+        try:
+            self._check_files()
+        except Replaced:
+            return  # the next transaction raises it
         self._connection.set_busy_timeout(0)
         try:
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
             self._wal_pages = self._checkpointed_pages = 0
-            self._room.forget()
+            self._wal.forget()
         except apsw.Error as error:
             if isinstance(self._translated(error), Broken):
                 logger.error("checkpoint of %s failed: %s", self._path, error)

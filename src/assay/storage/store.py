@@ -16,7 +16,7 @@ from typing import Protocol
 import msgspec
 
 from assay.core.effects import Message
-from assay.core.errors import AssayError, Kind
+from assay.core.errors import AssayError, Kind, Unavailable
 from assay.core.events import Event, Recorded
 from assay.core.failure import FailureInfo
 from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
@@ -77,6 +77,12 @@ class Broken(OutcomeUnknown):
     """The storage itself fails (I/O error, corruption): stop serving, do not try again (4.8)."""
 
     code = "store_broken"
+
+
+class Replaced(Broken, Unavailable):
+    """The files of the store were deleted or replaced under the engine: nothing is acknowledged any more (I1)."""
+
+    code = "store_replaced"
 
 
 class Deadline(msgspec.Struct, frozen=True, gc=False):

@@ -47,6 +47,7 @@ class ErrorCode(StrEnum):
     LIMIT_EXCEEDED = "limit_exceeded", Kind.INVALID, "It is more than a run may have, or than one request may ask for."
     UNREADABLE_EVENT = "unreadable_event", Kind.INVALID, "A recorded event cannot be read: the database is damaged."
     CROSS_ORIGIN = "cross_origin", Kind.PERMISSION_DENIED, "A page of another site asks for a change."
+    READ_ONLY = "read_only", Kind.PERMISSION_DENIED, "This process only reads the file; changes need its engine."
     NOT_FOUND = "not_found", Kind.NOT_FOUND, "There is no such run, activity, schedule, namespace or query."
     WORKFLOW_CLOSED = "workflow_closed", Kind.NOT_FOUND, "The run is closed: it can no longer be told anything."
     UNKNOWN_TASK = "unknown_task", Kind.NOT_FOUND, "There is no such task."
@@ -121,4 +122,14 @@ class ErrorCode(StrEnum):
         "store_broken",
         Kind.UNAVAILABLE,
         "The database itself fails, and the engine stops; the change may be there.",
+    )
+    STORE_REPLACED = (
+        "store_replaced",
+        Kind.UNAVAILABLE,
+        "The database file or its WAL was deleted or replaced under the engine, which stops; connect again.",
+    )
+    READ_TOO_LONG = (
+        "read_too_long",
+        Kind.UNAVAILABLE,
+        "A read of a file in use took longer than 5 s and was interrupted; ask for less.",
     )

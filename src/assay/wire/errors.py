@@ -51,7 +51,7 @@ class Gone(AssayError):
         self.oldest_id = oldest_id
 
 
-UNSURE: Final = frozenset({"outcome_unknown", "store_broken"})
+UNSURE: Final = frozenset({"outcome_unknown", "store_broken", "store_replaced"})
 """Codes that leave open whether the request had its effect (I3)."""
 
 _NOT_FOUND: Final = "not found: "

@@ -1,0 +1,148 @@
+"""Read a SQLite file beside the engine that uses it, or a copy of one; nothing here can write.
+
+The connections are read-only: they take no lock that an engine needs, they cannot move the WAL into the file, and the
+last of them leaves the WAL of an engine that was killed for the next engine.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import apsw
+
+from assay.core.errors import AssayError, Invalid, ReadOnly, Unavailable
+from assay.core.ids import RunId, Time
+from assay.storage import sqlite_connections as connections
+from assay.storage.sql import queries, schema
+from assay.storage.sql.dialect import SqliteDialect
+from assay.storage.sql.reads import SqlReads
+from assay.storage.sqlite_lock import Identity, identity_of
+from assay.storage.sqlite_writer import DIALECT
+from assay.storage.store import Broken, Changes
+
+READ_SECONDS: Final = 5.0
+"""A longer read transaction would keep the engine's WAL from beginning anew."""
+STEPS: Final = 10_000
+"""Steps of SQLite's virtual machine between two looks at the clock: about a millisecond."""
+READERS: Final = 2
+
+
+class SqliteReader(SqlReads):
+    """A file that an engine may be using: only questions, no lock, no migration. See `Store`."""
+
+    dialect: ClassVar[SqliteDialect] = DIALECT
+    shared = True
+    inline = False
+
+    def __init__(self, path: str | Path, *, clock: Callable[[], Time], seconds: float | None = READ_SECONDS) -> None:
+        """`seconds` is the longest time for one statement; None allows any."""
+        self.path = Path(path).absolute()
+        self._clock = clock
+        self._seconds = seconds
+        self._threads: ThreadPoolExecutor | None = None
+        self._of_thread = threading.local()
+        self._opened: list[apsw.Connection] = []
+
+    async def open(self) -> None:
+        """Connect, and refuse a schema that this program cannot read."""
+        if not self.path.is_file():
+            raise Invalid(f"there is no file {self.path}", field="path")
+        self._threads = ThreadPoolExecutor(READERS, "assay-sqlite-reader")
+        try:
+            recorded = await self.ask(queries.SCHEMA_VERSIONS)
+        except AssayError as error:
+            await self.close()
+            raise Unavailable(f"{self.path} cannot be read: {error}", code="foreign_database") from error
+        try:
+            _refuse_schema(self.path, recorded)
+        except Unavailable:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Let go of the file."""
+        if self._threads is not None:
+            for connection in self._opened:
+                connection.interrupt()
+            self._threads.shutdown()
+            self._threads = None
+        for connection in self._opened:
+            connection.close()
+        self._opened = []
+
+    async def ask(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+        """Return the rows of a statement, each in a read transaction of its own."""
+        if self._threads is None:
+            raise Broken(f"{self.path} is not open")
+        asked = self._threads.submit(self._read, DIALECT.query(text), arguments)
+        return await asyncio.wrap_future(asked)
+
+    async def _fetch(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+        return await self.ask(text, *arguments)
+
+    def _read(self, text: str, arguments: tuple[object, ...]) -> Sequence[Sequence[Any]]:
+        connection = self._connection()
+        end = float("inf") if self._seconds is None else time.monotonic() + self._seconds
+        connection.set_progress_handler(lambda: time.monotonic() > end, STEPS)
+        try:
+            return connections.rows(connection, text, arguments)
+        except AssayError as error:
+            if isinstance(error.__cause__, apsw.InterruptError):
+                text = f"reading took longer than {self._seconds:g} s and was interrupted: ask for less"
+                raise Unavailable(text, code="read_too_long") from None
+            raise
+
+    def _connection(self) -> apsw.Connection:
+        """Return the connection of this thread; a file that has been replaced since is opened anew."""
+        try:
+            found = identity_of(self.path)
+        except OSError as error:
+            raise Unavailable(f"{self.path} cannot be read: {error.strerror}", code="store_unreachable") from None
+        known: tuple[Identity, apsw.Connection] | None = getattr(self._of_thread, "connection", None)
+        if known is not None and known[0] == found:
+            return known[1]
+        if known is not None:
+            self._opened.remove(known[1])
+            known[1].close()
+            del self._of_thread.connection
+        try:
+            connection = connections.open_read_only(self.path)
+        except apsw.Error as error:
+            raise connections.translated(error) from error
+        self._opened.append(connection)
+        self._of_thread.connection = found, connection
+        return connection
+
+    async def clock(self) -> Time:
+        """See `Store`."""
+        return self._clock()
+
+    def subscribe(self, wake: Callable[[], None]) -> None:
+        """See `Store`: no process says when it has written to the file."""
+
+    async def write(self, changes: Changes) -> frozenset[RunId]:
+        """See `Store`."""
+        raise ReadOnly
+
+    async def numbers(self, count: int) -> int:
+        """See `Store`."""
+        raise ReadOnly
+
+    async def change(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> Sequence[Sequence[Sequence[Any]]]:
+        """Refuse: nothing can be changed here."""
+        raise ReadOnly
+
+
+def _refuse_schema(path: Path, recorded: Sequence[Sequence[Any]]) -> None:
+    """Raise `Unavailable` for a schema that this program would have to change, or does not know."""
+    missing = schema.missing(recorded, schema.known())
+    found, known = max((row[0] for row in recorded), default=0), schema.known()[-1].version
+    if missing or found != known:
+        text = f"{path} has schema {found}, and this version of assay reads schema {known}: "
+        if found > known:
+            raise Unavailable(text + "read it with the version of its engine", code="schema_too_new")
+        raise Unavailable(text + "run `assay migrate` while no engine uses it", code="schema_too_old")
