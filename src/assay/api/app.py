@@ -9,10 +9,10 @@ from assay.api import answers, guard
 from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import Call, Receive, Scope, Send
-from assay.api.router import Connection, MethodNotAllowed, Router
+from assay.api.router import Connection, MethodNotAllowed, Route, Router
 from assay.api.routes.table import ROUTES
 from assay.api.stream import EventStream
-from assay.core.errors import AssayError, Failure, NotFound, Refused
+from assay.core.errors import AssayError, Failure, NotFound, ReadOnly, Refused
 
 log = logging.getLogger("assay.api")
 
@@ -66,14 +66,21 @@ class Api:
         with contextlib.suppress(MethodNotAllowed):
             route, call.parameters = self._router.find(call.method, call.path)
             if route.connection is not None:
+                self._check_change(route)
                 return route.connection
         raise NotFound("there is no WebSocket here", code="no_route")
+
+    def _check_change(self, route: Route) -> None:
+        """Raise `ReadOnly` for a change, and for every request of a worker, where the database is only read."""
+        if self.backend.settings.read_only and route.method != "GET":
+            raise ReadOnly
 
     async def _react(self, call: Call) -> Answer | EventStream:
         try:
             guard.check(call, self.backend.settings)
             route, call.parameters = self._router.find(call.method, call.path)
             call.operation = route.operation_id
+            self._check_change(route)
             return await route.reaction(self.backend, call)
         except MethodNotAllowed as problem:
             return answers.error(problem, [(b"allow", ", ".join(problem.allowed).encode())])

@@ -34,6 +34,8 @@ class Settings:
     """Is every address welcome as a name, because the engine listens on all of them?"""
     exposed: bool = False
     """Can others than this machine call it, without proving who they are?"""
+    read_only: bool = False
+    """Is the database only read here, beside the engine that uses it?"""
 
 
 @dataclass

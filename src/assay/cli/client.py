@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -23,6 +23,14 @@ class Answer(NamedTuple):
     status: int
     document: Any
     headers: Mapping[str, str]
+
+
+class Reply(NamedTuple):
+    """An HTTP response that has been read."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
 
 
 class Refusal(Trouble):
@@ -85,19 +93,19 @@ class RemoteEngine:
     def _ask(self, method: str, path: tuple[str, ...], query: Mapping[str, Query], body: object) -> Answer:
         given = {"namespace": self.namespace, **{name: value for name, value in query.items() if value is not None}}
         place = "/".join(quote(part, safe="", errors="surrogateescape") for part in path)
-        target = f"{urlsplit(self.url).path}{PREFIX}/{place}?{urlencode(given, errors='surrogateescape')}"
+        target = f"{PREFIX}/{place}?{urlencode(given, errors='surrogateescape')}"
         try:
-            response = self._send(method, target, None if body is None else json.dumps(body).encode())
-            content = response.read()
+            reply = self._send(method, target, None if body is None else json.dumps(body).encode())
         except (OSError, HTTPException, UnicodeError) as error:
             self.close()
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise Unreachable(f"{self._context}: engine unreachable at {self.url}: {reason}") from None
         if self._note is not None:
-            self._note(f"{method} {self.url}{PREFIX}/{place}: HTTP {response.status}, {len(content)} bytes")
-        return self._answer(response, content)
+            self._note(f"{method} {self.url}{PREFIX}/{place}: HTTP {reply.status}, {len(reply.content)} bytes")
+        return self._answer(reply)
 
-    def _send(self, method: str, target: str, body: bytes | None) -> HTTPResponse:
+    def _send(self, method: str, target: str, body: bytes | None) -> Reply:
+        target = urlsplit(self.url).path + target
         if self._connection is not None and method == "GET":
             try:
                 return self._exchange(self._connection, method, target, body)
@@ -112,21 +120,23 @@ class RemoteEngine:
         kind = HTTPSConnection if parts.scheme.lower() == "https" else HTTPConnection
         return kind(parts.hostname or "", parts.port, timeout=self._timeout)
 
-    def _exchange(self, connection: HTTPConnection, method: str, target: str, body: bytes | None) -> HTTPResponse:
+    def _exchange(self, connection: HTTPConnection, method: str, target: str, body: bytes | None) -> Reply:
         headers = {"Accept": "application/json", "User-Agent": f"assay/{__version__}"}
         if body is not None:
             headers["Content-Type"] = "application/json"
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
         connection.request(method, target, body, headers)
-        return connection.getresponse()
+        response = connection.getresponse()
+        named = {name.lower(): value for name, value in response.getheaders()}
+        return Reply(response.status, named, response.read())
 
-    def _answer(self, response: HTTPResponse, content: bytes) -> Answer:
-        text = content.decode("utf-8", "replace")
-        if not 200 <= response.status < 300:
-            raise Refusal(self._context, response.status, text.strip())
+    def _answer(self, reply: Reply) -> Answer:
+        text = reply.content.decode("utf-8", "replace")
+        if not 200 <= reply.status < 300:
+            raise Refusal(self._context, reply.status, text.strip())
         try:
             document = json.loads(text) if text.strip() else None
         except ValueError:
-            raise Refusal(self._context, response.status, f"no JSON; is there an assay engine at {self.url}?") from None
-        return Answer(response.status, document, {name.lower(): value for name, value in response.getheaders()})
+            raise Refusal(self._context, reply.status, f"no JSON; is there an assay engine at {self.url}?") from None
+        return Answer(reply.status, document, reply.headers)

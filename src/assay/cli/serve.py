@@ -13,6 +13,7 @@ from assay.cli.options import verbose_of, verbose_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @backend_option
 @click.option("--no-auth", is_flag=True, help="Let everybody who can reach the engine do everything.")
+@click.option("--read-only", is_flag=True, help="Show a SQLite file that a program may be using; refuse all changes.")
 @click.option("--no-migrate", is_flag=True, help="Leave the database's schema to `assay migrate`.")
 @click.option("--allowed-host", multiple=True, metavar="NAME", help="A further name to be called by; `*` for any.")
 @verbose_option
@@ -23,6 +24,7 @@ def serve(
     host: str,
     backend: str | None,
     no_auth: bool,
+    read_only: bool,
     no_migrate: bool,
     allowed_host: tuple[str, ...],
 ) -> None:
@@ -33,6 +35,7 @@ def serve(
       assay serve                                        a SQLite file here, port 8080, this machine only
       assay serve --port 8085 --backend sqlite:///var/lib/assay/w.db
       DATABASE_URL=postgres://u:p@db/assay assay serve   several engines may share one Postgres
+      assay serve --read-only --backend sqlite://app.db  look into a program that embeds its engine
 
     Exit codes: 0 stopped, 1 could not start, 64 called wrongly, 74 the storage failed.
     """
@@ -46,6 +49,7 @@ def serve(
         port=port,
         no_auth=no_auth,
         migrate=not no_migrate,
+        read_only=read_only,
         allowed_hosts=allowed_host,
         task_lease=task_lease(),
         events_ttl=events_ttl(),

@@ -10,8 +10,8 @@ import click
 from assay.cli.client import TIMEOUT, RemoteEngine
 from assay.cli.options import flags_of, global_options, verbose_of
 from assay.cli.render import Printer
-from assay.cli.settings import Settings, of_this_process
-from assay.cli.trouble import debug, warn_of_key
+from assay.cli.settings import Settings, names_file, of_this_process
+from assay.cli.trouble import complain, debug, warn_of_key
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -20,23 +20,32 @@ R = TypeVar("R")
 class Session:
     """What a command works with; `context` says in errors what was being done."""
 
-    def __init__(self, settings: Settings, context: str, timeout: float = TIMEOUT, *, verbose: bool = False) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        context: str,
+        timeout: float = TIMEOUT,
+        *,
+        verbose: bool = False,
+        warn: Callable[[str], None] = complain,
+    ) -> None:
         self.namespace = settings.namespace
-        self.engine = RemoteEngine(
-            settings.engine_url,
-            settings.api_key,
-            settings.namespace,
-            context,
-            timeout,
-            note=debug if verbose else None,
-        )
+        note = debug if verbose else None
+        if names_file(settings.engine_url):
+            from assay.cli.file_engine import FileEngine
+
+            self.engine: RemoteEngine = FileEngine(settings.engine_url, settings.namespace, context, warn, note=note)
+        else:
+            self.engine = RemoteEngine(
+                settings.engine_url, settings.api_key, settings.namespace, context, timeout, note=note
+            )
         self.printer = Printer(settings.output)
 
 
-def session_of(context: click.Context, timeout: float = TIMEOUT) -> Session:
+def session_of(context: click.Context, timeout: float = TIMEOUT, warn: Callable[[str], None] = complain) -> Session:
     """The session of the command that is being run."""
     settings = of_this_process(flags_of(context), terminal=sys.stdout.isatty())
-    session = Session(settings, context.command_path.partition(" ")[2], timeout, verbose=verbose_of(context))
+    session = Session(settings, context.command_path.partition(" ")[2], timeout, verbose=verbose_of(context), warn=warn)
     context.call_on_close(session.engine.close)
     return session
 

@@ -32,7 +32,7 @@ def resolve(flags: Mapping[str, str], environment: Mapping[str, str], *, termina
         return flags.get(name) or environment.get(f"ASSAY_{name.upper()}") or config.get(name) or default
 
     return Settings(
-        engine_url=checked_url(setting("engine_url", ENGINE_URL)),
+        engine_url=_engine_url(setting("engine_url", ENGINE_URL)),
         api_key=api_key(flags, environment, config),
         namespace=setting("namespace", NAMESPACE),
         output=_output(setting("output", "table" if terminal else "json")),
@@ -119,6 +119,15 @@ def _plain(key: str) -> str | None:
     return key or None
 
 
+def names_file(url: str) -> bool:
+    """Return True for the URL of a SQLite file, which is read in this process instead of asking an engine."""
+    return url.lower().startswith("sqlite://")
+
+
+def _engine_url(url: str) -> str:
+    return url if names_file(url) else checked_url(url)
+
+
 def checked_url(url: str) -> str:
     """The URL of an engine, in one form; one that has no scheme, or another than HTTP's, is a mistake."""
     from urllib.parse import urlsplit
@@ -129,7 +138,7 @@ def checked_url(url: str) -> str:
     except ValueError:
         sound = False
     if not sound:
-        raise Trouble(f"engine URL '{url}' must be like http://host:8080 or https://host")
+        raise Trouble(f"engine URL '{url}' must be like http://host:8080, https://host or sqlite://app.db")
     return url.rstrip("/")
 
 

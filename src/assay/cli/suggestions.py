@@ -28,7 +28,7 @@ def namespace_names(context: click.Context, parameter: click.Parameter, incomple
 
 def _offered(context: click.Context, incomplete: str, field: str, path: str, **query: Any) -> list[str]:
     try:
-        records = session_of(context, SECONDS).engine.get(path, **query).document
+        records = session_of(context, SECONDS, warn=lambda _: None).engine.get(path, **query).document
     except Trouble:
         return []
     names = dict.fromkeys(record[field] for record in records if record[field].startswith(incomplete))

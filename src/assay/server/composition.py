@@ -1,14 +1,17 @@
 """From configuration to a running engine with its API: the one place where everything is put together."""
 
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from assay.api.app import Api
 from assay.api.backend import Backend, Settings
 from assay.api.exchange import Exchange
 from assay.api.polls import Polls
 from assay.api.telemetry import Telemetry
+from assay.core.errors import Invalid
 from assay.engine.clock import SystemClock
 from assay.engine.engine import Engine
 from assay.engine.janitor import Janitor
@@ -18,6 +21,7 @@ from assay.engine.service import Loop
 from assay.engine.stream import Stream
 from assay.engine.tokens import Tokens
 from assay.server.config import ServerConfig
+from assay.storage import ownership
 from assay.storage.journal import Journal
 from assay.storage.leftovers import Leftovers
 from assay.storage.registry import Registry
@@ -57,6 +61,24 @@ def database_of(config: ServerConfig, clock: SystemClock) -> Database:
             )
 
 
+def read_only_database_of(config: ServerConfig, clock: SystemClock) -> Database:
+    """Return the file that a configuration names, to be read beside the engine that uses it; it is not open yet."""
+    match parse_url(config.database):
+        case SqliteUrl(path):
+            from assay.storage.sqlite_reader import SqliteReader
+
+            file = SqliteReader(path, clock=clock.now)
+            return Database(file, SqlRegistry(file), SqlJournal(file), SqlLeftovers(file), str(file.path))
+        case PostgresUrl():
+            text = "only a SQLite file is read beside its engine: on Postgres start another engine instead"
+            raise Invalid(text, code="bad_url", field="url")
+
+
+def in_use(database: Database) -> bool:
+    """Return True if an engine holds the lock of the file."""
+    return ownership.in_use(Path(database.place))
+
+
 def _without_password(dsn: str) -> str:
     scheme, _, rest = dsn.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}"
@@ -64,7 +86,11 @@ def _without_password(dsn: str) -> str:
 
 @asynccontextmanager
 async def running(config: ServerConfig) -> AsyncIterator[tuple[Api, Database]]:
-    """The engine and its API for the time of the block."""
+    """The engine and its API for the time of the block; with `read_only` the API alone."""
+    if config.read_only:
+        async with _reading(config) as served:
+            yield served
+        return
     clock = SystemClock()
     database = database_of(config, clock)
     engine = Engine(database.store, clock, halving=not database.store.shared, task_lease=config.task_lease)
@@ -77,25 +103,27 @@ async def running(config: ServerConfig) -> AsyncIterator[tuple[Api, Database]]:
 
 
 @asynccontextmanager
+async def _reading(config: ServerConfig) -> AsyncIterator[tuple[Api, Database]]:
+    """An engine that is never started: its reads work, the API refuses everything else."""
+    clock = SystemClock()
+    database = read_only_database_of(config, clock)
+    engine = Engine(database.store, clock)
+    await database.store.open()
+    try:
+        roster = Roster(database.registry, engine.store, clock)
+        backend = _backend(config, engine, database, roster, Tokens(secrets.token_bytes(32)))
+        yield Api(backend), database
+        backend.drain()
+    finally:
+        await database.store.close()
+
+
+@asynccontextmanager
 async def _surrounded(config: ServerConfig, engine: Engine, database: Database) -> AsyncIterator[Backend]:
     roster = Roster(database.registry, engine.store, engine.clock)
     await roster.ensure(MAIN)
-    telemetry = Telemetry()
-    engine.committer.listen(telemetry.committed)
-    tokens = await Tokens.of(database.registry)
-    exchange = Exchange(engine, tokens, roster)
-    backend = Backend(
-        engine=engine,
-        roster=roster,
-        stream=Stream(database.journal, engine.store, engine.committer, engine.clock, config.events_ttl),
-        tokens=tokens,
-        polls=Polls(engine),
-        exchange=exchange,
-        telemetry=telemetry,
-        reads=Reads(engine.store, engine.explained),
-        settings=settings_of(config),
-    )
-    services = (roster, exchange, Janitor(database.leftovers, engine.clock, retention=config.events_ttl))
+    backend = _backend(config, engine, database, roster, await Tokens.of(database.registry))
+    services = (roster, backend.exchange, Janitor(database.leftovers, engine.clock, retention=config.events_ttl))
     loops = [Loop(service, engine.clock) for service in services]
     for loop in loops:
         loop.start()
@@ -109,6 +137,22 @@ async def _surrounded(config: ServerConfig, engine: Engine, database: Database) 
             await roster.run_once()
 
 
+def _backend(config: ServerConfig, engine: Engine, database: Database, roster: Roster, tokens: Tokens) -> Backend:
+    telemetry = Telemetry()
+    engine.committer.listen(telemetry.committed)
+    return Backend(
+        engine=engine,
+        roster=roster,
+        stream=Stream(database.journal, engine.store, engine.committer, engine.clock, config.events_ttl),
+        tokens=tokens,
+        polls=Polls(engine),
+        exchange=Exchange(engine, tokens, roster),
+        telemetry=telemetry,
+        reads=Reads(engine.store, engine.explained),
+        settings=settings_of(config),
+    )
+
+
 def settings_of(config: ServerConfig) -> Settings:
     """What the interface must know of a configuration."""
     own = {config.host.lower(), *(name.lower() for name in config.allowed_hosts)}
@@ -117,4 +161,5 @@ def settings_of(config: ServerConfig) -> Settings:
         hosts=Settings.hosts | own,
         any_address=config.exposed,
         exposed=config.exposed and config.no_auth,
+        read_only=config.read_only,
     )

@@ -24,6 +24,8 @@ class ServerConfig:
     port: int = 8080
     no_auth: bool = False
     migrate: bool = True
+    read_only: bool = False
+    """Show a SQLite file that another process may be using, and change nothing."""
     allowed_hosts: tuple[str, ...] = ()
     task_lease: Time = 30 * SECOND
     events_ttl: Time = RETENTION

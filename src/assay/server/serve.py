@@ -121,7 +121,7 @@ def _greeting(config: ServerConfig, address: str, place: str) -> list[str]:
     ]
     if config.exposed:
         lines.append("  no authentication: everybody who can reach this address may do everything")
-    return [*lines, f"  database  {place}"]
+    return [*lines, f"  database  {place}{', only read' if config.read_only else ''}"]
 
 
 def _uvicorn(api: Api, patience: Patience) -> uvicorn.Config:

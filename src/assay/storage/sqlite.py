@@ -156,11 +156,14 @@ class SqliteStore(SqlReads):
 
     async def numbers(self, count: int) -> int:
         """See `Store`."""
-        ((first,),) = (await self.change([(queries.RESERVE_NUMBERS, (count,))]))[0]
+        ((first,),) = (await self._change([(queries.RESERVE_NUMBERS, (count,))]))[0]
         return int(first)
 
     async def change(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> Sequence[Sequence[Sequence[Any]]]:
         """Execute statements in one transaction, for what is no decision; the rows of each."""
+        return await self._change(statements)
+
+    async def _change(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> Sequence[Sequence[Sequence[Any]]]:
         writer = self._opened()
         try:
             return writer.change(statements) if self.inline else await _in(self._writing, writer.change, statements)

@@ -419,6 +419,8 @@ class Health(msgspec.Struct, kw_only=True, omit_defaults=True):
     status: str
     service: str
     auth: str | None = None
+    read_only: bool = False
+    """Is a file only read here, beside the engine that uses it? Told by `/readyz` alone."""
 
 
 class Version(msgspec.Struct, kw_only=True):

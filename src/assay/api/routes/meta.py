@@ -19,6 +19,8 @@ from assay.core.limits import LIMITS
 from assay.core.payload import DEPTH_LIMIT, KEYS_LIMIT
 from assay.wire import shapes
 
+READ_ONLY: Final = {"read_only": True}
+
 
 async def health(backend: Backend, _: Call) -> Answer:
     """The engine answers."""
@@ -37,7 +39,7 @@ async def ready(backend: Backend, _: Call) -> Answer:
     await backend.engine.store.next_due()
     if backend.engine.stopped is not None:
         raise backend.engine.stopped
-    return answers.json(_health(backend.settings.exposed))
+    return answers.json({**_health(backend.settings.exposed), **(READ_ONLY if backend.settings.read_only else {})})
 
 
 async def version(_: Backend, __: Call) -> Answer:
