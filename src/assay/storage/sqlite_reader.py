@@ -22,7 +22,7 @@ from assay.storage.sql.dialect import SqliteDialect
 from assay.storage.sql.reads import SqlReads
 from assay.storage.sqlite_lock import Identity, identity_of
 from assay.storage.sqlite_writer import DIALECT
-from assay.storage.store import Broken, Changes
+from assay.storage.store import Broken, Changes, ReadTooLong
 
 READ_SECONDS: Final = 5.0
 """A longer read transaction would keep the engine's WAL from beginning anew."""
@@ -92,8 +92,9 @@ class SqliteReader(SqlReads):
             return connections.rows(connection, text, arguments)
         except AssayError as error:
             if isinstance(error.__cause__, apsw.InterruptError):
-                text = f"reading took longer than {self._seconds:g} s and was interrupted: ask for less"
-                raise Unavailable(text, code="read_too_long") from None
+                raise ReadTooLong(
+                    f"the read took longer than {self._seconds:g} s and was interrupted: ask for less"
+                ) from None
             raise
 
     def _connection(self) -> apsw.Connection:
@@ -101,7 +102,7 @@ class SqliteReader(SqlReads):
         try:
             found = identity_of(self.path)
         except OSError as error:
-            raise Unavailable(f"{self.path} cannot be read: {error.strerror}", code="store_unreachable") from None
+            raise Unavailable(f"{self.path} cannot be read: {error.strerror}") from None
         known: tuple[Identity, apsw.Connection] | None = getattr(self._of_thread, "connection", None)
         if known is not None and known[0] == found:
             return known[1]

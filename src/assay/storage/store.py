@@ -85,6 +85,12 @@ class Replaced(Broken, Unavailable):
     code = "store_replaced"
 
 
+class ReadTooLong(Unavailable):
+    """A read beside an engine was interrupted: it would have kept the engine's WAL from beginning anew."""
+
+    code = "read_too_long"
+
+
 class Deadline(msgspec.Struct, frozen=True, gc=False):
     """Something that must be looked at when its time comes: `kind` is run, activity or timer."""
 
