@@ -23,7 +23,9 @@ async def Approval(ctx: Context) -> object:
 
 def main(path: str) -> None:
     workflow.connect(f"sqlite://{path}")
-    if workflow.describe("approval-1") is None:
+    first = workflow.describe("greet-1") is None
+    workflow.start(Approval, workflow_id="approval-1", id_conflict_policy="use_existing")
+    if first:
         begin()
     say("ready")
     for _ in sys.stdin:
@@ -35,7 +37,6 @@ def main(path: str) -> None:
 
 def begin() -> None:
     workflow.run(Greet, "Ada", workflow_id="greet-1")
-    workflow.start(Approval, workflow_id="approval-1")
     workflow.schedules.create("nightly", Greet, "0 3 * * *")
     workflow.result("child-1")
 
