@@ -48,6 +48,7 @@ __all__ = [
     "query",
     "queues",
     "result",
+    "retry",
     "run",
     "schedules",
     "signal",
@@ -226,6 +227,27 @@ def continue_as_new(
         return record
 
     return _face().call("continue_as_new", act)
+
+
+def retry(
+    workflow_id: str,
+    *,
+    reason: str,
+    run_id: str | None = None,
+    from_seq: int | None = None,
+    requested_by: str | None = None,
+    namespace: str | None = None,
+) -> Record:
+    """Let a run that failed, timed out or was cancelled go on as a new run; see `assay.Client.retry`.
+
+    The record has the new run's `run_id`, its `status`, the `activity` that is tried again, and `dropped_events`.
+    """
+
+    async def act(client: Any) -> Record:
+        record: Record = await client._retry(workflow_id, reason, run_id, from_seq, requested_by, namespace)
+        return record
+
+    return _face().call("retry", act)
 
 
 def describe(workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Record | None:

@@ -317,12 +317,12 @@ class Runs(RuleBasedStateMachine):
         self.ask(rq.RestartAsNew(MAIN, run.workflow_id, run.run_id, signals=self.unread(run.run_id)))
 
     def retry(self, dice: Dice) -> None:
-        """An operator lets a failed run go on (R20)."""
-        run = dice.some([run for run in self.world.runs.values() if run.status == "FAILED"] or [self.any_run(dice)])
-        closed = [found for found in self.world.newest.values() if found.closed]
-        endings = tuple((found.workflow_id, self.world.histories[found.run_id][-1].event) for found in closed)
-        history = tuple(self.world.histories[run.run_id])
-        self.ask(rq.RetryFailed(MAIN, run.workflow_id, run.run_id, "ada", "again", history, endings))
+        """An operator lets a closed run go on, at times from an earlier event."""
+        closed = [run for run in self.world.runs.values() if run.closed and run.status != "COMPLETED"]
+        run = dice.some(closed or [self.any_run(dice)])
+        seq = 1 + dice.up_to(run.last_seq) if dice.seldom() else None
+        histories = {run_id: tuple(history) for run_id, history in self.world.histories.items()}
+        self.ask(rq.RetryFailed(MAIN, run.workflow_id, run.run_id, "ada", "again", seq, histories))
 
     def schedule_directly(self, dice: Dice) -> None:
         run = self.any_run(dice)

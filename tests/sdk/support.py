@@ -315,7 +315,7 @@ class Trial:
     def reopen(self) -> Trial:
         """Somebody retries the failed run: a new one goes on from before its last failed activity (R20)."""
         self.crash()
-        self.world.take(rq.RetryFailed(MAIN, ORDER, history=tuple(self.history)))
+        self.world.take(rq.RetryFailed(MAIN, ORDER, None, "ada", "again", histories=self.world.histories))
         self.key = self.world.run.key
         self.work()
         return self

@@ -50,8 +50,7 @@ FAILED_WITH_A_CHILD: list[Step] = [
 
 def reopened(world: World) -> rq.Request:
     """The failed run goes on from before its failed activity (R20)."""
-    history = tuple(world.histories[world.run.run_id])
-    return rq.RetryFailed(MAIN, ORDER, None, "ada", "try again", history=history)
+    return rq.RetryFailed(MAIN, ORDER, None, "ada", "try again", histories=world.histories)
 
 
 STATES: dict[str, list[Step]] = {

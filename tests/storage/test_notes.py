@@ -100,8 +100,7 @@ async def test_a_reopened_run_is_claimed_like_any_other(store: AnyStore, journal
     world = StoredWorld(store)
     await commit(world, starts(), claims(), turns(cmd.ScheduleActivity(1, "x", max_attempts=1)), leases(1), fails(1))
     await commit(world, turned(cmd.FailWorkflow("x")))
-    history = tuple(world.histories[world.run.run_id])
-    await commit(world, rq.RetryFailed(MAIN, ORDER, None, "ada", "again", history))
+    await commit(world, rq.RetryFailed(MAIN, ORDER, None, "ada", "again", histories=world.histories))
     await commit(world, claims())
     assert told(await rows(journal, 7))[5:] == ["WorkflowStarted", "ActivityScheduled", f"claimed {ORDER}"]
 

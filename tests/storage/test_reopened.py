@@ -9,7 +9,7 @@ from tests.storage.support import AnyStore, StoredWorld
 
 
 def retries(world: StoredWorld) -> rq.Request:
-    return rq.RetryFailed(MAIN, ORDER, None, "ada", "again", tuple(world.histories[world.run.run_id]))
+    return rq.RetryFailed(MAIN, ORDER, None, "ada", "again", histories=world.histories)
 
 
 async def test_a_reopened_run_comes_back_from_the_store(store: AnyStore):

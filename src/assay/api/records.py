@@ -7,10 +7,11 @@ import msgspec
 
 from assay.core.events import ActivityOptions
 from assay.core.grants import ActivityGrant
-from assay.core.ids import RunKey, Time, seconds
+from assay.core.ids import Time, seconds
 from assay.core.payload import NULL, Payload
-from assay.core.run import PENDING, RUNNING, Activity
+from assay.core.run import PENDING, RUNNING
 from assay.engine.reads import ActivityRecord
+from assay.wire.activities import options_record
 
 _options = msgspec.json.Decoder(ActivityOptions).decode
 
@@ -29,7 +30,7 @@ def activity_record(found: ActivityRecord) -> dict[str, Any]:
         "result": found.result,
         "error": found.error,
         "attempt": max(counted, 1),
-        **_options_record(_options(found.options)),
+        **options_record(_options(found.options)),
         "claimed_by": found.claimed_by,
         "scheduled_at": seconds(found.scheduled_at if counted <= 1 else found.not_before or found.queued_at),
         "started_at": _seconds(found.started_at),
@@ -38,45 +39,6 @@ def activity_record(found: ActivityRecord) -> dict[str, Any]:
         "namespace": found.namespace,
         "run_id": found.run_id,
         "attempt_id": found.attempt_id if found.attempt else None,
-    }
-
-
-def decided_record(key: RunKey, activity: Activity, status: str = PENDING) -> dict[str, Any]:
-    """An activity as a decision has just left it, which is how its first answer shows it for good."""
-    return activity_record(
-        ActivityRecord(
-            run_id=key.run_id,
-            namespace=key.namespace,
-            workflow_id=key.workflow_id,
-            seq=activity.seq,
-            id=activity.id,
-            name=activity.name,
-            task_queue=activity.queue,
-            status=RUNNING if activity.running else status,
-            attempt=activity.attempt,
-            attempt_id=activity.attempt_id,
-            input=activity.input,
-            result=NULL,
-            error=None,
-            options=Payload(msgspec.json.encode(activity.options)),
-            claimed_by=activity.worker,
-            scheduled_at=activity.scheduled_at,
-            started_at=activity.started_at,
-            completed_at=None if status == PENDING else activity.scheduled_at,
-            last_heartbeat=activity.heartbeat_at,
-            not_before=activity.not_before,
-            queued_at=activity.queued_at,
-        )
-    )
-
-
-def _options_record(options: ActivityOptions) -> dict[str, Any]:
-    return {
-        "max_attempts": options.retry.max_attempts,
-        "initial_interval_secs": seconds(options.retry.initial_interval),
-        "backoff_coefficient": options.retry.backoff,
-        "start_to_close_secs": seconds(options.start_to_close),
-        "heartbeat_timeout_secs": _seconds(options.heartbeat),
     }
 
 
@@ -94,7 +56,7 @@ def task_record(grant: ActivityGrant, token: str) -> dict[str, Any]:
         "result": None,
         "error": None,
         "attempt": activity.attempt,
-        **_options_record(activity.options),
+        **options_record(activity.options),
         "claimed_by": activity.worker,
         "scheduled_at": seconds(activity.scheduled_at if activity.attempt <= 1 else activity.queued_at),
         "started_at": _seconds(activity.started_at),

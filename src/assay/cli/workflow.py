@@ -1,5 +1,6 @@
 """`assay workflow`: start runs, look at them, talk to them, end them, wait for them."""
 
+import sys
 from typing import Any, Final
 
 import click
@@ -11,6 +12,12 @@ from assay.cli.session import Session, connected
 from assay.cli.suggestions import workflow_ids
 from assay.cli.trouble import FAILED, TIMED_OUT, complain
 from assay.cli.waiting import Watch, history
+from assay.core.codec import decode
+from assay.core.errors import Invalid
+from assay.core.events import Recorded
+from assay.core.rules.cut import cut_of, dropped_names
+from assay.sdk.requester import requester
+from assay.wire.exports import stored_event
 
 QUEUE: Final = "default"
 PAGE: Final = 1_000
@@ -396,18 +403,50 @@ def continue_as_new(session: Session, workflow_id: str, input: Any, new_id: str 
 
 @workflow.command()
 @_id
-@click.option("--requested-by", metavar="WHO", type=NAME, required=True, help="Who wants it.")
-@click.option("--reason", metavar="TEXT", type=NAME, required=True, help="Why.")
+@click.option("--reason", metavar="TEXT", type=NAME, required=True, help="Why; it is recorded.")
+@click.option("--requested-by", metavar="WHO", type=NAME, help="Who asks for it.  [default: user@host]")
+@click.option("--from-seq", metavar="N", type=int, help="The last event to keep; see `events`.")
+@click.option("--yes", is_flag=True, help="Do not ask before activities or steps are dropped.")
 @_run_id
 @connected
-def retry(session: Session, workflow_id: str, requested_by: str, reason: str, run_id: str | None) -> None:
-    """Let a failed workflow go on.
+def retry(
+    session: Session,
+    workflow_id: str,
+    reason: str,
+    requested_by: str | None,
+    from_seq: int | None,
+    yes: bool,
+    run_id: str | None,
+) -> None:
+    """Let a workflow that failed, timed out or was cancelled go on.
 
-    A new run takes up its history, and tries the activity that failed last once more.
+    A new run takes over its history up to the end, and fixed code goes on from there. An activity whose failure
+    ended the run is tried again. Children that ended with the run go on as well.
 
     \b
-    Example:
-      assay workflow retry order-1 --requested-by alice --reason 'payment service is back'
+    Examples:
+      assay workflow retry order-1 --reason 'payment service is back'
+      assay workflow retry order-1 --reason 'wrong price' --from-seq 12
     """
-    body = {"requested_by": requested_by, "reason": reason}
+    found = session.engine.get("workflows", workflow_id, run_id=run_id).document
+    if found.get("retryable"):
+        run_id = found["run_id"]
+        names = _dropped(history(session.engine, workflow_id, run_id), found["status"], from_seq)
+        if names:
+            complain(f"dropped, and done again only if the code asks for it: {', '.join(names)}")
+        if names and not yes and sys.stdin.isatty() and session.printer.terminal:
+            click.confirm(f"Retry {workflow_id}?", abort=True, err=True)
+    body = {"requested_by": requested_by or requester(), "reason": reason, "from_seq": from_seq}
     session.printer.record(session.engine.post("workflows", workflow_id, "retry", body=body, run_id=run_id).document)
+
+
+def _dropped(events: list[dict[str, Any]], status: str, from_seq: int | None) -> list[str]:
+    """Return the names of the activities and steps that the new run will not have; the engine checks the request."""
+    recorded = [
+        Recorded(event.seq, event.time, decode(event.kind, event.payload, event.data))
+        for event in map(stored_event, events)
+    ]
+    try:
+        return dropped_names(recorded, cut_of(status, recorded, from_seq))
+    except Invalid:
+        return []

@@ -13,6 +13,8 @@ class Limits(msgspec.Struct, frozen=True):
     pending_children: int = 2_000
     commands: int = 2_000
     signals: int = 10_000
+    reopened_children: int = 1_000
+    """Of a retried run, down the tree."""
     id_bytes: int = 255
     text_bytes: int = 16 * 1024
     """Of a text for people that is kept with a run or a schedule: a reason, a summary, details."""

@@ -61,15 +61,14 @@ class Started(msgspec.Struct, frozen=True):
 
 
 class Reopened(msgspec.Struct, frozen=True):
-    """A retry's answer: the new run, its activity that is tried again, and how many later ones were given up (R20).
-
-    The activity is PENDING, or CANCELLED if the failed run had wanted to be rid of it.
-    """
+    """A retry's answer: the new run, the activity that is tried again, if any, and what the copy leaves out."""
 
     key: RunKey
-    activity: Activity
-    status: str
+    activity: Activity | None
     invalidated: int
+    """Activities that were scheduled after the cut."""
+    dropped: int
+    """Events after the cut that are not in the copy, the closing one included."""
 
 
 class Advanced(msgspec.Struct, frozen=True):

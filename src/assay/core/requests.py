@@ -1,12 +1,14 @@
 """All that may be asked of a run. Each request names its run; `decide` answers it."""
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar
 
 import msgspec
 
 from assay.core.commands import AnyCommand, ScheduleActivity
 from assay.core.effects import Message
-from assay.core.events import Event, Recorded
+from assay.core.events import Recorded
 from assay.core.failure import FailureInfo
 from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.payload import NULL, Payload
@@ -110,15 +112,18 @@ class RestartAsNew(ToWorkflow, frozen=True, gc=False):
 
 
 class RetryFailed(ToWorkflow, frozen=True, gc=False):
-    """Let a failed run go on from before its last failed activity, as a new run of the id (R20)."""
+    """Let a closed run go on as a new run of its id, with a copy of its history up to a cut."""
 
     welcome_when_closed: ClassVar[bool] = True
     requested_by: str = ""
     reason: str = ""
-    history: tuple[Recorded, ...] = ()
-    """The run's history, filled in by the engine."""
-    endings: tuple[tuple[WorkflowId, Event], ...] = ()
-    """The closing events of its children that have ended, filled in by the engine."""
+    from_seq: int | None = None
+    """The last event to keep; None for the cut that undoes no finished work."""
+    histories: Mapping[RunId, Sequence[Recorded]] = MappingProxyType({})
+    """The histories of the run and of the children that may be reopened with it, and the closing events of children
+    that ended by themselves; filled in by the engine."""
+    named: tuple[WorkflowId, ...] = ()
+    """The children whose newest runs the decision depends on; filled in by the engine."""
 
 
 class ScheduleDirect(ToWorkflow, frozen=True, gc=False):

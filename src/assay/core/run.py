@@ -140,6 +140,8 @@ class Child(msgspec.Struct, frozen=True, gc=False):
     seq: int
     close_policy: ParentClose
     cancel_sent: bool = False
+    adopted_seq: int | None = None
+    """The child's seq in the earlier run that started it; None for a child that this run started."""
 
 
 class Run(msgspec.Struct):

@@ -11,8 +11,8 @@ from assay.core.events import Event, Recorded
 from assay.core.grants import Colleague, Seat
 from assay.core.ids import SECOND, RunId, RunKey, Time
 from assay.core.options import check_id, checked_start
-from assay.core.replies import Started, Told
-from assay.core.requests import Request, StartWorkflow
+from assay.core.replies import Reopened, Started, Told
+from assay.core.requests import Request, RetryFailed, StartWorkflow
 from assay.embedded.attendance import Attendance
 from assay.embedded.filters import run_filter
 from assay.embedded.registry import EmbeddedRegistry
@@ -28,6 +28,7 @@ from assay.sdk.loop_thread import refuse_in_workflow
 from assay.storage.sql.leftovers import SqlLeftovers
 from assay.storage.sql.registry import SqlRegistry
 from assay.storage.store import RunRecord
+from assay.wire.activities import retry_record
 from assay.wire.records import event_record, run_record, state_record
 
 LEASE: Final[Time] = 10 * SECOND
@@ -116,6 +117,11 @@ class EmbeddedTransport:
         if isinstance(reply, Started) and reply.repeated and isinstance(request, StartWorkflow):
             await check_same(engine.store, request, reply)
         return reply
+
+    async def retry(self, request: RetryFailed) -> dict[str, Any]:
+        """See `Transport`."""
+        reply: Reopened = await self.ask(request)
+        return retry_record(reply)
 
     def send(self, request: Request, told: Told) -> None:
         """See `Transport`; the hot path of a worker, which is on the right loop and in the right process."""

@@ -22,7 +22,7 @@ from assay.core.requests import (
     ToWorkflow,
 )
 from assay.core.rules import activities, workflow_tasks
-from assay.core.rules.retry import open_children
+from assay.core.rules.retry import Unprepared
 from assay.core.run import Activity, Run
 from assay.core.schedule_requests import ScheduleRequest
 from assay.engine.asked import Asked
@@ -33,7 +33,7 @@ from assay.engine.dispatcher import Dispatcher, task_grant
 from assay.engine.idempotency import IdempotencyKey, Memory, Rendered
 from assay.engine.ids import BlockIds
 from assay.engine.numbering import may_repeat, with_unused
-from assay.engine.reopening import with_history
+from assay.engine.reopening import with_histories
 from assay.engine.schedules import Schedules, gather
 from assay.engine.unread import continues, with_unread
 from assay.storage.store import Store
@@ -71,6 +71,8 @@ class Turn:
         self._doubtful: list[Run] = []
         self._memory = Memory()
         self._schedules = Schedules()
+        self._numbers = 0
+        """How many ids for activities the decisions may need."""
         self.batch = Batch()
         self.next_due: Time | None = None
         self.culprit: Asked | None = None
@@ -111,7 +113,8 @@ class Turn:
             await self._load(run_ids, ids)
         if keys:
             await self._memory.recall(store, keys)
-        await self._tools.ids.ensure(store, commands + 4 * len(self._asked))
+        self._numbers = commands + 4 * len(self._asked)
+        await self._tools.ids.ensure(store, self._numbers)
         if busy:
             await self._prepare_others(busy)
 
@@ -159,10 +162,11 @@ class Turn:
                 await self._prepare_retry(asked, asked.request, run)
 
     async def _prepare_retry(self, asked: Asked, request: RetryFailed, run: Run) -> None:
-        asked.request, children = await with_history(request, run, self._tools.store)
+        asked.request, children = await with_histories(request, run, self._tools.store)
         for child in children:
             self._keep(child)
-        await self._tools.ids.ensure(self._tools.store, run.last_seq + 4 * len(self._asked))
+        self._numbers += sum(map(len, asked.request.histories.values()))
+        await self._tools.ids.ensure(self._tools.store, self._numbers)
 
     def _find(self, request: Request) -> Run | None:
         run_id = getattr(request, "run_id", None)
@@ -209,6 +213,9 @@ class Turn:
             return
         try:
             decision = decide(run, request, self._moment(request, run, at) if asked.special else at)
+        except Unprepared:
+            self._unsure.append(asked)  # another request of this batch was faster: read what it left, decide again
+            return
         except AssayError as error:
             if not self._doubt(asked, run):
                 self._answers.append((asked, self._keep_outcome(asked, error, None, at), None))
@@ -406,5 +413,5 @@ def _named(request: Request, run: Run) -> list[Id]:
         case RestartAsNew():
             names = [run.workflow_id, request.new_workflow_id or run.workflow_id]
         case RetryFailed():
-            names = [run.workflow_id, *open_children(request.history)]
+            names = [run.workflow_id, *request.named]
     return [(run.namespace, WorkflowId(name)) for name in names]

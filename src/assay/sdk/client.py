@@ -15,7 +15,7 @@ from assay.core.options import check_id, check_text, duration
 from assay.core.payload import NULL, Payload, same_value, value_of
 from assay.core.record import Record
 from assay.core.replies import Started
-from assay.core.requests import Request, RequestCancel, RestartAsNew, Signal, StartWorkflow, Terminate
+from assay.core.requests import Request, RequestCancel, RestartAsNew, RetryFailed, Signal, StartWorkflow, Terminate
 from assay.core.run import COMPLETED
 from assay.core.texts import check_words
 from assay.sdk.app import App
@@ -26,6 +26,7 @@ from assay.sdk.handle import Handle
 from assay.sdk.loop_thread import refuse_in_workflow
 from assay.sdk.reading import Reading
 from assay.sdk.registry import Namespaces, Queues, Workers
+from assay.sdk.requester import requester
 from assay.sdk.results import result_of
 from assay.sdk.schedules import Schedules
 from assay.sdk.standby import Standby
@@ -279,6 +280,54 @@ class Client(Reading):
         started = cast(Started, await self.transport.ask(request))
         return Handle(self, started.key, started=started.started, status=started.status)
 
+    async def retry(
+        self,
+        workflow_id: str,
+        *,
+        reason: str,
+        run_id: str | None = None,
+        from_seq: int | None = None,
+        requested_by: str | None = None,
+        namespace: str | None = None,
+    ) -> Handle[Any]:
+        """Let a run that failed, timed out or was cancelled go on as a new run, with fixed code.
+
+        Args:
+            workflow_id: The workflow id.
+            reason: Why; it is recorded.
+            run_id: Another run of the id than the newest one.
+            from_seq: The last event to keep. Without it no finished work is undone.
+            requested_by: Who asks; the user and host of this process unless given.
+            namespace: The namespace of the id, if it is not the client's.
+
+        Returns:
+            A handle of the new run.
+
+        Raises:
+            Refused: The run is open, completed, a child, or has gone on already.
+        """
+        answer = await self._retry(workflow_id, reason, run_id, from_seq, requested_by, namespace)
+        key = RunKey(self._space(namespace), WorkflowId(answer["workflow_id"]), RunId(answer["run_id"]))
+        return Handle(self, key, started=True, status=answer["status"])
+
+    async def _retry(
+        self,
+        workflow_id: str,
+        reason: str,
+        run_id: str | None,
+        from_seq: int | None,
+        requested_by: str | None,
+        namespace: str | None,
+    ) -> Record:
+        """Retry a run; the answer as a record."""
+        request = RetryFailed(
+            *self._target(workflow_id, run_id, namespace),
+            requested_by=requester() if requested_by is None else check_words(requested_by, "requested_by"),
+            reason=check_words(reason, "reason"),
+            from_seq=_whole(from_seq),
+        )
+        return Record(await self.transport.retry(request))
+
     async def _tell(self, request: Request) -> None:
         await self.transport.ask(request)
 
@@ -295,6 +344,12 @@ def _completed_run(refusal: AlreadyExists, request: StartWorkflow) -> RunKey | N
     if refusal.code != AlreadyExists.code or facts.get("status") != COMPLETED:
         return None
     return RunKey(request.namespace, request.workflow_id, RunId(str(facts["run_id"])))
+
+
+def _whole(from_seq: Any) -> int | None:
+    if from_seq is None or (isinstance(from_seq, int) and not isinstance(from_seq, bool)):
+        return from_seq
+    raise Invalid("from_seq is the seq of an event: a whole number", code="bad_from_seq", field="from_seq")
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:

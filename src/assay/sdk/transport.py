@@ -11,7 +11,7 @@ from assay.core.events import Event, Recorded
 from assay.core.grants import Seat
 from assay.core.ids import RunId, RunKey, Time
 from assay.core.replies import Told
-from assay.core.requests import Request
+from assay.core.requests import Request, RetryFailed
 
 
 class Transport(Protocol):
@@ -34,6 +34,10 @@ class Transport(Protocol):
 
     async def ask(self, request: Request) -> Any:
         """Have a request decided; its reply when the outcome is durable."""
+        ...
+
+    async def retry(self, request: RetryFailed) -> dict[str, Any]:
+        """Let a closed run go on; the answer as a record."""
         ...
 
     def send(self, request: Request, told: Told) -> None:

@@ -82,10 +82,13 @@ class ContinueBody(msgspec.Struct, kw_only=True):
 
 
 class RetryBody(msgspec.Struct, kw_only=True):
-    """Who wants a failed run to go on, and why (R20)."""
+    """Who wants a closed run to go on, why, which run, and from where."""
 
     requested_by: str | None = None
     reason: str | None = None
+    run_id: str | None = None
+    from_seq: int | None = None
+    """The last event to keep."""
 
 
 class ActivityBody(msgspec.Struct, kw_only=True):

@@ -44,6 +44,7 @@ class ErrorCode(StrEnum):
     BAD_TIMEZONE = "bad_timezone", Kind.INVALID, "There is no such time zone."
     BAD_DST = "bad_dst", Kind.INVALID, "`dst` is not `skip`, `shift` or `both`."
     NEVER_FIRES = "never_fires", Kind.INVALID, "A cron expression has no due time, or none before the schedule's end."
+    BAD_FROM_SEQ = "bad_from_seq", Kind.INVALID, "`from_seq` is not the seq of an event before the run's closing one."
     LIMIT_EXCEEDED = "limit_exceeded", Kind.INVALID, "It is more than a run may have, or than one request may ask for."
     UNREADABLE_EVENT = "unreadable_event", Kind.INVALID, "A recorded event cannot be read: the database is damaged."
     CROSS_ORIGIN = "cross_origin", Kind.PERMISSION_DENIED, "A page of another site asks for a change."
@@ -73,9 +74,15 @@ class ErrorCode(StrEnum):
     ALREADY_REPORTED = "already_reported", Kind.CONFLICT, "The activity has its outcome already, and it is another one."
     UNHANDLED_EVENTS = "unhandled_events", Kind.CONFLICT, "The run has events that its worker has not seen; poll again."
     OLD_MESSAGE = "old_message", Kind.CONFLICT, "A message of a worker came twice, or too late."
-    NOT_FAILED = "not_failed", Kind.CONFLICT, "Only a run that has failed can be retried."
-    NO_FAILED_ACTIVITY = "no_failed_activity", Kind.CONFLICT, "The run has no failed activity to be retried from."
-    IS_CHILD = "is_child", Kind.CONFLICT, "A child cannot be retried: its parent decides what follows."
+    NOT_RETRYABLE = "not_retryable", Kind.CONFLICT, "Only a run that failed, timed out or was cancelled can be retried."
+    NOT_FAILED = "not_failed", Kind.CONFLICT, "No longer sent: see `not_retryable`."
+    NO_FAILED_ACTIVITY = "no_failed_activity", Kind.CONFLICT, "No longer sent: a run without one can be retried, too."
+    IS_CHILD = "is_child", Kind.CONFLICT, "A child is not retried by itself: retry its parent."
+    TOO_MANY_CHILDREN = (
+        "too_many_children",
+        Kind.CONFLICT,
+        "The retry would reopen more children than one request may; nothing was changed.",
+    )
     ALREADY_CONTINUED = "already_continued", Kind.CONFLICT, "The run has gone on in another run already."
     NAMESPACE_IN_USE = "namespace_in_use", Kind.CONFLICT, "The namespace has open runs or schedules."
     GONE = (

@@ -27,6 +27,7 @@ from assay.core.ids import RunId, RunKey, Time, seconds
 from assay.core.payload import NULL, Payload, value_of
 from assay.core.policies import RetryPolicy
 from assay.core.replies import Started
+from assay.core.rules.cut import refusal_of
 from assay.core.run import Run, Stuck
 
 
@@ -54,8 +55,15 @@ def run_record(run: Run, input: Payload, result: Payload, closing: Event | None 
         "cancel_requested": run.cancel_seq > 0,
         "history_length": run.last_seq,
         "history_bytes": run.history_bytes,
+        **_retry_fields(run),
         **_start_fields(run.start),
     }
+
+
+def _retry_fields(run: Run) -> dict[str, Any]:
+    """Whether the run can be retried, and if not, why, as far as its row shows it."""
+    refusal = refusal_of(run)
+    return {"retryable": refusal is None, "retry_refusal": None if refusal is None else str(refusal)}
 
 
 def _original_fields(run: Run, input: Payload, result: Payload) -> dict[str, Any]:

@@ -148,6 +148,8 @@ class WorkflowRecord(StartFields, kw_only=True):
     cancel_requested: bool
     history_length: int
     history_bytes: int
+    retryable: bool
+    retry_refusal: str | None
 
 
 class StartedFields(StartFields, kw_only=True):
@@ -244,13 +246,14 @@ class ActivityRecord(msgspec.Struct, kw_only=True):
 
 
 class RetryAnswer(msgspec.Struct, kw_only=True):
-    """A failed run that goes on as a new run of its id (R20)."""
+    """A closed run that goes on as a new run of its id."""
 
     workflow_id: str
     run_id: str
     status: Status
-    activity: ActivityRecord
+    activity: ActivityRecord | None
     invalidated_activities: int
+    dropped_events: int
 
 
 class WorkflowTask(msgspec.Struct, kw_only=True):

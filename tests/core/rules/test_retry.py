@@ -15,7 +15,7 @@ from assay.core.events import (
     WorkflowStarted,
 )
 from assay.core.ids import SECOND
-from assay.core.run import CANCELLED, PENDING
+from assay.core.rules.retry import Unprepared
 from tests.core.support import (
     CHILD,
     MAIN,
@@ -23,7 +23,6 @@ from tests.core.support import (
     ORDER,
     Step,
     World,
-    claims,
     completed,
     delivered,
     effects,
@@ -36,7 +35,6 @@ from tests.core.support import (
     scheduled,
     signalled,
     started,
-    terminated,
     turned,
 )
 
@@ -45,17 +43,10 @@ BEAR = cmd.StartChildWorkflow("Child", CHILD)
 
 
 def retries(**fields: object) -> Step:
-    """As the engine asks: with the history, and with how each child ended."""
-
-    def make(world: World) -> rq.Request:
-        history = tuple(world.histories[world.run.run_id])
-        closed = [run for name, run in world.newest.items() if name != ORDER and run.closed]
-        endings = tuple((run.workflow_id, world.histories[run.run_id][-1].event) for run in closed)
-        return rq.RetryFailed(
-            MAIN, ORDER, None, "ada", "try again", **{"history": history, "endings": endings, **fields}
-        )
-
-    return make
+    """As the engine asks: with the histories of all runs."""
+    return lambda world: rq.RetryFailed(
+        MAIN, ORDER, None, "ada", "try again", **{"histories": world.histories, **fields}
+    )
 
 
 def once(*steps: Step, also: tuple[cmd.Command, ...] = ()) -> World:
@@ -152,21 +143,10 @@ def test_signals_and_attributes_of_the_prefix_are_there():
     assert bytes(world.run.search) == b'{"stage":"pay"}'
 
 
-def test_the_reply_names_the_activity_and_counts_what_was_given_up():
-    world = given(
-        started(),
-        scheduled(1, "charge", max_attempts=1),
-        leased(1),
-        failed(1),
-        scheduled(2, "apologize"),
-        leased(2),
-        completed(2),
-        turned(FAIL),
-    )
-    decision = world.take(retries())
-    reply = decision.reply
-    assert (reply.activity, reply.status, reply.invalidated) == (world.activity(1), PENDING, 1)
-    assert set(world.run.activities) == {1}
+def test_the_reply_names_the_activity_and_counts_what_was_dropped():
+    world = once(signalled("late"))
+    reply = world.take(retries()).reply
+    assert (reply.activity, reply.invalidated, reply.dropped) == (world.activity(2), 0, 2)
 
 
 def test_an_activity_that_the_failed_run_had_given_up_is_not_tried_again():
@@ -180,18 +160,8 @@ def test_an_activity_that_the_failed_run_had_given_up_is_not_tried_again():
         turned(FAIL),
     )
     decision = world.take(retries())
-    assert (decision.reply.activity.seq, decision.reply.status) == (1, CANCELLED)
+    assert decision.reply.activity is None
     assert world.run.activities == {}
-
-
-def test_a_child_that_has_ended_since_is_recorded_with_its_outcome():
-    world = once(turned(of=CHILD), also=(BEAR,))
-    world.take(delivered())
-    assert world.newest[CHILD].status == "FAILED"
-    world.take(retries())
-    (told,) = [event for event in world.history() if isinstance(event, ChildWorkflowFailed)]
-    assert (told.child_workflow_id, told.close_reason) == (CHILD, "terminated")
-    assert world.run.children == {}
 
 
 def test_a_child_that_goes_on_is_the_new_runs_child():
@@ -229,10 +199,9 @@ def test_a_child_whose_id_belongs_to_somebody_else_now_has_failed():
 @pytest.mark.parametrize(
     ("steps", "code"),
     [
-        ([started()], "not_failed"),
-        ([started(), turned(cmd.CompleteWorkflow())], "not_failed"),
-        ([started(), turned(FAIL)], "no_failed_activity"),
-        ([started(), terminated()], "no_failed_activity"),
+        ([started()], "not_retryable"),
+        ([started(), turned(cmd.CompleteWorkflow())], "not_retryable"),
+        ([started(), turned(cmd.ContinueAsNew()), turned(cmd.CompleteWorkflow())], "not_retryable"),
     ],
 )
 def test_what_cannot_be_retried_is_refused(steps, code):
@@ -242,27 +211,41 @@ def test_what_cannot_be_retried_is_refused(steps, code):
 
 def test_a_child_is_not_retried():
     world = once(also=(BEAR,))
-    world.take(claims(of=CHILD))
-    child = world.newest[CHILD]
-    child.status, child.closed_at = "FAILED", world.now
+    world.take(turned(FAIL, of=CHILD))
     with refused("is_child"):
         world.when(rq.RetryFailed(MAIN, CHILD, None, "ada", "again"))
 
 
-def test_of_two_retries_one_is_refused():
+@pytest.mark.parametrize("run_id", [None, "run-1"])
+def test_of_two_retries_one_is_refused(run_id):
     world = once()
-    first = retries()(world)
-    world.take(first)
+    world.take(retries())
     with refused("already_continued"):
-        world.when(rq.RetryFailed(MAIN, ORDER, "run-1", "ada", "again", first.history))
+        world.when(rq.RetryFailed(MAIN, ORDER, run_id, "ada", "again"))
+
+
+def test_a_run_that_continued_as_new_has_gone_on():
+    world = given(started(), turned(cmd.ContinueAsNew()))
+    with refused("already_continued"):
+        world.when(rq.RetryFailed(MAIN, ORDER, "run-1", "ada", "again"))
 
 
 def test_an_id_that_was_started_again_is_not_retried():
     world = once()
-    request = retries()(world)
     world.take(started())
     with refused("already_continued"):
-        world.when(rq.RetryFailed(MAIN, ORDER, "run-1", "ada", "again", request.history))
+        world.when(rq.RetryFailed(MAIN, ORDER, "run-1", "ada", "again", histories=world.histories))
+
+
+@pytest.mark.parametrize(("who", "why"), [("", "x"), (" ", "x"), ("ada", ""), ("ada", " ")])
+def test_a_retry_names_who_asks_and_why(who, why):
+    with refused("invalid"):
+        once().when(rq.RetryFailed(MAIN, ORDER, None, who, why))
+
+
+def test_a_history_that_was_not_read_is_asked_for():
+    with pytest.raises(Unprepared):
+        once().when(retries(histories={}))
 
 
 def test_of_several_failures_the_last_one_counts():

@@ -10,7 +10,7 @@ from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import Call, document, payload
 from assay.api.mutations import change
-from assay.api.records import activity_record, decided_record
+from assay.api.records import activity_record
 from assay.api.router import Route
 from assay.api.routes.starts import message_of
 from assay.api.routes.workflows import NAMESPACE, RUN
@@ -20,9 +20,11 @@ from assay.core.ids import Namespace, RunId, RunKey, WorkflowId, seconds
 from assay.core.options import check_id, check_text, duration
 from assay.core.replies import Reopened, Started
 from assay.core.requests import RequestCancel, RestartAsNew, RetryFailed, ScheduleDirect, Signal, Terminate
+from assay.core.rules.retry import check_words
 from assay.core.run import Activity
 from assay.engine.reads import ActivityRecord
 from assay.wire import shapes
+from assay.wire.activities import open_activity_record, retry_record
 from assay.wire.bodies import ActivityBody, CancelBody, ContinueBody, RetryBody, SignalBody, TerminateBody
 from assay.wire.records import start_record
 
@@ -85,26 +87,21 @@ def _continued(reply: object) -> tuple[int, bytes]:
 
 
 async def retry(backend: Backend, call: Call) -> Answer:
-    """Let a failed run go on from before its last failed activity (R20)."""
+    """Let a closed run go on as a new run of its id."""
     body = await call.read(RetryBody)
+    check_words(body.requested_by, body.reason)
     who, why = (body.requested_by or "").strip(), (body.reason or "").strip()
-    if not who or not why:
-        raise Invalid("requested_by and reason are required", field="reason" if who else "requested_by")
-    request = RetryFailed(**_target(call), requested_by=who, reason=why)
+    target = _target(call)
+    if body.run_id is not None:
+        target["run_id"] = RunId(check_id(body.run_id, "run_id"))
+    request = RetryFailed(**target, requested_by=who, reason=why, from_seq=body.from_seq)
     return await change(backend, call, call.namespace, request, _reopened)
 
 
 def _reopened(reply: object) -> tuple[int, bytes]:
     if not isinstance(reply, Reopened):
         raise TypeError(reply)
-    facts = {
-        "workflow_id": reply.key.workflow_id,
-        "run_id": reply.key.run_id,
-        "status": "WAITING",  # the word of the original: the run waits for its activity
-        "activity": decided_record(reply.key, reply.activity, reply.status),
-        "invalidated_activities": reply.invalidated,
-    }
-    return 200, answers.encoded(facts)
+    return 200, answers.encoded(retry_record(reply))
 
 
 async def schedule_activity(backend: Backend, call: Call) -> Answer:
@@ -129,7 +126,7 @@ async def schedule_activity(backend: Backend, call: Call) -> Answer:
 def _scheduled(key: RunKey, known: ActivityRecord | None, reply: object) -> tuple[int, bytes]:
     """The activity's record; one that was there already may have ended, and then only the store knows it."""
     if isinstance(reply, Activity):
-        return 201, answers.encoded(decided_record(key, reply))
+        return 201, answers.encoded(open_activity_record(key, reply))
     if known is None:
         raise TypeError(reply)
     return 201, answers.encoded(activity_record(known))
@@ -193,7 +190,7 @@ ROUTES: Final = (
     _control("/cancel", "cancelWorkflow", "Ask a run to end", cancel, CancelBody, _NOTHING),
     _control("/terminate", "terminateWorkflow", "End a run at once", terminate, TerminateBody, _NOTHING),
     _control("/continue-as-new", "continueAsNew", "Begin the next run", continue_as_new, ContinueBody, _STARTED),
-    _control("/retry", "retryWorkflow", "Retry a failed run", retry, RetryBody, {200: shapes.RetryAnswer}),
+    _control("/retry", "retryWorkflow", "Retry a closed run", retry, RetryBody, {200: shapes.RetryAnswer}),
     _control(
         "/activities",
         "scheduleActivity",

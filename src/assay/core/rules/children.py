@@ -6,6 +6,7 @@ from assay.core import commands as cmd
 from assay.core.effects import Decision, Message, PutChild, Send
 from assay.core.errors import AssayError, Invalid, Kind
 from assay.core.events import (
+    Adopted,
     ChildWorkflowCompleted,
     ChildWorkflowFailed,
     ChildWorkflowStarted,
@@ -31,6 +32,9 @@ def start(decision: Decision, command: cmd.StartChildWorkflow, at: Moment, seen_
     run = decision.run
     existing = at.current.get(WorkflowId(command.workflow_id))
     if WorkflowId(command.workflow_id) in decision.children() or (existing is not None and _own(run, existing)):
+        return
+    if existing is not None and not existing.closed and _is_inherited(run, existing):
+        _adopt(decision, command, existing)
         return
     try:
         born = _born(decision, command, existing, at)
@@ -58,13 +62,30 @@ def _own(run: Run, existing: Run) -> bool:
     return parent is not None and parent.run_id == run.run_id
 
 
+def _is_inherited(run: Run, existing: Run) -> bool:
+    """Return whether a run was started as a child by the run whose history this one has, after the cut."""
+    parent, reopening = existing.start.parent, run.start.reopening
+    if parent is None or reopening is None:
+        return False
+    return Adopted(parent.run_id, existing.workflow_id) in reopening.adopted
+
+
+def _adopt(decision: Decision, command: cmd.StartChildWorkflow, existing: Run) -> None:
+    """Take over an open child that the earlier run had started: its end goes to this run."""
+    link = existing.start.parent or ParentLink(decision.run.workflow_id, decision.run.run_id)
+    name, sent = existing.workflow_id, existing.cancel_seq > 0
+    decision.record(ChildWorkflowStarted(name, existing.start.workflow_type, existing.run_id, command.seq))
+    decision.add(PutChild(Child(name, existing.run_id, command.seq, link.close_policy, sent, link.child_seq)))
+
+
 def _born(decision: Decision, command: cmd.StartChildWorkflow, existing: Run | None, at: Moment) -> Decision:
     run = decision.run
     if len(run.children) + len(decision.others) >= LIMITS.pending_children:
         raise Invalid(f"a run may have at most {LIMITS.pending_children} open children", code="limit_exceeded")
     request = child_request(run.namespace, command)
     births.check_free(existing)
-    births.check_reuse(existing, request.id_reuse)
+    if existing is None or not _is_inherited(run, existing):
+        births.check_reuse(existing, request.id_reuse)
     parent = ParentLink(run.workflow_id, run.run_id, command.seq, request.parent_close)
     return births.born(request, existing, at, parent=parent)
 
@@ -155,5 +176,15 @@ def _request(run: Run, child: Child, kind: str, reason: str | None) -> Message:
         run_id=child.run_id,
         kind=kind,
         reason=reason,
-        sender=f"wf://{run.namespace}/{run.workflow_id}",
+        sender=address(run),
     )
+
+
+def address(run: Run) -> str:
+    """Return the name under which a run sends requests to its children."""
+    return address_of(run.namespace, run.workflow_id)
+
+
+def address_of(namespace: str, workflow_id: str) -> str:
+    """Return the name under which the runs of a workflow id send requests to their children."""
+    return f"wf://{namespace}/{workflow_id}"

@@ -4,6 +4,8 @@ An accepted signal is in the history exactly once and in order (I14); a message 
 and acknowledged in the same transaction (I17).
 """
 
+import msgspec
+
 from assay.core import requests as rq
 from assay.core.commands import WaitForSignal
 from assay.core.effects import Acknowledge, Decision, DropChild, Message, Send
@@ -19,7 +21,7 @@ from assay.core.limits import LIMITS
 from assay.core.moment import Moment
 from assay.core.options import check_text
 from assay.core.rules import lifecycle
-from assay.core.run import FAILED, Run
+from assay.core.run import COMPLETED, Child, Run
 from assay.core.texts import no_text
 
 FORWARDED = ">"
@@ -58,9 +60,12 @@ def deliver(run: Run, request: rq.Deliver, at: Moment) -> Decision:
     message = request.message
     if run.closed:
         decision = Decision.of(run, at.now)
-        # a child's end concerns only a run that was opened again, which goes on with its children (R20)
-        if run.next_run_id is not None and (message.kind != "child_closed" or run.status == FAILED):
+        # a child's end concerns only a reopened run, and a completed run is never reopened
+        if run.next_run_id is not None and (message.kind != "child_closed" or run.status != COMPLETED):
             decision.add(Send(_forwarded(message, run.next_run_id)))
+    elif message.kind != "child_closed" and FORWARDED in message.key and run.start.reopening is not None:
+        # sent by the parent's old run to the child's: both go on, and neither was asked to end
+        decision = Decision.of(run, at.now)
     elif message.kind == "cancel":
         decision = lifecycle.cancel_decision(run, message.reason, message.sender, None, at)
     elif message.kind == "terminate":
@@ -84,19 +89,24 @@ def _forwarded(message: Message, run_id: RunId) -> Message:
     )
 
 
-def _meant(run: Run, message: Message) -> bool:
-    """Only a reopened run has the children of the run it follows; others have children of the same names (R20)."""
-    return FORWARDED not in message.key or run.start.reopening is not None
-
-
 def _child_closed(run: Run, message: Message, at: Moment) -> Decision:
     decision = Decision.of(run, at.now)
     event = message.event
-    if isinstance(event, ChildWorkflowCompleted | ChildWorkflowFailed) and _meant(run, message):
+    if isinstance(event, ChildWorkflowCompleted | ChildWorkflowFailed):
         child = run.children.get(WorkflowId(event.child_workflow_id))
-        # the seq tells a late message of an earlier child from that of a later one with the same id (I17)
-        if child is not None and child.seq == event.child_seq:
-            decision.record(event)
+        if child is not None and _is_end_of(child, event, message):
+            same = event.child_seq == child.seq
+            decision.record(event if same else msgspec.structs.replace(event, child_seq=child.seq))
             decision.add(DropChild(child.workflow_id))
             decision.wake()
     return decision
+
+
+def _is_end_of(child: Child, event: ChildWorkflowCompleted | ChildWorkflowFailed, message: Message) -> bool:
+    """Return whether a message is about this very child, and not about an earlier one of its id (I17).
+
+    An adopted child sends its end to the run that started it, which passes it on; a child of this run sends it here.
+    """
+    if FORWARDED in message.key:
+        return child.adopted_seq == event.child_seq
+    return child.adopted_seq is None and child.seq == event.child_seq

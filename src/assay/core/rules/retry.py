@@ -1,10 +1,14 @@
-"""Rules of retrying a failed run: it goes on from before its last failed activity, as a new run of its id (R20).
+"""Rules of retrying a closed run: it goes on as a new run of its id, with a copy of its history up to the cut.
 
-The new run begins with a copy of the history up to that failure. What was open there is open again: activities wait
-for a worker, timers are armed, children are its own; those that have ended since are recorded with their outcome. The
-failed run stays as it was, but for the name of its successor.
+What was open before the cut is open again: activities wait for a worker, timers are armed. Children that the end of
+their parent ended are reopened with it, down the tree; those that ended by themselves are recorded with their outcome;
+open ones that nobody asked to end are adopted. The closed runs stay as they were, but for their successors' names.
 """
 
+from collections import deque
+from collections.abc import Sequence
+
+import msgspec
 from msgspec.structs import replace
 
 from assay.core import requests as rq
@@ -17,7 +21,7 @@ from assay.core.effects import (
     PutChild,
     SetNext,
 )
-from assay.core.errors import Kind, Refused
+from assay.core.errors import Invalid, Kind, Refused
 from assay.core.events import (
     DEFAULT_OPTIONS,
     ActivityCancelled,
@@ -38,113 +42,150 @@ from assay.core.events import (
     TimerCancelled,
     TimerFired,
     TimerScheduled,
+    WorkflowCancelRequested,
     WorkflowStarted,
+    WorkflowTerminated,
 )
 from assay.core.failure import FailureInfo
 from assay.core.ids import SECOND, RunId, WorkflowId
+from assay.core.limits import LIMITS
 from assay.core.moment import Moment
 from assay.core.options import check_text
 from assay.core.payload import NULL
 from assay.core.policies import ParentClose
 from assay.core.replies import Reopened
-from assay.core.rules import activities, attributes, children
-from assay.core.run import CANCELLED, COMPLETED, FAILED, PENDING, Activity, Child, Run, Task
+from assay.core.rules import activities, attributes, children, lifecycle
+from assay.core.rules.cut import carried, cut_by, cut_of, gone_on, open_children, refusal_of, started_children
+from assay.core.run import CANCELLED, COMPLETED, FAILED, Activity, Child, Run, Task
 
 REOPENED = "reopen"
 """The initiator of a run that begins with another's history."""
 
 
+class Unprepared(Exception):
+    """Raised if a history that a decision needs was not read, or has grown since: read it and decide again."""
+
+
 def retry(run: Run, request: rq.RetryFailed, at: Moment) -> Decision:
-    """Open the run again, or say why that cannot be."""
-    check_text(request.requested_by, "requested_by")
-    check_text(request.reason, "reason")
-    _check(run, at)
-    cut = last_failure(request.history)
-    if cut is None:
-        raise Refused(f"workflow {run.workflow_id} has no failed activity to retry", code="no_failed_activity")
-    failed = request.history[cut].event
-    seq = failed.activity_seq if isinstance(failed, ActivityFailed) else 0
-    decision = _Copy(run, request, at, cut, seq).made()
-    ended = Decision.of(run, at.now)
-    ended.add(SetNext(decision.run.run_id))
-    decision.others.append(ended)
-    later = sum(isinstance(recorded.event, ActivityScheduled) for recorded in request.history[cut:])
-    decision.reply = Reopened(decision.run.key, *_tried_again(decision, seq), later)
+    """Open the run again with the children that its end ended, or raise `Refused`."""
+    check_words(request.requested_by, request.reason)
+    _check(run, request, at)
+    history = _history_of(run, request)
+    cut = cut_of(run.status, history, request.from_seq)
+    copies = _copies(_Part(run, history, cut, at.ids.run_id()), request, at)
+    decision = copies[0].decision
+    for copy in copies:
+        if copy is not copies[0]:
+            decision.others.append(copy.decision)
+        decision.others.append(copy.superseded())
+    later = sum(isinstance(recorded.event, ActivityScheduled) for recorded in history[cut:])
+    decision.reply = Reopened(decision.run.key, copies[0].tried_again(), later, copies[0].dropped())
     return decision
 
 
-def _tried_again(decision: Decision, seq: int) -> tuple[Activity, str]:
-    """The activity as the decision leaves it, and its status."""
-    put = next(
-        effect
-        for effect in reversed(decision.effects)
-        if isinstance(effect, PutActivity | CloseActivity) and effect.activity.seq == seq
-    )
-    return put.activity, put.status if isinstance(put, CloseActivity) else PENDING
+def check_words(requested_by: str | None, reason: str | None) -> None:
+    """Raise `Invalid` unless a request names who asks for a retry, and why."""
+    for name, text in (("requested_by", requested_by), ("reason", reason)):
+        if not (check_text(text, name) or "").strip():
+            raise Invalid("requested_by and reason are required", field=name)
 
 
-def _check(run: Run, at: Moment) -> None:
-    name = run.workflow_id
-    if run.status != FAILED:
-        message = f"workflow {name} is {run.status}; only FAILED workflows can retry an activity"
-        raise Refused(message, code="not_failed")
-    if run.start.parent is not None:
-        raise Refused(f"workflow {name} is a child workflow; its parent decides what follows", code="is_child")
-    if run.next_run_id is not None or at.current.get(name, run).number != run.number:
-        raise Refused(f"workflow {name} has gone on in another run already", code="already_continued")
+def _check(run: Run, request: rq.RetryFailed, at: Moment) -> None:
+    if request.run_id is None and not run.closed and run.start.reopening is not None:
+        # of two requests at once the second finds the run that the first one opened
+        raise Refused(f"workflow {run.workflow_id} was retried already and is open", code="already_continued")
+    refusal = refusal_of(run)
+    if refusal is None and at.current.get(run.workflow_id, run).number != run.number:
+        refusal = gone_on(run)
+    if refusal is not None:
+        raise refusal
 
 
-def last_failure(history: tuple[Recorded, ...]) -> int | None:
-    """The place of the final `ActivityFailed` in a history."""
-    places = (place for place in reversed(range(len(history))) if isinstance(history[place].event, ActivityFailed))
-    return next(places, None)
+def _history_of(run: Run, request: rq.RetryFailed) -> Sequence[Recorded]:
+    """Return the whole history of a run as it was read for this request."""
+    history = request.histories.get(run.run_id, ())
+    if len(history) != run.last_seq:
+        raise Unprepared(run.run_id)
+    return history
 
 
-def open_children(history: tuple[Recorded, ...]) -> dict[WorkflowId, ChildWorkflowStarted]:
-    """The children that a history has started and not seen end."""
-    found: dict[WorkflowId, ChildWorkflowStarted] = {}
-    for recorded in history:
-        event = recorded.event
-        if isinstance(event, ChildWorkflowStarted):
-            found[WorkflowId(event.child_workflow_id)] = event
-        elif isinstance(event, ChildWorkflowCompleted | ChildWorkflowFailed):
-            found.pop(WorkflowId(event.child_workflow_id), None)
-    return found
+class _Part(msgspec.Struct, frozen=True):
+    """A run that is to be reopened: its history, the cut, the new run's id and, for a child, its new parent."""
+
+    run: Run
+    history: Sequence[Recorded]
+    cut: int
+    run_id: RunId
+    parent: ParentLink | None = None
+
+
+def _copies(root: _Part, request: rq.RetryFailed, at: Moment) -> "list[_Copy]":
+    """Return the copy of a run, and after it those of all children that are reopened with it."""
+    waiting = deque([root])
+    made: list[_Copy] = []
+    while waiting:
+        copy = _Copy(waiting.popleft(), request, at)
+        made.append(copy)
+        waiting.extend(copy.reopened)
+        if len(made) + len(waiting) > LIMITS.reopened_children + 1:
+            message = f"more than {LIMITS.reopened_children} children would be reopened; nothing was changed"
+            raise Refused(message, code="too_many_children")
+        copy.fill()
+    return made
 
 
 class _Copy:
     """A new run in the making: the events, and beside them the rows that they stand for."""
 
-    def __init__(self, run: Run, request: rq.RetryFailed, at: Moment, cut: int, seq: int) -> None:
-        self._old = run
+    def __init__(self, part: _Part, request: rq.RetryFailed, at: Moment) -> None:
+        self._part = part
+        self._old = part.run
         self._at = at
-        self._prefix = request.history[:cut]
-        self._endings = dict(request.endings)
+        self._request = request
+        self._prefix = part.history[: part.cut]
         self._waiting = open_children(self._prefix)
+        self._address = children.address(part.run)
+        cancels = [recorded.seq for recorded in self._prefix if isinstance(recorded.event, WorkflowCancelRequested)]
+        self._cancel_seq = max(cancels, default=0)
         scheduled = (recorded.event for recorded in self._prefix)
         self._numbers = {event.activity_seq: at.ids.number() for event in scheduled if type(event) is ActivityScheduled}
         self._by_seq: dict[int, Activity] = {}
         self._cancelled: set[int] = set()
         self._timers: dict[int, float] = {}
-        self.decision = Decision.of(self._fresh(request, seq), at.now)
+        self.reopened: list[_Part] = []
+        self._taken: dict[WorkflowId, Child] = {}
+        self._outcomes: list[Event] = []
+        self._adopted: dict[Adopted, None] = {}
+        self._take_children()
+        self.decision = Decision.of(self._fresh(request), at.now)
 
-    def _fresh(self, request: rq.RetryFailed, seq: int) -> Run:
+    @property
+    def _retried_seq(self) -> int | None:
+        """The activity that is tried again: the one whose failure is the first event after the cut."""
+        event = self._part.history[self._part.cut].event if self._part.cut < len(self._part.history) else None
+        return event.activity_seq if isinstance(event, ActivityFailed) else None
+
+    def _fresh(self, request: rq.RetryFailed) -> Run:
         old, now = self._old, self._at.now
-        adopted = tuple(
-            Adopted(self._parent_of(child), child.workflow_id) for name in self._waiting if (child := self._open(name))
-        )
+        seq = self._retried_seq
         deadline = old.start.execution_deadline
         start = replace(
             old.start,
             initiator=REOPENED,
             previous_run_id=old.run_id,
+            parent=self._part.parent,
             first_task_at=None,
             execution_deadline=deadline if deadline is not None and deadline > now else None,
             reopening=Reopening(
-                request.requested_by, request.reason, seq, adopted, _origin(old), self._numbers.get(seq, 0)
+                request.requested_by,
+                request.reason,
+                seq or 0,
+                tuple(self._adopted),
+                _origin(old),
+                0 if seq is None else self._numbers.get(seq, 0),
             ),
         )
-        fresh = Run(old.namespace, old.workflow_id, self._at.ids.run_id(), old.number + 1, start, now)
+        fresh = Run(old.namespace, old.workflow_id, self._part.run_id, old.number + 1, start, now)
         fresh.updated_at = now
         fresh.memo, fresh.search = start.memo, start.search_attributes
         fresh.open_steps = set()
@@ -152,22 +193,50 @@ class _Copy:
             fresh.run_deadline = now + start.run_timeout
         return fresh
 
-    def made(self) -> Decision:
-        """Everything that the prefix says, once more."""
+    def fill(self) -> None:
+        """Record what the prefix has once more, and the signals that came after it."""
+        decision = self.decision
         for recorded in self._prefix:
-            self.decision.record(self._copied(recorded.event), recorded.time)
+            decision.record(self._copied(recorded.event), recorded.time)
+        for recorded in carried(self._part.history, self._part.cut):
+            decision.record(recorded.event, recorded.time)
         for seq, activity in self._by_seq.items():
             if seq in self._cancelled:
-                activities.withdraw(self.decision, activity)
+                activities.withdraw(decision, activity)
             else:
-                self.decision.add(PutActivity(activity))
+                decision.add(PutActivity(activity))
         for seq, fire_at in self._timers.items():
-            self.decision.add(ArmTimer(seq, round(fire_at * SECOND)))
-        for name, started in self._waiting.items():
-            self._take_child(name, started)
+            decision.add(ArmTimer(seq, round(fire_at * SECOND)))
+        for child in self._taken.values():
+            decision.add(PutChild(child))
+        for outcome in self._outcomes:
+            decision.record(outcome)
         # whether the last events of the prefix were answered cannot be told from it: the code looks once more
-        self.decision.task = Task(since=self._at.now, epoch=1)
-        return self.decision
+        decision.task = Task(since=self._at.now, epoch=1)
+
+    def superseded(self) -> Decision:
+        """Return the decision about the old run: it names its successor, and ends first if it is still open."""
+        decision = Decision.of(self._old, self._at.now)
+        if self._old.closed:
+            decision.add(SetNext(self._part.run_id))
+        else:
+            # the message that would end it may be under way: it ends here, and the message finds a closed run
+            parent = self._old.start.parent
+            by = None if parent is None else children.address_of(self._old.namespace, parent.workflow_id)
+            lifecycle.close(decision, WorkflowTerminated("parent closed", by, self._part.run_id), self._at)
+        return decision
+
+    def tried_again(self) -> Activity | None:
+        """Return the activity whose failure was cut off, unless the old run had given it up."""
+        seq = self._retried_seq
+        return None if seq is None or seq in self._cancelled else self._by_seq.get(seq)
+
+    def dropped(self) -> int:
+        """Return how many events after the cut are not in the copy."""
+        later = self._part.history[self._part.cut :]
+        kept = sum(1 for _ in carried(self._part.history, self._part.cut))
+        ends = {_end(event) for event in self._outcomes}
+        return len(later) - kept - sum(_end(recorded.event) in ends for recorded in later)
 
     def _copied(self, event: Event) -> Event:
         match event:
@@ -179,6 +248,11 @@ class _Copy:
                 return self._ended(event)
             case ActivityCancelRequested():
                 self._cancelled.add(event.activity_seq)
+            case WorkflowCancelRequested():
+                open_ones = self._by_seq.values()
+                self._cancelled.update(one.seq for one in open_ones if not one.options.survives_cancel)
+            case ChildWorkflowStarted():
+                return self._child_started(event)
             case TimerScheduled():
                 self._timers[event.timer_seq] = event.fire_at
             case TimerFired() | TimerCancelled():
@@ -194,6 +268,13 @@ class _Copy:
         if start.retry_policy is not None or start.cron_schedule is not None:
             self.decision.run.input = event.input
         return replace(event, start=start)
+
+    def _child_started(self, event: ChildWorkflowStarted) -> Event:
+        """Name the child's new run where this start is the one that is open."""
+        child = self._taken.get(WorkflowId(event.child_workflow_id))
+        if child is None or child.seq != event.child_seq or child.adopted_seq is not None:
+            return event
+        return replace(event, run_id=child.run_id)
 
     def _scheduled(self, event: ActivityScheduled) -> Event:
         """Activities have ids of their own in every run (R35)."""
@@ -226,8 +307,23 @@ class _Copy:
                 self.decision.add(CloseActivity(activity, CANCELLED))
         return replace(event, activity_id=activity.id)
 
+    # children
+
+    def _take_children(self) -> None:
+        """Decide about each child that the prefix has started, and remember those that the rest had started."""
+        before = () if self._old.start.reopening is None else self._old.start.reopening.adopted
+        self._adopted = dict.fromkeys(before)
+        for name, recorded in self._waiting.items():
+            started = recorded.event
+            if isinstance(started, ChildWorkflowStarted):
+                self._take_child(name, recorded.seq, started)
+        for name in started_children(self._part.history[self._part.cut :]):
+            child = self._own(name)
+            if child is not None and name not in self._waiting:
+                self._adopted[_adoption(child)] = None
+
     def _own(self, name: WorkflowId) -> Run | None:
-        """The newest run of a child's id, if it is still this family's child."""
+        """Return the newest run of a child's id, if it is still this family's child."""
         child = self._at.current.get(name)
         if child is None or child.start.parent is None:
             return None
@@ -235,33 +331,81 @@ class _Copy:
         family = {self._old.run_id, *(one.run_id for one in adopted if one.workflow_id == name)}
         return child if child.start.parent.run_id in family else None
 
-    def _open(self, name: WorkflowId) -> Run | None:
+    def _take_child(self, name: WorkflowId, seq: int, started: ChildWorkflowStarted) -> None:
         child = self._own(name)
-        return None if child is None or child.closed else child
-
-    def _parent_of(self, child: Run) -> RunId:
-        return child.start.parent.run_id if child.start.parent is not None else self._old.run_id
-
-    def _take_child(self, name: WorkflowId, started: ChildWorkflowStarted) -> None:
-        child = self._own(name)
-        if child is not None and not child.closed:
-            parent = child.start.parent
-            policy = ParentClose.TERMINATE if parent is None else parent.close_policy
-            known = Child(name, child.run_id, started.child_seq, policy, cancel_sent=child.cancel_seq > 0)
-            self.decision.add(PutChild(known))
+        if child is None or child.start.parent is None or not _is_of(child, started):
+            self._outcomes.append(self._recorded_end(started) or _unknown_end(started))
             return
-        self.decision.record(self._outcome(name, started, child))
+        link = child.start.parent
+        told = self._was_told(child, link, seq)
+        if not child.closed and (told or link.close_policy is ParentClose.ABANDON):
+            self._adopted[_adoption(child)] = None
+            sent = told or child.cancel_seq > 0
+            known = Child(name, child.run_id, started.child_seq, link.close_policy, sent, link.child_seq)
+            self._taken[name] = known
+            return
+        cut = None if told else self._cut_of_child(child)
+        if cut is None:
+            closing = self._closing(child)
+            mine = replace(link, child_seq=started.child_seq)
+            self._outcomes.append(children.outcome(child, mine, closing))
+            return
+        run_id = self._at.ids.run_id()
+        parent = ParentLink(self._old.workflow_id, self._part.run_id, started.child_seq, link.close_policy)
+        self.reopened.append(_Part(child, _history_of(child, self._request), cut, run_id, parent))
+        self._taken[name] = Child(name, run_id, started.child_seq, link.close_policy)
 
-    def _outcome(self, name: WorkflowId, started: ChildWorkflowStarted, child: Run | None) -> Event:
-        ending = self._endings.get(name)
-        if child is not None and child.tail:
-            ending = child.tail[-1].event
-        if child is not None and ending is not None and ending.closes is not None:
-            link = child.start.parent or ParentLink(self._old.workflow_id, self._old.run_id, started.child_seq)
-            return children.outcome(child, link, ending)
-        message = "the child has ended, and its id belongs to another run now"
-        failure = FailureInfo(kind=Kind.NOT_FOUND, message=message, details=NULL, retryable=False)
-        return ChildWorkflowFailed(name, message, failure, "terminated", started.run_id, started.child_seq)
+    def _was_told(self, child: Run, link: ParentLink, seq: int) -> bool:
+        """Return whether the child was asked to cancel because of a request that is in the copy, too."""
+        if not self._cancel_seq or link.close_policy is ParentClose.ABANDON:
+            return False
+        late = child.cancel_seq > 0 and link.close_policy is ParentClose.TERMINATE
+        return seq < self._cancel_seq or late
+
+    def _cut_of_child(self, child: Run) -> int | None:
+        if child.closed and child.status not in (FAILED, CANCELLED):
+            return None
+        if child.closed and len(self._request.histories.get(child.run_id, ())) == 1 < child.last_seq:
+            return None  # only the closing event was read: the child ended by itself
+        return cut_by(self._address, _history_of(child, self._request))
+
+    def _closing(self, child: Run) -> Event:
+        history = self._request.histories.get(child.run_id, ())
+        if not history or history[-1].seq != child.last_seq:
+            raise Unprepared(child.run_id)
+        return history[-1].event
+
+    def _recorded_end(self, started: ChildWorkflowStarted) -> Event | None:
+        """Return the end of a child as the events after the cut have it: its id was used again since."""
+        for recorded in self._part.history[self._part.cut :]:
+            event = recorded.event
+            if _end(event) is not None and _end(event) == (started.child_workflow_id, started.child_seq):
+                return event
+        return None
+
+
+def _end(event: Event) -> tuple[str, int] | None:
+    if isinstance(event, ChildWorkflowCompleted | ChildWorkflowFailed):
+        return event.child_workflow_id, event.child_seq
+    return None
+
+
+def _is_of(child: Run, started: ChildWorkflowStarted) -> bool:
+    """Return whether this start brought the child about, or adopted it."""
+    link = child.start.parent
+    return started.run_id == child.run_id or (link is not None and link.child_seq == started.child_seq)
+
+
+def _adoption(child: Run) -> Adopted:
+    link = child.start.parent
+    return Adopted(child.run_id if link is None else link.run_id, child.workflow_id)
+
+
+def _unknown_end(started: ChildWorkflowStarted) -> Event:
+    message = "the child has ended, and its id belongs to another run now"
+    failure = FailureInfo(kind=Kind.NOT_FOUND, message=message, details=NULL, retryable=False)
+    name = started.child_workflow_id
+    return ChildWorkflowFailed(name, message, failure, "terminated", started.run_id, started.child_seq)
 
 
 def _origin(old: Run) -> RunId:

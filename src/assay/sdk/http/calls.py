@@ -56,11 +56,19 @@ class Calls:
         if change is None:
             raise Invalid(f"{type(request).__name__} cannot be asked for over HTTP")
         target = cast(rq.ToWorkflow, request)
-        action, body = change(request)
+        answer = await self._change(target, *change(request))
+        return endings.started_of(target.namespace, endings.decode(answer)) if answer else None
+
+    async def retry(self, request: rq.RetryFailed) -> dict[str, Any]:
+        """Let a closed run go on."""
+        body = _given(requested_by=request.requested_by, reason=request.reason, from_seq=request.from_seq)
+        answer: dict[str, Any] = _decode(await self._change(request, "retry", body))
+        return answer
+
+    async def _change(self, target: rq.ToWorkflow, action: str, body: dict[str, Any]) -> bytes:
         query = _query(namespace=target.namespace, run_id=target.run_id)
         path = f"/workflows/{_quoted(target.workflow_id)}/{action}{query}"
-        answer = await self.call("POST", path, _encode(body), key=uuid.uuid4().hex)
-        return endings.started_of(target.namespace, endings.decode(answer)) if answer else None
+        return await self.call("POST", path, _encode(body), key=uuid.uuid4().hex)
 
     async def start(self, request: rq.StartWorkflow) -> Started:
         """Start a workflow."""

@@ -10,7 +10,7 @@ from assay.core.events import Event, Recorded
 from assay.core.grants import Colleague, Seat
 from assay.core.ids import SECOND, RunId, RunKey, Time
 from assay.core.replies import Started, Told
-from assay.core.requests import Request, StartWorkflow, ToRun
+from assay.core.requests import Request, RetryFailed, StartWorkflow, ToRun
 from assay.sdk.http.calls import Calls
 from assay.sdk.http.clock import LearnedClock
 from assay.sdk.http.link import Link
@@ -79,6 +79,10 @@ class HttpTransport:
     async def ask(self, request: Request) -> Any:
         """See `Transport`."""
         return await self._open().ask(request)
+
+    async def retry(self, request: RetryFailed) -> dict[str, Any]:
+        """See `Transport`."""
+        return await self._open().retry(request)
 
     async def run(self, request: StartWorkflow) -> tuple[Started, tuple[RunKey, Event]]:
         """Start a workflow and wait for its end, in one request if that takes no longer than one may."""

@@ -53,6 +53,15 @@ WHERE told.run_id $one_of(1) AND told.kind = 'child_closed'"""
 """A child is its parent's until the parent has taken the message of its end, not until that end. The key of such a
 message begins with the child's run id, also when it was passed on to a reopened run (R20)."""
 
+ADOPTED_CHILDREN = f"""
+SELECT c.parent_run_id, {_CHILD_COLUMNS}
+FROM runs c
+JOIN events opening ON opening.run_id = c.run_id AND opening.seq = 1
+WHERE c.parent_run_id $one_of(1) AND (c.closed_at IS NULL OR EXISTS (
+    SELECT 1 FROM outbox told WHERE told.kind = 'child_closed' AND $before(told.key, '/') = c.run_id
+))"""
+"""The same for children of earlier runs: the message of their end may be on its way to any run in between."""
+
 EVENTS_AFTER = """
 SELECT seq, time, kind, payload, data, id FROM events WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT $3"""
 

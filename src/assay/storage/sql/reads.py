@@ -5,10 +5,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from msgspec.structs import replace
+
 from assay.core.effects import Message
-from assay.core.events import Recorded
+from assay.core.events import Adopted, ChildWorkflowStarted, Recorded
 from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.payload import Payload
+from assay.core.rules.cut import open_children
 from assay.core.run import Run
 from assay.core.schedule import Fire, Schedule, schedule_key
 from assay.storage.sql import activity_rows, queries, rows, schedule_rows
@@ -70,26 +73,37 @@ class SqlReads(ABC):
             else:
                 runs[run_id].armed = due
         for parent, *row in await self._fetch(queries.OPEN_CHILDREN, wanted):
-            child = rows.child_of(row)
-            runs[parent].children[child.workflow_id] = child
-        await self._adopt([run for run in runs.values() if run.start.reopening is not None])
+            # a reopened run may have messages about children that are its predecessor's, and not its own
+            if runs[parent].start.reopening is None or rows.parent_of(row) == parent:
+                child = rows.child_of(row)
+                runs[parent].children[child.workflow_id] = child
+        for run in runs.values():
+            if run.start.reopening is not None and run.start.reopening.adopted:
+                await self._adopt(run, run.start.reopening.adopted)
         repeated = [run.run_id for run in runs.values() if run.start.retry_policy or run.start.cron_schedule]
         if repeated:
             for run_id, payload in await self._fetch(queries.INPUTS, self.dialect.texts(repeated)):
                 runs[run_id].input = Payload(payload)
 
-    async def _adopt(self, runs: Sequence[Run]) -> None:
-        """Children that an earlier run started and that go on as children of a reopened one (R20)."""
-        for run in runs:
-            adopted = run.start.reopening.adopted if run.start.reopening is not None else ()
-            names = {(one.run_id, one.workflow_id) for one in adopted}
-            if not names:
-                continue
-            parents = self.dialect.texts(tuple({run_id for run_id, _ in names}))
-            for parent, *row in await self._fetch(queries.OPEN_CHILDREN, parents):
-                child = rows.child_of(row)
-                if (parent, child.workflow_id) in names:
-                    run.children[child.workflow_id] = child
+    async def _adopt(self, run: Run, adopted: Sequence[Adopted]) -> None:
+        """Add the children of earlier runs that a reopened run has taken over: its history says which."""
+        started = await self._started(run)
+        names = {(one.run_id, one.workflow_id) for one in adopted if one.workflow_id in started}
+        if not names:
+            return
+        parents = self.dialect.texts(tuple({run_id for run_id, _ in names}))
+        for parent, *row in await self._fetch(queries.ADOPTED_CHILDREN, parents):
+            child = rows.child_of(row)
+            if (parent, child.workflow_id) in names and child.workflow_id not in run.children:
+                seq = started[child.workflow_id].child_seq
+                run.children[child.workflow_id] = replace(child, seq=seq, adopted_seq=child.seq)
+
+    async def _started(self, run: Run) -> dict[str, ChildWorkflowStarted]:
+        """Return the children that a run's history has started and not seen end."""
+        kinds = ("ChildWorkflowStarted", "ChildWorkflowCompleted", "ChildWorkflowFailed")
+        found = [recorded for kind in kinds for recorded in await self.events(run.run_id, kind=kind)]
+        started = open_children(sorted(found, key=lambda recorded: recorded.seq))
+        return {name: one.event for name, one in started.items() if isinstance(one.event, ChildWorkflowStarted)}
 
     async def outcomes(self, keys: Sequence[tuple[str, str]]) -> Sequence[Outcome]:
         """See `Store`."""

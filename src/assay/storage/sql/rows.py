@@ -171,6 +171,12 @@ def child_of(row: Sequence[Any]) -> Child:
     return Child(WorkflowId(workflow_id), RunId(run_id), seq, policy, bool(cancelled))
 
 
+def parent_of(row: Sequence[Any]) -> RunId | None:
+    """Return the run that started the child of such a row."""
+    parent = _start(row[2]).parent
+    return None if parent is None else parent.run_id
+
+
 def recorded(row: Sequence[Any]) -> Recorded:
     """An event from (seq, time, kind, payload, data, id)."""
     seq, time, kind, content, data, number = row

@@ -65,9 +65,18 @@ def open_children(tables: Tables, run_ids: Sequence[str]) -> list[Cells]:
     told = [
         (row[of_run], runs[child])
         for row in messages
-        if row[of_run] in run_ids and row[kind] == "child_closed" and (child := (row[0][: -len("/closed")],)) in runs
+        if row[of_run] in run_ids and row[kind] == "child_closed" and (child := (row[0].partition("/")[0],)) in runs
     ]
     return [(owner, *_child(tables, child)) for owner, child in (*still_open, *told)]
+
+
+def adopted_children(tables: Tables, run_ids: Sequence[str]) -> list[Cells]:
+    """ADOPTED_CHILDREN."""
+    parent, closed = RUN["parent_run_id"], RUN["closed_at"]
+    messages = tables.rows["outbox"].values()
+    told = {row[0].partition("/")[0] for row in messages if row[OUTBOX["kind"]] == "child_closed"}
+    found = [row for row in tables.rows["runs"].values() if row[parent] in run_ids]
+    return [(row[parent], *_child(tables, row)) for row in found if row[closed] is None or row[0] in told]
 
 
 def _child(tables: Tables, row: Cells) -> Cells:
@@ -251,6 +260,7 @@ ANSWERS: dict[str, Answer] = {
     queries.OPEN_ACTIVITIES: open_activities,
     queries.RUN_DEADLINES: run_deadlines,
     queries.OPEN_CHILDREN: open_children,
+    queries.ADOPTED_CHILDREN: adopted_children,
     queries.EVENTS_AFTER: events_after,
     queries.EVENTS_AFTER_OF_KIND: events_after,
     queries.DUE: due,

@@ -9,7 +9,7 @@ from assay.core.events import Event, Recorded
 from assay.core.grants import Seat
 from assay.core.ids import RunId, RunKey, Time
 from assay.core.replies import Told
-from assay.core.requests import Request
+from assay.core.requests import Request, RetryFailed
 from assay.engine.engine import Engine
 from assay.sdk.worker import Worker
 from assay.testing.simulation.seats import Greeting, RemoteSeat
@@ -35,6 +35,10 @@ class _WorkersOnly:
 
     def _unused(self) -> NoReturn:
         raise NotImplementedError("only clients ask for this")
+
+    async def retry(self, request: RetryFailed) -> dict[str, Any]:
+        """See `Transport`."""
+        self._unused()
 
     async def closed(self, key: RunKey, *, follow: bool = True) -> tuple[RunKey, Event]:
         """See `Transport`."""

@@ -1,0 +1,13 @@
+"""Who asks for a change, where a request has to name somebody and the caller did not."""
+
+import getpass
+import socket
+
+
+def requester() -> str:
+    """Return the user and the host of this process."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a user id without a name, as in some containers
+        user = "unknown"
+    return f"{user}@{socket.gethostname()}"
