@@ -179,12 +179,24 @@ def check_families(world: World) -> None:
             following = world.runs[run.next_run_id]
             assert following.start.previous_run_id == run.run_id, "I18: the way back"
             assert following.start.first_run_id == run.start.first_run_id, "I18: the chain"
-            assert following.start.parent == run.start.parent, "I17: the chain has one parent"
+            _check_parent(world, run, following)
             begins, ends = following.start.first_task_at, following.start.execution_deadline
             assert begins is None or ends is None or begins < ends, "4.4: a run that begins after the end"
         else:
             assert run.close_reason != "continued_as_new", "I18: continued as nothing"
         check_children(world, run)
+
+
+def _check_parent(world: World, run: Run, following: Run) -> None:
+    """A chain has one parent; a reopened child has the reopened one."""
+    before, after = run.start.parent, following.start.parent
+    if following.start.reopening is None or before is None:
+        assert after == before, "I17: the chain has one parent"
+        return
+    assert after is not None, "I17: a child without a parent"
+    reopened = world.runs[after.run_id]
+    assert before.run_id in _family(world, reopened), "I17: a child of another family"
+    assert reopened.workflow_id == before.workflow_id, "I17: the chain has one parent"
 
 
 def check_children(world: World, parent: Run) -> None:

@@ -237,7 +237,9 @@ class Runs(RuleBasedStateMachine):
         if isinstance(request, rq.RestartAsNew) and decision.others:
             self.ledger.carried(decision.run.run_id, self.unread(decision.others[0].run.run_id))
         if isinstance(request, rq.RetryFailed):
-            self.ledger.carried(decision.run.run_id, decision.events)
+            for part in (decision, *decision.others):
+                if part.run.last_seq == 0:
+                    self.ledger.carried(part.run.run_id, part.events)
         self.ledger.took(request, decision, self.world.histories.get(decision.run.run_id, []))
 
     def remember(self, decision: Decision) -> None:

@@ -434,7 +434,7 @@ def retry(
         names = _dropped(history(session.engine, workflow_id, run_id), found["status"], from_seq)
         if names:
             complain(f"dropped, and done again only if the code asks for it: {', '.join(names)}")
-        if names and not yes and sys.stdin.isatty() and session.printer.terminal:
+        if names and not yes and sys.stdin.isatty() and sys.stderr.isatty():
             click.confirm(f"Retry {workflow_id}?", abort=True, err=True)
     body = {"requested_by": requested_by or requester(), "reason": reason, "from_seq": from_seq}
     session.printer.record(session.engine.post("workflows", workflow_id, "retry", body=body, run_id=run_id).document)

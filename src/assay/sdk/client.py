@@ -304,7 +304,7 @@ class Client(Reading):
             A handle of the new run.
 
         Raises:
-            Refused: The run is open, completed, a child, or has gone on already.
+            AssayError: The run is open, completed, a child, or has gone on already; `code` says which.
         """
         answer = await self._retry(workflow_id, reason, run_id, from_seq, requested_by, namespace)
         key = RunKey(self._space(namespace), WorkflowId(answer["workflow_id"]), RunId(answer["run_id"]))

@@ -138,7 +138,10 @@ def open_children(history: Sequence[Recorded]) -> dict[WorkflowId, Recorded]:
         if isinstance(event, ChildWorkflowStarted):
             found[WorkflowId(event.child_workflow_id)] = recorded
         elif isinstance(event, ChildWorkflowCompleted | ChildWorkflowFailed):
-            found.pop(WorkflowId(event.child_workflow_id), None)
+            started = found.get(WorkflowId(event.child_workflow_id))
+            # a second start of an open child's id fails, which is not the end of the first
+            if started is not None and getattr(started.event, "child_seq", None) == event.child_seq:
+                del found[WorkflowId(event.child_workflow_id)]
     return found
 
 
