@@ -56,6 +56,7 @@ WORKFLOW = [
     "query",
     "queues",
     "result",
+    "retry",
     "run",
     "schedules",
     "signal",

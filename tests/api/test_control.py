@@ -358,11 +358,29 @@ def test_what_cannot_be_retried(http: Http):
     reply = http.post(f"/workflows/{open_run}/retry", ASKED)
     assert (reply.status, reply.json()["workflow_id"]) == (409, open_run)
     assert reply.json()["run_id"] == http.describe(open_run)["run_id"]
-    assert reply.json()["error"] == f"workflow {open_run} is PENDING; only FAILED workflows can retry an activity"
+    assert reply.json()["error"] == f"workflow {open_run} is PENDING; only a closed run can be retried"
+    assert reply.json()["code"] == "not_retryable"
     http.post(f"/workflows/{open_run}/terminate")
-    assert http.post(f"/workflows/{open_run}/retry", ASKED).json()["code"] == "no_failed_activity"
+    assert http.post(f"/workflows/{open_run}/retry", ASKED).json()["status"] == "RUNNING"
+    for seq in (0, 6, 7):
+        reply = http.post(f"/workflows/{name}/retry", {**ASKED, "from_seq": seq})
+        assert (reply.status, reply.json()["code"], reply.json()["field"]) == (400, "bad_from_seq", "from_seq")
     assert http.post(f"/workflows/{name}/retry", ASKED).status == 200
-    assert http.post(f"/workflows/{name}/retry", ASKED).status == 409
+    reply = http.post(f"/workflows/{name}/retry", ASKED)
+    assert (reply.status, reply.json()["code"]) == (409, "already_continued")
+
+
+def test_a_retry_of_an_older_run_and_from_an_event(http: Http):
+    _, name, run_id = failed_run(http)
+    reply = http.post(f"/workflows/{name}/retry", {**ASKED, "run_id": run_id, "from_seq": 1})
+    body = reply.json()
+    assert (reply.status, body["status"], body["activity"]) == (200, "RUNNING", None)
+    assert (body["invalidated_activities"], body["dropped_events"]) == (2, 5)
+    assert http.kinds(name) == ["WorkflowStarted"]
+    reply = http.post(f"/workflows/{name}/retry", {**ASKED, "run_id": run_id})
+    assert (reply.status, reply.json()["code"]) == (409, "already_continued")
+    reply = http.post(f"/workflows/{name}/retry", {**ASKED, "run_id": "nobody"})
+    assert reply.status == 404
 
 
 def test_of_two_retries_at_once_one_is_refused(http: Http):

@@ -1,5 +1,7 @@
 import json
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ from assay.cli.workflow import CONFLICTS, REUSES
 from assay.core.policies import IdConflict, IdReuse
 from assay.engine import filters
 from tests.api.support import Worker, activity, complete
-from tests.cli.support import Cli
+from tests.cli.support import PROGRAM, Cli, plain_environment, terminal
 
 FORMATS = ["table", "json", "jsonl", "yaml"]
 ODD_IDS = ["with blank", "a/b/../c", "ünïcödé-名前-🦊", "100%25&x=1?y#z", "..", "semi;colon'quote\"", "-dash"]
@@ -226,12 +228,46 @@ def test_retry(cli: Cli, worker: Callable[..., Worker]):
     hand.turn("o", {"type": "FailWorkflow", "error": "broken"})
     wanted = ["--requested-by", "alice", "--reason", "it is back"]
     told = cli("workflow", "retry", "o", *wanted)
-    assert (told.code, told.json["status"]) == (0, "WAITING")
+    assert (told.code, told.json["status"], told.err) == (0, "WAITING", "")
     assert cli("workflow", "describe", "o").json["status"] in ("RUNNING", "PENDING")
     told = cli("workflow", "retry", "o", *wanted)
     assert told.code == 1
     assert "HTTP 409" in told.err
-    assert cli("workflow", "retry", "o", "--reason", "why").code == 64
+    assert cli("workflow", "retry", "o").code == 64
+
+
+def test_retry_names_what_is_dropped(cli: Cli, worker: Callable[..., Worker]):
+    hand = worker()
+    cli("workflow", "start", "--type", "Order", "--id", "o")
+    hand.turn("o", activity(1, name="reserve"))
+    task = hand.activity(wait_secs=5)
+    assert task is not None
+    hand.complete(task, "reserved")
+    hand.turn("o", {"type": "FailWorkflow", "error": "broken"})
+    told = cli("workflow", "retry", "o", "--reason", "again", "--from-seq", "9")
+    assert (told.code, "bad_from_seq" in told.err or "from_seq" in told.err) == (1, True)
+    told = cli("workflow", "retry", "o", "--reason", "again", "--from-seq", "1")
+    assert (told.code, told.json["dropped_events"], told.json["activity"]) == (0, 3, None)
+    assert told.err.splitlines() == ["dropped, and done again only if the code asks for it: reserve"]
+    first = cli("workflow", "events", "o").json[0]
+    assert first["initiator"] == "reopen"
+
+
+def test_retry_asks_on_a_terminal_before_it_drops_work(cli: Cli, worker: Callable[..., Worker], tmp_path: Path):
+    hand = worker()
+    cli("workflow", "start", "--type", "Order", "--id", "o")
+    hand.turn("o", activity(1, name="reserve"))
+    cli("workflow", "terminate", "o")
+    environment = plain_environment(tmp_path, **{n: v for n, v in os.environ.items() if n.startswith("ASSAY_")})
+    again = ["workflow", "retry", "o", "--reason", "again", "--from-seq", "1"]
+    with terminal([*PROGRAM, *again], environment) as asked:
+        assert "reserve" in asked.until("[y/N]")
+        asked.type_in("n\n")
+        asked.until("Aborted")
+    assert len(cli("workflow", "runs", "o").json) == 1
+    with terminal([*PROGRAM, *again, "--yes"], environment) as asked:
+        assert "[y/N]" not in asked.until("dropped_events")
+    assert len(cli("workflow", "runs", "o").json) == 2
 
 
 # every command in every format
