@@ -263,7 +263,7 @@ def test_retry_asks_on_a_terminal_before_it_drops_work(cli: Cli, worker: Callabl
     with terminal([*PROGRAM, *again], environment) as asked:
         assert "reserve" in asked.until("[y/N]")
         asked.type_in("n\n")
-        asked.until("Aborted")
+        asked.until("nothing was retried")
     assert len(cli("workflow", "runs", "o").json) == 1
     with terminal([*PROGRAM, *again, "--yes"], environment) as asked:
         assert "[y/N]" not in asked.until("dropped_events")

@@ -10,7 +10,7 @@ from assay.cli.options import RemoteGroup, global_options
 from assay.cli.render import Column
 from assay.cli.session import Session, connected
 from assay.cli.suggestions import workflow_ids
-from assay.cli.trouble import FAILED, TIMED_OUT, complain
+from assay.cli.trouble import FAILED, TIMED_OUT, Trouble, complain
 from assay.cli.waiting import Watch, history
 from assay.core.codec import decode
 from assay.core.errors import Invalid
@@ -434,8 +434,9 @@ def retry(
         names = _dropped(history(session.engine, workflow_id, run_id), found["status"], from_seq)
         if names:
             complain(f"dropped, and done again only if the code asks for it: {', '.join(names)}")
-        if names and not yes and sys.stdin.isatty() and sys.stderr.isatty():
-            click.confirm(f"Retry {workflow_id}?", abort=True, err=True)
+        asks = bool(names) and not yes and sys.stdin.isatty() and sys.stderr.isatty()
+        if asks and not click.confirm(f"Retry {workflow_id}?", err=True):
+            raise Trouble("nothing was retried")
     body = {"requested_by": requested_by or requester(), "reason": reason, "from_seq": from_seq}
     session.printer.record(session.engine.post("workflows", workflow_id, "retry", body=body, run_id=run_id).document)
 
