@@ -3,16 +3,19 @@
 import os
 import subprocess
 import sys
+from typing import Any
 
 import msgspec
 import pytest
 
 from assay.testing.simulation.campaign import live_seed
+from assay.testing.simulation.mutants.retries import CANCELLED, CAUGHT, FAMILIES
 from assay.testing.simulation.settings import FAULTS, settings_of
 from assay.testing.simulation.world import World, simulate
 
 WORLDS = 300
 BLOCK = 15
+RETRIED = (FAMILIES, CANCELLED, CAUGHT, {**FAMILIES, "cancels": 0.7, "terminations": 0.5, "kinds": ("child", "act")})
 DIGESTS = (
     "from assay.testing.simulation.campaign import live_seed\n"
     "print([live_seed(seed).digest for seed in (1, 2, 3, 5, 8, 13)])"
@@ -31,6 +34,14 @@ def test_every_rule_holds_in_every_world(first: int):
 def test_code_that_swaps_calls_is_stuck_and_exchanges_nothing(seed: int):
     world = World(msgspec.structs.replace(settings_of(seed), kinds=("swapped", "act", "inline"), cached_runs=1))
     assert world.live().violations == ()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("world", RETRIED, ids=lambda world: "-".join(world["kinds"]))
+def test_every_rule_holds_where_clients_retry(world: dict[str, Any]):
+    for seed in range(BLOCK):
+        settings = msgspec.structs.replace(settings_of(seed), **world)
+        assert simulate(settings).violations == (), f"seed {seed}"
 
 
 @pytest.mark.timeout(300)

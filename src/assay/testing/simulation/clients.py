@@ -7,24 +7,27 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from assay.core.errors import AlreadyExists, AssayError, Invalid, Kind, NotFound
+from assay.core.errors import AlreadyExists, AssayError, Invalid, Kind, NotFound, Refused
 from assay.core.ids import SECOND, Namespace, RunId, RunKey, WorkflowId
 from assay.core.payload import Payload
 from assay.core.policies import IdConflict, IdReuse, RetryPolicy
 from assay.core.replies import Started
-from assay.core.requests import Request, RequestCancel, Signal, StartWorkflow, Terminate
+from assay.core.requests import Request, RequestCancel, RetryFailed, Signal, StartWorkflow, Terminate
+from assay.core.run import COMPLETED
 from assay.engine.idempotency import IdempotencyKey, Rendered
 from assay.storage.store import Rejected
 from assay.testing.simulation.ledger import Sent
 from assay.testing.simulation.loop import Node
 from assay.testing.simulation.programs import Step, walk
 from assay.testing.simulation.settings import chance_of
+from assay.testing.simulation.tables import PLACE
 
 if TYPE_CHECKING:
     from assay.testing.simulation.world import World
 
 NAMESPACE = Namespace("main")
 TRIES = 400
+STATUS, CLOSED_AT = PLACE["runs"]["status"], PLACE["runs"]["closed_at"]
 
 
 class Client:
@@ -59,6 +62,8 @@ class Client:
             others.append(self._terminate())
         waiting = asyncio.create_task(self._wait()) if self._chance.random() < 0.5 else None
         await asyncio.gather(*others)
+        if self._world.settings.retries and self._chance.random() < self._world.settings.retries:
+            await self._retry()
         self.busy = False
         if waiting is not None:
             await waiting
@@ -171,6 +176,28 @@ class Client:
         run_id = self._world.newest(self._id)
         if run_id is not None and await self._order(Terminate(NAMESPACE, self._id, run_id, "enough")):
             self._world.ledger.acked_terminations.add(run_id)
+
+    async def _retry(self) -> None:
+        """Wait for the end of the newest run, and let it go on if it did not complete."""
+        rows = self._world.database.tables.rows["runs"]
+        for _ in range(TRIES):
+            run_id = self._world.newest(self._id)
+            row = None if run_id is None else rows[(run_id,)]
+            if row is not None and row[STATUS] == COMPLETED:
+                return
+            if row is not None and row[CLOSED_AT] is not None:
+                try:
+                    await self._call(RetryFailed(NAMESPACE, self._id, run_id, self.name, "again"))
+                except Refused as refusal:
+                    # the answer to the same request may have been lost
+                    if refusal.code != "already_continued":
+                        self._world.ledger.violate(f"I3 the retry of {self._id} was refused with {refusal!r}")
+                except AssayError as error:
+                    self._only_unavailable(error, RetryFailed(NAMESPACE, self._id, run_id))
+                    await self._pause(1)
+                    continue
+                return
+            await self._pause(1)
 
     async def _order(self, request: Request) -> bool:
         try:

@@ -48,6 +48,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How likely it is that a program continues as new."""
     cancels: float = 0.15
     terminations: float = 0.08
+    retries: float = 0.0
+    """How likely it is that a client retries a run that was cancelled or terminated."""
     faults: frozenset[str] = frozenset()
     fault_seconds: int = 30
     heal_seconds: int = 240

@@ -85,7 +85,7 @@ def check_histories(archive: Archive, ledger: Ledger) -> None:
         for check in (_whole, _folds, _once, _claimed, _timers, _leftovers):
             for problem in check(life, archive):
                 ledger.violate(f"{problem} ({life.workflow_id} {life.run_id})")
-        for problem in (*_successor(life, archive), *_children(life, archive)):
+        for problem in (*_successor(life, archive), *_reopened(life, archive), *_children(life, archive)):
             ledger.violate(f"{problem} ({life.workflow_id} {life.run_id})")
 
 
@@ -98,9 +98,14 @@ def _whole(life: Life, _: Archive) -> Iterator[str]:
         yield f"I5 closed_at is {life.row['closed_at']} and there are {len(closings)} closing events"
 
 
-def _folds(life: Life, _: Archive) -> Iterator[str]:
-    """I2: what the row says is what the history says."""
-    row = life.row
+def _folds(life: Life, archive: Archive) -> Iterator[str]:
+    """I2: what the row says is what the history says; of a closed run the retry alone may name a successor."""
+    row = dict(life.row)
+    following = archive.lives.get(row["next_run_id"])
+    if following is not None and following.start.reopening is not None and getattr(life.end, "next_run_id", 1) is None:
+        row["next_run_id"] = None
+    if isinstance(life.end, ev.WorkflowCancelled):
+        row["next_run_id"] = None
     run = Run(Namespace(row["namespace"]), life.workflow_id, life.run_id, row["number"], life.start, row["created_at"])
     run.tail = None
     for recorded in life.history:
@@ -180,6 +185,25 @@ def _successor(life: Life, archive: Archive) -> Iterator[str]:
     other = archive.lives.get(following)
     if other is None or other.start.previous_run_id != life.run_id:
         yield f"I18 its successor {following} is missing or does not know it"
+
+
+def _reopened(life: Life, archive: Archive) -> Iterator[str]:
+    """I1 and I14: a copy has the signals of the run before it, in order, and undoes no work but that of a cancel."""
+    reopening, previous = life.start.reopening, life.start.previous_run_id
+    before = None if reopening is None or previous is None else archive.lives.get(previous)
+    if before is None:
+        return
+    if before.row["next_run_id"] != life.run_id:
+        yield f"I18 it follows {before.run_id}, which goes on in {before.row['next_run_id']}"
+    signals = [recorded.event for recorded in before.of(ev.SignalReceived)]
+    if [recorded.event for recorded in life.of(ev.SignalReceived)][: len(signals)] != signals:
+        yield f"I14 signals of {before.run_id} are not in its copy"
+    # an activity that is scheduled anew has a later time
+    kept = {(recorded.event.activity_seq, recorded.time) for recorded in life.of(ev.ActivityScheduled)}  # type: ignore[attr-defined]
+    asked = min((recorded.seq for recorded in before.of(ev.WorkflowCancelRequested)), default=len(before.history))
+    for recorded in before.of(ev.ActivityScheduled):
+        if recorded.seq < asked and (recorded.event.activity_seq, recorded.time) not in kept:  # type: ignore[attr-defined]
+            yield f"I1 event {recorded.seq} of {before.run_id} was undone"
 
 
 def _children(life: Life, archive: Archive) -> Iterator[str]:

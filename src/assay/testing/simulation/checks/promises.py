@@ -166,11 +166,19 @@ def _executions(world: "World", archive: Archive) -> Iterator[str]:
     ledger = world.ledger
     for (run_id, seq), row in archive.activities.items():
         attempts = ledger.executions.get((run_id, row["id"]), [])
-        if row["status"] == "COMPLETED" and not attempts:
+        if row["status"] == "COMPLETED" and not attempts and not _inherited(archive, run_id, seq):
             yield f"I8 activity {seq} of {run_id} has a result and was never executed"
         repeated = len(attempts) - len(set(attempts))
         if repeated > ledger.released[run_id, seq]:
             yield f"I8 activity {seq} of {run_id} was executed as {attempts}"
+
+
+def _inherited(archive: Archive, run_id: RunId, seq: int) -> bool:
+    """Return whether a reopened run has this result from the run before it."""
+    start = archive.lives[run_id].start
+    before = None if start.reopening is None or start.previous_run_id is None else start.previous_run_id
+    row = None if before is None else archive.activities.get((before, seq))
+    return row is not None and row["status"] == "COMPLETED"
 
 
 def _final_limits(world: "World", archive: Archive) -> Iterator[str]:

@@ -3,10 +3,13 @@
 from assay.testing.simulation.mutants.activities import ACTIVITIES
 from assay.testing.simulation.mutants.families import FAMILIES
 from assay.testing.simulation.mutants.planting import Mutant
+from assay.testing.simulation.mutants.retries import RETRIES
 from assay.testing.simulation.mutants.turns import SINGLE_CONDITIONS, TURNS
 from assay.testing.simulation.mutants.working import WORKING
 from assay.testing.simulation.mutants.writing import WRITING
 
-MUTANTS: dict[str, Mutant] = {mutant.name: mutant for mutant in (*TURNS, *ACTIVITIES, *FAMILIES, *WRITING, *WORKING)}
+MUTANTS: dict[str, Mutant] = {
+    mutant.name: mutant for mutant in (*TURNS, *ACTIVITIES, *FAMILIES, *RETRIES, *WRITING, *WORKING)
+}
 
 __all__ = ["MUTANTS", "SINGLE_CONDITIONS", "Mutant"]
