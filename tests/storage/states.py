@@ -53,6 +53,13 @@ def reopened(world: World) -> rq.Request:
     return rq.RetryFailed(MAIN, ORDER, None, "ada", "try again", histories=world.histories)
 
 
+def reopened_anew(world: World) -> rq.Request:
+    """The failed run goes on from its first event."""
+    return rq.RetryFailed(MAIN, ORDER, None, "ada", "try again", 1, world.histories)
+
+
+ADOPTS = turned(cmd.StartChildWorkflow("Child", CHILD, seq=5, parent_close_policy="abandon"))
+
 STATES: dict[str, list[Step]] = {
     "started": [starts(input=DOCUMENT)],
     "leased": [starts(), claims()],
@@ -104,6 +111,22 @@ STATES: dict[str, list[Step]] = {
         delivers("child_closed", ORDER),
     ],
     "reopened with a child that is done": [*FAILED_WITH_A_CHILD, reopened, turned(DONE, of=CHILD), delivered()],
+    "reopened with its child": [starts(), bore(), terminates(), delivered(), reopened],
+    "reopened with a child that was still open": [starts(), bore(), terminates(), reopened, delivered()],
+    "reopened with a child whose old end is under way": [
+        *(starts(), bore(), terminates(), delivers("terminate", CHILD), reopened),
+    ],
+    "reopened with a child whose old end was passed on": [
+        *(starts(), bore(), terminates(), delivers("terminate", CHILD), reopened, delivers("child_closed", ORDER)),
+    ],
+    "reopened from its first event": [*FAILED_WITH_A_CHILD, reopened_anew],
+    "reopened, with a dropped child whose end was passed on": [
+        *(*FAILED_WITH_A_CHILD, reopened_anew, turned(DONE, of=CHILD), delivers("child_closed", ORDER)),
+    ],
+    "reopened, with a dropped child that was adopted": [*FAILED_WITH_A_CHILD, reopened_anew, ADOPTS],
+    "reopened, with an adopted child whose end was passed on": [
+        *(*FAILED_WITH_A_CHILD, reopened_anew, ADOPTS, turned(DONE, of=CHILD), delivers("child_closed", ORDER)),
+    ],
     "completed": [starts(), turned(cmd.CompleteWorkflow(DOCUMENT))],
     "failed": [starts(), turned(cmd.FailWorkflow("no luck"))],
     "terminated": [starts(), scheduled(1), terminates(reason="enough", by="ada")],

@@ -2,14 +2,42 @@
 
 from assay.core import commands as cmd
 from assay.core import requests as rq
-from assay.core.ids import Namespace
+from assay.core.ids import Namespace, RunId
 from assay.server.verification import verify
-from tests.core.support import CHILD, MAIN, ONE, ORDER, completed, failed, leased, scheduled, started, turned
+from assay.storage.store import Changes
+from tests.core.support import (
+    CHILD,
+    GRANDCHILD,
+    MAIN,
+    ONE,
+    ORDER,
+    bore,
+    completed,
+    delivered,
+    failed,
+    leased,
+    scheduled,
+    started,
+    terminated,
+    turned,
+)
 from tests.storage.support import AnyStore, StoredWorld
 
 
 def retries(world: StoredWorld) -> rq.Request:
     return rq.RetryFailed(MAIN, ORDER, None, "ada", "again", histories=world.histories)
+
+
+async def test_a_reopened_family_is_sound_and_damage_to_it_is_found(store: AnyStore):
+    world = StoredWorld(store)
+    await world.do(started(), bore(), bore(GRANDCHILD, of=CHILD), terminated(), delivered(), retries)
+    assert [world.newest[name].number for name in (ORDER, CHILD, GRANDCHILD)] == [2, 2, 2]
+    assert [one async for one in verify(store, world.now)] == []
+    old = next(run for run in world.runs.values() if run.workflow_id == CHILD and run.number == 1)
+    old.next_run_id = RunId("nobody")
+    old.version += 1
+    await store.write(Changes(runs=[old]))
+    assert [one.invariant async for one in verify(store, world.now)] == ["I18"]
 
 
 async def test_a_reopened_run_comes_back_from_the_store(store: AnyStore):

@@ -124,6 +124,8 @@ class RetryFailed(ToWorkflow, frozen=True, gc=False):
     that ended by themselves; filled in by the engine."""
     named: tuple[WorkflowId, ...] = ()
     """The children whose newest runs the decision depends on; filled in by the engine."""
+    complete: bool = True
+    """Was everything read? Not if the tree of children is larger than one request may reopen."""
 
 
 class ScheduleDirect(ToWorkflow, frozen=True, gc=False):

@@ -29,7 +29,8 @@ async def with_histories(request: RetryFailed, run: Run, store: Store) -> tuple[
     history = await tree.read(run)
     with contextlib.suppress(Invalid):  # the decision refuses a cut that is none, and needs no more for that
         await tree.descend(run, cut_of(run.status, history, request.from_seq))
-    return replace(request, histories=tree.histories, named=tuple(tree.names)), tree.children
+    read = replace(request, histories=tree.histories, named=tuple(tree.names), complete=tree.complete)
+    return read, tree.children
 
 
 class _Tree:
@@ -40,11 +41,16 @@ class _Tree:
         self.histories: dict[RunId, Sequence[Recorded]] = {}
         self.names: dict[WorkflowId, None] = {}
         self.children: list[Run] = []
+        self.complete = True
 
     async def descend(self, root: Run, cut: int) -> None:
         """Read what there is below a run, level by level, as far as one request may reach."""
         waiting = deque([(root, cut)])
-        while waiting and len(self.histories) <= LIMITS.reopened_children + 1:
+        reached = 0
+        while waiting:
+            if reached > LIMITS.reopened_children:
+                self.complete = False
+                return
             parent, place = waiting.popleft()
             names = concerned_children(self.histories[parent.run_id], place)
             self.names.update(names)
@@ -54,6 +60,7 @@ class _Tree:
                 below = await self._cut_of(child, address(parent))
                 if below is not None:
                     waiting.append((child, below))
+                    reached += 1
 
     async def _cut_of(self, child: Run, parent: str) -> int | None:
         """Return where a child's history is cut if it may be reopened."""

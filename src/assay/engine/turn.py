@@ -5,7 +5,7 @@ from time import perf_counter
 from assay.core.commands import ContinueAsNew, StartChildWorkflow
 from assay.core.decide import decide
 from assay.core.effects import Decision
-from assay.core.errors import AssayError
+from assay.core.errors import AssayError, Unavailable
 from assay.core.grants import ActivityGrant, Seat, TaskGrant
 from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.moment import Moment
@@ -214,7 +214,11 @@ class Turn:
         try:
             decision = decide(run, request, self._moment(request, run, at) if asked.special else at)
         except Unprepared:
-            self._unsure.append(asked)  # another request of this batch was faster: read what it left, decide again
+            # another request of this batch was faster: read what it left and decide again, but not for ever
+            if asked.again:
+                self._answers.append((asked, Unavailable("the history changes while it is read; try again"), None))
+            else:
+                self._unsure.append(asked)
             return
         except AssayError as error:
             if not self._doubt(asked, run):

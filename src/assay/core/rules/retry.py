@@ -105,8 +105,13 @@ def _history_of(run: Run, request: rq.RetryFailed) -> Sequence[Recorded]:
     """Return the whole history of a run as it was read for this request."""
     history = request.histories.get(run.run_id, ())
     if len(history) != run.last_seq:
-        raise Unprepared(run.run_id)
+        raise Unprepared(run.run_id) if request.complete else _too_many()
     return history
+
+
+def _too_many() -> Refused:
+    message = f"more than {LIMITS.reopened_children} children would be reopened; nothing was changed"
+    return Refused(message, code="too_many_children")
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -128,8 +133,7 @@ def _copies(root: _Part, request: rq.RetryFailed, at: Moment) -> "list[_Copy]":
         made.append(copy)
         waiting.extend(copy.reopened)
         if len(made) + len(waiting) > LIMITS.reopened_children + 1:
-            message = f"more than {LIMITS.reopened_children} children would be reopened; nothing was changed"
-            raise Refused(message, code="too_many_children")
+            raise _too_many()
         copy.fill()
     return made
 
@@ -372,7 +376,7 @@ class _Copy:
     def _closing(self, child: Run) -> Event:
         history = self._request.histories.get(child.run_id, ())
         if not history or history[-1].seq != child.last_seq:
-            raise Unprepared(child.run_id)
+            raise Unprepared(child.run_id) if self._request.complete else _too_many()
         return history[-1].event
 
     def _recorded_end(self, started: ChildWorkflowStarted) -> Event | None:
