@@ -100,6 +100,7 @@ CALLS = {
     "list_children": lambda: workflow.list_children("w"),
     "list_runs": lambda: workflow.list_runs("w"),
     "continue_as_new": lambda: workflow.continue_as_new("w"),
+    "retry": lambda: workflow.retry("w", reason="again"),
     "schedules": lambda: workflow.schedules.list(),
     "namespaces": lambda: workflow.namespaces.list(),
     "workers": lambda: workflow.workers.list(),
