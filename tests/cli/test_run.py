@@ -167,7 +167,10 @@ def test_mistakes_of_the_file_are_shown_as_its_own(tmp_path: Path):
 def test_an_address_without_a_scheme_is_no_file(tmp_path: Path, url: str, by: str):
     file = written(tmp_path, GREETER)
     code, said = failed(file, url) if by == "option" else failed(file, None, ASSAY_ENGINE_URL=url)
-    assert (code, said) == (1, f"error: engine URL '{url}' must be like http://host:8080, https://host or sqlite://app.db\n")
+    assert (code, said) == (
+        1,
+        f"error: engine URL '{url}' must be like http://host:8080, https://host or sqlite://app.db\n",
+    )
     assert list(tmp_path.iterdir()) == [file]
 
 
