@@ -38,7 +38,7 @@ async def main(url: str, moment: str) -> None:
     if isinstance(store, SqliteStore):
         store = DeadlyStore(store.path, in_thread=False, clock=clock.now)
         store.moment = moment
-    engine = Engine(store, clock)
+    engine = Engine(store, None if store.shared else clock)
     await engine.start()
     sys.stdout.write(f"{READY}\n")
     sys.stdout.flush()

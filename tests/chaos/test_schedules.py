@@ -44,7 +44,8 @@ class Account(NamedTuple):
 async def engine_on(url: str) -> AsyncIterator[Engine]:
     """An engine in this process."""
     clock = SystemClock()
-    engine = Engine(store_for(url, clock.now), clock)
+    store = store_for(url, clock.now)
+    engine = Engine(store, None if store.shared else clock)
     await engine.start()
     try:
         yield engine
@@ -78,7 +79,7 @@ async def read(store: Store) -> Account:
     fires = [fire for schedule in schedules for fire in await store.fires("main", schedule.name, 10**6)]
     records = await store.list_runs(RunFilter(namespace="main", limit=10**6))
     runs = [(record.run.start.schedule or "", record.run.start.scheduled_for or 0) for record in records]
-    found = verify(store, await store.clock())  # type: ignore[arg-type]
+    found = verify(store, (await store.clock()).time)  # type: ignore[arg-type]
     return Account(
         schedules, fires, runs, [str(violation) async for violation in found if violation.invariant != "I10"]
     )

@@ -51,7 +51,7 @@ class Timed(World):
     def decide(self, request: rq.ScheduleRequest) -> ScheduleDecision:
         names = () if self.schedule is None else run_names(self.schedule, request, self.now)
         runs = {WorkflowId(name): self.newest[WorkflowId(name)] for name in names if WorkflowId(name) in self.newest}
-        return decide_schedule(self.schedule, request, Moment(self.now, self.ids, runs))
+        return decide_schedule(self.schedule, request, Moment(self.now, self.ids, runs), self.now)
 
     def elapse(self) -> ScheduleDecision:
         """The engine looks at the schedule, whether or not it is time."""

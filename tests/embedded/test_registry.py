@@ -11,10 +11,10 @@ import pytest
 from assay import App, Client, Context, Invalid, Worker
 from assay.core.ids import SECOND
 from assay.embedded.attendance import Attendance
-from assay.engine.clock import ManualClock
 from assay.engine.roster import PAUSE, SILENCE, Roster
 from assay.storage.sql.registry import SqlRegistry
 from assay.storage.sqlite import SqliteStore
+from assay.testing.clocks import ManualClock
 from assay.testing.postgres import create_database, shared_postgres
 
 SECONDS = 30

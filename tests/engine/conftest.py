@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.engine.clock import ManualClock
 from assay.engine.engine import Engine
 from assay.storage.sqlite import SqliteStore
+from assay.testing.clocks import ManualClock
 
 Body = Callable[[Engine, ManualClock], Awaitable[None]]
 

@@ -11,7 +11,7 @@ from assay.core.requests import LeaseTask, Signal, StartWorkflow, Terminate
 from assay.engine import turn as turn_module
 from assay.engine.commit import Undecidable
 from assay.engine.idempotency import IdempotencyKey, Rendered
-from assay.engine.timekeeper import RETRY, Timekeeper
+from assay.engine.timekeeper import RETRY
 from assay.storage.store import Broken, Changes, Conflict, OutcomeUnknown, Rejected
 from tests.engine.seats import NotingSeat
 
@@ -178,7 +178,7 @@ def test_a_deadline_that_meets_a_bug_is_not_asked_for_without_a_pause(with_engin
         await engine.start_workflow(start("a", run_timeout=SECOND))
         monkeypatch.setattr(turn_module, "decide", lambda run, request, at: 1 / 0)
         clock.advance(2 * SECOND)
-        keeper = Timekeeper(engine.store, clock, engine.committer)
+        keeper = engine._timekeeper
         assert await keeper.run_once() == clock.now() + RETRY
 
     with_engine(body)

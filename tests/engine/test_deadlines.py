@@ -22,7 +22,7 @@ async def two_activities(engine, clock, **options):
     run_id = task.key.run_id
     command = ScheduleActivity(1, "charge", **options)
     await engine.committer.submit(Advance(run_id, seat.worker, task.epoch, task.last_seq, (command,)))
-    set_first = await engine.store.due(clock.now() + 1_000 * SECOND, 10)
+    set_first = await engine.store.due(clock.now() + 1_000 * SECOND, 0, 10)
     clock.advance(SECOND)
     first = seat.grants.pop()
     assert isinstance(first, ActivityGrant)
@@ -37,7 +37,7 @@ def test_a_clock_that_is_stopped_in_time_costs_no_write(with_engine):
         begin = clock.now()
         run_id, (first,), _ = await two_activities(engine, clock)
         assert (first.run_id, first.kind, first.due_at) == (run_id, "run", begin + 300 * SECOND)
-        assert await engine.store.due(begin + 1_000 * SECOND, 10) == [first]
+        assert await engine.store.due(begin + 1_000 * SECOND, 0, 10) == [first]
 
     with_engine(body)
 
@@ -48,7 +48,7 @@ def test_a_deadline_that_came_for_nothing_is_set_anew(with_engine):
         run_id, _, _ = await two_activities(engine, clock)
         clock.advance(299 * SECOND)
         await engine.committer.submit(Elapse(run_id, "run", 0))
-        assert [due.due_at for due in await engine.store.due(begin + 1_000 * SECOND, 10)] == [begin + 301 * SECOND]
+        assert [due.due_at for due in await engine.store.due(begin + 1_000 * SECOND, 0, 10)] == [begin + 301 * SECOND]
         assert list((await engine.store.load([run_id], []))[0].activities) == [2]
 
     with_engine(body)
@@ -61,7 +61,7 @@ def test_the_deadline_of_a_run_ends_attempts_whose_time_is_over(with_engine):
         await engine.committer.submit(Elapse(run_id, "run", 0))
         attempts = [grant.activity.attempt for grant in seat.grants if isinstance(grant, ActivityGrant)]
         assert attempts == [1, 2]
-        (due,) = await engine.store.due(clock.now() + 1_000 * SECOND, 10)
+        (due,) = await engine.store.due(clock.now() + 1_000 * SECOND, 0, 10)
         assert due.due_at == clock.now() + 300 * SECOND
 
     with_engine(body)
@@ -71,7 +71,7 @@ def test_a_sooner_clock_moves_the_deadline(with_engine):
     async def body(engine, clock):
         begin = clock.now()
         await two_activities(engine, clock, start_to_close_secs=20)
-        assert await engine.store.next_due() == begin + 20 * SECOND
+        assert await engine.store.next_due() == (begin + 20 * SECOND, None)
         run = (await engine.store.load([], [(MAIN, WorkflowId("a"))]))[0]
         assert run.armed == begin + 20 * SECOND
 
@@ -86,6 +86,6 @@ def test_a_run_without_clocks_has_no_deadline_in_the_end(with_engine):
         await engine.committer.submit(Advance(run_id, seat.worker, 1, 4, (), (outcome,)))
         clock.advance(300 * SECOND)
         await engine.committer.submit(Elapse(run_id, "run", 0))
-        assert await engine.store.next_due() is None
+        assert await engine.store.next_due() == (None, None)
 
     with_engine(body)

@@ -5,13 +5,13 @@ from collections.abc import Awaitable, Callable
 
 from assay.core.ids import SECOND, Namespace, Time, WorkflowId
 from assay.core.requests import StartWorkflow, Terminate
-from assay.engine.clock import ManualClock
 from assay.engine.engine import Engine
 from assay.engine.idempotency import IdempotencyKey, Rendered
 from assay.engine.janitor import BREATH, FIRES, HOUR, NOTES, OUTCOMES, PAGE, PAGES, Janitor
 from assay.storage.sql.leftovers import SqlLeftovers
 from assay.storage.sqlite import SqliteStore
 from assay.storage.store import Changes, Outcome
+from assay.testing.clocks import ManualClock
 
 MAIN = Namespace("main")
 Body = Callable[[Engine, ManualClock], Awaitable[None]]

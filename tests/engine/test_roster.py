@@ -8,11 +8,11 @@ import pytest
 
 from assay.core.errors import AlreadyExists, Invalid, NotFound
 from assay.core.ids import SECOND, Time
-from assay.engine.clock import ManualClock
 from assay.engine.roster import SILENCE, Roster, WorkerRow
 from assay.engine.tokens import Lease, Tokens
 from assay.storage.sql.registry import SqlRegistry
 from assay.storage.sqlite import SqliteStore
+from assay.testing.clocks import ManualClock
 
 Scene = Callable[[Roster, ManualClock], Awaitable[None]]
 

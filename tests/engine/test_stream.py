@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 from assay.core.ids import Namespace, RunId, WorkflowId
 from assay.core.requests import Signal, StartWorkflow
 from assay.core.schedule import Fire, FireOutcome
-from assay.engine.clock import ManualClock
 from assay.engine.engine import Engine
 from assay.engine.stream import RETENTION, News, Note, Stream
 from assay.storage.sql.journal import SqlJournal
 from assay.storage.sqlite import SqliteStore
 from assay.storage.store import Changes, Unfired
+from assay.testing.clocks import ManualClock
 
 MAIN, OTHER = Namespace("main"), Namespace("other")
 EVERYWHERE: frozenset[str] = frozenset()

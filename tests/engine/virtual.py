@@ -43,6 +43,13 @@ class LoopClock:
     def now(self) -> Time:
         return MIDNIGHT + round(self._loop.virtual * SECOND)
 
+    def wall(self) -> Time:
+        return self.now()
+
+    def boot(self) -> Time:
+        """Return a constant: the loop jumps, and is never absent."""
+        return 0
+
 
 class CountedStore(SqliteStore):
     """Counts what is asked of it, and gives no question to a thread: virtual time would not wait for that."""
@@ -76,13 +83,14 @@ def in_virtual_time(main: Callable[[VirtualLoop], Coroutine[Any, Any, Result]]) 
 async def engine_on(
     path: Path, loop: VirtualLoop, *, only_time: bool = False
 ) -> AsyncIterator[tuple[Engine, CountedStore]]:
-    """An engine at work; with `only_time` nobody looks for lost messages, which is a million looks a year."""
+    """An engine at work; with `only_time` none of the services runs that would look a million times a year."""
     clock = LoopClock(loop)
     store = CountedStore(path, clock.now)
     engine = Engine(store, clock)
     await engine.start()
     if only_time:
-        await engine._loops["courier"].stop()
+        for service in ("courier", "clock"):
+            await engine._loops[service].stop()
     try:
         yield engine, store
     finally:

@@ -108,21 +108,21 @@ async def test_a_fire_is_one_write_with_its_run(store: AnyStore):
     (loaded,) = await store.load([run.run_id], [])
     assert (loaded.start.schedule, loaded.start.scheduled_for) == (NAME, MIDNIGHT + MINUTE)
     assert await store.fires(MAIN, NAME, 10) == world.fires
-    assert await store.next_due() == MIDNIGHT + 2 * MINUTE
+    assert await store.next_due() == (None, MIDNIGHT + 2 * MINUTE)
     assert [violation async for violation in verify(store, world.now)] == []
 
 
 async def test_the_deadline_of_a_schedule_is_that_of_its_next_fire(store: AnyStore):
     world = Kept(store)
     await world.commit()
-    (deadline,) = await store.due(MIDNIGHT + MINUTE, 10)
+    (deadline,) = await store.due(0, MIDNIGHT + MINUTE, 10)
     assert (deadline.run_id, deadline.kind, deadline.due_at) == (world.state.key, "schedule", MIDNIGHT + MINUTE)
     world.pause()
     await world.commit()
-    assert await store.next_due() is None
+    assert await store.next_due() == (None, None)
     world.resume()
     await world.commit()
-    assert await store.next_due() == MIDNIGHT + MINUTE
+    assert await store.next_due() == (None, MIDNIGHT + MINUTE)
 
 
 async def test_fires_are_listed_newest_first(store: AnyStore):
@@ -204,7 +204,7 @@ async def test_a_deleted_schedule_takes_its_fires_and_its_deadline_along(store: 
     assert await store.load_schedules([(MAIN, NAME)]) == []
     assert await store.fires(MAIN, NAME, 10) == []
     assert len(await store.fires(MAIN, "another", 10)) == 1
-    assert [due.kind for due in await store.due(MIDNIGHT + HOUR, 10) if due.kind == "schedule"] == []
+    assert [due.kind for due in await store.due(MIDNIGHT + HOUR, MIDNIGHT + HOUR, 10) if due.kind == "schedule"] == []
     assert (await store.load([world.last_run().run_id], []))[0].closed_at is None
 
 

@@ -165,13 +165,13 @@ async def test_numbers_are_never_given_twice(store: AnyStore):
 
 async def test_deadlines_come_in_order(store: AnyStore):
     world = await StoredWorld(store).do(starts(), turned(cmd.ScheduleTimer(1, 30), cmd.ScheduleTimer(2, 10)))
-    assert await store.next_due() == world.now + 10 * SECOND
-    assert await store.due(world.now + 9 * SECOND, 10) == []
-    due = await store.due(world.now + 60 * SECOND, 10)
+    assert await store.next_due() == (world.now + 10 * SECOND, None)
+    assert await store.due(world.now + 9 * SECOND, 0, 10) == []
+    due = await store.due(world.now + 60 * SECOND, 0, 10)
     assert [(deadline.kind, deadline.ref) for deadline in due] == [("timer", 2), ("timer", 1)]
-    assert len(await store.due(world.now + 60 * SECOND, 1)) == 1
+    assert len(await store.due(world.now + 60 * SECOND, 0, 1)) == 1
     await world.do(terminates())
-    assert await store.next_due() is None
+    assert await store.next_due() == (None, None)
 
 
 async def test_ready_work_is_found_oldest_first(store: AnyStore):

@@ -10,6 +10,7 @@ from assay.api.backend import Backend
 from assay.api.call import Call
 from assay.api.telemetry import Histogram
 from assay.core.ids import SECOND
+from assay.engine.clock_keeper import clock_offset
 
 TYPE: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 QUEUES: Final = 100
@@ -39,6 +40,8 @@ def _lines(backend: Backend) -> Iterator[str]:
     yield from _histogram("assay_workflow_task_wait_seconds", "From due to leased.", telemetry.task_wait)
     yield from _histogram("assay_activity_wait_seconds", "From queued to leased.", telemetry.activity_wait)
     yield from _queues(backend)
+    offset: list[tuple[Labels, float]] = [({}, clock_offset(backend.engine.clock) / SECOND)]
+    yield from _family("assay_clock_offset_seconds", "gauge", "Engine time ahead of the wall clock.", offset)
     yield from _family("assay_polls_held", "gauge", "Polls of workers that wait.", [({}, len(backend.polls))])
     yield from _family("assay_event_streams", "gauge", "Event streams that are open.", [({}, len(backend.places))])
     told = sorted(telemetry.answers.items())

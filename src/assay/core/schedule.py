@@ -92,6 +92,11 @@ class Schedule(msgspec.Struct, frozen=True):
     """Workflow ids of its runs that were open when somebody looked last, oldest first."""
     waiting: tuple[Waiting, ...] = ()
     """Fires that wait for the open run to close, oldest first."""
+    decided_until: Time = 0
+    """The latest due time that was decided. The wall clock may be set back before it: nothing fires again (I11)."""
+    given_up: tuple[tuple[Time, Time], ...] = ()
+    """Due times up to `decided_until` that were recorded only as missed: ranges, both ends included, oldest first. They
+    fire after all when the wall clock was set back and reaches them again."""
     updated_at: Time = 0
     version: int = 0
 
@@ -105,9 +110,24 @@ class Schedule(msgspec.Struct, frozen=True):
         return _timetable(self.cron_expr, self.timezone, self.dst)
 
     def after(self, time: Time) -> Time | None:
-        """The first due time after `time`, or None when there is none left."""
+        """Return the first due time after `time` that is still to fire, or None when there is none left."""
         if self.remaining == 0:
             return None
+        due = self._due_after(time)
+        if due is None or due > self.decided_until:
+            return due
+        for first, last in self.given_up:
+            if last > time:
+                due = self._due_after(max(time, first - 1))
+                if due is not None and due <= last:
+                    return due
+        return self._due_after(self.decided_until)
+
+    def gave_up(self, due: Time) -> bool:
+        """Was a due time recorded only as missed?"""
+        return any(first <= due <= last for first, last in self.given_up)
+
+    def _due_after(self, time: Time) -> Time | None:
         due = self.timetable().next(time, self.created_at)
         return None if due is None or (self.end_at is not None and due > self.end_at) else due
 

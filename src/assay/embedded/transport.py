@@ -18,7 +18,7 @@ from assay.embedded.filters import run_filter
 from assay.embedded.registry import EmbeddedRegistry
 from assay.embedded.schedules import EmbeddedSchedules
 from assay.embedded.stores import store_for
-from assay.engine.clock import SystemClock
+from assay.engine.clock import Clock, SharedClock, SystemClock
 from assay.engine.engine import Engine
 from assay.engine.janitor import Janitor
 from assay.engine.repeats import check_same
@@ -54,8 +54,9 @@ class EmbeddedTransport:
     """See `Transport`; also a `Hosting` one."""
 
     def __init__(self, url: str) -> None:
-        clock = SystemClock()
-        store = store_for(url, clock.now)
+        own = SystemClock()
+        store = store_for(url, own.now)
+        clock: Clock = SharedClock() if store.shared else own
         self.lease: Time | None = LEASE if store.shared else None
         self._engine = Engine(store, clock)
         self._roster = Roster(SqlRegistry(store), store, clock)

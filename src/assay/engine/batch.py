@@ -60,6 +60,8 @@ class Batch:
         self.left: list[tuple[Run, WorkerId]] = []
         """Runs that ended while a worker held their task: it may be busy with them, and nobody else would tell it."""
         self.tally = Tally()
+        self.next_schedule: Time | None = None
+        """The earliest time that a schedule was set to, by the wall clock; the other deadlines are in engine time."""
         self._born: set[RunId] = set()
         self._scheduled: set[int] = set()
         self._recorded: dict[RunId, int] = {}
@@ -106,6 +108,8 @@ class Batch:
         self.changes.schedules[key] = ScheduleChange(schedule.namespace, schedule.name, after, version)
         due = None if after is None else after.wakes_at()
         self.changes.deadlines[schedule.key, "schedule", 0] = due
+        if due is not None and (self.next_schedule is None or due < self.next_schedule):
+            self.next_schedule = due
 
     def _take_one(self, decision: Decision) -> None:
         run, now = decision.run, decision.now
@@ -184,7 +188,10 @@ class Batch:
                 changes.runs.append(run)
             if run.closed_at is None:
                 self._arm(run, now)
-        return min((due for due in changes.deadlines.values() if due is not None), default=None)
+        times = changes.deadlines
+        if changes.schedules:
+            times = {key: due for key, due in times.items() if key[1] != "schedule"}
+        return min((due for due in times.values() if due is not None), default=None)
 
     def _arm(self, run: Run, now: Time) -> None:
         """One deadline stands for all clocks of a run but its timers, and is written only to make it sooner.

@@ -1,49 +1,125 @@
-"""The engine's clock: the one place that asks the machine for the time."""
+"""The engine's clocks: the one place that asks the machine for the time."""
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
-from assay.core.ids import Time
+from assay.core.engine_time import ClockReading, Jump, SharedTime, SteadyTime
+from assay.core.ids import SECOND, Time
+
+ADJUST_EVERY: Time = SECOND // 10
+CORRECTION_ATTEMPTS = 3
+
+# Counts the time that the machine is suspended; on macOS the monotonic clock does so.
+boot_ns: Callable[[], int] = partial(
+    time.clock_gettime_ns, getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", 1))
+)
+
+
+def _wall() -> Time:
+    return time.time_ns() // 1_000
 
 
 class Clock(Protocol):
     """Where the engine gets the time from; injected, so that tests and simulations hold it in hand."""
 
     def now(self) -> Time:
-        """Microseconds since the epoch, never less than the time given before (I13)."""
+        """Return engine time: microseconds since the epoch, never less than the time returned before (I13)."""
+        ...
+
+    def wall(self) -> Time:
+        """Return the wall clock, which schedules follow and which may step; the database's where engines share one."""
+        ...
+
+    def boot(self) -> Time:
+        """Return the boot clock: it never steps, and counts the time that the process or the machine stood still."""
         ...
 
 
 class SystemClock:
-    """The machine's wall clock plus the offset to the clock that counts, held where it is when that steps back."""
+    """The clock of an engine that has its store to itself: set by the wall clock once, steady from then on."""
 
-    def __init__(self) -> None:
+    def __init__(self, boot_ns: Callable[[], int] = boot_ns, wall: Callable[[], Time] = _wall) -> None:
+        self._boot_ns = boot_ns
+        self._wall = wall
+        boot = self.boot()
+        self._steady = SteadyTime(boot, wall())
+        self._offset = self._steady.offset
+        self._adjust_at = boot + ADJUST_EVERY
         self._last = 0
-        self._offset = 0
 
     def now(self) -> Time:
-        """The wall clock, or the last time given if that is later."""
-        now = time.time_ns() // 1_000 + self._offset
+        """See `Clock`; on the hot path, so the wall clock is read only now and then."""
+        boot = self._boot_ns() // 1_000
+        if boot >= self._adjust_at:
+            self._adjust(boot)
+        now = boot + self._offset
         if now > self._last:
             self._last = now
         return self._last
 
-    def follow(self, leader: Time) -> None:
-        """Agree with a clock that says `leader` now: that of a database which several engines share."""
-        self._offset = leader - time.time_ns() // 1_000
+    def _adjust(self, boot: Time) -> None:
+        self._steady.adjust(boot, self._wall())
+        self._offset = self._steady.offset
+        self._adjust_at = boot + ADJUST_EVERY
+
+    def wall(self) -> Time:
+        """See `Clock`."""
+        return self._wall()
+
+    def boot(self) -> Time:
+        """See `Clock`."""
+        return self._boot_ns() // 1_000
 
 
-class ManualClock:
-    """A clock that stands still until somebody moves it."""
+class StoreClock(Protocol):
+    """A store whose clock several engines share."""
 
-    def __init__(self, now: Time = 1_700_000_000_000_000) -> None:
-        self._now = now
+    async def clock(self, jump: Jump | None = None) -> ClockReading:
+        """See `Store`."""
+        ...
+
+
+class SharedClock:
+    """The clock of an engine on a shared store: the boot clock, with offsets learned from the store.
+
+    The wall clock of this machine is a first guess, until the store has been asked, and counts for nothing after that.
+    """
+
+    def __init__(self, boot_ns: Callable[[], int] = boot_ns, wall: Callable[[], Time] = _wall) -> None:
+        self._boot_ns = boot_ns
+        self._shared = SharedTime()
+        self._offset = self._wall_offset = wall() - self.boot()
+        self._last = 0
 
     def now(self) -> Time:
-        """The time it was set to."""
-        return self._now
+        """See `Clock`."""
+        now = self._boot_ns() // 1_000 + self._offset
+        if now > self._last:
+            self._last = now
+        return self._last
 
-    def advance(self, by: Time) -> Time:
-        """Move it forward."""
-        self._now += by
-        return self._now
+    def wall(self) -> Time:
+        """See `Clock`."""
+        return self.boot() + self._wall_offset
+
+    def boot(self) -> Time:
+        """See `Clock`."""
+        return self._boot_ns() // 1_000
+
+    async def learn(self, store: StoreClock) -> None:
+        """Learn the offsets anew; a jump of the shared time is taken out of its correction first, once for all."""
+        first, jump = not self._shared.known, None
+        for _ in range(CORRECTION_ATTEMPTS):
+            asked = self.boot()
+            reading = await store.clock(jump)
+            if jump is not None and reading.corrected:
+                self._shared.took_out(jump, reading)
+            jump = self._shared.learn(asked, self.boot(), reading)
+            if jump is None:
+                break
+        self._wall_offset = self._shared.wall_offset
+        self._offset = self._shared.offset
+        if first:
+            self._last = 0  # a guess that was too late must not stop the clock

@@ -24,6 +24,7 @@ from assay.engine.clock import Clock
 from assay.engine.dispatcher import Dispatcher, Lease
 from assay.engine.idempotency import IdempotencyKey
 from assay.engine.ids import BlockIds
+from assay.engine.presence import Presence
 from assay.engine.turn import Tools, Turn
 from assay.engine.unknown_outcome import was_written
 from assay.storage.store import Broken, Conflict, OutcomeUnknown, Rejected, Store
@@ -50,7 +51,7 @@ class Undecidable(AssayError):
 class Committed:
     """What others may know once a batch is durable."""
 
-    __slots__ = ("attempts", "born", "ended", "events", "messages", "next_due", "tally")
+    __slots__ = ("attempts", "born", "ended", "events", "messages", "next_due", "next_schedule", "tally")
 
     def __init__(self, batch: Batch, lost: frozenset[RunId], next_due: Time | None) -> None:
         changes = batch.changes
@@ -60,6 +61,7 @@ class Committed:
         self.attempts = changes.attempts
         self.messages: Sequence[Message] = [message for run, message, _ in changes.messages if run not in lost]
         self.next_due = next_due
+        self.next_schedule = batch.next_schedule
         self.tally = batch.tally
         if lost:
             self._leave_out(lost)
@@ -80,6 +82,7 @@ class Committer:
         clock: Clock,
         ids: BlockIds,
         dispatcher: Dispatcher,
+        presence: Presence,
         *,
         cache_limit: int = 10_000,
         halving: bool = False,
@@ -89,7 +92,7 @@ class Committer:
         self.cache = RunCache(cache_limit)
         self.answering = False
         """Are those who asked being told just now? What they have to pass on is sent when all of them know."""
-        self._tools = Tools(store, clock, ids, dispatcher, self.cache)
+        self._tools = Tools(store, clock, ids, dispatcher, self.cache, presence)
         self._halving = halving
         self._queue: list[Asked] = []
         self._flushing = False

@@ -11,12 +11,14 @@ from assay.core.grants import Seat
 from assay.core.ids import Namespace, RunId, RunKey, Time, WorkflowId
 from assay.core.replies import Started
 from assay.core.requests import Request, StartWorkflow
-from assay.engine.clock import Clock, SystemClock
+from assay.engine.clock import Clock, SharedClock, SystemClock
+from assay.engine.clock_keeper import ClockKeeper
 from assay.engine.commit import Committed, Committer
 from assay.engine.courier import Courier
 from assay.engine.dispatcher import Dispatcher
 from assay.engine.feed import Feed
 from assay.engine.ids import BlockIds
+from assay.engine.presence import Presence
 from assay.engine.reaper import SPARED, Reaper
 from assay.engine.scheduler import Scheduler
 from assay.engine.service import Loop
@@ -45,26 +47,32 @@ class Engine:
         task_lease: Time = SPARED,
     ) -> None:
         self.store = store
-        self.clock = clock or SystemClock()
+        self.clock = clock or (SharedClock() if store.shared else SystemClock())
         self.dispatcher = Dispatcher()
+        presence = Presence(self.clock)
         self.committer = Committer(
             store,
             self.clock,
             ids or BlockIds(self.clock),
             self.dispatcher,
+            presence,
             cache_limit=cache_limit,
             halving=halving,
         )
         self.feed = Feed()
-        self._timekeeper = Timekeeper(store, self.clock, self.committer)
         self._courier = Courier(store, self.clock, self.committer)
         self._reaper = Reaper(store, self.clock, self.committer, self.dispatcher, task_lease)
+        self._timekeeper = Timekeeper(store, self.clock, self.committer, presence, self._reaper.spare)
+        self._clock_keeper = ClockKeeper(store, self.clock, presence)
         self.scheduler = Scheduler(store, self.clock, self.committer)
         self._loops = {
             "timekeeper": Loop(self._timekeeper, self.clock),
             "courier": Loop(self._courier, self.clock),
             "reaper": Loop(self._reaper, self.clock),
+            "clock": Loop(self._clock_keeper, self.clock),
         }
+        self._clock_keeper.on_tick(self._keep_time)
+        self._clock_keeper.on_step_back(self.scheduler.look_back)
         self.committer.listen(self._committed)
         self.committer.on_stop(self.feed.end)
         self.committer.on_loss(self._lost)
@@ -75,6 +83,10 @@ class Engine:
             self._courier.carry(committed)
         self.scheduler.notice(committed)
         if self._timekeeper.sooner(committed):
+            self._loops["timekeeper"].wake()
+
+    def _keep_time(self) -> None:
+        if self._timekeeper.is_due():
             self._loops["timekeeper"].wake()
 
     def _lost(self) -> None:
@@ -89,8 +101,7 @@ class Engine:
     async def start(self) -> None:
         """Open the store, take over what a predecessor left, begin to keep time."""
         await self.store.open()
-        if isinstance(self.clock, SystemClock) and self.store.shared:
-            self.clock.follow(await self.store.clock())
+        await self._clock_keeper.begin()
         await self._reaper.run_once()
         await self._courier.run_once()
         await self.scheduler.take_over()

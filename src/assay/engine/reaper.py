@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 
 from assay.core.errors import NotFound, Refused
-from assay.core.ids import SECOND, Time
+from assay.core.ids import SECOND, Time, WorkerId
 from assay.core.requests import ExtendActivity, ExtendTask, LoseTask, ReleaseActivity, Request
 from assay.engine.clock import Clock
 from assay.engine.commit import Committer
@@ -38,7 +38,7 @@ class Reaper:
         if not self._began:
             if not self._store.shared:
                 await self._void()
-            await self._spare()
+            await self.spare()
             self._began = True
         now = self._clock.now()
         tasks = await self._store.ready_tasks(now, PAGE)
@@ -52,20 +52,25 @@ class Reaper:
         """They died with the engine that is gone (R9); a lost attempt counts, a lost task is due at once."""
         await self._ask(_lost(lease) for lease in await self._store.local_leases())
 
-    async def _spare(self) -> None:
-        """Workers over the network live on without an engine: they get one full lease from now, to say so (R9).
+    async def spare(self) -> None:
+        """Give workers over the network one full lease from now: they live on while this engine starts or stands still.
 
-        Where other engines run they have heard of those that live. There only what is over and nobody has looked at is
-        extended: otherwise engines that are restarted often would keep the work of the dead for ever.
+        Other engines of a shared store have heard of the workers that live. There only leases that are over and not
+        yet ended are extended, and those of workers connected to this engine: otherwise engines that are restarted
+        often would keep the work of dead workers for ever.
         """
         now = self._clock.now()
         spared = [(lease, self._spared_task if lease.seq < 0 else SPARED) for lease in await self._store.leases()]
         held = [
             (lease, period)
             for lease, period in spared
-            if lease.until is not None and lease.until <= now + (0 if self._store.shared else period)
+            if lease.until is not None and lease.until <= now + (period if self._serves(lease) else 0)
         ]
         await self._ask(_extended(lease, period) for lease, period in held)
+
+    def _serves(self, lease: HeldLease) -> bool:
+        """Can only this engine have heard of the worker that holds a lease?"""
+        return not self._store.shared or self._dispatcher.seat(WorkerId(lease.worker)) is not None
 
     async def _ask(self, requests: Iterable[Request]) -> None:
         asked = [self._committer.submit(request) for request in requests]

@@ -10,7 +10,7 @@ from assay.core.errors import Invalid, NotFound
 from assay.core.events import next_run_of
 from assay.core.ids import Namespace, Time
 from assay.core.schedule import Fire, Schedule
-from assay.core.schedule_requests import ScheduledRunClosed
+from assay.core.schedule_requests import ElapseSchedule, ScheduledRunClosed
 from assay.engine.clock import Clock
 from assay.engine.commit import Committed, Committer
 from assay.storage.store import Store
@@ -44,6 +44,15 @@ class Scheduler:
         for schedule in await self._store.list_schedules(None, waiting=True):
             self._committer.post(ScheduledRunClosed(schedule.namespace, schedule.name))
 
+        await self.look_back()
+
+    async def look_back(self) -> None:
+        """Look at schedules with missed due times that lie ahead: the wall clock was set back."""
+        wall = self._clock.wall()
+        for schedule in await self._store.list_schedules(None):
+            if any(last > wall for _, last in schedule.given_up):
+                self._committer.post(ElapseSchedule(schedule.namespace, schedule.name))
+
     async def find(self, namespace: str, name: str) -> Schedule:
         """A schedule by its name."""
         found = await self._store.load_schedules([(Namespace(namespace), name)])
@@ -60,7 +69,7 @@ class Scheduler:
         wanted = _within(count, PREVIEW, LARGEST_PREVIEW, "count")
         schedule = await self.find(namespace, name)
         left = wanted if schedule.remaining is None else min(wanted, schedule.remaining)
-        due: Time | None = max(self._clock.now(), (schedule.next_run_at or 1) - 1)
+        due: Time | None = max(self._clock.wall(), (schedule.next_run_at or 1) - 1)
         found: list[Time] = []
         while len(found) < left and due is not None and (due := schedule.after(due)) is not None:
             found.append(due)

@@ -22,7 +22,7 @@ class Schedules:
     def __init__(self) -> None:
         self._known: dict[Key, Schedule | None] = {}
 
-    async def read(self, store: Store, requests: Iterable[ScheduleRequest], now: Time) -> set[Id]:
+    async def read(self, store: Store, requests: Iterable[ScheduleRequest], wall: Time) -> set[Id]:
         """Read the schedules; the workflow ids whose newest runs their decisions need."""
         wanted = {(request.namespace, request.name) for request in requests}
         if not wanted:
@@ -35,17 +35,19 @@ class Schedules:
             (request.namespace, WorkflowId(name))
             for request, schedule in found
             if schedule is not None
-            for name in run_names(schedule, request, now)
+            for name in run_names(schedule, request, wall)
         }
 
-    def decide(self, request: ScheduleRequest, at: Moment, newest: Callable[[Id], Run | None]) -> ScheduleDecision:
-        """Decide a request."""
+    def decide(
+        self, request: ScheduleRequest, at: Moment, wall: Time, newest: Callable[[Id], Run | None]
+    ) -> ScheduleDecision:
+        """Decide a request at a wall time."""
         key = (request.namespace, request.name)
         schedule = self._known.get(key)
-        names = () if schedule is None else run_names(schedule, request, at.now)
+        names = () if schedule is None else run_names(schedule, request, wall)
         found = {WorkflowId(name): newest((request.namespace, WorkflowId(name))) for name in names}
         runs = {name: run for name, run in found.items() if run is not None}
-        decision = decide_schedule(schedule, request, Moment(at.now, at.ids, runs))
+        decision = decide_schedule(schedule, request, Moment(at.now, at.ids, runs), wall)
         self._known[key] = None if decision.deleted else decision.schedule
         return decision
 
@@ -57,10 +59,11 @@ def gather(batch: Batch, decision: ScheduleDecision) -> None:
     schedule = decision.schedule
     batch.put_schedule(schedule, deleted=decision.deleted)
     batch.changes.fires.extend(decision.fires)
+    batch.changes.retaken.extend(decision.retaken)
     unfired = [fire for fire in decision.fires if fire.outcome is not FireOutcome.STARTED]
     if unfired:
         batch.changes.unfired.append(Unfired(schedule.key, decision.at.ids.run_id(), unfired))
-    batch.changes.messages.extend((schedule.key, message, decision.now) for message in decision.messages)
+    batch.changes.messages.extend((schedule.key, message, decision.at.now) for message in decision.messages)
     for run in decision.runs:
         batch.take(run)
         batch.changes.ties.append((schedule.key, run.run.run_id))

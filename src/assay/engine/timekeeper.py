@@ -5,7 +5,7 @@ decided by `core`; one that is no longer due does nothing.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from assay.core.errors import AssayError, Kind
 from assay.core.ids import SECOND, Time
@@ -14,6 +14,7 @@ from assay.core.schedule import named_by
 from assay.core.schedule_requests import ElapseSchedule
 from assay.engine.clock import Clock
 from assay.engine.commit import Committed, Committer
+from assay.engine.presence import Presence
 from assay.storage.store import Deadline, Store
 
 PAGE = 1_000
@@ -29,35 +30,64 @@ NOT_TAKEN = frozenset({Kind.UNAVAILABLE, Kind.INTERNAL, Kind.INVALID})
 class Timekeeper:
     """Turns deadlines that have come into requests."""
 
-    def __init__(self, store: Store, clock: Clock, committer: Committer) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        committer: Committer,
+        presence: Presence,
+        spare: Callable[[], Awaitable[None]],
+    ) -> None:
         self._store = store
         self._clock = clock
         self._committer = committer
+        self._presence = presence
+        self._spare = spare
         self._next: Time | None = None
+        self._next_schedule: Time | None = None
+        """By the wall clock, as all times of schedules."""
 
     def sooner(self, committed: Committed) -> bool:
         """Did a commit set a deadline that comes before the one this service sleeps for?"""
-        due = committed.next_due
-        if due is None or (self._next is not None and due >= self._next):
-            return False
-        self._next = due
-        return True
+        due, scheduled = committed.next_due, committed.next_schedule
+        found = False
+        if due is not None and (self._next is None or due < self._next):
+            self._next, found = due, True
+        if scheduled is not None and (self._next_schedule is None or scheduled < self._next_schedule):
+            self._next_schedule, found = scheduled, True
+        return found
+
+    def is_due(self) -> bool:
+        """Has the next deadline come?
+
+        The loop sleeps by a clock that stops with the machine, while the wall clock steps and engine time is slewed.
+        """
+        due, scheduled = self._next, self._next_schedule
+        return (due is not None and due <= self._clock.now()) or (
+            scheduled is not None and scheduled <= self._clock.wall()
+        )
 
     async def run_once(self) -> Time | None:
         """Fire everything that is due now."""
         fired = False
         while True:
-            page = await self._store.due(self._clock.now(), PAGE)
+            # Before each look: a lease that ran out while this engine stood still must not be among what is due.
+            await self._presence.make_up(self._spare)
+            page = await self._store.due(self._clock.now(), self._clock.wall(), PAGE)
             fired = fired or bool(page)
             if page and not await self._fire(page):
                 return self._clock.now() + RETRY
             if len(page) < PAGE:
                 break
-        self._next = None  # whatever is committed while the store is asked must wake us
-        self._next = await self._store.next_due()
-        return self._again(self._next, self._clock.now(), PAUSE if fired else 0)
+        self._next = self._next_schedule = None  # whatever is committed while the store is asked must wake us
+        self._next, self._next_schedule = await self._store.next_due()
+        return self._again(PAUSE if fired else 0)
 
-    def _again(self, due: Time | None, now: Time, pause: Time) -> Time | None:
+    def _again(self, pause: Time) -> Time | None:
+        now, due = self._clock.now(), self._next
+        if self._next_schedule is not None:
+            scheduled = now + self._next_schedule - self._clock.wall()
+            due = scheduled if due is None else min(due, scheduled)
         if self._store.shared:
             due = now + SHARED_PAUSE if due is None else min(due, now + SHARED_PAUSE)
         return None if due is None else max(due, now + pause)

@@ -33,6 +33,7 @@ from assay.engine.dispatcher import Dispatcher, task_grant
 from assay.engine.idempotency import IdempotencyKey, Memory, Rendered
 from assay.engine.ids import BlockIds
 from assay.engine.numbering import may_repeat, with_unused
+from assay.engine.presence import Presence
 from assay.engine.reopening import with_histories
 from assay.engine.schedules import Schedules, gather
 from assay.engine.unread import continues, with_unread
@@ -46,14 +47,23 @@ Grant = tuple[Seat, TaskGrant | ActivityGrant, "Asked | None"]
 class Tools:
     """What every batch works with."""
 
-    __slots__ = ("cache", "clock", "dispatcher", "ids", "store")
+    __slots__ = ("cache", "clock", "dispatcher", "ids", "presence", "store")
 
-    def __init__(self, store: Store, clock: Clock, ids: BlockIds, dispatcher: Dispatcher, cache: RunCache) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        ids: BlockIds,
+        dispatcher: Dispatcher,
+        cache: RunCache,
+        presence: Presence,
+    ) -> None:
         self.store = store
         self.clock = clock
         self.ids = ids
         self.dispatcher = dispatcher
         self.cache = cache
+        self.presence = presence
 
 
 class Turn:
@@ -119,7 +129,7 @@ class Turn:
             await self._prepare_others(busy)
 
     async def _prepare_schedules(self, scheduled: list[ScheduleRequest], ids: set[Id]) -> None:
-        named = await self._schedules.read(self._tools.store, scheduled, self._tools.clock.now())
+        named = await self._schedules.read(self._tools.store, scheduled, self._tools.clock.wall())
         shared = self._tools.store.shared  # a run that is open in the cache may have been closed elsewhere
         ids.update(key for key in named if shared or self._tools.cache.newest(key) is None)
 
@@ -207,6 +217,12 @@ class Turn:
         if isinstance(request, ScheduleRequest):
             self._decide_schedule(asked, request, at)
             return
+        if type(request) is Elapse:
+            if self._tools.presence.lapsed:
+                # It stood still between the look at the deadlines and now: leases are spared before any is ended.
+                self._answers.append((asked, Unavailable("the engine stood still", code="engine_paused"), None))
+                return
+            self._fires_at(at.now, 0)
         run = self._find(request)
         if run is None and isinstance(request, Deliver):
             self.batch.changes.acknowledged.append((request.run_id, request.message.key))
@@ -245,13 +261,22 @@ class Turn:
             if due is not None and due <= at.now:
                 self.batch.take(decide(run, Elapse(run.run_id, "activity", activity.seq), at))
 
+    def _fires_at(self, now: Time, wall: Time) -> None:
+        """Note what the store's clock must have reached when this batch is written."""
+        changes = self.batch.changes
+        known = changes.not_before or (0, 0)
+        changes.not_before = max(known[0], now), max(known[1], wall)
+
     def _decide_schedule(self, asked: Asked, request: ScheduleRequest, at: Moment) -> None:
+        wall = self._tools.clock.wall()
         try:
-            decision = self._schedules.decide(request, at, self._current)
+            decision = self._schedules.decide(request, at, wall, self._current)
         except AssayError as error:
             self._answers.append((asked, self._keep_outcome(asked, error, None, at), None))
             return
         gather(self.batch, decision)
+        if decision.fires:
+            self._fires_at(0, wall)
         key = decision.schedule.key
         self._answers.append((asked, self._keep_outcome(asked, decision.reply, key, at), key))
 

@@ -12,7 +12,7 @@ from assay.api.exchange import Exchange
 from assay.api.polls import Polls
 from assay.api.telemetry import Telemetry
 from assay.core.errors import Invalid
-from assay.engine.clock import SystemClock
+from assay.engine.clock import Clock, SharedClock, SystemClock
 from assay.engine.engine import Engine
 from assay.engine.janitor import Janitor
 from assay.engine.reads import Reads
@@ -37,6 +37,7 @@ class Database:
     """A store, and the ports beside it."""
 
     store: Store
+    clock: Clock
     registry: Registry
     journal: Journal
     leftovers: Leftovers
@@ -44,21 +45,21 @@ class Database:
     """Where it is, for people."""
 
 
-def database_of(config: ServerConfig, clock: SystemClock) -> Database:
+def database_of(config: ServerConfig) -> Database:
     """The database that a configuration names; it is not open yet, and only its own driver is imported."""
     match parse_url(config.database):
         case SqliteUrl(path):
             from assay.storage.sqlite import SqliteStore
 
+            clock = SystemClock()
             file = SqliteStore(path, clock=clock.now, migrate=config.migrate)
-            return Database(file, SqlRegistry(file), SqlJournal(file), SqlLeftovers(file), str(file.path))
+            return Database(file, clock, SqlRegistry(file), SqlJournal(file), SqlLeftovers(file), str(file.path))
         case PostgresUrl(dsn):
             from assay.storage.postgres import PostgresStore
 
             server = PostgresStore(dsn, migrate=config.migrate)
-            return Database(
-                server, SqlRegistry(server), SqlJournal(server), SqlLeftovers(server), _without_password(dsn)
-            )
+            ports = SqlRegistry(server), SqlJournal(server), SqlLeftovers(server)
+            return Database(server, SharedClock(), *ports, _without_password(dsn))
 
 
 def read_only_database_of(config: ServerConfig, clock: SystemClock) -> Database:
@@ -68,7 +69,7 @@ def read_only_database_of(config: ServerConfig, clock: SystemClock) -> Database:
             from assay.storage.sqlite_reader import SqliteReader
 
             file = SqliteReader(path, clock=clock.now)
-            return Database(file, SqlRegistry(file), SqlJournal(file), SqlLeftovers(file), str(file.path))
+            return Database(file, clock, SqlRegistry(file), SqlJournal(file), SqlLeftovers(file), str(file.path))
         case PostgresUrl():
             text = "only a SQLite file is read beside its engine: on Postgres start another engine instead"
             raise Invalid(text, code="bad_url", field="url")
@@ -91,9 +92,8 @@ async def running(config: ServerConfig) -> AsyncIterator[tuple[Api, Database]]:
         async with _reading(config) as served:
             yield served
         return
-    clock = SystemClock()
-    database = database_of(config, clock)
-    engine = Engine(database.store, clock, halving=not database.store.shared, task_lease=config.task_lease)
+    database = database_of(config)
+    engine = Engine(database.store, database.clock, halving=not database.store.shared, task_lease=config.task_lease)
     try:
         await engine.start()
         async with _surrounded(config, engine, database) as backend:

@@ -36,6 +36,6 @@ async def _opened(url: str) -> AsyncIterator[tuple[SqlReads, Time]]:
             store = PostgresStore(dsn, migrate=False)
             await store.open()
             try:
-                yield store, await store.clock()
+                yield store, (await store.clock()).time
             finally:
                 await store.close()

@@ -6,7 +6,6 @@ wrong is thrown away, never given back with a transaction that may still be open
 
 import asyncio
 import random
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -15,8 +14,10 @@ from typing import Any, ClassVar, TypeVar
 import asyncpg
 from asyncpg import exceptions as pg
 
+from assay.core.engine_time import ClockReading, Jump
 from assay.core.ids import SECOND, RunId, Time
 from assay.storage.ownership import tell_of_forks
+from assay.storage.postgres_clock import PostgresClock
 from assay.storage.postgres_commits import PostgresCommit
 from assay.storage.postgres_connections import DRIVER_ERRORS, OPTIONS, connect, passing, refuse_unsafe, translated
 from assay.storage.postgres_hints import Hints
@@ -38,8 +39,8 @@ FIRST_DELAY = 0.01
 MANY = 8
 """Rows for which COPY is cheaper than a statement, although it needs one more word from the server."""
 RESERVATION: Time = 2 * SECOND
-CLOCK_SECONDS = 30
-"""How long the difference between the server's clock and this machine's is trusted."""
+LOOKS_AT_CLOCK, LOOK_SECONDS = 100, 0.05
+"""How often, and after how long, a write that fires deadlines looks again whether the shared time has reached them."""
 
 R = TypeVar("R")
 
@@ -57,6 +58,21 @@ def _leaves_work(changes: Changes) -> bool:
     return any(run.task.ready for run in (*changes.new_runs, *changes.runs)) or any(
         change.activity.ready for change in changes.activities.values()
     )
+
+
+async def _reached(connection: Any, now: Time, wall: Time) -> None:
+    """Wait until the shared clocks have reached the times by which deadlines were found due (I10).
+
+    They have, but for the error of this engine's own clock, or if the server's clock was set back a moment ago; then
+    the correction follows within seconds.
+    """
+    for _ in range(LOOKS_AT_CLOCK):
+        shared, shared_wall = await connection.fetchrow(queries.CLOCKS)
+        early = max(now - shared, wall - shared_wall)
+        if early <= 0:
+            return
+        await asyncio.sleep(min(LOOK_SECONDS, early / SECOND))
+    raise Rejected("deadlines are not due by the time that all engines share; they are looked at again")
 
 
 async def _as_it_is(_connection: Any) -> None:
@@ -82,8 +98,7 @@ class PostgresStore(SqlReads):
         self._pool: Any = None
         self._hints = Hints(dsn)
         self._writes: set[asyncio.Task[Any]] = set()
-        self._offset: Time = 0
-        self._learned_at: float | None = None
+        self._clock = PostgresClock(dsn)
         self._abandoned: list[object] = []
 
     async def open(self) -> None:
@@ -102,11 +117,13 @@ class PostgresStore(SqlReads):
 
     def forked(self) -> None:
         """In a forked child: forget the connections, whose sockets are the parent's to speak on (R28)."""
-        self._abandoned = [self._pool, self._hints, self._writes]
+        self._abandoned = [self._pool, self._hints, self._writes, self._clock]
         self._pool, self._hints, self._writes = None, Hints(self._dsn), set()
+        self._clock = PostgresClock(self._dsn)
 
     async def close(self) -> None:
         """See `Store`."""
+        self._clock.forget()
         await self._hints.close()
         await asyncio.gather(*self._writes, return_exceptions=True)
         pool, self._pool = self._pool, None
@@ -117,14 +134,9 @@ class PostgresStore(SqlReads):
         """See `Store`."""
         self._hints.subscribe(wake)
 
-    async def clock(self) -> Time:
-        """See `Store`: the server's, carried on by this machine's monotonic clock between two questions."""
-        if self._learned_at is None or time.monotonic() - self._learned_at > CLOCK_SECONDS:
-            before = time.monotonic_ns()
-            (answer,) = (await self._fetch(queries.DATABASE_TIME))[0]
-            self._offset = answer - (before + time.monotonic_ns()) // 2_000
-            self._learned_at = time.monotonic()
-        return time.monotonic_ns() // 1_000 + self._offset
+    async def clock(self, jump: Jump | None = None) -> ClockReading:
+        """See `Store`."""
+        return await self._clock.read(jump)
 
     async def write(self, changes: Changes) -> frozenset[RunId]:
         """See `Store`."""
@@ -185,6 +197,8 @@ class PostgresStore(SqlReads):
 
     async def _apply(self, changes: Changes, commit: PostgresCommit, connection: Any) -> None:
         """Compare and set runs and schedules first; of the losers nothing else is written (R45)."""
+        if changes.not_before is not None:
+            await _reached(connection, *changes.not_before)
         schedules = changed_schedules(changes)
         won = await self._compare_and_set(
             t.RUN_CLOSINGS, [rows.run_closing_row(run) for run in changes.runs], commit, connection

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import apsw
 
+from assay.core.engine_time import ClockReading, Jump
 from assay.core.errors import Invalid, Unavailable
 from assay.core.ids import RunId, Time
 from assay.storage import sqlite_connections as connections
@@ -138,9 +139,9 @@ class SqliteStore(SqlReads):
             self._owned = None
         self._lock.release()
 
-    async def clock(self) -> Time:
-        """See `Store`."""
-        return self._clock()
+    async def clock(self, jump: Jump | None = None) -> ClockReading:
+        """See `Store`: no other engine needs a correction."""
+        return ClockReading(self._clock(), self._clock())
 
     async def write(self, changes: Changes) -> frozenset[RunId]:
         """See `Store`."""

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final
 
 import apsw
 
+from assay.core.engine_time import ClockReading, Jump
 from assay.core.errors import AssayError, Invalid, ReadOnly, Unavailable
 from assay.core.ids import RunId, Time
 from assay.storage import sqlite_connections as connections
@@ -118,9 +119,9 @@ class SqliteReader(SqlReads):
         self._of_thread.connection = found, connection
         return connection
 
-    async def clock(self) -> Time:
+    async def clock(self, jump: Jump | None = None) -> ClockReading:
         """See `Store`."""
-        return self._clock()
+        return ClockReading(self._clock(), self._clock())
 
     def subscribe(self, wake: Callable[[], None]) -> None:
         """See `Store`: no process says when it has written to the file."""

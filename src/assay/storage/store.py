@@ -16,6 +16,7 @@ from typing import Protocol
 import msgspec
 
 from assay.core.effects import Message
+from assay.core.engine_time import ClockReading, Jump
 from assay.core.errors import AssayError, Kind, Unavailable
 from assay.core.events import Event, Recorded
 from assay.core.failure import FailureInfo
@@ -306,6 +307,8 @@ class Changes(msgspec.Struct):
     """Schedules that lost their compare-and-set come back by their key, like runs; a name taken is a `Conflict`."""
     fires: list[Fire] = msgspec.field(default_factory=list)
     """What became of due times; a due time that is there already is a `Conflict` (I11)."""
+    retaken: list[Fire] = msgspec.field(default_factory=list)
+    """Fires whose due times are recorded as missed: that record makes way for the new one."""
     unfired: list[Unfired] = msgspec.field(default_factory=list)
     messages: list[tuple[RunId, Message, Time]] = msgspec.field(default_factory=list)
     """Messages for the outbox, each with the run that sends it; a key that is there already is the same message."""
@@ -313,6 +316,9 @@ class Changes(msgspec.Struct):
     """Keys of messages that were taken, each with the run that took it."""
     outcomes: list[tuple[RunId | None, Outcome]] = msgspec.field(default_factory=list)
     """Answers to keep, each with the run it is about, if any."""
+    not_before: tuple[Time, Time] | None = None
+    """For changes that fire deadlines: the engine time and the wall time that they were decided at. Where engines share
+    a store its clock must have reached both when the changes are written (I10)."""
     ties: list[tuple[RunId, RunId]] = msgspec.field(default_factory=list)
     """Runs decided together, as a parent and the child it starts: if one is lost, so is the other (I2)."""
 
@@ -334,8 +340,11 @@ class Store(Protocol):
         """Let go of everything `open` took."""
         ...
 
-    async def clock(self) -> Time:
-        """The time that counts: the database's where several engines share it, this machine's otherwise."""
+    async def clock(self, jump: Jump | None = None) -> ClockReading:
+        """Read the clock that counts: the database's where several engines share it, this machine's otherwise.
+
+        A jump is first taken out of the shared correction, unless that was changed since.
+        """
         ...
 
     def subscribe(self, wake: Callable[[], None]) -> None:
@@ -362,12 +371,12 @@ class Store(Protocol):
         """A page of a history in order of seq."""
         ...
 
-    async def due(self, now: Time, limit: int) -> Sequence[Deadline]:
-        """Deadlines that have come, oldest first."""
+    async def due(self, now: Time, wall: Time, limit: int) -> Sequence[Deadline]:
+        """Return deadlines that have come, oldest first: of schedules by the wall clock, others by engine time."""
         ...
 
-    async def next_due(self) -> Time | None:
-        """When the next deadline comes."""
+    async def next_due(self) -> tuple[Time | None, Time | None]:
+        """Return the next deadline in engine time, and the next of a schedule by the wall clock."""
         ...
 
     async def ready_tasks(self, now: Time, limit: int) -> Sequence[ReadyTask]:

@@ -68,7 +68,7 @@ def test_a_bad_expression_is_pointed_at():
 @pytest.mark.parametrize("kind", [rq.PatchSchedule, rq.PauseSchedule, rq.DeleteSchedule, rq.ElapseSchedule])
 def test_a_schedule_that_is_not_there_is_not_found(kind: type[rq.ScheduleRequest]):
     with pytest.raises(NotFound, match=NAME):
-        decide_schedule(None, kind(MAIN, NAME), Timed().moment())
+        decide_schedule(None, kind(MAIN, NAME), Timed().moment(), MIDNIGHT)
 
 
 def test_a_deleted_schedule_leaves_its_runs_alone():

@@ -29,15 +29,24 @@ RECORDED_ONE_BY_ONE = 1_000
 """Due times of one outage or pause that have a record each; what is beyond has one together."""
 
 
+MOST_GIVEN_UP = 20
+"""Ranges of missed due times that a schedule remembers, for a clock that is set back; the newest count."""
+
+
 class ScheduleDecision:
     """What one request does to one schedule: its new state, fires, runs, and messages to other runs."""
 
-    def __init__(self, schedule: Schedule, at: Moment) -> None:
+    def __init__(self, schedule: Schedule, at: Moment, wall: Time) -> None:
         self.schedule = schedule
         self.at = at
+        """The circumstances, in engine time, of the runs that it starts and ends."""
+        self.now = wall
+        """The wall clock, which due times are compared with."""
         self.changed = False
         self.deleted = False
         self.fires: list[Fire] = []
+        self.retaken: list[Fire] = []
+        """Fires of due times that are recorded as missed."""
         self.runs: list[Decision] = []
         """Runs that begin, and those that end to make room."""
         self.messages: list[Message] = []
@@ -45,11 +54,6 @@ class ScheduleDecision:
         self.overlap = schedule.overlap_policy
         self.open = self._open_runs() if looks_at_runs(schedule, self.overlap) else None
         """Its open runs, oldest first; None where they do not matter."""
-
-    @property
-    def now(self) -> Time:
-        """The time of the decision."""
-        return self.at.now
 
     @property
     def reply(self) -> object:
@@ -115,6 +119,8 @@ def catch_up(decision: ScheduleDecision) -> None:
     if schedule.paused:
         return
     _start_waiting(decision)
+    _look_back(decision)
+    schedule = decision.schedule
     first = _made_up_from(schedule, now)
     if first != schedule.next_run_at:
         leave(decision, now if first is None else first - 1, FireOutcome.MISSED, "no engine was running")
@@ -122,10 +128,35 @@ def catch_up(decision: ScheduleDecision) -> None:
         schedule, due = decision.schedule, decision.schedule.next_run_at
         if due is None or due + schedule.delay(due) > now:
             break
-        decision.change(next_run_at=schedule.after(due))
+        _go_past(decision, due)
         fire(decision, due, Trigger.TIME, schedule.run_name(due))
     if decision.schedule.waiting and not decision.changed and schedule.updated_at + RECHECK <= now:
         decision.change()
+
+
+def _look_back(decision: ScheduleDecision) -> None:
+    """Go back to due times that were given up as missed and are still to come, as the wall clock was set back."""
+    schedule, now = decision.schedule, decision.now
+    if any(last > now for _, last in schedule.given_up):
+        first = schedule.after(now)
+        if first is not None and (schedule.next_run_at is None or first < schedule.next_run_at):
+            decision.change(next_run_at=first)
+
+
+def _go_past(decision: ScheduleDecision, due: Time) -> None:
+    """Count a due time as decided, and go on to the next."""
+    schedule = decision.schedule
+    if schedule.gave_up(due):
+        decision.retaken.append(decision.fire(due, FireOutcome.MISSED))
+        schedule = replace(schedule, given_up=_cut(schedule.given_up, due, due))
+    schedule = replace(schedule, decided_until=max(schedule.decided_until, due))
+    decision.change(decided_until=schedule.decided_until, given_up=schedule.given_up, next_run_at=schedule.after(due))
+
+
+def _cut(ranges: tuple[tuple[Time, Time], ...], start: Time, end: Time) -> tuple[tuple[Time, Time], ...]:
+    """Return the ranges without the times from `start` to `end`."""
+    parts = [part for first, last in ranges for part in ((first, min(last, start - 1)), (max(first, end + 1), last))]
+    return tuple((first, last) for first, last in parts if first <= last)
 
 
 def _made_up_from(schedule: Schedule, now: Time) -> Time | None:
@@ -150,18 +181,28 @@ def _made_up_from(schedule: Schedule, now: Time) -> Time | None:
 def leave(decision: ScheduleDecision, until: Time, outcome: FireOutcome, reason: str | None) -> None:
     """Record the due times up to `until` as not fired, and go on after them."""
     schedule = decision.schedule
-    due = schedule.next_run_at
+    first = due = schedule.next_run_at
+    last: Time | None = None
     for _ in range(RECORDED_ONE_BY_ONE):
         if due is None or due > until:
             break
-        decision.note(due, outcome, reason)
-        due = schedule.after(due)
+        if not schedule.gave_up(due):  # else it has a record already
+            decision.note(due, outcome, reason)
+        last, due = due, schedule.after(due)
     if due is not None and due <= until:
         last = schedule.latest(due, until)
-        decision.note(due, outcome, reason, until=last)
+        if not schedule.gave_up(due):
+            decision.note(due, outcome, reason, until=last)
         due = schedule.after(last)
-    if due != schedule.next_run_at:
-        decision.change(next_run_at=due)
+    if first is None or last is None:
+        return
+    given_up = schedule.given_up
+    if outcome is not FireOutcome.MISSED:
+        # Due times of a pause are never made up for, even if the clock is set back.
+        given_up = _cut(given_up, first, last)
+    elif last > schedule.decided_until:
+        given_up = (*given_up, (max(first, schedule.decided_until + 1), last))[-MOST_GIVEN_UP:]
+    decision.change(decided_until=max(schedule.decided_until, last), given_up=given_up, next_run_at=due)
 
 
 def fire(decision: ScheduleDecision, due: Time, trigger: Trigger, workflow_id: str) -> Fire:

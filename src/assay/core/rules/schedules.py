@@ -24,20 +24,20 @@ TIMING = ("cron_expr", "timezone", "dst", "end_at", "remaining")
 ENGINE = "engine"
 
 
-def decide_schedule(schedule: Schedule | None, request: rq.ScheduleRequest, at: Moment) -> ScheduleDecision:
-    """What `request` does to `schedule`; the newest runs of `run_names` are in `at`."""
+def decide_schedule(schedule: Schedule | None, request: rq.ScheduleRequest, at: Moment, wall: Time) -> ScheduleDecision:
+    """Decide what `request` does to `schedule` at the wall time `wall`; the newest runs of `run_names` are in `at`."""
     if isinstance(request, rq.CreateSchedule):
-        return _create(schedule, request, at)
+        return _create(schedule, request, at, wall)
     if schedule is None:
         raise NotFound(f"schedule {request.name}")
-    decision = ScheduleDecision(schedule, at)
+    decision = ScheduleDecision(schedule, at, wall)
     if isinstance(request, rq.DeleteSchedule):
         decision.deleted = True
         return decision
     try:
         catch_up(decision)
     except Invalid as error:
-        decision = _broken(ScheduleDecision(schedule, at), error)
+        decision = _broken(ScheduleDecision(schedule, at, wall), error)
     overlap = _overlap(request)
     if overlap is not None:
         decision.follow(overlap)
@@ -73,17 +73,17 @@ def _broken(decision: ScheduleDecision, error: Invalid) -> ScheduleDecision:
     return decision
 
 
-def _create(schedule: Schedule | None, request: rq.CreateSchedule, at: Moment) -> ScheduleDecision:
+def _create(schedule: Schedule | None, request: rq.CreateSchedule, at: Moment, wall: Time) -> ScheduleDecision:
     if schedule is not None:
         raise AlreadyExists(f"schedule '{schedule.name}' already exists", existing={"name": schedule.name})
-    wanted = replace(request.schedule, created_at=at.now, paused_at=at.now if request.schedule.paused else None)
+    wanted = replace(request.schedule, created_at=wall, paused_at=wall if request.schedule.paused else None)
     check_schedule(wanted)
     if wanted.remaining is not None:
         _check_remaining(wanted.remaining)
-    due = wanted.after(at.now)
+    due = wanted.after(wall)
     if due is None:
         raise _never_fires(wanted)
-    decision = ScheduleDecision(wanted, at)
+    decision = ScheduleDecision(wanted, at, wall)
     decision.change(next_run_at=due)
     return decision
 

@@ -106,6 +106,7 @@ class SqliteDialect:
             "    SELECT RAISE(ABORT, 'a recorded event never changes');\nEND;"
         ),
         "commit_order": "",  # one writer: ids are in order of commits already
+        "shared_clock": "",  # one engine: its own boot clock is steady
     }
 
     @cache  # noqa: B019  # a dialect lives as long as the program
@@ -147,6 +148,26 @@ def _numbers(column: Iterable[object]) -> str:
     return "{" + ",".join(["NULL" if number is None else str(number) for number in column]) + "}"
 
 
+_SHARED_CLOCK = """
+CREATE TABLE clock (
+    id bigint NOT NULL PRIMARY KEY CHECK (id = 1),
+    correction_us bigint NOT NULL,
+    seen_at bigint NOT NULL
+);
+
+INSERT INTO clock (id, correction_us, seen_at) VALUES (1, 0, 0);
+
+CREATE FUNCTION assay_wall() RETURNS bigint LANGUAGE sql VOLATILE AS
+    'SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
+
+CREATE FUNCTION assay_time() RETURNS bigint LANGUAGE sql VOLATILE AS
+    'SELECT read.wall + CASE WHEN c.correction_us < 0 THEN -1 ELSE 1 END
+        * greatest(0, coalesce(abs(c.correction_us) - greatest(0, read.wall - c.seen_at) / 100, 0))
+    FROM (SELECT assay_wall() AS wall) AS read LEFT JOIN clock c ON c.id = 1';
+"""
+"""The one place that reads the server's clock, and the engine time that all engines derive from it."""
+
+
 class PostgresDialect:
     """One statement for all rows of a table: each column is one array."""
 
@@ -185,6 +206,7 @@ class PostgresDialect:
             "    FOR EACH ROW EXECUTE FUNCTION events_append_only();"
         ),
         "commit_order": "CREATE INDEX events_commit_order ON events (written_by, id);",
+        "shared_clock": _SHARED_CLOCK,
     }
 
     @cache  # noqa: B019  # a dialect lives as long as the program

@@ -69,9 +69,16 @@ EVENTS_AFTER_OF_KIND = """
 SELECT seq, time, kind, payload, data, id FROM events
 WHERE run_id = $1 AND seq > $2 AND kind = $4 ORDER BY seq LIMIT $3"""
 
-DUE = "SELECT run_id, kind, ref, due_at FROM deadlines WHERE due_at <= $1 ORDER BY due_at LIMIT $2"
+_DUE = """
+SELECT run_id, kind, ref, due_at FROM deadlines WHERE kind {} 'schedule' AND due_at <= ${} ORDER BY due_at LIMIT $3"""
 
-NEXT_DUE = "SELECT min(due_at) FROM deadlines"
+_OF_RUNS, _OF_SCHEDULES = _DUE.format("<>", 1), _DUE.format("=", 2)
+
+DUE = f"SELECT * FROM ({_OF_RUNS}) AS due_runs UNION ALL SELECT * FROM ({_OF_SCHEDULES}) AS due_schedules"
+
+NEXT_DUE = """
+SELECT (SELECT due_at FROM deadlines WHERE kind <> 'schedule' ORDER BY due_at LIMIT 1),
+    (SELECT due_at FROM deadlines WHERE kind = 'schedule' ORDER BY due_at LIMIT 1)"""
 
 READY_TASKS = """
 SELECT run_id, namespace, task_queue, workflow_type, task_since FROM runs
@@ -105,6 +112,18 @@ UPDATE activities a SET reserved_until = $3 FROM ready WHERE a.id = ready.id
 RETURNING a.run_id, a.namespace, a.task_queue, a.name, a.seq, a.queued_at"""
 
 DATABASE_TIME = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
+READ_CLOCK = """
+SELECT assay_wall(), assay_time(), coalesce(c.correction_us, 0), coalesce(c.seen_at, 0)
+FROM (VALUES (1)) AS wanted(id) LEFT JOIN clock c ON c.id = wanted.id"""
+
+CORRECT_CLOCK = """
+UPDATE clock SET correction_us = assay_time() - $1 - read.wall, seen_at = read.wall
+FROM (SELECT assay_wall() AS wall) AS read WHERE correction_us = $2 AND seen_at = $3 RETURNING 1"""
+
+DROP_CORRECTION = "UPDATE clock SET correction_us = 0, seen_at = assay_wall() WHERE correction_us <> 0"
+
+CLOCKS = "SELECT assay_time(), assay_wall()"
 
 OWN_TRANSACTION = "SELECT pg_current_xact_id_if_assigned()"
 

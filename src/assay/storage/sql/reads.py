@@ -128,14 +128,14 @@ class SqlReads(ABC):
             await asyncio.sleep(0)  # let others run, where reading does not do so by itself
         return found
 
-    async def due(self, now: Time, limit: int) -> Sequence[Deadline]:
+    async def due(self, now: Time, wall: Time, limit: int) -> Sequence[Deadline]:
         """See `Store`."""
-        return [Deadline(*row) for row in await self._fetch(queries.DUE, now, limit)]
+        return [Deadline(*row) for row in await self._fetch(queries.DUE, now, wall, limit)]
 
-    async def next_due(self) -> Time | None:
+    async def next_due(self) -> tuple[Time | None, Time | None]:
         """See `Store`."""
-        found: Time | None = (await self._fetch(queries.NEXT_DUE))[0][0]
-        return found
+        ((due, scheduled),) = await self._fetch(queries.NEXT_DUE)
+        return due, scheduled
 
     async def ready_tasks(self, now: Time, limit: int) -> Sequence[ReadyTask]:
         """See `Store`."""

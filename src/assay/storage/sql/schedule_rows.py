@@ -74,6 +74,11 @@ def fire_row(fire: Fire) -> Cells:
     )
 
 
+def missed_fire_row(fire: Fire) -> Cells:
+    """Return the row of MISSED_FIRES for the due time of a fire."""
+    return (fire.namespace, fire.schedule, fire.due_at, FireOutcome.MISSED.value, Trigger.TIME.value)
+
+
 def fire_of(row: Sequence[Any]) -> Fire:
     """A row of FIRES."""
     namespace, schedule, due_at, fired_at, outcome, reason, workflow_id, run_id, cause, until = row

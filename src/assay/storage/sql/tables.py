@@ -194,6 +194,7 @@ FIRES = _table(
     cause=T,
     until=I,
 )
+MISSED_FIRES = _table("schedule_fires", 5, namespace=T, schedule=T, due_at=I, outcome=T, cause=T)
 GONE_FIRES = _table("schedule_fires", 2, namespace=T, schedule=T)
 
 OUTCOMES = _table("outcomes", 2, namespace=T, key=T, fingerprint=B, status=I, body=B, created_at=I)

@@ -90,6 +90,7 @@ def _attribute_steps(changes: Changes) -> Iterator[Step]:
 def _schedule_steps(changes: Changes) -> Iterator[Step]:
     yield from _filled(
         (Verb.INSERT, t.SCHEDULES, schedule_rows.new_schedule_rows(changes)),
+        (Verb.DELETE, t.MISSED_FIRES, [schedule_rows.missed_fire_row(fire) for fire in changes.retaken]),
         (Verb.INSERT, t.FIRES, [schedule_rows.fire_row(fire) for fire in changes.fires]),
         (Verb.DELETE, t.GONE_SCHEDULES, schedule_rows.gone_schedule_rows(changes)),
         (Verb.DELETE, t.GONE_FIRES, schedule_rows.gone_fire_rows(changes)),
@@ -127,9 +128,11 @@ def without(changes: Changes, lost: frozenset[RunId]) -> Changes:
         attributed=[run for run in changes.attributed if run.run_id not in lost],
         schedules={key: change for key, change in changes.schedules.items() if change.key not in lost},
         fires=[fire for fire in changes.fires if fire.key not in lost],
+        retaken=[fire for fire in changes.retaken if fire.key not in lost],
         unfired=[unfired for unfired in changes.unfired if unfired.key not in lost],
         messages=[message for message in changes.messages if message[0] not in lost],
         acknowledged=[taken for taken in changes.acknowledged if taken[0] not in lost],
         outcomes=[outcome for outcome in changes.outcomes if outcome[0] not in lost],
         ties=changes.ties,
+        not_before=changes.not_before,
     )

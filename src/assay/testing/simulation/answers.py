@@ -98,15 +98,19 @@ def events_after(tables: Tables, run_id: str, after: int, limit: int, kind: str 
     return [(*event[1:6], event[1]) for event in wanted][:limit]
 
 
-def due(tables: Tables, now: int, limit: int) -> list[Cells]:
+def due(tables: Tables, now: int, wall: int, limit: int) -> list[Cells]:
     """DUE."""
-    found = [row for row in tables.rows["deadlines"].values() if row[3] <= now]
-    return sorted(found, key=lambda row: row[3])[:limit]
+    rows = sorted(tables.rows["deadlines"].values(), key=lambda row: row[3])
+    runs = [row for row in rows if row[1] != "schedule" and row[3] <= now]
+    schedules = [row for row in rows if row[1] == "schedule" and row[3] <= wall]
+    return runs[:limit] + schedules[:limit]
 
 
 def next_due(tables: Tables) -> list[Cells]:
     """NEXT_DUE."""
-    return [(min((row[3] for row in tables.rows["deadlines"].values()), default=None),)]
+    rows = tables.rows["deadlines"].values()
+    runs, schedules = ([row[3] for row in rows if (row[1] == "schedule") is wanted] for wanted in (False, True))
+    return [(min(runs, default=None), min(schedules, default=None))]
 
 
 def ready_tasks(tables: Tables, limit: int) -> list[Cells]:

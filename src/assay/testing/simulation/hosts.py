@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from assay.core.errors import AssayError, Unavailable
 from assay.core.ids import SECOND, RunId, Time
 from assay.core.requests import Request
+from assay.engine.clock import Clock, SharedClock, SystemClock
 from assay.engine.engine import Engine
 from assay.engine.idempotency import IdempotencyKey
 from assay.engine.ids import BlockIds
@@ -26,18 +27,6 @@ if TYPE_CHECKING:
 LEASE: Time = 10 * SECOND
 SILENCE: Time = 5 * SECOND
 """After so long an engine takes a worker's connection for closed."""
-
-
-class EngineClock:
-    """The clock of one engine process: the world's time, off by a little."""
-
-    def __init__(self, world: "World", skew: Time) -> None:
-        self._world = world
-        self._skew = skew
-
-    def now(self) -> Time:
-        """See `Clock`."""
-        return EPOCH + self._world.loop.now + self._skew
 
 
 class Desk:
@@ -62,6 +51,8 @@ class EngineHost:
         self._world = world
         self._boots = 0
         self.booted: Time = 0
+        self.skew: Time = 0
+        """How far the wall clock of this machine is off; steps change it."""
 
     def boot(self) -> None:
         """Start a process; a supervisor does so again whenever one has died."""
@@ -77,8 +68,9 @@ class EngineHost:
     async def _run(self) -> None:
         world, settings, node = self._world, self._world.settings, self.node
         chance = chance_of(settings.seed, node.name)
-        skewed = settings.has("clock") and not settings.shared
-        clock = EngineClock(world, int(chance.uniform(-3, 3) * SECOND) if skewed else 0)
+        if settings.has("clock"):
+            self.skew = int(chance.uniform(-3, 3) * SECOND)
+        clock = self._clock()
         store = SimStore(world.database, node, world.loop, world.trouble, self.crash, inline=settings.inline)
         ids = BlockIds(clock, chance)
         engine = Engine(store, clock, ids=ids, cache_limit=settings.engine_cache)
@@ -94,6 +86,11 @@ class EngineHost:
             worker = world.worker(LocalTransport(engine, self.noted, lease))
             self.workers.append((worker, world.loop.create_task(worker.run())))
         await self._watch_seats(engine)
+
+    def _clock(self) -> Clock:
+        """Make a real clock on simulated readings; the boot clock goes on while the process is paused."""
+        kind = SharedClock if self._world.settings.shared else SystemClock
+        return kind(lambda: self._world.loop.now * 1_000, lambda: EPOCH + self._world.loop.now + self.skew)
 
     async def _watch_seats(self, engine: Engine) -> None:
         while True:

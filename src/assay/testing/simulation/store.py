@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, ClassVar, NoReturn, Protocol
 
+from assay.core.engine_time import ClockReading, Jump, corrected
 from assay.core.ids import SECOND, RunId, Time
 from assay.core.schedule import Schedule
 from assay.storage.sql import queries
@@ -76,6 +77,9 @@ class Database:
         self._witness = witness
         self._digest = hashlib.sha256()
         self._node = Node("database")
+        self.skew: Time = 0
+        """How far its wall clock is off; steps change it."""
+        self._correction = (0, 0)
         self.listeners: dict[Node, Callable[[], None]] = {}
 
     def write(self, changes: Changes) -> frozenset[RunId]:
@@ -102,6 +106,17 @@ class Database:
             commit.known = CommitStatus.COMMITTED
         except Conflict:
             commit.known = CommitStatus.ABORTED
+
+    def wall(self) -> Time:
+        """Return the wall clock of the database."""
+        return EPOCH + self._loop.now + self.skew
+
+    def read_clock(self, jump: Jump | None) -> ClockReading:
+        """Return the shared time, after a jump was taken out of its correction."""
+        wall, took = self.wall(), False
+        if jump is not None and jump.version == self._correction:
+            self._correction, took = (corrected(wall, *self._correction) - jump.by - wall, wall), True
+        return ClockReading(wall, corrected(wall, *self._correction), self._correction, took)
 
     def digest(self) -> str:
         """Equal for equal runs of the world."""
@@ -161,9 +176,12 @@ class SimStore(SqlReads):
         """See `Store`."""
         self._database.listeners.pop(self._node, None)
 
-    async def clock(self) -> Time:
+    async def clock(self, jump: Jump | None = None) -> ClockReading:
         """See `Store`."""
-        return EPOCH + self._loop.now
+        await self._ask()
+        reading = self._database.read_clock(jump)
+        await self._travel()
+        return reading
 
     def subscribe(self, wake: Callable[[], None]) -> None:
         """See `Store`."""
