@@ -4,10 +4,11 @@ from pathlib import Path
 
 from assay.testing.postgres import temporary_postgres
 from tests.chaos.report import Report
-from tests.chaos.served import kills, lost_answers, zombies
+from tests.chaos.served import kills, lost_answers, pauses, zombies
 from tests.chaos.served.holder import REPORTS
 from tests.chaos.served.kills import Assault
 from tests.chaos.served.lost_answers import Weather
+from tests.chaos.served.pauses import Stops
 from tests.chaos.served.zombies import LEASE, Night
 from tests.http.proxy import Faults
 
@@ -44,3 +45,12 @@ def test_lost_doubled_and_late_messages_have_their_effect_once(tmp_path: Path):
     found = clean(lost_answers.run(Weather("sqlite", f"sqlite://{tmp_path}/chaos.db", tmp_path, 300, SEED, faults, 60)))
     assert found.facts["operations"] > 300
     assert min(found.facts[fault] for fault in ("cuts", "duplicates", "delays")) > 5
+
+
+def test_an_engine_that_stood_still_takes_nothing_from_its_workers(tmp_path: Path):
+    clean(pauses.run(Stops("sqlite", f"sqlite://{tmp_path}/chaos.db", tmp_path, 1)))
+
+
+def test_an_engine_on_postgres_that_stood_still_takes_nothing_from_its_workers(tmp_path: Path):
+    with temporary_postgres() as database:
+        clean(pauses.run(Stops("postgres", database, tmp_path, 1)))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.chaos.__main__ import store_url
 from tests.chaos.report import Report
-from tests.chaos.served import kills, lost_answers, zombies
+from tests.chaos.served import kills, lost_answers, pauses, zombies
 
 Run = Callable[[argparse.Namespace, str, Path], Report]
 
@@ -37,7 +37,17 @@ def _answers(chosen: argparse.Namespace, database: str, folder: Path) -> Report:
     )
 
 
-SCENARIOS: dict[str, Run] = {"engines": _engines, "workers": _workers, "zombies": _zombies, "answers": _answers}
+def _pauses(chosen: argparse.Namespace, database: str, folder: Path) -> Report:
+    return pauses.run(pauses.Stops(chosen.store, database, folder, chosen.kills or 10))
+
+
+SCENARIOS: dict[str, Run] = {
+    "engines": _engines,
+    "workers": _workers,
+    "zombies": _zombies,
+    "answers": _answers,
+    "pauses": _pauses,
+}
 
 
 def _stop(number: int, frame: object) -> None:
@@ -51,7 +61,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.served", description=__doc__)
     parser.add_argument("scenario", choices=SCENARIOS)
     parser.add_argument("--store", choices=["sqlite", "postgres"], default="sqlite")
-    parser.add_argument("--kills", type=int, help="unless told 20 engines, 50 workers, 30 zombies")
+    parser.add_argument("--kills", type=int, help="unless told 20 engines, 50 workers, 30 zombies, 10 pauses")
     parser.add_argument("--workflows", type=int, default=1_000)
     parser.add_argument("--operations", type=int, default=2_000, help="of the proxy's victims")
     parser.add_argument("--seed", type=int, default=1)
