@@ -8,7 +8,7 @@ from assay.storage.sql import tables as t
 from assay.testing.simulation.tables import PLACE, Cells, Tables
 
 Answer = Callable[..., Sequence[Sequence[Any]]]
-RUN, ACTIVITY, OUTBOX = PLACE["runs"], PLACE["activities"], PLACE["outbox"]
+RUN, ACTIVITY, OUTBOX, SCHEDULE = PLACE["runs"], PLACE["activities"], PLACE["outbox"], PLACE["schedules"]
 
 
 def _event(tables: Tables, run_id: str, seq: int) -> Cells | None:
@@ -233,6 +233,22 @@ def outcomes_by_key(tables: Tables, namespaces: Sequence[str], keys: Sequence[st
     return [row for row in found if row is not None]
 
 
+def schedules_by_key(tables: Tables, keys: Sequence[str]) -> list[Cells]:
+    """SCHEDULES_BY_KEY."""
+    found = (tables.rows["schedules"].get((key,)) for key in keys)
+    return [(row[SCHEDULE["document"]],) for row in found if row is not None]
+
+
+def all_schedules(tables: Tables) -> list[Cells]:
+    """ALL_SCHEDULES."""
+    return [(row[SCHEDULE["document"]],) for row in tables.rows["schedules"].values()]
+
+
+def waiting_schedules(tables: Tables) -> list[Cells]:
+    """WAITING_SCHEDULES."""
+    return [(row[SCHEDULE["document"]],) for row in tables.rows["schedules"].values() if row[SCHEDULE["waiting"]]]
+
+
 def snapshot(tables: Tables, run_id: str) -> list[Cells]:
     """SNAPSHOT."""
     found = tables.rows["snapshots"].get((run_id,))
@@ -279,6 +295,9 @@ ANSWERS: dict[str, Answer] = {
     queries.LEASED_ACTIVITIES: leased_activities,
     queries.MESSAGES: messages,
     queries.OUTCOMES_BY_KEY: outcomes_by_key,
+    queries.SCHEDULES_BY_KEY: schedules_by_key,
+    queries.ALL_SCHEDULES: all_schedules,
+    queries.WAITING_SCHEDULES: waiting_schedules,
     queries.SNAPSHOT: snapshot,
     queries.DESCRIBE_NEWEST: describe_newest,
     queries.DESCRIBE_RUN: describe_run,

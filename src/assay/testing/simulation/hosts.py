@@ -53,6 +53,8 @@ class EngineHost:
         self.booted: Time = 0
         self.skew: Time = 0
         """How far the wall clock of this machine is off; steps change it."""
+        self.resumed: Time = 0
+        """When it went on after it had stood still for longer than an engine may without noticing."""
 
     def boot(self) -> None:
         """Start a process; a supervisor does so again whenever one has died."""
@@ -68,8 +70,8 @@ class EngineHost:
     async def _run(self) -> None:
         world, settings, node = self._world, self._world.settings, self.node
         chance = chance_of(settings.seed, node.name)
-        if settings.has("clock"):
-            self.skew = int(chance.uniform(-3, 3) * SECOND)
+        # An engine that starts takes the wall clock for right.
+        self.skew = int(chance.uniform(-3, 3) * SECOND) if settings.has("clock") else 0
         clock = self._clock()
         store = SimStore(world.database, node, world.loop, world.trouble, self.crash, inline=settings.inline)
         ids = BlockIds(clock, chance)

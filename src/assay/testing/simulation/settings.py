@@ -23,6 +23,7 @@ FAULTS = (
     "repeat",
     "cut",  # a link for a while
     "clock",  # engines' clocks differ from boot to boot, workers' from the engine's
+    "step_clock",  # wall clocks are set forward, back, and back again
     "hiccup",  # callbacks that take long
     "mute",  # hints between engines are lost
 )
@@ -68,7 +69,9 @@ def settings_of(seed: int, *, shared: bool | None = None, faults: Iterable[str] 
     """The world of a seed; `shared` and `faults` narrow it down."""
     chance = chance_of(seed, "settings")
     is_shared = chance.random() < 0.5 if shared is None else shared
-    swarm = [fault for fault in FAULTS if chance.random() < 0.5]
+    swarm = [fault for fault in FAULTS if fault != "step_clock" and chance.random() < 0.5]
+    if chance_of(seed, "step_clock").random() < 0.4:
+        swarm.append("step_clock")
     remote = chance.choice((0, 0, 1, 2))
     engines = chance.choice((2, 2, 3)) if is_shared else 1
     local = chance.choice((0, 1)) if remote else 1

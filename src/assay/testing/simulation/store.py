@@ -12,7 +12,6 @@ from typing import Any, ClassVar, NoReturn, Protocol
 
 from assay.core.engine_time import ClockReading, Jump, corrected
 from assay.core.ids import SECOND, RunId, Time
-from assay.core.schedule import Schedule
 from assay.storage.sql import queries
 from assay.storage.sql.dialect import PostgresDialect
 from assay.storage.sql.reads import SqlReads
@@ -32,6 +31,7 @@ from assay.testing.simulation.tables import Tables
 
 EPOCH: Time = 1_700_000_000 * SECOND
 RESERVATION: Time = 2 * SECOND
+LOOKS_AT_CLOCK, LOOK_SECONDS = 100, 0.05
 
 
 class Witness(Protocol):
@@ -80,6 +80,7 @@ class Database:
         self.skew: Time = 0
         """How far its wall clock is off; steps change it."""
         self._correction = (0, 0)
+        self._engines: list[Node] = []
         self.listeners: dict[Node, Callable[[], None]] = {}
 
     def write(self, changes: Changes) -> frozenset[RunId]:
@@ -107,11 +108,18 @@ class Database:
         except Conflict:
             commit.known = CommitStatus.ABORTED
 
+    def engine_lives(self, node: Node) -> None:
+        """An engine that starts while no other lives drops the correction; here the clock is right by then."""
+        if node not in self._engines:
+            if not any(other.alive for other in self._engines):
+                self._correction, self.skew = (0, 0), 0
+            self._engines.append(node)
+
     def wall(self) -> Time:
         """Return the wall clock of the database."""
         return EPOCH + self._loop.now + self.skew
 
-    def read_clock(self, jump: Jump | None) -> ClockReading:
+    def read_clock(self, jump: Jump | None = None) -> ClockReading:
         """Return the shared time, after a jump was taken out of its correction."""
         wall, took = self.wall(), False
         if jump is not None and jump.version == self._correction:
@@ -179,6 +187,7 @@ class SimStore(SqlReads):
     async def clock(self, jump: Jump | None = None) -> ClockReading:
         """See `Store`."""
         await self._ask()
+        self._database.engine_lives(self._node)
         reading = self._database.read_clock(jump)
         await self._travel()
         return reading
@@ -202,6 +211,8 @@ class SimStore(SqlReads):
     async def write(self, changes: Changes) -> frozenset[RunId]:
         """See `Store`."""
         await self._travel()
+        if self.shared and changes.not_before is not None:
+            await self._reached(*changes.not_before)
         fate = self._trouble.at_write()
         if fate == "reject":
             raise Rejected("the simulated store has no room")
@@ -227,6 +238,15 @@ class SimStore(SqlReads):
             commit.travel = self._ask
             unknown.commit = commit
         raise unknown
+
+    async def _reached(self, now: Time, wall: Time) -> None:
+        """Wait as the real store does until the shared clocks have reached what was decided by them."""
+        for _ in range(LOOKS_AT_CLOCK):
+            reading = self._database.read_clock()
+            if reading.time >= now and reading.wall >= wall:
+                return
+            await asyncio.sleep(LOOK_SECONDS)
+        raise Rejected("the simulated store's clock is behind")
 
     def _hint(self) -> None:
         for node, wake in self._database.listeners.items():
@@ -256,10 +276,6 @@ class SimStore(SqlReads):
     async def local_leases(self) -> Sequence[HeldLease]:
         """See `Store`."""
         return () if self.shared else await super().local_leases()
-
-    async def list_schedules(self, namespace: str | None, *, waiting: bool = False) -> Sequence[Schedule]:
-        """See `Store`: an engine asks at its start, and nothing that the simulation runs makes any."""
-        return ()
 
     async def _ask(self) -> None:
         await self._travel()

@@ -7,14 +7,27 @@ from assay.core.ids import RunId
 from assay.storage.sql import rows
 from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import Verb
+from assay.storage.sql.schedule_rows import changed_schedules, schedule_update_row
 from assay.storage.sql.tables import Table
 from assay.storage.sql.writes import lost_with, steps, without
-from assay.storage.store import Changes, Conflict
+from assay.storage.store import Changes, Conflict, ScheduleChange
 
 Cells = tuple[Any, ...]
 """A row; what is in which place is said by `PLACE`."""
 Key = tuple[Any, ...]
-WHOLE = (t.RUNS, t.EVENTS, t.ACTIVITIES, t.ATTEMPTS, t.DEADLINES, t.SNAPSHOTS, t.DOCUMENTS, t.ATTRIBUTES, t.OUTBOX)
+WHOLE = (
+    t.RUNS,
+    t.EVENTS,
+    t.ACTIVITIES,
+    t.ATTEMPTS,
+    t.DEADLINES,
+    t.SNAPSHOTS,
+    t.DOCUMENTS,
+    t.ATTRIBUTES,
+    t.OUTBOX,
+    t.SCHEDULES,
+    t.FIRES,
+)
 """Each table with all of its columns; the others are views of these."""
 
 PLACE = {table.name: {name: place for place, name in enumerate(table.names)} for table in (*WHOLE, t.OUTCOMES)}
@@ -36,12 +49,18 @@ class Tables:
 
     def write(self, changes: Changes) -> tuple[Changes, frozenset[RunId]]:
         """One transaction: what was written, and the runs that lost their compare-and-set (R45)."""
-        lost = lost_with(changes, frozenset(run.run_id for run in changes.runs if not self.unchanged(run)))
+        schedules = changed_schedules(changes)
+        losers = [run.run_id for run in changes.runs if not self.unchanged(run)]
+        losers += [change.key for change in schedules if not self._same_schedule(change)]
+        lost = lost_with(changes, frozenset(losers))
         kept = without(changes, lost) if lost else changes
         self._undo = []
         try:
             for run in kept.runs:
                 self._update(t.RUN_CLOSINGS, rows.run_closing_row(run))
+            for change in schedules:
+                if change.key not in lost:
+                    self._update(t.SCHEDULE_UPDATES, schedule_update_row(change))
             for verb, table, cells in steps(kept):
                 self._apply(verb, table, cells)
             self._check_unique(kept)
@@ -59,6 +78,10 @@ class Tables:
         row = self.rows["runs"].get((run.run_id,))
         return row is not None and row[PLACE["runs"]["version"]] == run.version - 1
 
+    def _same_schedule(self, change: ScheduleChange) -> bool:
+        row = self.rows["schedules"].get((change.key,))
+        return row is not None and row[PLACE["schedules"]["version"]] == change.version - 1
+
     def _update(self, table: Table, cells: Cells) -> None:
         """Change some columns of a row, if it is there."""
         key = tuple(cells[: table.key])
@@ -74,6 +97,9 @@ class Tables:
         target = self.rows[table.name]
         for row in cells:
             key = tuple(row[: table.key])
+            if verb is Verb.DELETE and table is t.MISSED_FIRES:
+                self._retake(row)
+                continue
             if verb is Verb.DELETE:
                 self._delete(target, key)
                 continue
@@ -99,6 +125,13 @@ class Tables:
         for one in found:
             self._undo.append((target, one, target[one]))
             del target[one]
+
+    def _retake(self, wanted: Cells) -> None:
+        """MISSED_FIRES: more columns decide than those of the key."""
+        place = PLACE["schedule_fires"]
+        row = self.rows["schedule_fires"].get(tuple(wanted[:3]))
+        if row is not None and (row[place["outcome"]], row[place["cause"]]) == tuple(wanted[3:]):
+            self._delete(self.rows["schedule_fires"], tuple(wanted[:3]))
 
     def _check_unique(self, changes: Changes) -> None:
         """The indexes that are not primary keys: chains, open runs, activities of a run."""

@@ -21,8 +21,9 @@ from assay.testing.simulation.nemesis import Nemesis
 from assay.testing.simulation.net import Network
 from assay.testing.simulation.programs import Author, PlannedBug, Step
 from assay.testing.simulation.settings import Settings, chance_of
-from assay.testing.simulation.store import Database, Trouble
+from assay.testing.simulation.store import EPOCH, Database, Trouble
 from assay.testing.simulation.tables import PLACE
+from assay.testing.simulation.timetables import ScheduleKeeper
 from assay.testing.simulation.workflows import Programs
 
 RUN = PLACE["runs"]
@@ -76,6 +77,7 @@ class World:
         self.engines = [EngineHost(self, number) for number in range(settings.engines)]
         self.workers = [WorkerHost(self, number) for number in range(settings.remote_workers)]
         self.clients = [Client(self, program) for program in self.programs]
+        self.keeper = ScheduleKeeper(self)
         self.nemesis = Nemesis(self)
         self._buried: list[Worker] = []
 
@@ -88,6 +90,15 @@ class World:
         """The workers of processes that run."""
         embedded = [worker for host in self.engines if host.node.alive for worker, _ in host.workers]
         return embedded + [host.worker for host in self.workers if host.worker is not None and host.node.alive]
+
+    @property
+    def timed_by(self) -> EngineHost | Database:
+        """The machine whose wall clock schedules follow."""
+        return self.database if self.settings.shared else self.engines[0]
+
+    def wall(self) -> Time:
+        """Return the wall clock that schedules follow."""
+        return EPOCH + self.loop.now + self.timed_by.skew
 
     # what hosts ask for
 
@@ -151,6 +162,7 @@ class World:
             worker.boot()
         for client in self.clients:
             client.begin()
+        self.keeper.begin()
         heal_at = self.settings.fault_seconds * SECOND
         early = self.loop.run_until(self._finished, heal_at)
         self.nemesis.heal()
@@ -165,7 +177,7 @@ class World:
         return bool(self.ledger.violations or self.loop.errors) or self._quiet()
 
     def _quiet(self) -> bool:
-        if any(client.busy for client in self.clients):
+        if self.keeper.busy or any(client.busy for client in self.clients):
             return False
         rows = self.database.tables.rows
         return not rows["outbox"] and all(row[RUN["closed_at"]] is not None for row in rows["runs"].values())

@@ -23,6 +23,8 @@ UNORDERED = frozenset(("reject", "unknown", "unread", "crash_before", "crash_aft
 """Faults after which an engine finds ready work again in the store, and some of it later than other."""
 SLACK: Time = SECOND // 10
 LEASE: Time = 10 * SECOND
+STEADY = 0.98
+"""Engine time is slewed by at most one per cent; a shared one, and that of an engine, by both."""
 MARKS = {"activity": "activity_mark", "timer": "timer_mark", "side effect": "effect_mark"}
 RUN, OUTBOX, ACTIVITY = PLACE["runs"], PLACE["outbox"], PLACE["activities"]
 _start = msgspec.json.Decoder(StartData).decode
@@ -42,6 +44,8 @@ class CommitChecks:
         self._numbers: dict[int, tuple[int, int]] = {}
         self._leased: set[int] = set()
         self._ready: dict[RunId, Time] = {}
+        self._timers: dict[tuple[RunId, int], tuple[Time, int]] = {}
+        """When each timer may fire at the earliest, and how many engines had started when it was set."""
         self._ended: dict[int, tuple[Time, Time]] = {}
         self.states: dict[RunId, dict[tuple[int, int], None]] = defaultdict(dict)
         """Every (last seq, seen seq) that a run's row ever had: the prefixes that workers may be given (I19)."""
@@ -52,6 +56,10 @@ class CommitChecks:
             self._tell(changes, now)
         for event in changes.events:
             self._event(event)
+            self._timer(event, now)
+        if changes.fires:
+            for sentence in self._world.keeper.look(changes):
+                self._violate(sentence)
         self._order((*changes.new_runs, *changes.runs), now)
         for run in (*changes.new_runs, *changes.runs):
             self._lease(run)
@@ -92,6 +100,17 @@ class CommitChecks:
             self._effects[event.run_id][msgspec.json.decode(event.payload)["name"]] = event.seq
         elif event.kind == "StepCompleted":
             self._steps.add((event.run_id, msgspec.json.decode(event.payload)["name"]))
+
+    def _timer(self, event: StoredEvent, now: Time) -> None:
+        """I10 by a clock that no engine has: no step makes a timer shorter, unless an engine started meanwhile."""
+        if event.kind == "TimerScheduled":
+            timer = msgspec.json.decode(event.payload)
+            due = now + int(timer["duration_secs"] * SECOND * STEADY)
+            self._timers[event.run_id, timer["timer_seq"]] = due, self._world.ledger.boots
+        elif event.kind == "TimerFired":
+            due, boots = self._timers.get((event.run_id, msgspec.json.decode(event.payload)["timer_seq"]), (0, 0))
+            if now < due - SLACK and boots == self._world.ledger.boots:
+                self._violate(f"I10 a timer of {event.run_id} fired {(due - now) / SECOND:.1f} s early")
 
     def step_is_over(self, run_id: RunId, name: str) -> bool:
         """Has a step its result, or its run an end? The latter a worker over the network hears of a little later."""
@@ -152,6 +171,8 @@ class CommitChecks:
         only = not settings.shared and not activity.local and not settings.has("clock")
         if only and end.outcome == "lease" and now < self._world.engines[0].booted + LEASE:
             self._violate(f"R9 attempt {activity.attempt} of {activity.name} was given up right after a restart")
+        if only and end.outcome == "lease" and now < self._world.engines[0].resumed + int(LEASE * STEADY):
+            self._violate(f"I8 attempt {activity.attempt} of {activity.name} was given up after its engine stood still")
         self._ended[activity.id] = end.time, end.time + _back_off(activity)
 
     def _given_back(self, change: ActivityChange) -> None:

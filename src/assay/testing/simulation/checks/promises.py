@@ -54,6 +54,7 @@ def check_promises(world: "World", archive: Archive) -> None:
         _final_limits,
         _told,
         _results,
+        _schedule,
     ):
         for problem in check(world, archive):
             world.ledger.violate(problem)
@@ -222,3 +223,8 @@ def _result(world: "World", program: Step, life: Life) -> Iterator[str]:
         yield f"model: {life.workflow_id} ended with {shown(end)}"
     elif not matches(expected(program), msgspec.json.decode(end.result)):
         yield f"model: {life.workflow_id} returned {shown(end.result)}, not {expected(program)}"
+
+
+def _schedule(world: "World", _archive: Archive) -> Iterator[str]:
+    """I11: every due time is accounted for."""
+    yield from world.keeper.check()
