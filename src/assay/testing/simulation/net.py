@@ -12,6 +12,7 @@ from assay.core.ids import SECOND, Time
 from assay.testing.simulation.loop import Node, SimLoop
 from assay.testing.simulation.settings import Settings, chance_of
 
+STOOD_STILL: Time = SECOND
 PATIENCE = 4.0
 """Seconds that a caller waits for an answer."""
 
@@ -44,10 +45,18 @@ class Network:
         """Send a message, with whatever happens to it on the way."""
         if source.name in self.cut or target.name in self.cut or self._happens("lose", 0.04):
             return
-        self._loop.post(target.node, self._latency(), deliver, *args)
+        latency = self._latency()
+        self._loop.post(target.node, latency, self._arrive, target.node, self._loop.now + latency, deliver, args)
         if not once and self._happens("repeat", 0.05):
             late = int(self._chance.random() ** 3 * 20 * SECOND)
             self._loop.post(target.node, self._latency() + late, deliver, *args)
+
+    def _arrive(self, node: Node, due: Time, deliver: Callable[..., object], args: tuple[Any, ...]) -> None:
+        """Deliver a message; what came while the process stood still it reads after it has seen to its timers."""
+        if self._loop.now - due > STOOD_STILL:
+            self._loop.post(node, int(self._chance.random() * SECOND / 50), deliver, *args)
+        else:
+            deliver(*args)
 
     def _happens(self, fault: str, rate: float) -> bool:
         return not self.calm and self._settings.has(fault) and self._chance.random() < rate
