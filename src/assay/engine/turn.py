@@ -220,7 +220,7 @@ class Turn:
         if type(request) is Elapse:
             if self._tools.presence.lapsed:
                 # It stood still between the look at the deadlines and now: leases are spared before any is ended.
-                self._answers.append((asked, Unavailable("the engine stood still", code="engine_paused"), None))
+                self._answers.append((asked, Unavailable("the engine stood still"), None))
                 return
             self._fires_at(at.now, 0)
         run = self._find(request)

@@ -190,7 +190,7 @@ WRITING = (
         ("kill_engine",),
     ),
     Mutant(
-        "a restart gives no time to workers that live on", "R9", lambda: [(Reaper, "_spare", waits_for_nothing)], False,
+        "a restart gives no time to workers that live on", "R9", lambda: [(Reaper, "spare", waits_for_nothing)], False,
         ("kill_engine",), 100, {"remote_workers": 2, "local_workers": 0, "kinds": ("long", "beat", "act")},
     ),
     Mutant("the newest task goes first", "R13", _newest_first, False, (), 50, BUSY),
