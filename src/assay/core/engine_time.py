@@ -10,6 +10,8 @@ from assay.core.ids import SECOND, Time
 
 SLEW = 100
 """The offset moves by at most one part in so many: 10 ms a second, too slow for any lease or timer to be lost."""
+SETTLING: Time = 5 * SECOND
+"""How long an engine that starts beside others follows jumps: its first reading may be of a step that they take out."""
 LARGEST_JUMP: Time = 2 * SECOND
 """A jump of the shared time by more than this is taken out; a smaller one is followed."""
 
@@ -44,6 +46,8 @@ class ClockReading(NamedTuple):
     """The stored correction and when it was set, for compare-and-set."""
     corrected: bool = False
     """Did the call that made this reading store a correction?"""
+    alone: bool = False
+    """Was no other engine alive when this one first read the clock?"""
 
 
 class Jump(NamedTuple):
@@ -56,12 +60,13 @@ class Jump(NamedTuple):
 class SharedTime:
     """The offset from the boot clock to the time that all engines of a shared store follow."""
 
-    __slots__ = ("_taken", "known", "offset", "wall_offset")
+    __slots__ = ("_settles_at", "_taken", "known", "offset", "wall_offset")
 
     def __init__(self) -> None:
         self.offset: Time = 0
         self.wall_offset: Time = 0
         self.known = False
+        self._settles_at: Time = 0
         self._taken: Jump | None = None
         """The last jump that this engine took out, with the version that it wrote."""
 
@@ -77,8 +82,9 @@ class SharedTime:
         jump = found - self.offset
         if not self.known:
             self.offset = found
+            self._settles_at = asked if reading.alone else answered + SETTLING
         elif abs(jump) > LARGEST_JUMP + answered - asked:
-            if not self._put_back(jump, reading):
+            if answered >= self._settles_at and not self._put_back(jump, reading):
                 return Jump(jump, reading.version)
             self.offset, self._taken = found, None
         # The true offset is within the round trip of what was found: inside it there is no evidence of a change.

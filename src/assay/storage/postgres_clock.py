@@ -20,7 +20,7 @@ class PostgresClock:
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
         self._connection: Any = None
-        self._began = False
+        self._began = self._alone = False
 
     async def read(self, jump: Jump | None = None) -> ClockReading:
         """Read the clock; a jump is first taken out of the correction, unless that was changed since."""
@@ -34,7 +34,7 @@ class PostgresClock:
         except DRIVER_ERRORS as error:
             self.forget()
             raise translated(error) from error
-        return ClockReading(wall, time, (version[0], version[1]), corrected)
+        return ClockReading(wall, time, (version[0], version[1]), corrected, self._alone)
 
     async def _connect(self) -> Any:
         """Connect and take the lock; the first engine of all drops the correction."""
@@ -45,6 +45,7 @@ class PostgresClock:
                 # Shared before the other is given up: no engine that starts now may find nobody alive.
                 await connection.execute("SELECT pg_advisory_lock_shared($1)", ALIVE_LOCK)
                 await connection.execute("SELECT pg_advisory_unlock($1)", ALIVE_LOCK)
+                self._alone = True
             else:
                 await connection.execute("SELECT pg_advisory_lock_shared($1)", ALIVE_LOCK)
         except BaseException:

@@ -108,12 +108,15 @@ class Database:
         except Conflict:
             commit.known = CommitStatus.ABORTED
 
-    def engine_lives(self, node: Node) -> None:
+    def engine_lives(self, node: Node) -> bool:
         """An engine that starts while no other lives drops the correction; here the clock is right by then."""
-        if node not in self._engines:
-            if not any(other.alive for other in self._engines):
-                self._correction, self.skew = (0, 0), 0
-            self._engines.append(node)
+        if node in self._engines:
+            return False
+        alone = not any(other.alive for other in self._engines)
+        if alone:
+            self._correction, self.skew = (0, 0), 0
+        self._engines.append(node)
+        return alone
 
     def wall(self) -> Time:
         """Return the wall clock of the database."""
@@ -175,6 +178,7 @@ class SimStore(SqlReads):
         self._loop = loop
         self._trouble = trouble
         self._crash = crash
+        self._alone = False
 
     async def open(self) -> None:
         """See `Store`."""
@@ -187,8 +191,8 @@ class SimStore(SqlReads):
     async def clock(self, jump: Jump | None = None) -> ClockReading:
         """See `Store`."""
         await self._ask()
-        self._database.engine_lives(self._node)
-        reading = self._database.read_clock(jump)
+        self._alone = self._database.engine_lives(self._node) or self._alone
+        reading = self._database.read_clock(jump)._replace(alone=self._alone)
         await self._travel()
         return reading
 
