@@ -34,14 +34,13 @@ def test_a_suspend_of_hours_is_no_reason_for_a_step():
 class Machine:
     """An engine and its boot clock on a shared store whose clock a test sets."""
 
-    def __init__(self, *, alone: bool = True) -> None:
-        self.alone = alone
+    def __init__(self) -> None:
         self.boot: Time = 0
         self.shared = SharedTime()
 
     def read(self, time: Time, trip: Time = 1_000, version: tuple[int, int] = (0, 0)) -> Time | None:
         """Learn from a reading in the middle of a round trip; the jump that was seen."""
-        reading = ClockReading(time, time, version, alone=self.alone)
+        reading = ClockReading(time, time, version)
         jump = self.shared.learn(self.boot - trip // 2, self.boot + trip // 2, reading)
         return None if jump is None else jump.by
 
@@ -70,14 +69,11 @@ def test_a_jump_is_seen_and_not_followed():
         assert machine.read(WALL) is None
 
 
-def test_an_engine_that_starts_beside_others_leaves_jumps_to_them():
-    """It may have read the clock between a step and the correction of the others."""
-    machine = Machine(alone=False)
-    machine.read(WALL - HOUR)
-    assert machine.read(WALL) is None
-    assert machine.shared.offset == WALL
-    machine.boot += 6 * SECOND
-    assert machine.read(WALL + HOUR + machine.boot) == HOUR
+def test_an_engine_that_starts_takes_over_only_a_time_that_others_confirm():
+    assert ClockReading(WALL, WALL, (0, WALL - 3 * SECOND)).confirmed
+    assert not ClockReading(WALL + HOUR, WALL + HOUR, (0, WALL)).confirmed
+    assert not ClockReading(WALL - HOUR, WALL - HOUR, (0, WALL)).confirmed
+    assert ClockReading(WALL + HOUR, WALL + HOUR, (0, WALL), alone=True).confirmed
 
 
 def test_a_small_jump_is_followed():

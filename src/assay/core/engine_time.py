@@ -10,8 +10,8 @@ from assay.core.ids import SECOND, Time
 
 SLEW = 100
 """The offset moves by at most one part in so many: 10 ms a second, too slow for any lease or timer to be lost."""
-SETTLING: Time = 5 * SECOND
-"""How long an engine that starts beside others follows jumps: its first reading may be of a step that they take out."""
+CONFIRMED: Time = 6 * SECOND
+"""Living engines confirm the shared time every two seconds; one that was last confirmed longer ago has just jumped."""
 LARGEST_JUMP: Time = 2 * SECOND
 """A jump of the shared time by more than this is taken out; a smaller one is followed."""
 
@@ -43,15 +43,23 @@ class ClockReading(NamedTuple):
     time: Time
     """Engine time: the wall clock plus the correction in effect."""
     version: tuple[int, int] = (0, 0)
-    """The stored correction and when it was set, for compare-and-set."""
+    """The stored correction, and the wall time when an engine last found the time right; for compare-and-set."""
     corrected: bool = False
     """Did the call that made this reading store a correction?"""
     alone: bool = False
     """Was no other engine alive when this one first read the clock?"""
 
+    @property
+    def confirmed(self) -> bool:
+        """May an engine that starts take this time over?
+
+        Between a step of the database's clock and the correction by the engines that see it, it may not.
+        """
+        return self.alone or abs(self.wall - self.version[1]) <= CONFIRMED
+
 
 class Jump(NamedTuple):
-    """A jump of the shared time, to be taken out of the correction if that has not changed since."""
+    """A jump of the shared time, to be taken out of the correction if that has not changed since; 0 confirms it."""
 
     by: Time
     version: tuple[int, int]
@@ -60,13 +68,12 @@ class Jump(NamedTuple):
 class SharedTime:
     """The offset from the boot clock to the time that all engines of a shared store follow."""
 
-    __slots__ = ("_settles_at", "_taken", "known", "offset", "wall_offset")
+    __slots__ = ("_taken", "known", "offset", "wall_offset")
 
     def __init__(self) -> None:
         self.offset: Time = 0
         self.wall_offset: Time = 0
         self.known = False
-        self._settles_at: Time = 0
         self._taken: Jump | None = None
         """The last jump that this engine took out, with the version that it wrote."""
 
@@ -82,9 +89,8 @@ class SharedTime:
         jump = found - self.offset
         if not self.known:
             self.offset = found
-            self._settles_at = asked if reading.alone else answered + SETTLING
         elif abs(jump) > LARGEST_JUMP + answered - asked:
-            if answered >= self._settles_at and not self._put_back(jump, reading):
+            if not self._put_back(jump, reading):
                 return Jump(jump, reading.version)
             self.offset, self._taken = found, None
         # The true offset is within the round trip of what was found: inside it there is no evidence of a change.
@@ -102,8 +108,10 @@ class SharedTime:
         Then the boot clock of this machine stood still, as that of a virtual machine may do while it is frozen, and
         the shared time never jumped.
         """
-        taken = self._taken
-        return taken is not None and taken.version != reading.version and abs(jump - taken.by) <= LARGEST_JUMP
+        if self._taken is None or abs(jump - self._taken.by) > LARGEST_JUMP:
+            return False
+        changed = reading.version[0] - self._taken.version[0]
+        return abs(changed - jump) < abs(jump) // 2  # after another step of the clock it would be as it was
 
 
 def corrected(wall: Time, correction: Time, seen_at: Time) -> Time:

@@ -1,5 +1,6 @@
 """The engine's clocks: the one place that asks the machine for the time."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
@@ -10,6 +11,7 @@ from assay.core.ids import SECOND, Time
 
 ADJUST_EVERY: Time = SECOND // 10
 CORRECTION_ATTEMPTS = 3
+CONFIRMATION_LOOKS, CONFIRMATION_PAUSE = 40, 0.2
 
 # Counts the time that the machine is suspended; on macOS the monotonic clock does so.
 boot_ns: Callable[[], int] = partial(
@@ -81,6 +83,14 @@ class StoreClock(Protocol):
         ...
 
 
+async def _confirmed(store: StoreClock) -> None:
+    """Wait until the engines that are alive have found the shared time right; not for ever, they may stand still."""
+    for _ in range(CONFIRMATION_LOOKS):
+        if (await store.clock()).confirmed:
+            return
+        await asyncio.sleep(CONFIRMATION_PAUSE)
+
+
 class SharedClock:
     """The clock of an engine on a shared store: the boot clock, with offsets learned from the store.
 
@@ -111,6 +121,8 @@ class SharedClock:
     async def learn(self, store: StoreClock) -> None:
         """Learn the offsets anew; a jump of the shared time is taken out of its correction first, once for all."""
         first, jump = not self._shared.known, None
+        if first:
+            await _confirmed(store)
         for _ in range(CORRECTION_ATTEMPTS):
             asked = self.boot()
             reading = await store.clock(jump)
@@ -118,6 +130,7 @@ class SharedClock:
                 self._shared.took_out(jump, reading)
             jump = self._shared.learn(asked, self.boot(), reading)
             if jump is None:
+                await store.clock(Jump(0, reading.version))
                 break
         self._wall_offset = self._shared.wall_offset
         self._offset = self._shared.offset
