@@ -86,7 +86,7 @@ class EventSchemas(Schemas):
     def _event(self, face: type[msgspec.Struct], kind: type[Event], title: str, *, beside: bool) -> Schema:
         schema = self.struct(face, title)
         schema["description"] = about(kind)
-        schema["properties"]["event_type"] = {"type": "string", "const": kind.__name__}
+        schema["properties"]["event_type"] = {"type": "string", "const": kind.recorded_name}
         schema["properties"]["payload"] = self._payload(kind)
         if beside and kind in BARE:
             siblings = self._siblings(kind)

@@ -59,9 +59,9 @@ def encode_uncertain(event: Event) -> tuple[bytes, bytes | None]:
     """The same for an event with fields that programs fill in; `Invalid` if it could not be read again (I20)."""
     try:
         payload, data = encode(event)
-        decode(type(event).__name__, payload, data)
+        decode(event.recorded_name, payload, data)
     except (Invalid, *_FLAWS) as error:
-        raise _unrecordable(type(event).__name__, error.__cause__ or error) from error
+        raise _unrecordable(event.recorded_name, error.__cause__ or error) from error
     return payload, data
 
 

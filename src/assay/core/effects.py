@@ -87,6 +87,11 @@ class PutSnapshot(Effect, frozen=True, gc=False):
     state: Payload
 
 
+CANCEL, TERMINATE, CHILD_CLOSED = "cancel", "terminate", "child_closed"
+OUTBOX_KINDS = (CANCEL, TERMINATE, CHILD_CLOSED)
+"""The kinds of messages, as outbox rows record them."""
+
+
 class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A request to an existing run of another id, durable until that run has taken it (R14)."""
 
@@ -172,9 +177,9 @@ class Decision(msgspec.Struct):
         """Is `seq` still free for an event of this kind, of which `highest` is the highest so far? It is taken now."""
         if seq > highest:
             return True
-        if (kind.__name__, seq) not in self.unused:
+        if (kind.recorded_name, seq) not in self.unused:
             return False
-        self.unused -= {(kind.__name__, seq)}
+        self.unused -= {(kind.recorded_name, seq)}
         return True
 
     def add(self, effect: Effect) -> None:

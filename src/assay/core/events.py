@@ -1,6 +1,6 @@
 """Everything a history can say.
 
-Each struct is one kind of event; its class name is the recorded `event_type`. The field names are the keys of the
+Each struct is one kind of event; its `recorded_name` is the `event_type`. The field names are the keys of the
 wire's payload, so an event is stored in the form in which it is shown. Input events (R1) are the only ones that
 workflow code reacts to; all others are echoes of commands, looked up by the command's id.
 
@@ -21,6 +21,8 @@ from assay.core.policies import ParentClose, RetryPolicy
 class Event(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The common face of all events."""
 
+    recorded_name: ClassVar[str]
+    """The `event_type` of its rows and records: data, whatever the class is called."""
     is_input: ClassVar[bool] = False
     closes: ClassVar[str | None] = None
     """The terminal status this event gives its run, if it ends one (I5)."""
@@ -113,6 +115,7 @@ class StartData(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class WorkflowStarted(InputEvent, frozen=True, gc=False, omit_defaults=True):
     """Payload: the bare input; the rest travels beside it (R16)."""
 
+    recorded_name: ClassVar[str] = "WorkflowStarted"
     input: Payload = NULL
     start: StartData | None = None
 
@@ -120,6 +123,7 @@ class WorkflowStarted(InputEvent, frozen=True, gc=False, omit_defaults=True):
 class SignalReceived(InputEvent, frozen=True, gc=False, omit_defaults=False):
     """A message to the run; kept whether or not anybody waits for it yet (C53)."""
 
+    recorded_name: ClassVar[str] = "SignalReceived"
     signal: str
     payload: Payload = NULL
     sender: str | None = msgspec.field(default=None, name="from")
@@ -130,6 +134,7 @@ class SignalReceived(InputEvent, frozen=True, gc=False, omit_defaults=False):
 class WorkflowCancelRequested(InputEvent, frozen=True, gc=False, omit_defaults=True):
     """A polite request to end; how the run closes is its own decision (R18)."""
 
+    recorded_name: ClassVar[str] = "WorkflowCancelRequested"
     reason: str | None = None
     sender: str | None = msgspec.field(default=None, name="from")
     deadline: float | None = None
@@ -138,6 +143,7 @@ class WorkflowCancelRequested(InputEvent, frozen=True, gc=False, omit_defaults=T
 class ActivityScheduled(Event, frozen=True, gc=False, omit_defaults=False):
     """An activity waits for a worker of its queue."""
 
+    recorded_name: ClassVar[str] = "ActivityScheduled"
     activity_id: int
     activity_seq: int
     name: str
@@ -149,6 +155,7 @@ class ActivityScheduled(Event, frozen=True, gc=False, omit_defaults=False):
 class ActivityCompleted(InputEvent, frozen=True, gc=False, omit_defaults=False):
     """The one recorded result of an activity (I6)."""
 
+    recorded_name: ClassVar[str] = "ActivityCompleted"
     activity_id: int
     activity_seq: int
     name: str
@@ -159,6 +166,7 @@ class ActivityCompleted(InputEvent, frozen=True, gc=False, omit_defaults=False):
 class ActivityFailed(InputEvent, frozen=True, gc=False, omit_defaults=True):
     """The final failure or time-out of an activity; earlier attempts are rows of a side table (R10)."""
 
+    recorded_name: ClassVar[str] = "ActivityFailed"
     activity_id: int
     activity_seq: int
     name: str
@@ -171,12 +179,14 @@ class ActivityFailed(InputEvent, frozen=True, gc=False, omit_defaults=True):
 class ActivityCancelRequested(Event, frozen=True, gc=False):
     """The run no longer wants this activity; its worker hears of it through its heartbeat."""
 
+    recorded_name: ClassVar[str] = "ActivityCancelRequested"
     activity_seq: int
 
 
 class ActivityCancelled(InputEvent, frozen=True, gc=False, omit_defaults=True):
     """The activity ended as cancelled, before or after a worker took it."""
 
+    recorded_name: ClassVar[str] = "ActivityCancelled"
     activity_id: int
     activity_seq: int
     name: str
@@ -186,6 +196,7 @@ class ActivityCancelled(InputEvent, frozen=True, gc=False, omit_defaults=True):
 class TimerScheduled(Event, frozen=True, gc=False):
     """A timer runs; it fires at `fire_at` or a little later, never before (I10)."""
 
+    recorded_name: ClassVar[str] = "TimerScheduled"
     timer_id: int
     timer_seq: int
     fire_at: float
@@ -195,6 +206,7 @@ class TimerScheduled(Event, frozen=True, gc=False):
 class TimerFired(InputEvent, frozen=True, gc=False):
     """A timer's time has come."""
 
+    recorded_name: ClassVar[str] = "TimerFired"
     timer_seq: int
     fire_at: float
 
@@ -202,12 +214,14 @@ class TimerFired(InputEvent, frozen=True, gc=False):
 class TimerCancelled(Event, frozen=True, gc=False):
     """The run gave up a timer that had not fired."""
 
+    recorded_name: ClassVar[str] = "TimerCancelled"
     timer_seq: int
 
 
 class WorkflowAwaitingSignal(Event, frozen=True, gc=False, omit_defaults=True):
     """The run waits for a signal of this name, with a time limit if `timer_seq` is set."""
 
+    recorded_name: ClassVar[str] = "WorkflowAwaitingSignal"
     signal: str
     timer_seq: int | None = None
 
@@ -215,6 +229,7 @@ class WorkflowAwaitingSignal(Event, frozen=True, gc=False, omit_defaults=True):
 class SideEffectRecorded(Event, frozen=True, gc=False, omit_defaults=True):
     """The value that code got once and gets again on every replay, null included, or the failure it met."""
 
+    recorded_name: ClassVar[str] = "SideEffectRecorded"
     side_effect_seq: int
     name: str
     value: Payload
@@ -224,6 +239,7 @@ class SideEffectRecorded(Event, frozen=True, gc=False, omit_defaults=True):
 class VersionRecorded(Event, frozen=True, gc=False):
     """The version of a change that this run keeps for life (C9)."""
 
+    recorded_name: ClassVar[str] = "VersionRecorded"
     change_id: str
     version: int
 
@@ -231,6 +247,7 @@ class VersionRecorded(Event, frozen=True, gc=False):
 class StepCompleted(InputEvent, frozen=True, gc=False, omit_defaults=True):
     """The durable result of an inline step (R3)."""
 
+    recorded_name: ClassVar[str] = "StepCompleted"
     step_seq: int
     name: str
     result: Payload = NULL
@@ -242,6 +259,7 @@ class StepCompleted(InputEvent, frozen=True, gc=False, omit_defaults=True):
 class StepFailed(InputEvent, frozen=True, gc=False, omit_defaults=True):
     """An inline step failed: for good, or with a back-off too long to wait for in the worker."""
 
+    recorded_name: ClassVar[str] = "StepFailed"
     step_seq: int
     name: str
     error: str
@@ -255,6 +273,7 @@ class StepFailed(InputEvent, frozen=True, gc=False, omit_defaults=True):
 class ChildWorkflowStarted(Event, frozen=True, gc=False, omit_defaults=True):
     """A child exists; it was created in the same transaction (R14)."""
 
+    recorded_name: ClassVar[str] = "ChildWorkflowStarted"
     child_workflow_id: str
     workflow_type: str
     run_id: RunId | None = None
@@ -265,6 +284,7 @@ class ChildWorkflowStarted(Event, frozen=True, gc=False, omit_defaults=True):
 class ChildWorkflowCompleted(InputEvent, frozen=True, gc=False, omit_defaults=False):
     """A child's result."""
 
+    recorded_name: ClassVar[str] = "ChildWorkflowCompleted"
     child_workflow_id: str
     result: Payload = NULL
     run_id: RunId | None = None
@@ -274,6 +294,7 @@ class ChildWorkflowCompleted(InputEvent, frozen=True, gc=False, omit_defaults=Fa
 class ChildWorkflowFailed(InputEvent, frozen=True, gc=False, omit_defaults=True):
     """Every unhappy end of a child, or that it could not be started at all (R15, R16)."""
 
+    recorded_name: ClassVar[str] = "ChildWorkflowFailed"
     child_workflow_id: str
     error: str
     failure: FailureInfo | None = None
@@ -285,6 +306,7 @@ class ChildWorkflowFailed(InputEvent, frozen=True, gc=False, omit_defaults=True)
 class AttributesUpserted(Event, frozen=True, gc=False, omit_defaults=True):
     """Search attributes and memo merged by key; null removes a key."""
 
+    recorded_name: ClassVar[str] = "AttributesUpserted"
     search: Payload = NULL
     memo: Payload = NULL
 
@@ -292,6 +314,7 @@ class AttributesUpserted(Event, frozen=True, gc=False, omit_defaults=True):
 class WorkflowCompleted(Event, frozen=True, gc=False, omit_defaults=True):
     """Payload: the bare result."""
 
+    recorded_name: ClassVar[str] = "WorkflowCompleted"
     closes: ClassVar[str | None] = "COMPLETED"
     result: Payload = NULL
     next_run_id: RunId | None = None
@@ -300,6 +323,7 @@ class WorkflowCompleted(Event, frozen=True, gc=False, omit_defaults=True):
 class WorkflowFailed(Event, frozen=True, gc=False, omit_defaults=True):
     """The run's own code failed."""
 
+    recorded_name: ClassVar[str] = "WorkflowFailed"
     closes: ClassVar[str | None] = "FAILED"
     error: str = ""
     failure: FailureInfo | None = None
@@ -309,6 +333,7 @@ class WorkflowFailed(Event, frozen=True, gc=False, omit_defaults=True):
 class WorkflowCancelled(Event, frozen=True, gc=False, omit_defaults=True):
     """The run ended as cancelled. Payload null; the reason travels beside it."""
 
+    recorded_name: ClassVar[str] = "WorkflowCancelled"
     closes: ClassVar[str | None] = "CANCELLED"
     reason: str | None = None
 
@@ -316,6 +341,7 @@ class WorkflowCancelled(Event, frozen=True, gc=False, omit_defaults=True):
 class WorkflowTerminated(Event, frozen=True, gc=False, omit_defaults=True):
     """The run was ended from outside, without asking its code."""
 
+    recorded_name: ClassVar[str] = "WorkflowTerminated"
     closes: ClassVar[str | None] = "FAILED"
     reason: str = "terminated"
     by: str | None = None
@@ -325,6 +351,7 @@ class WorkflowTerminated(Event, frozen=True, gc=False, omit_defaults=True):
 class WorkflowTimedOut(Event, frozen=True, gc=False, omit_defaults=True):
     """The run or its whole chain took longer than allowed (C26, C27)."""
 
+    recorded_name: ClassVar[str] = "WorkflowTimedOut"
     closes: ClassVar[str | None] = "TIMED_OUT"
     scope: str = "run"
     error: str = ""
@@ -334,6 +361,7 @@ class WorkflowTimedOut(Event, frozen=True, gc=False, omit_defaults=True):
 class WorkflowContinuedAsNew(Event, frozen=True, gc=False, omit_defaults=True):
     """The run ended and its successor began in one transaction (I18)."""
 
+    recorded_name: ClassVar[str] = "WorkflowContinuedAsNew"
     closes: ClassVar[str | None] = "COMPLETED"
     next_run_id: RunId | None = None
     workflow_id: str | None = None
@@ -362,7 +390,7 @@ def _leaves(kind: type[Event]) -> list[type[Event]]:
     return [leaf for child in below for leaf in _leaves(child)] if below else [kind]
 
 
-KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in _leaves(Event)}
+KINDS: dict[str, type[Event]] = {kind.recorded_name: kind for kind in _leaves(Event)}
 """Every event type by its recorded name."""
 
 

@@ -14,6 +14,11 @@ OPEN_STATUSES = (PENDING, RUNNING)
 CLOSED_STATUSES = (COMPLETED, FAILED, CANCELLED, TIMED_OUT)
 
 
+NON_DETERMINISM, NO_HANDLER, TASK_FAILED = "non_determinism", "no_handler", "task_failed"
+STUCK_REASONS = (NON_DETERMINISM, NO_HANDLER, TASK_FAILED)
+"""Why a task may be stuck, as records and workers name it."""
+
+
 class Stuck(msgspec.Struct, frozen=True, gc=False):
     """Why a run's task cannot be done at present (R21); a fact beside the history, not in it."""
 

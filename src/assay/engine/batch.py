@@ -164,7 +164,7 @@ class Batch:
             size += len(payload)
             if data is not None:
                 size += len(data)
-            stored.append(StoredEvent(run_id, recorded.seq, recorded.time, type(event).__name__, payload, data))
+            stored.append(StoredEvent(run_id, recorded.seq, recorded.time, event.recorded_name, payload, data))
             if type(event) is ActivityScheduled:
                 self._scheduled.add(event.activity_id)
         run.history_bytes = size

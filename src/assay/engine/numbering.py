@@ -42,8 +42,8 @@ async def with_unused(request: Request, run: Run, store: Store) -> Request:
     for kind, (event, name, mark) in NUMBERED.items():
         found = _low([command.seq for command in numbered if type(command) is kind], getattr(run, mark))
         if found:
-            low |= {(event.__name__, seq) for seq in found}
-            taken |= {(event.__name__, seq) for seq in await _recorded(run, event.__name__, name, store)}
+            low |= {(event.recorded_name, seq) for seq in found}
+            taken |= {(event.recorded_name, seq) for seq in await _recorded(run, event.recorded_name, name, store)}
     return replace(request, unused=frozenset(low - taken)) if low else request
 
 

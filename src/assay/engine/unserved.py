@@ -5,7 +5,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from assay.core.ids import SECOND, Time
-from assay.core.run import Stuck
+from assay.core.run import NO_HANDLER, Stuck
 from assay.engine.dispatcher import Dispatcher
 from assay.storage.store import RunRecord
 
@@ -24,5 +24,5 @@ def explained(record: RunRecord, dispatcher: Dispatcher, now: Time, *, shared: b
         return record
     known = ", ".join(sorted(served)) or "none"
     message = f"no worker of queue {queue} has a handler for workflow type {kind} (registered: {known})"
-    stuck = Stuck("no_handler", message, task.failures)
+    stuck = Stuck(NO_HANDLER, message, task.failures)
     return replace(record, run=replace(run, task=replace(task, stuck=stuck)))

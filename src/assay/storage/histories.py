@@ -46,7 +46,7 @@ def _order(history: Sequence[ev.Recorded]) -> Iterator[Flaw]:
     if [recorded.seq for recorded in history] != list(range(1, len(history) + 1)) or not history:
         yield "I4", "the events are not numbered from 1 without a gap"
     elif not isinstance(history[0].event, ev.WorkflowStarted):
-        yield "I4", f"the history begins with {type(history[0].event).__name__}"
+        yield "I4", f"the history begins with {history[0].event.recorded_name}"
     if any(later.time < earlier.time for earlier, later in pairwise(history)):
         yield "I13", "the times of the events go back"
 

@@ -143,7 +143,7 @@ def _saved(recorded: Recorded) -> SavedEvent:
     if isinstance(event, UnknownEvent):
         return SavedEvent(recorded.seq, recorded.time, event.name, event.payload, event.data)
     payload, data = encode(event)
-    return SavedEvent(recorded.seq, recorded.time, type(event).__name__, Payload(payload), _beside(data))
+    return SavedEvent(recorded.seq, recorded.time, event.recorded_name, Payload(payload), _beside(data))
 
 
 def _beside(data: bytes | None) -> Payload:

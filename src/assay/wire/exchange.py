@@ -303,7 +303,7 @@ def sent(events: Iterable[Recorded]) -> tuple[SentEvent, ...]:
 def _sent(recorded: Recorded) -> SentEvent:
     event: Any = recorded.event
     payload, data = codec.encode(event)
-    kind = event.name if isinstance(event, codec.UnknownEvent) else type(event).__name__
+    kind = event.name if isinstance(event, codec.UnknownEvent) else event.recorded_name
     return SentEvent(recorded.seq, recorded.time, kind, Payload(payload), NULL if data is None else Payload(data))
 
 

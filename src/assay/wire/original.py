@@ -13,25 +13,23 @@ from assay.core.commands import AnyCommand, Command
 from assay.core.errors import Invalid
 from assay.core.options import check_text
 from assay.core.payload import NULL, Payload, check_limits, is_empty
+from assay.core.run import STUCK_REASONS, TASK_FAILED
 from assay.wire.spellings import has_other_words, spelled
 
 log = logging.getLogger("assay.wire")
-
-REASONS: Final = ("non_determinism", "no_handler", "task_failed")
-"""Why a task may be stuck (R21)."""
 
 
 class FailTaskCommand(Command, frozen=True, gc=False, omit_defaults=True, tag="FailTask"):
     """Say that the task cannot be done at present: it goes out again, later each time. Other commands do not count."""
 
-    reason: str = "task_failed"
+    reason: str = TASK_FAILED
     message: str = ""
 
     def stuck(self) -> tuple[str, str]:
         """The reason and the message to show; a reason that is not one of ours becomes part of the message."""
-        if self.reason in REASONS:
+        if self.reason in STUCK_REASONS:
             return self.reason, self.message
-        return "task_failed", f"{self.reason}: {self.message}" if self.message else self.reason
+        return TASK_FAILED, f"{self.reason}: {self.message}" if self.message else self.reason
 
 
 Sent = AnyCommand | FailTaskCommand

@@ -159,7 +159,7 @@ def event_record(key: RunKey, recorded: Recorded) -> dict[str, Any]:
         "workflow_id": key.workflow_id,
         "run_id": key.run_id,
         "seq": recorded.seq,
-        "event_type": type(event).__name__,
+        "event_type": event.recorded_name,
         "payload": None,
         "timestamp": seconds(recorded.time),
     }

@@ -3,7 +3,7 @@
 import msgspec
 
 from assay.core import commands as cmd
-from assay.core.effects import Decision, Message, PutChild, Send
+from assay.core.effects import CANCEL, CHILD_CLOSED, TERMINATE, Decision, Message, PutChild, Send
 from assay.core.errors import AssayError, Invalid, Kind
 from assay.core.events import (
     Adopted,
@@ -112,7 +112,7 @@ def tell_parent(decision: Decision, closing: Event) -> None:
         namespace=run.namespace,
         workflow_id=WorkflowId(parent.workflow_id),
         run_id=parent.run_id,
-        kind="child_closed",
+        kind=CHILD_CLOSED,
         event=outcome(run, parent, closing),
     )
     decision.add(Send(message))
@@ -124,7 +124,7 @@ def outcome(run: Run, parent: ParentLink, closing: Event) -> Event:
         result = closing.result if isinstance(closing, WorkflowCompleted) else NULL
         return ChildWorkflowCompleted(run.workflow_id, result, run.run_id, parent.child_seq)
     failure = closing.failure if isinstance(closing, WorkflowFailed) else None
-    reason, text, kind = CLOSINGS[type(closing).__name__]
+    reason, text, kind = CLOSINGS[closing.recorded_name]
     error = getattr(closing, "error", None) or getattr(closing, "reason", None) or text
     return ChildWorkflowFailed(
         child_workflow_id=run.workflow_id,
@@ -160,12 +160,12 @@ def parent_closed(decision: Decision) -> None:
         if child.close_policy is ParentClose.REQUEST_CANCEL:
             _cancel(decision, child, "parent closed")
         elif child.close_policy is ParentClose.TERMINATE:
-            decision.add(Send(_request(decision.run, child, "terminate", "parent closed")))
+            decision.add(Send(_request(decision.run, child, TERMINATE, "parent closed")))
 
 
 def _cancel(decision: Decision, child: Child, reason: str | None) -> None:
     decision.add(PutChild(msgspec.structs.replace(child, cancel_sent=True)))
-    decision.add(Send(_request(decision.run, child, "cancel", reason)))
+    decision.add(Send(_request(decision.run, child, CANCEL, reason)))
 
 
 def _request(run: Run, child: Child, kind: str, reason: str | None) -> Message:

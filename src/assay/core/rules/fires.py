@@ -8,7 +8,7 @@ from typing import Any, assert_never
 
 from msgspec.structs import replace
 
-from assay.core.effects import Decision, Message
+from assay.core.effects import CANCEL, Decision, Message
 from assay.core.errors import AssayError
 from assay.core.events import WorkflowTerminated
 from assay.core.ids import SECOND, Time, WorkflowId
@@ -264,7 +264,7 @@ def _cancels(decision: ScheduleDecision) -> list[Message]:
             namespace=run.namespace,
             workflow_id=run.workflow_id,
             run_id=run.run_id,
-            kind="cancel",
+            kind=CANCEL,
             reason=_replaced(decision.schedule),
         )
         for run in decision.open or ()

@@ -8,7 +8,7 @@ import msgspec
 
 from assay.core import requests as rq
 from assay.core.commands import WaitForSignal
-from assay.core.effects import Acknowledge, Decision, DropChild, Message, Send
+from assay.core.effects import CANCEL, CHILD_CLOSED, TERMINATE, Acknowledge, Decision, DropChild, Message, Send
 from assay.core.errors import Invalid
 from assay.core.events import (
     ChildWorkflowCompleted,
@@ -61,14 +61,14 @@ def deliver(run: Run, request: rq.Deliver, at: Moment) -> Decision:
     if run.closed:
         decision = Decision.of(run, at.now)
         # a child's end concerns only a reopened run, and a completed run is never reopened
-        if run.next_run_id is not None and (message.kind != "child_closed" or run.status != COMPLETED):
+        if run.next_run_id is not None and (message.kind != CHILD_CLOSED or run.status != COMPLETED):
             decision.add(Send(_forwarded(message, run.next_run_id)))
-    elif message.kind != "child_closed" and FORWARDED in message.key and run.start.reopening is not None:
+    elif message.kind != CHILD_CLOSED and FORWARDED in message.key and run.start.reopening is not None:
         # sent by the parent's old run to the child's: both go on, and neither was asked to end
         decision = Decision.of(run, at.now)
-    elif message.kind == "cancel":
+    elif message.kind == CANCEL:
         decision = lifecycle.cancel_decision(run, message.reason, message.sender, None, at)
-    elif message.kind == "terminate":
+    elif message.kind == TERMINATE:
         decision = lifecycle.terminate_decision(run, message.reason or "terminated", message.sender, at)
     else:
         decision = _child_closed(run, message, at)

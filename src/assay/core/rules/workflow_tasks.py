@@ -21,7 +21,7 @@ from assay.core.moment import Moment
 from assay.core.replies import Advanced
 from assay.core.rules import activities, attributes, children, lifecycle, messages, timers
 from assay.core.rules.activities import HIGHEST_SEQ
-from assay.core.run import Run, Stuck, Task
+from assay.core.run import TASK_FAILED, Run, Stuck, Task
 
 CLOCK_TOLERANCE: Time = SECOND
 """How far a time proposed by a worker may be from the engine's (R12)."""
@@ -306,7 +306,7 @@ def _abandoned(run: Run, now: Time) -> Task:
     failures = run.task.failures + 1
     if failures == 1:
         return replace(run.task, since=now, worker=None, until=None, local=False, failures=1)
-    return _backed_off(run, now, "task_failed", "the worker that held the task was lost", failures)
+    return _backed_off(run, now, TASK_FAILED, "the worker that held the task was lost", failures)
 
 
 def _backed_off(run: Run, now: Time, reason: str, message: str, failures: int) -> Task:

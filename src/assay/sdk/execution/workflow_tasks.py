@@ -29,7 +29,7 @@ from assay.core.requests import (
     ReleaseTask,
     StepOutcome,
 )
-from assay.core.run import Activity
+from assay.core.run import NO_HANDLER, TASK_FAILED, Activity
 from assay.sdk.app import App
 from assay.sdk.converter import Converter
 from assay.sdk.execution.live import LiveRun, LiveRuns, Outcome
@@ -118,7 +118,7 @@ class WorkflowTasks:
                 log.warning("cannot read the history of %s: %s", grant.key.workflow_id, error)
                 self._give_back(grant)
             else:
-                self._fail_task(grant, ("task_failed", str(error)))
+                self._fail_task(grant, (TASK_FAILED, str(error)))
             return
         if _ended(history):
             self._freed()  # it was closed from outside while the history was on its way: the lease went with it
@@ -141,7 +141,7 @@ class WorkflowTasks:
         if definition is None:
             known = ", ".join(sorted(self._app.workflows)) or "none"
             message = f"no workflow handler registered for type {grant.start.workflow_type} (registered: {known})"
-            self._fail_task(grant, ("no_handler", message))
+            self._fail_task(grant, (NO_HANDLER, message))
             return
         present = self._live.get(grant.key.run_id)
         if present is not None and present.epoch > grant.epoch:
@@ -186,7 +186,7 @@ class WorkflowTasks:
         run = self._live.get(grant.key.run_id)
         if run is not None:
             self._live.drop(run)
-        self._fail_task(grant, ("task_failed", f"{type(error).__name__}: {error}"))
+        self._fail_task(grant, (TASK_FAILED, f"{type(error).__name__}: {error}"))
 
     def _send(self, run: LiveRun, turn: Turn, seen: int, outcomes: tuple[Outcome, ...] = ()) -> None:
         if turn.failure is not None and outcomes:
@@ -309,7 +309,7 @@ class WorkflowTasks:
             failure = FailureInfo(kind=Kind.INVALID, message=str(error), type=error.code, retryable=False)
             self._send(run, Turn((FailWorkflow(str(error), failure),), closes=True), run.execution.seen)
         else:
-            self._abandon(run, ("task_failed", str(error)))
+            self._abandon(run, (TASK_FAILED, str(error)))
         self._complete(run, request.outcomes)
 
     def _accepted(self, run: LiveRun, reply: Advanced) -> None:

@@ -55,7 +55,7 @@ class Journal:
     def _identify(self, event: ev.Event) -> tuple[str, int | str, str]:
         rule = ECHOES.get(type(event))
         if rule is None:
-            name = event.name if isinstance(event, UnknownEvent) else type(event).__name__
+            name = event.name if isinstance(event, UnknownEvent) else event.recorded_name
             raise NonDeterminismError(f"the history has an event that this version does not know: {name}")
         kind, ident, name = rule(event)
         return (kind, self._count(kind), name) if ident is None else (kind, ident, name)

@@ -20,6 +20,7 @@ from assay.core.errors import Failure, Invalid, Kind, NonDeterminismError
 from assay.core.events import Recorded
 from assay.core.ids import SECOND, RunKey, Time
 from assay.core.payload import NULL, Payload
+from assay.core.run import NON_DETERMINISM, TASK_FAILED
 from assay.sdk.app import App, Definition
 from assay.sdk.converter import Converter
 from assay.sdk.failures import judged, to_info
@@ -271,12 +272,12 @@ class Execution:
             except NonDeterminismError as error:
                 self.diverge(error)
             if self._divergence is not None:
-                return Turn(failure=("non_determinism", str(self._divergence)))
+                return Turn(failure=(NON_DETERMINISM, str(self._divergence)))
             return self._outcome()
         except TaskFailed as error:
-            return Turn(failure=("task_failed", str(error)))
+            return Turn(failure=(TASK_FAILED, str(error)))
         except Exception as error:  # noqa: BLE001  # a turn never raises: the worker must hear of it
-            return Turn(failure=("task_failed", f"{type(error).__name__}: {error}"))
+            return Turn(failure=(TASK_FAILED, f"{type(error).__name__}: {error}"))
 
     def _apply_all(self, events: Sequence[Recorded]) -> None:
         for recorded in events:

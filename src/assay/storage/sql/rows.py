@@ -205,7 +205,7 @@ def message_row(message: Message, time: Time) -> Cells:
         message.kind,
         message.reason,
         message.sender,
-        None if event is None else type(event).__name__,
+        None if event is None else event.recorded_name,
         None if event is None else encode(event)[0],
         time,
     )
