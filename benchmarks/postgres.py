@@ -7,12 +7,12 @@ from pathlib import Path
 
 import asyncpg
 
-from assay.testing.postgres import create_database, temporary_postgres
 from benchmarks.environments import environment
 from benchmarks.matches import Played, absurd_command, assay_command
 from benchmarks.plan import Case
 from benchmarks.process import running
 from benchmarks.rounds import Rounds
+from tests.temporary_postgres import create_database, temporary_postgres
 
 
 async def measure_postgres(cases: list[Case], rounds: Rounds, folder: Path) -> Played:

@@ -10,8 +10,8 @@ import asyncpg
 import pytest
 
 from assay import Client
-from assay.testing.postgres import create_database, temporary_postgres
 from tests.api.support import Http, Listener, Server, Worker, activity, complete, fresh, holds, serving
+from tests.temporary_postgres import create_database, temporary_postgres
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from assay.testing.postgres import create_database, temporary_postgres
 from tests.api.support import Http, Listener, Server, Worker, complete, fresh, holds, serving, until
+from tests.temporary_postgres import create_database, temporary_postgres
 
 Frame = tuple[int, str, str]
 Serve = Callable[[], Any]

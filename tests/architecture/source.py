@@ -80,6 +80,11 @@ def source_modules() -> tuple[Module, ...]:
 
 
 @cache
+def simulation_modules() -> tuple[Module, ...]:
+    return tuple(_modules(ROOT / "simulation", ROOT))
+
+
+@cache
 def modules_of_tests() -> tuple[Module, ...]:
     return tuple(_modules(ROOT / "tests", ROOT))
 

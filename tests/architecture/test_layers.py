@@ -18,7 +18,7 @@ ALLOWED = {
     "sdk": ["wire", "core"],
     "embedded": ["engine", "storage", "sdk", "wire", "core"],
     "server": ["api", "auth", "engine", "storage", "wire", "core"],
-    "testing": ["", "workflow", "server", "api", "auth", "embedded", "engine", "storage", "sdk", "wire", "core"],
+    "testing": ["", "workflow", "sdk", "wire", "core"],
     "cli": ["", "workflow", "server", "embedded", "testing.replay", "testing.histories", "sdk", "wire", "core"],
     "workflow": ["embedded", "sdk", "wire", "core"],
     "": ["workflow", "embedded", "sdk", "wire", "core"],
@@ -28,11 +28,11 @@ ALLOWED = {
 
 # A database is chosen at the edge, so that the engine runs on either.
 DATABASES = ["storage.sqlite", "storage.postgres"]
-MAY_NAME_A_DATABASE = ["server", "embedded", "testing"]
+MAY_NAME_A_DATABASE = ["server", "embedded"]
 
 # A driver's types and errors stop at the store.
 DRIVERS = ["apsw", "asyncpg", "sqlite3"]
-MAY_NAME_A_DRIVER = ["storage", "testing"]
+MAY_NAME_A_DRIVER = ["storage"]
 
 # All that the pure core may import from outside: nothing here reads a clock, a file, a socket or a random number.
 # Pure and missing? Add it. `zoneinfo` reads the time zone rules, which the arithmetic of schedules cannot do without.

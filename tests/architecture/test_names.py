@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from tests.architecture.source import Module, modules_of_tests, source_modules
+from tests.architecture.source import Module, modules_of_tests, simulation_modules, source_modules
 
 DRAWERS = {"base", "common", "helper", "helpers", "misc", "util", "utils"}
 EMPTY_ROLES = {"handler", "handlers", "manager", "processor"}
@@ -29,7 +29,7 @@ def _last_word(name: str) -> str:
 
 
 def test_modules_and_classes_are_named_for_their_role():
-    assert bad_names([*source_modules(), *modules_of_tests()]) == []
+    assert bad_names([*source_modules(), *simulation_modules(), *modules_of_tests()]) == []
 
 
 @pytest.mark.parametrize("name", ["assay.core.utils", "assay.engine.time_helpers", "assay.common.clock", "tests.misc"])

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from assay.testing.postgres import temporary_postgres
 from tests.chaos import report
 from tests.chaos.lives import Scenario
+from tests.temporary_postgres import temporary_postgres
 
 
 @contextmanager

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import assay
-from assay.testing.postgres import temporary_postgres
 from tests.chaos.served.zombies import until
 from tests.http import program
 from tests.http.processes import Server, server, worker
+from tests.temporary_postgres import temporary_postgres
 
 HOUR = 3_600
 app = assay.App()

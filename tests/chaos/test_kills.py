@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.testing.postgres import temporary_postgres
 from tests.chaos import report
 from tests.chaos.lives import Scenario
+from tests.temporary_postgres import temporary_postgres
 
 KILLS, WORKFLOWS, SEED = 6, 150, 1
 PATIENCE = 60.0

@@ -19,9 +19,9 @@ from assay.engine.clock import SystemClock
 from assay.engine.engine import Engine
 from assay.storage.store import RunFilter, Store
 from assay.storage.verify import verify
-from assay.testing.postgres import temporary_postgres
 from tests.chaos.schedule_engine import READY
 from tests.core.support import MAIN
+from tests.temporary_postgres import temporary_postgres
 
 MEMORY = Path("/dev/shm")  # noqa: S108  # a server that forgets all of it anyway need not wait for a disk
 SCHEDULES = 20

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from assay.testing.postgres import temporary_postgres
 from tests.chaos.report import Report
 from tests.chaos.served import kills, lost_answers, pauses, zombies
 from tests.chaos.served.holder import REPORTS
@@ -11,6 +10,7 @@ from tests.chaos.served.lost_answers import Weather
 from tests.chaos.served.pauses import Stops
 from tests.chaos.served.zombies import LEASE, Night
 from tests.http.proxy import Faults
+from tests.temporary_postgres import temporary_postgres
 
 SEED = 1
 

@@ -11,9 +11,9 @@ import pytest
 from assay.storage.sql import schema
 from assay.storage.sqlite_connections import create
 from assay.storage.sqlite_writer import SqliteWriter
-from assay.testing.postgres import create_database, shared_postgres
 from tests.api.support import serving
 from tests.cli.support import Cli, plain_environment, spawn
+from tests.temporary_postgres import create_database, shared_postgres
 
 NEWEST = schema.known()[-1].version
 ALL = ", ".join(str(step.version) for step in schema.known())

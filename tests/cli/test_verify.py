@@ -13,7 +13,7 @@ import pytest
 
 from assay import App, Client, __version__
 from assay.cli.main import FAILED, USAGE, run
-from assay.testing.postgres import create_database, shared_postgres
+from tests.temporary_postgres import create_database, shared_postgres
 
 
 def app() -> App:

@@ -14,8 +14,8 @@ from assay.embedded.attendance import Attendance
 from assay.engine.roster import PAUSE, SILENCE, Roster
 from assay.storage.sql.registry import SqlRegistry
 from assay.storage.sqlite import SqliteStore
-from assay.testing.clocks import ManualClock
-from assay.testing.postgres import create_database, shared_postgres
+from tests.clocks import ManualClock
+from tests.temporary_postgres import create_database, shared_postgres
 
 SECONDS = 30
 

@@ -20,7 +20,7 @@ from assay.sdk.app import App
 from assay.sdk.client import Client
 from assay.sdk.connections import Hosting, transport_for
 from assay.storage.store import Changes
-from assay.testing.postgres import create_database, shared_postgres
+from tests.temporary_postgres import create_database, shared_postgres
 
 MAIN = Namespace("main")
 

@@ -8,7 +8,7 @@ import pytest
 
 from assay.engine.engine import Engine
 from assay.storage.sqlite import SqliteStore
-from assay.testing.clocks import ManualClock
+from tests.clocks import ManualClock
 
 Body = Callable[[Engine, ManualClock], Awaitable[None]]
 

@@ -16,7 +16,7 @@ from assay.engine.clock import SystemClock
 from assay.engine.engine import Engine
 from assay.storage.sqlite import SqliteStore
 from assay.storage.verify import verify
-from assay.testing.clocks import ManualClock
+from tests.clocks import ManualClock
 from tests.core.schedule_support import HOUR, MINUTE, NAME
 from tests.core.support import MAIN
 from tests.engine.seats import NotingSeat

@@ -11,7 +11,7 @@ from assay.engine.janitor import BREATH, FIRES, HOUR, NOTES, OUTCOMES, PAGE, PAG
 from assay.storage.sql.leftovers import SqlLeftovers
 from assay.storage.sqlite import SqliteStore
 from assay.storage.store import Changes, Outcome
-from assay.testing.clocks import ManualClock
+from tests.clocks import ManualClock
 
 MAIN = Namespace("main")
 Body = Callable[[Engine, ManualClock], Awaitable[None]]

@@ -12,7 +12,7 @@ from assay.engine.roster import SILENCE, Roster, WorkerRow
 from assay.engine.tokens import Lease, Tokens
 from assay.storage.sql.registry import SqlRegistry
 from assay.storage.sqlite import SqliteStore
-from assay.testing.clocks import ManualClock
+from tests.clocks import ManualClock
 
 Scene = Callable[[Roster, ManualClock], Awaitable[None]]
 

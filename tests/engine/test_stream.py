@@ -11,7 +11,7 @@ from assay.engine.stream import RETENTION, News, Note, Stream
 from assay.storage.sql.journal import SqlJournal
 from assay.storage.sqlite import SqliteStore
 from assay.storage.store import Changes, Unfired
-from assay.testing.clocks import ManualClock
+from tests.clocks import ManualClock
 
 MAIN, OTHER = Namespace("main"), Namespace("other")
 EVERYWHERE: frozenset[str] = frozenset()

@@ -10,7 +10,7 @@ from assay.core.requests import StartWorkflow
 from assay.engine.engine import Engine
 from assay.storage.sqlite import SqliteStore
 from assay.storage.store import Changes, Rejected
-from assay.testing.clocks import ManualClock
+from tests.clocks import ManualClock
 from tests.engine.seats import NotingSeat
 
 MAIN = Namespace("main")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import assay
-from assay.testing.postgres import temporary_postgres
+from tests.temporary_postgres import temporary_postgres
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 60

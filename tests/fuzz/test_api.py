@@ -16,9 +16,9 @@ from typing import Any, Final
 import pytest
 
 from assay.api.routes.table import ROUTES
-from assay.testing.postgres import create_database, shared_postgres
 from tests.api.support import Http, Server, Worker, activity, complete, serving, sound
 from tests.fuzz.hooks import KNOWN_NAMES
+from tests.temporary_postgres import create_database, shared_postgres
 
 ROOT: Final = Path(__file__).parents[2]
 SECONDS: Final = int(os.environ.get("FUZZ_SECONDS", "50"))

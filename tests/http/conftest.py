@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.testing.postgres import create_database, shared_postgres
 from tests.http.processes import Server, server
+from tests.temporary_postgres import create_database, shared_postgres
 
 
 @pytest.fixture(scope="session")

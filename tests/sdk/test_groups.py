@@ -12,8 +12,8 @@ import pytest
 
 from assay import AlreadyExists, App, AssayError, Client, Context, Invalid, NotFound, Record, Unavailable, Worker
 from assay.sdk.registry import Registering
-from assay.testing.postgres import create_database, shared_postgres
 from tests.api.support import fresh, serving
+from tests.temporary_postgres import create_database, shared_postgres
 
 SECONDS = 30
 NEVER = "0 0 0 1 1 *"

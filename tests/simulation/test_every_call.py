@@ -2,8 +2,8 @@
 
 import pytest
 
-from assay.testing.simulation.every_call import FATES, every_call, failing
-from assay.testing.simulation.programs import KINDS
+from simulation.every_call import FATES, every_call, failing
+from simulation.programs import KINDS
 
 
 @pytest.mark.timeout(300)

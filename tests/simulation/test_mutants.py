@@ -2,8 +2,8 @@
 
 import pytest
 
-from assay.testing.simulation.campaign import hunt
-from assay.testing.simulation.mutants import MUTANTS, SINGLE_CONDITIONS
+from simulation.campaign import hunt
+from simulation.mutants import MUTANTS, SINGLE_CONDITIONS
 
 
 @pytest.mark.timeout(300)

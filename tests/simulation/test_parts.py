@@ -7,11 +7,11 @@ import pytest
 from assay.core.ids import SECOND
 from assay.core.run import Run
 from assay.storage.store import Changes, Conflict, StoredEvent
-from assay.testing.simulation.loop import Node, SimLoop, Stalled
-from assay.testing.simulation.net import Network
-from assay.testing.simulation.programs import Author, OneOf, expected, matches, walk
-from assay.testing.simulation.settings import Settings, chance_of
-from assay.testing.simulation.tables import Tables
+from simulation.loop import Node, SimLoop, Stalled
+from simulation.net import Network
+from simulation.programs import Author, OneOf, expected, matches, walk
+from simulation.settings import Settings, chance_of
+from simulation.tables import Tables
 from tests.core.support import given, started
 
 FAR = 1_000 * SECOND

@@ -8,18 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from assay.testing.simulation.campaign import live_seed
-from assay.testing.simulation.mutants.retries import CANCELLED, CAUGHT, FAMILIES
-from assay.testing.simulation.settings import FAULTS, settings_of
-from assay.testing.simulation.world import World, simulate
+from simulation.campaign import live_seed
+from simulation.mutants.retries import CANCELLED, CAUGHT, FAMILIES
+from simulation.settings import FAULTS, settings_of
+from simulation.world import World, simulate
 
 WORLDS = 300
 BLOCK = 15
 RETRIED = (FAMILIES, CANCELLED, CAUGHT, {**FAMILIES, "cancels": 0.7, "terminations": 0.5, "kinds": ("child", "act")})
-DIGESTS = (
-    "from assay.testing.simulation.campaign import live_seed\n"
-    "print([live_seed(seed).digest for seed in (1, 2, 3, 5, 8, 13)])"
-)
+DIGESTS = "from simulation.campaign import live_seed\nprint([live_seed(seed).digest for seed in (1, 2, 3, 5, 8, 13)])"
 
 
 @pytest.mark.timeout(300)

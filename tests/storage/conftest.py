@@ -8,8 +8,8 @@ import asyncpg
 import pytest
 
 from assay.storage.postgres import PostgresStore
-from assay.testing.postgres import create_database, shared_postgres
 from tests.storage.support import MEMORY, AnyStore, Stores
+from tests.temporary_postgres import create_database, shared_postgres
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -12,9 +12,9 @@ from assay.core.errors import AssayError, Unavailable
 from assay.storage.sql import queries, schema
 from assay.storage.sqlite import SqliteStore
 from assay.storage.sqlite_reader import SqliteReader
-from assay.testing.postgres import create_database
 from tests.core.support import NOW, starts
 from tests.storage.support import AnyStore, StoredWorld, Stores, as_stored, reloaded
+from tests.temporary_postgres import create_database
 
 LATEST = len(schema.known())
 EVERY = list(range(1, LATEST + 1))

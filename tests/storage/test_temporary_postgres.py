@@ -13,12 +13,12 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 import pytest
 
-from assay.testing.postgres import create_database, postgres_binaries, shared_postgres, temporary_postgres
 from tests.storage.support import MEMORY
+from tests.temporary_postgres import create_database, postgres_binaries, shared_postgres, temporary_postgres
 
 OWNER = """
 import sys
-from assay.testing.postgres import temporary_postgres
+from tests.temporary_postgres import temporary_postgres
 from tests.storage.support import MEMORY
 
 with temporary_postgres(folder=MEMORY) as dsn:

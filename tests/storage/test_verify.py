@@ -11,7 +11,6 @@ from assay.core.ids import SECOND, Time
 from assay.storage.postgres import PostgresStore
 from assay.storage.sqlite_reader import SqliteReader
 from assay.storage.verify import Violation, verify
-from assay.testing.postgres import create_database
 from tests.core.support import (
     CHILD,
     NOW,
@@ -31,6 +30,7 @@ from tests.core.support import (
 )
 from tests.storage.states import WAIT
 from tests.storage.support import AnyStore, StoredWorld, Stores
+from tests.temporary_postgres import create_database
 
 # ruff: noqa: S608  # what is put together here are constants
 

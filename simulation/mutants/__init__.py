@@ -1,0 +1,16 @@
+"""Bugs that were made, or could be, planted one at a time: each must be found, else checkers or load have a hole."""
+
+from simulation.mutants.activities import ACTIVITIES
+from simulation.mutants.clocks import CLOCKS
+from simulation.mutants.families import FAMILIES
+from simulation.mutants.planting import Mutant
+from simulation.mutants.retries import RETRIES
+from simulation.mutants.turns import SINGLE_CONDITIONS, TURNS
+from simulation.mutants.working import WORKING
+from simulation.mutants.writing import WRITING
+
+MUTANTS: dict[str, Mutant] = {
+    mutant.name: mutant for mutant in (*TURNS, *ACTIVITIES, *FAMILIES, *RETRIES, *WRITING, *WORKING, *CLOCKS)
+}
+
+__all__ = ["MUTANTS", "SINGLE_CONDITIONS", "Mutant"]

@@ -1,0 +1,143 @@
+"""Planted bugs in workers: replay, side effects, steps, leases, and answers that do not come (R2, R3, R9, R11)."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from assay.core.events import SideEffectRecorded
+from assay.core.payload import NULL
+from assay.sdk.execution import activity_tasks, reports, workflow_tasks
+from assay.sdk.execution.activity_tasks import ActivityTasks, Attempt
+from assay.sdk.execution.live import LiveRuns
+from assay.sdk.execution.workflow_tasks import WorkflowTasks
+from assay.sdk.replay.inputs import RecordedInputs
+from assay.sdk.replay.loop import WorkflowLoop
+from assay.sdk.replay.mailbox import Mailbox
+from assay.sdk.replay.runtime import Execution
+from simulation.mutants.families import CARRIED
+from simulation.mutants.planting import Mutant, Patch, does_nothing, waits_for_nothing
+from simulation.mutants.turns import FAR, REMOTE
+
+
+def _runs_again(only_none: bool) -> list[Patch]:
+    """A side effect that is recorded (or recorded as None) is run again on replay."""
+    order = Execution.order
+
+    def order_again(self: Execution, kind: str, ident: int | str, name: str, command: Any) -> Any:
+        if kind != "side effect" or not self.replaying:
+            return order(self, kind, ident, name, command)
+        echo = self.journal.match(kind, ident, name)
+        known = isinstance(echo, SideEffectRecorded) and only_none and echo.value != NULL
+        return echo if known else None
+
+    return [(Execution, "order", order_again)]
+
+
+def _too_soon() -> list[Patch]:
+    """Steps begin when their turn is sent, not when it is durable."""
+    send = WorkflowTasks._send
+
+    def send_and_begin(self: WorkflowTasks, run: Any, turn: Any, seen: int, outcomes: Any = ()) -> None:
+        for step in turn.steps:
+            self._steps.start(run, step)
+        send(self, run, replace(turn, steps=()), seen, outcomes)
+
+    return [(WorkflowTasks, "_send", send_and_begin)]
+
+
+def _sure(module: Any) -> list[Patch]:
+    """No answer is taken for a refusal."""
+    return [(module, "unsure", lambda error: False)]
+
+
+def _unrepeated() -> list[Patch]:
+    """Whatever is answered to a report, it is done with."""
+    return [(reports, "over", lambda error: True)]
+
+
+def _eager_cancel() -> list[Patch]:
+    def interrupt(self: Attempt) -> None:
+        if self.task is not None:
+            self.task.cancel()
+
+    return [(Attempt, "interrupt", interrupt)]
+
+
+def _refused_kept() -> list[Patch]:
+    """A refused turn keeps its coroutine."""
+
+    def forget(self: WorkflowTasks, run: Any) -> None:
+        run.execution.speculative = False
+
+    return [(WorkflowTasks, "_forget", forget), (WorkflowTasks, "_lost", lambda self, run: self._unlease(run))]
+
+
+def _other_life() -> list[Patch]:
+    return [(LiveRuns, "has", lambda self, run: run.key.run_id in self._runs)]
+
+
+def _newest_letter() -> list[Patch]:
+    def take(self: Mailbox, name: str) -> Any:
+        letters = self._letters.get(name)
+        return letters.pop()[1] if letters else None
+
+    return [(Mailbox, "unread", lambda self: ()), (Mailbox, "take", take)]
+
+
+def _clock_timers() -> list[Patch]:
+    """A timer of the loop counts as fired when another one has (R4)."""
+
+    def fire(self: WorkflowLoop, seq: int) -> bool:
+        for timer in tuple(self._waiting.values()):
+            self._ready.append(timer)
+        self._waiting.clear()
+        return True
+
+    return [(WorkflowLoop, "fire_timer", fire)]
+
+
+def _no_drain() -> list[Patch]:
+    return [(ActivityTasks, "release", does_nothing), (WorkflowTasks, "release", does_nothing)]
+
+
+def _uncompared() -> list[Patch]:
+    return [(Execution, "_differ", does_nothing)]
+
+
+def _unknown_inputs() -> list[Patch]:
+    return [(RecordedInputs, "holder", does_nothing)]
+
+
+CHANGING = {"kinds": ("swapped", "act"), "cached_runs": 1}
+BEATING = {**FAR, "kinds": ("beat", "long", "all")}
+TOLD = {"kinds": ("signal", "act", "all")}
+STEPS = {"kinds": ("inline", "act")}
+FLASHES = {"kinds": ("flash", "act"), "activity_hands": 1, "inline": False, "programs": 6, "cancels": 0.5}
+FAILING = {"kinds": ("act", "limited", "final"), "cached_runs": 1}
+WORKING = (
+    Mutant("a side effect runs in doubt", "R2", lambda: [(Execution, "durable_point", waits_for_nothing)], faults=()),
+    Mutant("a side effect runs again on replay", "R2, I6", lambda: _runs_again(False)),
+    Mutant("a side effect of None runs again on replay", "R2, I6", lambda: _runs_again(True)),
+    Mutant("a step begins before its turn is durable", "R3", _too_soon, faults=()),
+    Mutant(
+        "task leases are not extended", "R3", lambda: [(WorkflowTasks, "extend", does_nothing)], True, (), 50, STEPS
+    ),
+    Mutant("attempt leases are not extended", "R9", lambda: [(ActivityTasks, "extend", does_nothing)], True, ()),
+    Mutant("a lost turn is not sent again", "I3, L1", lambda: _sure(workflow_tasks), False, ("reject",)),
+    Mutant("a lost report is not sent again", "I3, L1", _unrepeated, False, ("reject",), 50, FAILING),
+    Mutant("a lost heartbeat ends the attempt", "R9", lambda: _sure(activity_tasks), None, REMOTE, 100, BEATING),
+    Mutant("an attempt is cancelled before it began", "L1", _eager_cancel, False, ("slow_store",), 100, FLASHES),
+    Mutant("a refused turn keeps its coroutine", "R8", _refused_kept, world=TOLD),
+    Mutant("unread signals are not named", "R19", _newest_letter, world=CARRIED),
+    Mutant("inputs are not compared on replay", "I19", _uncompared, world=CHANGING),
+    Mutant("an exchanged input is only warned of", "I19", _unknown_inputs, world=CHANGING),
+    Mutant("one timer fires all", "R4, I10", _clock_timers, faults=()),
+    Mutant(
+        "a bug fails the run that waits",
+        "I19",
+        lambda: [(Execution, "_wait_for_fix", does_nothing)],
+        faults=(),
+        world={"kinds": ("bug", "act", "inline")},
+    ),
+    Mutant("a stopping worker gives nothing back", "L4", _no_drain, False, ("stop_engine",)),
+)

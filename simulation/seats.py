@@ -1,0 +1,78 @@
+"""A worker in another process as its engine sees it: what it last said of itself, and a link to it."""
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from assay.core.grants import ActivityGrant, TaskGrant
+from assay.core.ids import Namespace, RunId, Time, WorkerId
+from assay.core.slots import Slots
+from assay.sdk.worker import Worker
+from simulation.net import Host, Network
+
+if TYPE_CHECKING:
+    from simulation.hosts import EngineHost
+
+
+class Greeting(msgspec.Struct, frozen=True):
+    """What a worker says of itself every now and then."""
+
+    worker: WorkerId
+    free_tasks: int
+    free_activities: int
+    held: frozenset[RunId]
+
+
+class RemoteSeat:
+    """See `Seat`; what the engine puts here goes over the network."""
+
+    def __init__(self, network: Network, engine: "EngineHost", host: Host, worker: Worker) -> None:
+        self.worker = worker.worker
+        self.namespace: Namespace = worker.namespace
+        self.queue = worker.queue
+        self.lease: Time | None = worker.lease
+        self.local = False
+        self.free_tasks = 0
+        self.free_activities = 0
+        self.processes = Slots()
+        self.workflows: frozenset[str] | None = worker.workflows
+        self.activities: frozenset[str] | None = worker.activities
+        self._held: frozenset[RunId] = frozenset()
+        self._network = network
+        self._engine = engine
+        self._host = host
+        self._worker = worker
+
+    def update(self, greeting: Greeting) -> None:
+        """The worker has said how it is."""
+        self.free_tasks = greeting.free_tasks
+        self.free_activities = greeting.free_activities
+        self._held = greeting.held
+
+    def holds(self, run_id: RunId) -> bool:
+        """See `Seat`."""
+        return run_id in self._held
+
+    def take(self, grant: TaskGrant | ActivityGrant) -> None:
+        """See `Seat`."""
+        self._send(_give, self._worker, grant)
+
+    def news(self, run_id: RunId) -> None:
+        """See `Seat`."""
+        self._send(self._worker.news, run_id)
+
+    def cancel(self, attempt_id: int, *, over: bool = False) -> None:
+        """See `Seat`."""
+        self._send(functools.partial(self._worker.cancel, over=over), attempt_id)
+
+    def _send(self, deliver: Any, *args: Any) -> None:
+        self._network.carry(self._engine, self._host, deliver, *args, once=True)
+
+
+def _give(worker: Worker, grant: TaskGrant | ActivityGrant) -> None:
+    if isinstance(grant, TaskGrant):
+        worker.free_tasks -= 1
+    else:
+        worker.free_activities -= 1
+    worker.take(grant)

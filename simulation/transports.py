@@ -1,0 +1,208 @@
+"""The two ways from a worker to its engine: a call in the same process, and messages over the network."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from assay.core.errors import AssayError
+from assay.core.events import Event, Recorded
+from assay.core.grants import Seat
+from assay.core.ids import RunId, RunKey, Time
+from assay.core.replies import Told
+from assay.core.requests import Request, RetryFailed
+from assay.engine.engine import Engine
+from assay.sdk.worker import Worker
+from simulation.seats import Greeting, RemoteSeat
+from simulation.settings import chance_of
+from simulation.store import EPOCH
+
+if TYPE_CHECKING:
+    from simulation.hosts import EngineHost, WorkerHost
+    from simulation.world import World
+
+PAUSE = 1.0
+"""Seconds between two greetings of a worker that has nothing to say."""
+
+
+class _WorkersOnly:
+    """The part of `Transport` that workers have no use for."""
+
+    async def open(self) -> None:
+        """See `Transport`: there is nothing to do."""
+
+    async def close(self) -> None:
+        """See `Transport`: there is nothing to do."""
+
+    def _unused(self) -> NoReturn:
+        raise NotImplementedError("only clients ask for this")
+
+    async def retry(self, request: RetryFailed) -> dict[str, Any]:
+        """See `Transport`."""
+        self._unused()
+
+    async def closed(self, key: RunKey, *, follow: bool = True) -> tuple[RunKey, Event]:
+        """See `Transport`."""
+        self._unused()
+
+    async def describe(self, namespace: str, workflow_id: str, run_id: str | None = None) -> dict[str, Any] | None:
+        """See `Transport`."""
+        self._unused()
+
+    async def list(self, namespace: str, filters: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
+        """See `Transport`."""
+        self._unused()
+
+    async def events(self, namespace: str, workflow_id: str, run_id: str | None = None) -> Sequence[dict[str, Any]]:
+        """See `Transport`."""
+        self._unused()
+
+    async def state(self, namespace: str, workflow_id: str, name: str | None = None) -> dict[str, Any] | None:
+        """See `Transport`."""
+        self._unused()
+
+
+class LocalTransport(_WorkersOnly):
+    """See `Transport`: the engine is in this process."""
+
+    def __init__(
+        self, engine: Engine, note: Callable[[Request, Any, BaseException | None], None], lease: Time | None
+    ) -> None:
+        self.lease = lease
+        self._engine = engine
+        self._note = note
+        self._seats: list[Seat] = []
+
+    def now(self) -> Time:
+        """See `Transport`."""
+        return self._engine.clock.now()
+
+    async def ask(self, request: Request) -> Any:
+        """See `Transport`."""
+        return await self._engine.committer.submit(request)
+
+    def send(self, request: Request, told: Told) -> None:
+        """See `Transport`: the way of the embedded engine, whose answers are heard while it publishes."""
+
+        def overheard(reply: Any, error: AssayError | None) -> None:
+            self._note(request, reply, error)
+            told(reply, error)
+
+        self._engine.committer.post(request, overheard)
+
+    async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
+        """See `Transport`."""
+        return await self._engine.history(run_id, after)
+
+    def join(self, seat: Seat) -> None:
+        """See `Transport`."""
+        self._seats.append(seat)
+        self._engine.sit(seat)
+
+    def leave(self, seat: Seat) -> None:
+        """See `Transport`."""
+        self._seats.remove(seat)
+        self._engine.rise(seat)
+
+    def free(self, seat: Seat) -> None:
+        """See `Transport`: as in the embedded engine, one that is leaving gets no more."""
+        if seat in self._seats:
+            self._engine.dispatcher.pump(seat)
+
+
+class RemoteTransport(_WorkersOnly):
+    """See `Transport`: the engine is somewhere else, and another one is tried when it does not answer."""
+
+    def __init__(self, world: "World", host: "WorkerHost", lease: Time | None, *, first: int) -> None:
+        self.lease = lease
+        self._world = world
+        self._host = host
+        self._turn = first
+        self._worker: Worker | None = None
+        self._greeter: asyncio.Task[None] | None = None
+        self._hands = asyncio.Event()
+        self._offset: Time = 0
+        self._chance = chance_of(world.settings.seed, host.name, "clock")
+
+    @property
+    def _engine(self) -> "EngineHost":
+        engines = self._world.engines
+        return engines[self._turn % len(engines)]
+
+    def now(self) -> Time:
+        """See `Transport`: as learned from the last answer."""
+        return EPOCH + self._world.loop.now + self._offset
+
+    async def ask(self, request: Request) -> Any:
+        """See `Transport`."""
+        return await self._call(request)
+
+    def send(self, request: Request, told: Told) -> None:
+        """See `Transport`."""
+        self._call(request).add_done_callback(lambda answer: _tell(told, answer))
+
+    def _call(self, request: Request) -> "asyncio.Future[Any]":
+        engine = self._engine
+        return self._world.network.call(self._host, engine, lambda: engine.submit(request))
+
+    async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
+        """See `Transport`."""
+        engine = self._engine
+        found: Sequence[Recorded] = await self._world.network.call(
+            self._host, engine, lambda: engine.history(run_id, after)
+        )
+        return found
+
+    def join(self, seat: Seat) -> None:
+        """See `Transport`."""
+        if isinstance(seat, Worker):
+            self._worker = seat
+            self._greeter = self._world.loop.create_task(self._greet_for_ever(seat))
+
+    async def _greet_for_ever(self, worker: Worker) -> None:
+        while True:
+            self._hands.clear()
+            await self._greet(worker)
+            try:
+                await asyncio.wait_for(self._hands.wait(), PAUSE)
+            except TimeoutError:
+                continue
+
+    async def _greet(self, worker: Worker) -> None:
+        engine = self._engine
+        held = frozenset(run.key.run_id for run in worker._workflow_tasks._live)
+        greeting = Greeting(worker.worker, worker.free_tasks, worker.free_activities, held)
+        seat = RemoteSeat(self._world.network, engine, self._host, worker)
+        try:
+            time = await self._world.network.call(self._host, engine, lambda: engine.greet(greeting, seat))
+        except AssayError:
+            self._turn += 1
+            return
+        self._offset = time - EPOCH - self._world.loop.now
+        if self._world.settings.has("clock"):
+            self._offset += int(self._chance.uniform(-1_500_000, 1_500_000))
+
+    def leave(self, seat: Seat) -> None:
+        """See `Transport`."""
+        engine = self._engine
+        if self._greeter is not None:
+            self._greeter.cancel()
+        self._world.network.call(self._host, engine, lambda: engine.dismiss(seat.worker)).add_done_callback(_noted)
+
+    def free(self, seat: Seat) -> None:
+        """See `Transport`."""
+        self._hands.set()
+
+
+def _tell(told: Told, answer: "asyncio.Future[Any]") -> None:
+    error = answer.exception()
+    if error is None:
+        told(answer.result(), None)
+    elif isinstance(error, AssayError):
+        told(None, error)
+    else:
+        raise error
+
+
+def _noted(answer: "asyncio.Future[Any]") -> None:
+    if not answer.cancelled():
+        answer.exception()
