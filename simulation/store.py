@@ -37,8 +37,8 @@ LOOKS_AT_CLOCK, LOOK_SECONDS = 100, 0.05
 class Witness(Protocol):
     """Whoever looks at every commit."""
 
-    def committed(self, changes: Changes, now: Time) -> None:
-        """These changes are durable now."""
+    def committed(self, changes: Changes, now: Time, sent: Time) -> None:
+        """These changes are durable now; their engine sent them at `sent`."""
         ...
 
 
@@ -83,27 +83,27 @@ class Database:
         self._engines: list[Node] = []
         self.listeners: dict[Node, Callable[[], None]] = {}
 
-    def write(self, changes: Changes) -> frozenset[RunId]:
-        """One transaction."""
+    def write(self, changes: Changes, sent: Time) -> frozenset[RunId]:
+        """Execute a transaction that an engine sent at `sent`."""
         kept, lost = self.tables.write(changes)
         self.commits += 1
         for event in kept.events:
             self._digest.update(repr((event.run_id, event.seq, event.time, event.kind, event.payload)).encode())
         self._digest.update(repr((self._loop.now, len(kept.runs), sorted(kept.deadlines.items(), key=repr))).encode())
-        self._witness.committed(kept, self._loop.now)
+        self._witness.committed(kept, self._loop.now, sent)
         return lost
 
-    def write_later(self, changes: Changes, delay: Time) -> "SimCommit":
+    def write_later(self, changes: Changes, sent: Time, delay: Time) -> "SimCommit":
         """Execute a transaction after a delay, whatever becomes of the engine that sent it."""
         commit = SimCommit(CommitStatus.IN_PROGRESS)
-        self._loop.post(self._node, delay, self._write_late, changes, commit)
+        self._loop.post(self._node, delay, self._write_late, changes, sent, commit)
         return commit
 
-    def _write_late(self, changes: Changes, commit: "SimCommit") -> None:
+    def _write_late(self, changes: Changes, sent: Time, commit: "SimCommit") -> None:
         if commit.known is not CommitStatus.IN_PROGRESS:
             return
         try:
-            commit.lost = self.write(changes)
+            commit.lost = self.write(changes, sent)
             commit.known = CommitStatus.COMMITTED
         except Conflict:
             commit.known = CommitStatus.ABORTED
@@ -214,6 +214,7 @@ class SimStore(SqlReads):
 
     async def write(self, changes: Changes) -> frozenset[RunId]:
         """See `Store`."""
+        sent = self._loop.now
         await self._travel()
         if self.shared and changes.not_before is not None:
             await self._reached(*changes.not_before)
@@ -223,10 +224,10 @@ class SimStore(SqlReads):
         if fate == "vanish":
             self._unanswered(SimCommit(CommitStatus.ABORTED))
         if fate == "late":
-            self._unanswered(self._database.write_later(changes, self._trouble.lateness()))
+            self._unanswered(self._database.write_later(changes, sent, self._trouble.lateness()))
         if fate == "crash_before":
             await self._die()
-        lost = self._database.write(changes)
+        lost = self._database.write(changes, sent)
         self._hint()
         if fate == "crash_after":
             await self._die()

@@ -29,9 +29,9 @@ class Checks:
         self._commits = CommitChecks(world)
         self._at_end = False
 
-    def committed(self, changes: Changes, now: Time) -> None:
+    def committed(self, changes: Changes, now: Time, sent: Time) -> None:
         """See `Witness`."""
-        self._commits.look(changes, now)
+        self._commits.look(changes, now, sent)
 
     def started(self, request: StartWorkflow, reply: object) -> None:
         """A client was told that its run is there; the same request must always name the same run (I3, I15)."""

@@ -66,7 +66,7 @@ async def test_a_long_read_is_interrupted_and_the_next_one_works(path: Path):
     reader = await opened(path, seconds=0.05)
     with pytest.raises(ReadTooLong, match="longer than"):
         await reader.ask(ENDLESS)
-    assert await reader.next_due() is None
+    assert await reader.next_due() == (None, None)
     await reader.close()
     await store.close()
 
@@ -154,7 +154,7 @@ async def test_a_file_without_a_wal_can_be_read_where_no_file_can_be_made(path: 
     monkeypatch.setattr(connections, "_read_only", refusing)
     monkeypatch.setattr(connections.os, "access", lambda *_: False)
     reader = await opened(path)
-    assert await reader.next_due() is None
+    assert await reader.next_due() == (None, None)
     await reader.close()
     assert not path.with_name("engine.db-shm").exists()
 

@@ -6,7 +6,7 @@ An event has a `payload`, the JSON document that the wire shows, and for the few
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -34,6 +34,8 @@ _FLAWS = (msgspec.MsgspecError, TypeError, ValueError)
 class UnknownEvent(Event, frozen=True, gc=False):
     """An event of a later version, kept as it came."""
 
+    recorded_name: ClassVar[str] = "UnknownEvent"
+    """Of no use: `name` has the recorded one."""
     name: str
     payload: Payload
     data: Payload = NULL

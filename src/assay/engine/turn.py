@@ -152,7 +152,8 @@ class Turn:
         run.tail = [] if run.last_seq == run.seen_seq else None
         self._runs[run.run_id] = run
         known = self._newest.get((run.namespace, run.workflow_id))
-        if known is None or known.number < run.number:
+        # Equal numbers are one run that was read twice: a second object of it would miss what the first one is told.
+        if known is None or known.number <= run.number:
             self._newest[run.namespace, run.workflow_id] = run
 
     async def _prepare_others(self, busy: list[Asked]) -> None:
