@@ -54,7 +54,7 @@ class Steps:
 
     async def _outcome(self, run: LiveRun, call: StepCall) -> StepOutcome:
         order, key = call.order, (run.key.run_id, call.seq)
-        former = self._threads.find(key, order)
+        former = self._threads.find(key, order) if self._threads.running else None
         attempt = order.attempt if former is None else former.attempt
         while True:
             try:
