@@ -14,7 +14,7 @@ from assay.core.policies import IdConflict, IdReuse, RetryPolicy
 from assay.core.replies import Started
 from assay.core.requests import Request, RequestCancel, RetryFailed, Signal, StartWorkflow, Terminate
 from assay.core.run import COMPLETED
-from assay.engine.idempotency import IdempotencyKey, Rendered
+from assay.engine.commit.idempotency import IdempotencyKey, Rendered
 from assay.storage.store import Rejected
 from simulation.ledger import Sent
 from simulation.loop import Node

@@ -7,8 +7,8 @@ from assay.core.errors import AssayError, Unavailable
 from assay.core.ids import SECOND, RunId, Time
 from assay.core.requests import Request
 from assay.engine.clock import Clock, SharedClock, SystemClock
+from assay.engine.commit.idempotency import IdempotencyKey
 from assay.engine.engine import Engine
-from assay.engine.idempotency import IdempotencyKey
 from assay.engine.ids import BlockIds
 from assay.sdk.app import App
 from assay.sdk.converter import Converter

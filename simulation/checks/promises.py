@@ -9,7 +9,7 @@ import msgspec
 from assay.core import events as ev
 from assay.core.ids import RunId
 from assay.core.replies import Started
-from assay.engine.idempotency import Rendered
+from assay.engine.commit.idempotency import Rendered
 from simulation.checks.histories import Archive, Life
 from simulation.ledger import Sent
 from simulation.programs import Step, expected, matches

@@ -14,7 +14,7 @@ from assay.core.moment import Moment
 from assay.core.policies import RetryPolicy
 from assay.core.rules import activities, timers, workflow_tasks
 from assay.core.run import Activity, Run
-from assay.engine.batch import Batch
+from assay.engine.commit.batch import Batch
 from assay.engine.timekeeper import Timekeeper
 from simulation.mutants.planting import Mutant, Patch
 from simulation.mutants.turns import REMOTE
@@ -164,7 +164,7 @@ def _silent_end() -> list[Patch]:
         self.unwanted[:] = before
 
     from assay.core.effects import NoteAttempt
-    from assay.engine.batch import GATHER
+    from assay.engine.commit.batch import GATHER
 
     return [(GATHER, NoteAttempt, note)]  # type: ignore[list-item]  # found by the type of its effect
 

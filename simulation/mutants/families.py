@@ -12,8 +12,8 @@ from assay.core.moment import Moment
 from assay.core.rules import children, lifecycle, messages
 from assay.core.run import Run
 from assay.engine import courier
-from assay.engine.batch import GATHER, Batch
-from assay.engine.commit import Committer
+from assay.engine.commit.batch import GATHER, Batch
+from assay.engine.commit.committer import Committer
 from assay.engine.courier import Courier
 from simulation.mutants.planting import Mutant, Patch, does_nothing
 

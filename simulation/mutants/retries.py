@@ -7,7 +7,7 @@ from assay.core.events import ActivityFailed, Recorded
 from assay.core.rules import retry
 from assay.core.rules.cut import cut_of
 from assay.core.run import Run
-from assay.engine import reopening
+from assay.engine.commit import prefetch
 from simulation.mutants.planting import Mutant, Patch
 
 
@@ -35,7 +35,7 @@ def _work_undone() -> list[Patch]:
         failed = [place for place, recorded in enumerate(history) if isinstance(recorded.event, ActivityFailed)]
         return failed[-1] if failed and from_seq is None else cut_of(status, history, from_seq)
 
-    return [(retry, "cut_of", cut), (reopening, "cut_of", cut)]
+    return [(retry, "cut_of", cut), (prefetch, "cut_of", cut)]
 
 
 FAMILIES = {"retries": 1.0, "terminations": 1.0, "again": 0.0, "programs": 6, "kinds": ("child", "all", "act", "sleep")}

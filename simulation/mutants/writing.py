@@ -5,16 +5,16 @@ from typing import Any
 
 from assay.core.errors import AssayError
 from assay.core.ids import RunId, Time
-from assay.engine import commit
-from assay.engine.batch import Batch
-from assay.engine.cache import RunCache
-from assay.engine.commit import Committer
+from assay.engine.commit import committer
+from assay.engine.commit.attempt import BatchAttempt
+from assay.engine.commit.batch import Batch
+from assay.engine.commit.cache import RunCache
+from assay.engine.commit.committer import Committer
+from assay.engine.commit.idempotency import Memory, Rendered
+from assay.engine.commit.unknown_outcome import was_written
 from assay.engine.dispatcher import _Line
-from assay.engine.idempotency import Memory, Rendered
 from assay.engine.reaper import Reaper
 from assay.engine.service import Loop
-from assay.engine.turn import Turn
-from assay.engine.unknown_outcome import was_written
 from assay.storage.sql.dialect import Verb
 from assay.storage.store import Changes, Outcome, Store, UnansweredCommit
 from simulation.mutants.planting import Mutant, Patch, does_nothing, waits_for_nothing
@@ -24,22 +24,22 @@ STORE = ("reject", "unknown", "unread")
 
 
 def _ack_first() -> list[Patch]:
-    write = Turn.write
+    write = BatchAttempt.write
 
-    async def answer_and_write(self: Turn) -> frozenset[RunId]:
+    async def answer_and_write(self: BatchAttempt) -> frozenset[RunId]:
         for asked, reply, _ in self._answers:
             if not isinstance(reply, AssayError):
                 asked.answer(reply)
         return await write(self)
 
-    return [(Turn, "write", answer_and_write)]
+    return [(BatchAttempt, "write", answer_and_write)]
 
 
 def _no_memory() -> list[Patch]:
-    def keep(self: Turn, asked: Any, reply: object, run_id: RunId | None, at: Any) -> object:
+    def keep(self: BatchAttempt, asked: Any, reply: object, run_id: RunId | None, at: Any) -> object:
         return reply if asked.key is None else Rendered(*asked.key.render(reply))
 
-    return [(Turn, "_keep_outcome", keep)]
+    return [(BatchAttempt, "_keep_outcome", keep)]
 
 
 def _key_alone() -> list[Patch]:
@@ -75,9 +75,9 @@ def _lost_update() -> list[Patch]:
 
 
 def _winners_again() -> list[Patch]:
-    answer = Turn.answer
+    answer = BatchAttempt.answer
 
-    def answer_nobody(self: Turn, lost: frozenset[RunId]) -> Any:
+    def answer_nobody(self: BatchAttempt, lost: frozenset[RunId]) -> Any:
         if not lost:
             return answer(self, lost)
         self.undo()
@@ -85,7 +85,7 @@ def _winners_again() -> list[Patch]:
             asked.again = True
         return self._asked
 
-    return [(Turn, "answer", answer_nobody)]
+    return [(BatchAttempt, "answer", answer_nobody)]
 
 
 def _untied() -> list[Patch]:
@@ -102,7 +102,7 @@ def _untied() -> list[Patch]:
 def _given_up() -> list[Patch]:
     find_out = Committer._give_up
 
-    async def give_up(self: Committer, turn: Turn, error: Any) -> list[Any]:
+    async def give_up(self: Committer, turn: BatchAttempt, error: Any) -> list[Any]:
         find_out(self, turn, error)
         return []
 
@@ -117,11 +117,11 @@ def _read_runs(*, at_once: bool) -> list[Patch]:
             await was_written(store, batch, sent)
         return await was_written(store, batch, None)
 
-    return [(commit, "was_written", read)]
+    return [(committer, "was_written", read)]
 
 
 def _no_doubt() -> list[Patch]:
-    return [(Turn, "_doubt", lambda self, asked, run: False)]
+    return [(BatchAttempt, "_doubt", lambda self, asked, run: False)]
 
 
 def _kept_reservation() -> list[Patch]:
@@ -145,15 +145,19 @@ def _mortal() -> list[Patch]:
 
 def _hasty() -> list[Patch]:
     """A run in doubt is dropped while others of its batch are still to be decided."""
-    doubt = Turn._doubt
+    doubt = BatchAttempt._doubt
 
-    def doubt_and_drop(self: Turn, asked: Any, run: Any) -> bool:
+    def doubt_and_drop(self: BatchAttempt, asked: Any, run: Any) -> bool:
         doubtful = doubt(self, asked, run)
         if doubtful:
             self._tools.cache.drop(run)
         return doubtful
 
-    return [(Turn, "_doubt", doubt_and_drop)]
+    return [(BatchAttempt, "_doubt", doubt_and_drop)]
+
+
+def _hands_lost() -> list[Patch]:
+    return [(BatchAttempt, "undo", does_nothing)]
 
 
 def _newest_first() -> list[Patch]:
@@ -183,7 +187,7 @@ WRITING = (
     Mutant("a child is written though its parent lost", "I2", _untied, shared=True, world=RACING),
     Mutant("an unknown outcome is taken for none", "I3, L1", _given_up, shared=False, faults=("unknown",)),
     Mutant("a refusal rests on an old state", "R45", _no_doubt, shared=True, seeds=200),
-    Mutant("hands stay promised after a failed write", "L1", lambda: [(Turn, "undo", does_nothing)], faults=STORE),
+    Mutant("hands stay promised after a failed write", "L1", _hands_lost, faults=STORE),
     Mutant("work of a failed write is forgotten", "L1", lambda: [(Committer, "on_loss", does_nothing)], False, STORE),
     Mutant(
         "leases of the dead are not voided", "R9", lambda: [(Reaper, "_void", waits_for_nothing)], False,

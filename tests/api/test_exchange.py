@@ -17,9 +17,9 @@ from assay.core.ids import Namespace, RunId, WorkerId, WorkflowId
 from assay.core.replies import Started
 from assay.core.requests import LeaseTask, ReleaseTask, Request, StartWorkflow
 from assay.engine.clock import SystemClock
+from assay.engine.commit.idempotency import IdempotencyKey
 from assay.engine.dispatcher import task_grant
 from assay.engine.engine import Engine
-from assay.engine.idempotency import IdempotencyKey
 from assay.engine.roster import Roster
 from assay.engine.tokens import Tokens
 from assay.storage.sql.registry import SqlRegistry

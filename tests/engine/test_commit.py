@@ -8,9 +8,9 @@ from assay.core.errors import AlreadyExists, Invalid, Kind, NotFound, Unavailabl
 from assay.core.ids import SECOND, Namespace, WorkflowId
 from assay.core.replies import Started
 from assay.core.requests import LeaseTask, Signal, StartWorkflow, Terminate
-from assay.engine import turn as turn_module
-from assay.engine.commit import Undecidable
-from assay.engine.idempotency import IdempotencyKey, Rendered
+from assay.engine.commit import attempt as attempt_module
+from assay.engine.commit.committer import Undecidable
+from assay.engine.commit.idempotency import IdempotencyKey, Rendered
 from assay.engine.timekeeper import RETRY
 from assay.storage.store import Broken, Changes, Conflict, OutcomeUnknown, Rejected
 from tests.engine.seats import NotingSeat
@@ -114,14 +114,14 @@ def test_a_bug_fails_the_request_that_met_it_and_no_other_of_its_batch(with_engi
     """L2: one poisoned request never stops the others, and is answered: to ask again would not help."""
 
     async def body(engine, clock):
-        decide = turn_module.decide
+        decide = attempt_module.decide
 
         def poisoned(run, request, at):
             if getattr(request, "workflow_id", "") == "poison":
                 raise KeyError("a bug")
             return decide(run, request, at)
 
-        monkeypatch.setattr(turn_module, "decide", poisoned)
+        monkeypatch.setattr(attempt_module, "decide", poisoned)
         wanted = [start("a"), signal("a", "one"), start("poison"), signal("a", "two"), start("b")]
         asked = [engine.committer.submit(request) for request in wanted]
         answers = await asyncio.gather(*asked, return_exceptions=True)
@@ -155,7 +155,7 @@ def test_what_cannot_be_written_fails_alone_too(with_engine, monkeypatch):
 
 def test_a_worker_whose_lease_meets_a_bug_has_its_hand_free_again(with_engine, monkeypatch):
     async def body(engine, clock):
-        decide = turn_module.decide
+        decide = attempt_module.decide
 
         def poisoned(run, request, at):
             if isinstance(request, LeaseTask):
@@ -164,7 +164,7 @@ def test_a_worker_whose_lease_meets_a_bug_has_its_hand_free_again(with_engine, m
 
         await engine.start_workflow(start("a"))
         seat = NotingSeat()
-        monkeypatch.setattr(turn_module, "decide", poisoned)
+        monkeypatch.setattr(attempt_module, "decide", poisoned)
         engine.sit(seat)
         assert seat.free_tasks == 0
         await engine.committer.drain()
@@ -176,7 +176,7 @@ def test_a_worker_whose_lease_meets_a_bug_has_its_hand_free_again(with_engine, m
 def test_a_deadline_that_meets_a_bug_is_not_asked_for_without_a_pause(with_engine, monkeypatch):
     async def body(engine, clock):
         await engine.start_workflow(start("a", run_timeout=SECOND))
-        monkeypatch.setattr(turn_module, "decide", lambda run, request, at: 1 / 0)
+        monkeypatch.setattr(attempt_module, "decide", lambda run, request, at: 1 / 0)
         clock.advance(2 * SECOND)
         keeper = engine._timekeeper
         assert await keeper.run_once() == clock.now() + RETRY
@@ -189,7 +189,7 @@ def test_answers_are_sent_even_if_a_worker_cannot_take_its_task(with_engine, mon
         sent = []
         engine.committer.on_answers(lambda: sent.append(engine.committer.answering))
         with monkeypatch.context() as broken:
-            broken.setattr(turn_module.Turn, "_hand_out", lambda turn, lost: 1 / 0)
+            broken.setattr(attempt_module.BatchAttempt, "_hand_out", lambda turn, lost: 1 / 0)
             await engine.start_workflow(start("a"))
             await engine.committer.drain()
         assert sent == [False]

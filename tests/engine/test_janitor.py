@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 from assay.core.ids import SECOND, Namespace, Time, WorkflowId
 from assay.core.requests import StartWorkflow, Terminate
+from assay.engine.commit.idempotency import IdempotencyKey, Rendered
 from assay.engine.engine import Engine
-from assay.engine.idempotency import IdempotencyKey, Rendered
 from assay.engine.janitor import BREATH, FIRES, HOUR, NOTES, OUTCOMES, PAGE, PAGES, Janitor
 from assay.storage.sql.leftovers import SqlLeftovers
 from assay.storage.sqlite import SqliteStore

@@ -11,7 +11,7 @@ from assay.core import limits
 from assay.core.events import Recorded
 from assay.core.rules import retry
 from assay.core.run import Run
-from assay.engine import reopening
+from assay.engine.commit import prefetch
 from assay.sdk.worker import Worker
 
 
@@ -30,7 +30,7 @@ def waiting() -> App:
 
 @pytest.mark.parametrize("bound", [1, 2, 3])
 def test_the_tree_is_reopened_up_to_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: int):
-    for module in (retry, reopening):
+    for module in (retry, prefetch):
         monkeypatch.setattr(module, "LIMITS", limits.Limits(reopened_children=bound))
 
     async def main() -> None:
@@ -58,16 +58,16 @@ def test_the_tree_is_reopened_up_to_a_bound(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_history_that_cannot_be_read_is_no_endless_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    read = reopening._Tree.read
+    read = prefetch._Tree.read
 
-    async def short(self: reopening._Tree, run: Run) -> Sequence[Recorded]:
+    async def short(self: prefetch._Tree, run: Run) -> Sequence[Recorded]:
         self.histories[run.run_id] = (await read(self, run))[:-1]
         return self.histories[run.run_id]
 
     async def main() -> None:
         async with await Client.connect(f"sqlite://{tmp_path}/tree.db", app=waiting()) as client:
             await (await client.start("Parent", "p", 0)).terminate()
-            monkeypatch.setattr(reopening._Tree, "read", short)
+            monkeypatch.setattr(prefetch._Tree, "read", short)
             with pytest.raises(AssayError) as refused:
                 await client.retry("p", reason="again")
             assert refused.value.code == "unavailable"

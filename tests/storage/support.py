@@ -9,7 +9,7 @@ from assay.core.effects import Decision
 from assay.core.events import Recorded
 from assay.core.ids import RunId, Time
 from assay.core.run import Run
-from assay.engine.batch import Batch
+from assay.engine.commit.batch import Batch
 from assay.storage.postgres import PostgresStore
 from assay.storage.sqlite import SqliteStore
 from assay.storage.store import Changes

@@ -10,8 +10,8 @@ from assay.core.ids import SECOND, Namespace, RunId
 from assay.core.payload import Payload
 from assay.core.rules.fires import ScheduleDecision
 from assay.core.schedule import Fire, FireOutcome, Missed, Overlap, Schedule, Trigger, Waiting
-from assay.engine.batch import Batch
-from assay.engine.schedules import gather
+from assay.engine.commit.batch import Batch
+from assay.engine.commit.batch_schedules import gather
 from assay.storage.store import Changes, Conflict
 from assay.storage.verify import verify
 from tests.core.schedule_support import HOUR, MIDNIGHT, MINUTE, NAME, Timed

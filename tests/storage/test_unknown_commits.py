@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from assay.core.errors import NotFound
 from assay.core.ids import Namespace, WorkflowId
 from assay.core.requests import Request, Signal, StartWorkflow
-from assay.engine import unknown_outcome
+from assay.engine.commit import unknown_outcome
 from assay.engine.engine import Engine
 from assay.storage.postgres import PostgresStore
 from assay.storage.postgres_commits import PostgresCommit

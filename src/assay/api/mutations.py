@@ -10,7 +10,7 @@ from assay.api.backend import Backend
 from assay.api.call import Call
 from assay.core.errors import AssayError, Invalid
 from assay.core.requests import Request
-from assay.engine.idempotency import IdempotencyKey, Rendered
+from assay.engine.commit.idempotency import IdempotencyKey, Rendered
 from assay.wire.errors import error_body, status_of
 
 LONGEST_KEY: Final = 255

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from assay.core.ids import SECOND
-from assay.engine.commit import Committed
+from assay.engine.commit.committer import Committed
 
 LATENCIES: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 SIZES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)

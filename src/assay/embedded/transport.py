@@ -19,9 +19,9 @@ from assay.embedded.registry import EmbeddedRegistry
 from assay.embedded.schedules import EmbeddedSchedules
 from assay.embedded.stores import store_for
 from assay.engine.clock import Clock, SharedClock, SystemClock
+from assay.engine.commit.idempotency import check_same
 from assay.engine.engine import Engine
 from assay.engine.janitor import Janitor
-from assay.engine.repeats import check_same
 from assay.engine.roster import MAIN, Roster, check_namespace
 from assay.engine.service import Loop
 from assay.sdk.loop_thread import refuse_in_workflow

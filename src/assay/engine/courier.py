@@ -6,7 +6,7 @@ from assay.core.errors import AssayError
 from assay.core.ids import SECOND, Time
 from assay.core.requests import Deliver
 from assay.engine.clock import Clock
-from assay.engine.commit import Committed, Committer
+from assay.engine.commit.committer import Committed, Committer
 from assay.storage.store import Store
 
 PAGE = 1_000

@@ -13,7 +13,7 @@ from assay.core.replies import Started
 from assay.core.requests import Request, StartWorkflow
 from assay.engine.clock import Clock, SharedClock, SystemClock
 from assay.engine.clock_keeper import ClockKeeper
-from assay.engine.commit import Committed, Committer
+from assay.engine.commit.committer import Committed, Committer
 from assay.engine.courier import Courier
 from assay.engine.dispatcher import Dispatcher
 from assay.engine.feed import Feed

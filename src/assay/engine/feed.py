@@ -8,7 +8,7 @@ from assay.core.errors import AssayError
 from assay.core.events import Event, Recorded
 from assay.core.ids import RunId
 from assay.core.run import Run
-from assay.engine.commit import Committed
+from assay.engine.commit.committer import Committed
 
 Watcher = Callable[[Run, Recorded], None]
 

@@ -7,7 +7,7 @@ from assay.core.errors import NotFound, Refused
 from assay.core.ids import SECOND, Time, WorkerId
 from assay.core.requests import ExtendActivity, ExtendTask, LoseTask, ReleaseActivity, Request
 from assay.engine.clock import Clock
-from assay.engine.commit import Committer
+from assay.engine.commit.committer import Committer
 from assay.engine.dispatcher import Dispatcher
 from assay.storage.store import HeldLease, Store
 

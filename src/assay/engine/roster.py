@@ -16,7 +16,7 @@ from assay.core.errors import AlreadyExists, Invalid, NotFound, Refused
 from assay.core.ids import SECOND, Namespace, Time, WorkerId
 from assay.core.options import check_id
 from assay.engine.clock import Clock
-from assay.engine.idempotency import IdempotencyKey, Rendered
+from assay.engine.commit.idempotency import IdempotencyKey, Rendered
 from assay.storage.registry import NamespaceCounts, NamespaceRow, QueueRow, Registry, WorkerRow
 from assay.storage.store import Outcome, Store
 

@@ -12,7 +12,7 @@ from assay.core.ids import Namespace, Time
 from assay.core.schedule import Fire, Schedule
 from assay.core.schedule_requests import ElapseSchedule, ScheduledRunClosed
 from assay.engine.clock import Clock
-from assay.engine.commit import Committed, Committer
+from assay.engine.commit.committer import Committed, Committer
 from assay.storage.store import Store
 
 PREVIEW: Final = 10

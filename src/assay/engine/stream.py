@@ -13,7 +13,7 @@ from typing import Final
 from assay.core.errors import AssayError
 from assay.core.ids import SECOND, Time
 from assay.engine.clock import Clock
-from assay.engine.commit import Committed, Committer
+from assay.engine.commit.committer import Committed, Committer
 from assay.storage.journal import BEGINNING, Claim, Entry, Journal, News, Note, Position
 from assay.storage.store import Store
 

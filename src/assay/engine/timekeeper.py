@@ -13,7 +13,7 @@ from assay.core.requests import Elapse, Request
 from assay.core.schedule import named_by
 from assay.core.schedule_requests import ElapseSchedule
 from assay.engine.clock import Clock
-from assay.engine.commit import Committed, Committer
+from assay.engine.commit.committer import Committed, Committer
 from assay.engine.presence import Presence
 from assay.storage.store import Deadline, Store
 

@@ -20,7 +20,7 @@ from assay.core.payload import NULL, Payload
 from assay.core.policies import IdConflict, IdReuse
 from assay.core.replies import Started
 from assay.core.requests import FirstSignal, StartWorkflow
-from assay.engine.repeats import check_same
+from assay.engine.commit.idempotency import check_same
 from assay.wire import shapes
 from assay.wire.bodies import SignalAtStart, StartBody
 from assay.wire.records import start_record

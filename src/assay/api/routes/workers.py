@@ -10,7 +10,7 @@ from assay.api.mutations import answer_of, key_of
 from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE, TOTAL
 from assay.core.options import check_hands, check_text
-from assay.engine.idempotency import Rendered
+from assay.engine.commit.idempotency import Rendered
 from assay.engine.roster import WorkerRow
 from assay.wire import shapes
 from assay.wire.bodies import RegisterBody, WorkerBody

@@ -17,16 +17,16 @@ from assay.core.grants import Seat
 from assay.core.ids import RunId, Time
 from assay.core.replies import Told, telling
 from assay.core.requests import Request
-from assay.engine.asked import Asked
-from assay.engine.batch import Batch
-from assay.engine.cache import RunCache
 from assay.engine.clock import Clock
+from assay.engine.commit.attempt import BatchAttempt, Tools
+from assay.engine.commit.batch import Batch
+from assay.engine.commit.cache import RunCache
+from assay.engine.commit.idempotency import IdempotencyKey
+from assay.engine.commit.pending import PendingRequest
+from assay.engine.commit.unknown_outcome import was_written
 from assay.engine.dispatcher import Dispatcher, Lease
-from assay.engine.idempotency import IdempotencyKey
 from assay.engine.ids import BlockIds
 from assay.engine.presence import Presence
-from assay.engine.turn import Tools, Turn
-from assay.engine.unknown_outcome import was_written
 from assay.storage.store import Broken, Conflict, OutcomeUnknown, Rejected, Store
 
 log = logging.getLogger("assay.engine")
@@ -94,7 +94,7 @@ class Committer:
         """Are those who asked being told just now? What they have to pass on is sent when all of them know."""
         self._tools = Tools(store, clock, ids, dispatcher, self.cache, presence)
         self._halving = halving
-        self._queue: list[Asked] = []
+        self._queue: list[PendingRequest] = []
         self._flushing = False
         self._flusher: asyncio.Task[None] | None = None
         self._own_loop: asyncio.AbstractEventLoop | None = None
@@ -127,7 +127,7 @@ class Committer:
         With a key the answer is a `Rendered` one, refusals included, and the same each time the key is used.
         """
         future: asyncio.Future[object] = self._loop().create_future()
-        self._ask(Asked(request, telling(future), None, key))
+        self._ask(PendingRequest(request, telling(future), None, key))
         return future
 
     def _loop(self) -> asyncio.AbstractEventLoop:
@@ -138,12 +138,12 @@ class Committer:
 
     def post(self, request: Request, told: Told | None = None) -> None:
         """Like `submit`, for callers that are told and wait for nothing, or do not care for the answer."""
-        self._ask(Asked(request, told))
+        self._ask(PendingRequest(request, told))
 
     def _lease(self, lease: Lease, seat: Seat) -> None:
-        self._ask(Asked(lease, None, seat))
+        self._ask(PendingRequest(lease, None, seat))
 
-    def _ask(self, asked: Asked) -> None:
+    def _ask(self, asked: PendingRequest) -> None:
         if self._stopped is not None:
             asked.fail(self._stopped)
             return
@@ -216,7 +216,7 @@ class Committer:
         batch, self._queue = self._queue[:size], self._queue[size:]
         await self._survive(batch)
 
-    async def _survive(self, batch: list[Asked]) -> None:
+    async def _survive(self, batch: list[PendingRequest]) -> None:
         """If what is durable cannot be told, for a reason nobody thought of, the engine goes on for the others (L2)."""
         try:
             await self._flush(batch)
@@ -229,11 +229,11 @@ class Committer:
                 raise
             log.exception("a batch of %d requests failed", len(batch))
 
-    async def _flush(self, asked: list[Asked]) -> None:
+    async def _flush(self, asked: list[PendingRequest]) -> None:
         """One batch; what another engine was faster with is decided again, on what that engine left (R45)."""
         tries = 0
         while asked:
-            turn = Turn(self._tools, asked)
+            turn = BatchAttempt(self._tools, asked)
             try:
                 await turn.prepare()
                 turn.decide()
@@ -255,7 +255,7 @@ class Committer:
             else:
                 asked = self._publish(turn, lost)
 
-    async def _stumble(self, turn: Turn, asked: list[Asked], error: Exception) -> list[Asked]:
+    async def _stumble(self, turn: BatchAttempt, asked: list[PendingRequest], error: Exception) -> list[PendingRequest]:
         """Nothing was written, for a reason nobody thought of: whoever caused it fails alone (L2). Returns the others.
 
         It is an answer and no `Unavailable`: what the engine cannot decide it cannot decide the next time either.
@@ -273,11 +273,11 @@ class Committer:
         turn.refuse(culprit, error)
         return [one for one in asked if one is not culprit]
 
-    async def _one_by_one(self, asked: Iterable[Asked]) -> None:
+    async def _one_by_one(self, asked: Iterable[PendingRequest]) -> None:
         for single in asked:
             await self._flush([single])
 
-    async def _find_out(self, turn: Turn, error: OutcomeUnknown) -> list[Asked]:
+    async def _find_out(self, turn: BatchAttempt, error: OutcomeUnknown) -> list[PendingRequest]:
         """Answer a batch whose COMMIT was not answered as the store knows it; return the requests to decide again."""
         commit = error.commit
         written = None if isinstance(error, Broken) else await was_written(self._tools.store, turn.batch, commit)
@@ -286,7 +286,7 @@ class Committer:
         self._give_up(turn, error if written is None else Rejected(str(error)))
         return []
 
-    def _give_up(self, turn: Turn, error: AssayError) -> None:
+    def _give_up(self, turn: BatchAttempt, error: AssayError) -> None:
         """The store did not take the batch: nobody may believe that it did, and the cache must not either (I3)."""
         self.cache.drop_all(turn.batch.touched.values())
         turn.fail(error)
@@ -295,7 +295,7 @@ class Committer:
         if isinstance(error, Broken):
             self.stop(error)
 
-    def _publish(self, turn: Turn, lost: frozenset[RunId]) -> list[Asked]:
+    def _publish(self, turn: BatchAttempt, lost: frozenset[RunId]) -> list[PendingRequest]:
         """The batch is durable, and only now does anyone hear of it."""
         for run in turn.batch.touched.values():
             if run.closed_at is not None or run.run_id in lost:

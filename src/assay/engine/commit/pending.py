@@ -6,12 +6,12 @@ from assay.core.errors import AssayError
 from assay.core.grants import Seat
 from assay.core.replies import Told
 from assay.core.requests import Request
-from assay.engine.idempotency import IdempotencyKey
+from assay.engine.commit.idempotency import IdempotencyKey
 
 log = logging.getLogger("assay.engine")
 
 
-class Asked:
+class PendingRequest:
     """A request on its way, with the one who is told its outcome, or the worker that a lease is for.
 
     `again` says that it was decided before on knowledge that proved old: now the run is read anew.

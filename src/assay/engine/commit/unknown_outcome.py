@@ -8,7 +8,7 @@ writer has no COMMIT under way once `write` has raised, so there the runs themse
 import asyncio
 import contextlib
 
-from assay.engine.batch import Batch
+from assay.engine.commit.batch import Batch
 from assay.storage.store import CommitStatus, Rejected, Store, UnansweredCommit
 
 PATIENCE = 30.0

@@ -9,7 +9,7 @@ from assay.core.rules.schedules import decide_schedule, run_names
 from assay.core.run import Run
 from assay.core.schedule import FireOutcome, Schedule
 from assay.core.schedule_requests import ScheduleRequest
-from assay.engine.batch import Batch
+from assay.engine.commit.batch import Batch
 from assay.storage.store import Store, Unfired
 
 Id = tuple[Namespace, WorkflowId]

@@ -2,7 +2,6 @@
 
 from time import perf_counter
 
-from assay.core.commands import ContinueAsNew, StartChildWorkflow
 from assay.core.decide import decide
 from assay.core.effects import Decision
 from assay.core.errors import AssayError, Unavailable
@@ -25,22 +24,28 @@ from assay.core.rules import activities, workflow_tasks
 from assay.core.rules.retry import Unprepared
 from assay.core.run import Activity, Run
 from assay.core.schedule_requests import ScheduleRequest
-from assay.engine.asked import Asked
-from assay.engine.batch import Batch
-from assay.engine.cache import RunCache
 from assay.engine.clock import Clock
+from assay.engine.commit.batch import Batch
+from assay.engine.commit.batch_schedules import Schedules, gather
+from assay.engine.commit.cache import RunCache
+from assay.engine.commit.idempotency import IdempotencyKey, Memory, Rendered
+from assay.engine.commit.pending import PendingRequest
+from assay.engine.commit.prefetch import (
+    PREFETCHING,
+    continues,
+    may_repeat,
+    named,
+    with_histories,
+    with_unread,
+    with_unused,
+)
 from assay.engine.dispatcher import Dispatcher, task_grant
-from assay.engine.idempotency import IdempotencyKey, Memory, Rendered
 from assay.engine.ids import BlockIds
-from assay.engine.numbering import may_repeat, with_unused
 from assay.engine.presence import Presence
-from assay.engine.reopening import with_histories
-from assay.engine.schedules import Schedules, gather
-from assay.engine.unread import continues, with_unread
 from assay.storage.store import Store
 
 Id = tuple[Namespace, WorkflowId]
-Grant = tuple[Seat, TaskGrant | ActivityGrant, "Asked | None"]
+Grant = tuple[Seat, TaskGrant | ActivityGrant, "PendingRequest | None"]
 """Work for a worker, and the request that asked for it if there was one."""
 
 
@@ -66,18 +71,18 @@ class Tools:
         self.presence = presence
 
 
-class Turn:
+class BatchAttempt:
     """One attempt at one batch."""
 
-    def __init__(self, tools: Tools, asked: list[Asked]) -> None:
+    def __init__(self, tools: Tools, asked: list[PendingRequest]) -> None:
         self._tools = tools
         self._asked = asked
         self._runs: dict[RunId, Run] = {}
         self._newest: dict[Id, Run] = {}
-        self._answers: list[tuple[Asked, object, RunId | None]] = []
+        self._answers: list[tuple[PendingRequest, object, RunId | None]] = []
         self._grants: list[Grant] = []
         self._told: list[tuple[Seat, RunId]] = []
-        self._unsure: list[Asked] = []
+        self._unsure: list[PendingRequest] = []
         self._doubtful: list[Run] = []
         self._memory = Memory()
         self._schedules = Schedules()
@@ -85,7 +90,7 @@ class Turn:
         """How many ids for activities the decisions may need."""
         self.batch = Batch()
         self.next_due: Time | None = None
-        self.culprit: Asked | None = None
+        self.culprit: PendingRequest | None = None
         """The request whose decision failed for a reason nobody thought of."""
 
     # load
@@ -95,7 +100,7 @@ class Turn:
         store, cache = self._tools.store, self._tools.cache
         run_ids: set[RunId] = set()
         ids: set[Id] = set()
-        busy: list[Asked] = []
+        busy: list[PendingRequest] = []
         scheduled: list[ScheduleRequest] = []
         keys: list[IdempotencyKey] = []
         commands = 0
@@ -107,7 +112,7 @@ class Turn:
                 if request.commands:
                     commands += len(request.commands)
                     # below zero: a worker that replays elsewhere, whose commands may be old ones
-                    asked.special = request.seen_seq < 0 or not SPECIAL.isdisjoint(map(type, request.commands))
+                    asked.special = request.seen_seq < 0 or not PREFETCHING.isdisjoint(map(type, request.commands))
             elif isinstance(request, ScheduleRequest):
                 scheduled.append(request)
             else:
@@ -156,12 +161,12 @@ class Turn:
         if known is None or known.number <= run.number:
             self._newest[run.namespace, run.workflow_id] = run
 
-    async def _prepare_others(self, busy: list[Asked]) -> None:
+    async def _prepare_others(self, busy: list[PendingRequest]) -> None:
         """The runs that requests name beside their own, and what goes along when a run continues in another."""
         found = [(asked, self._find(asked.request)) for asked in busy]
         known = [(asked, run) for asked, run in found if run is not None]
-        named = {key for asked, run in known for key in _named(asked.request, run)}
-        unknown = {key for key in named if self._tools.cache.newest(key) is None}
+        names = {key for asked, run in known for key in named(asked.request, run)}
+        unknown = {key for key in names if self._tools.cache.newest(key) is None}
         if unknown:
             await self._load(set(), unknown)
         for asked, run in known:
@@ -172,7 +177,7 @@ class Turn:
             elif isinstance(asked.request, RetryFailed):
                 await self._prepare_retry(asked, asked.request, run)
 
-    async def _prepare_retry(self, asked: Asked, request: RetryFailed, run: Run) -> None:
+    async def _prepare_retry(self, asked: PendingRequest, request: RetryFailed, run: Run) -> None:
         asked.request, children = await with_histories(request, run, self._tools.store)
         for child in children:
             self._keep(child)
@@ -210,7 +215,7 @@ class Turn:
         self._lease_ready(at)
         self.next_due = self.batch.seal(at.now)
 
-    def _decide_one(self, asked: Asked, at: Moment) -> None:
+    def _decide_one(self, asked: PendingRequest, at: Moment) -> None:
         request = asked.request
         if asked.key is not None and (known := self._memory.answer(asked.key)) is not None:
             self._answers.append((asked, known, self._memory.rests_on(asked.key)))
@@ -268,7 +273,7 @@ class Turn:
         known = changes.not_before or (0, 0)
         changes.not_before = max(known[0], now), max(known[1], wall)
 
-    def _decide_schedule(self, asked: Asked, request: ScheduleRequest, at: Moment) -> None:
+    def _decide_schedule(self, asked: PendingRequest, request: ScheduleRequest, at: Moment) -> None:
         wall = self._tools.clock.wall()
         try:
             decision = self._schedules.decide(request, at, wall, self._current)
@@ -281,7 +286,7 @@ class Turn:
         key = decision.schedule.key
         self._answers.append((asked, self._keep_outcome(asked, decision.reply, key, at), key))
 
-    def _keep_outcome(self, asked: Asked, reply: object, run_id: RunId | None, at: Moment) -> object:
+    def _keep_outcome(self, asked: PendingRequest, reply: object, run_id: RunId | None, at: Moment) -> object:
         """Store the answer with the effect, refusals included, so that a repeated request gets the same one (4.4)."""
         if asked.key is None:
             return reply
@@ -290,7 +295,7 @@ class Turn:
         self.batch.changes.outcomes.append((run_id, outcome))
         return Rendered(outcome.status, outcome.body)
 
-    def _doubt(self, asked: Asked, run: Run | None) -> bool:
+    def _doubt(self, asked: PendingRequest, run: Run | None) -> bool:
         """Where other engines write too, a decision that writes nothing may rest on an old state: decide it again.
 
         One that writes is checked by its compare-and-set; this one would be by nobody.
@@ -304,8 +309,8 @@ class Turn:
     def _moment(self, request: Request, run: Run | None, at: Moment) -> Moment:
         if run is None:
             return at
-        named = {key[1]: self._current(key) for key in _named(request, run)}
-        return Moment(at.now, at.ids, {child: one for child, one in named.items() if one is not None}) if named else at
+        runs = {key[1]: self._current(key) for key in named(request, run)}
+        return Moment(at.now, at.ids, {child: one for child, one in runs.items() if one is not None}) if runs else at
 
     def _lease_ready(self, at: Moment) -> None:
         dispatcher = self._tools.dispatcher
@@ -338,7 +343,7 @@ class Turn:
         self.batch.begin(run, leased, at.now)
         self._grants.append((seat, ActivityGrant(run.key, run.start, leased), None))
 
-    def _grant(self, seat: Seat, decision: Decision, asked: Asked) -> None:
+    def _grant(self, seat: Seat, decision: Decision, asked: PendingRequest) -> None:
         run = decision.run
         if isinstance(decision.reply, Activity):
             self._grants.append((seat, ActivityGrant(run.key, run.start, decision.reply), asked))
@@ -363,7 +368,7 @@ class Turn:
         self.batch.tally.requests = len(self._asked)
         return lost
 
-    def answer(self, lost: frozenset[RunId]) -> list[Asked]:
+    def answer(self, lost: frozenset[RunId]) -> list[PendingRequest]:
         """Tell callers their outcome and workers their tasks; those who must be decided again come back."""
         again = self._unsure
         for asked, reply, run_id in self._answers:
@@ -408,21 +413,14 @@ class Turn:
         for asked in self._asked:
             self.refuse(asked, error)
 
-    def refuse(self, asked: Asked, error: AssayError) -> None:
+    def refuse(self, asked: PendingRequest, error: AssayError) -> None:
         """One got nothing."""
         self._release(asked)
         asked.fail(error)
 
-    def _release(self, asked: Asked) -> None:
+    def _release(self, asked: PendingRequest) -> None:
         if asked.seat is not None and isinstance(asked.request, LeaseTask | LeaseActivity):
             self._tools.dispatcher.refused(asked.request, asked.seat)
-
-
-NAMING = (Advance, RestartAsNew, RetryFailed)
-"""Requests whose decision depends on the newest runs of workflow ids they name."""
-
-SPECIAL = frozenset((StartChildWorkflow, ContinueAsNew))
-"""Commands that need more than their run to be decided."""
 
 
 def _free(seat: Seat, grant: TaskGrant | ActivityGrant) -> None:
@@ -432,16 +430,3 @@ def _free(seat: Seat, grant: TaskGrant | ActivityGrant) -> None:
     else:
         seat.free_activities += 1
         seat.processes.release(grant.activity.name)
-
-
-def _named(request: Request, run: Run) -> list[Id]:
-    """The workflow ids whose newest runs a decision needs: of children to start, of the chain, of one to begin."""
-    names: list[str] = []
-    match request:
-        case Advance():
-            names = [command.workflow_id for command in request.commands if isinstance(command, StartChildWorkflow)]
-        case RestartAsNew():
-            names = [run.workflow_id, request.new_workflow_id or run.workflow_id]
-        case RetryFailed():
-            names = [run.workflow_id, *request.named]
-    return [(run.namespace, WorkflowId(name)) for name in names]

@@ -1,0 +1,208 @@
+"""What a decision needs read first, beyond the run it is about.
+
+Most requests are decided with their run alone. Four kinds need more, which is read here while the batch is loaded and
+passed along in the request or the moment: `decide` itself reads nothing.
+
+* Children that are started, runs that a retry or a restart names: the newest runs of their ids (`named`).
+* Commands with numbers that a worker chose itself: the numbers that are in use (`with_unused`).
+* A run that continues as new: the signals that its code has not consumed (`with_unread`).
+* A run that is retried: its history, and those of the children that ended with it (`with_histories`).
+"""
+
+import contextlib
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from assay.core import commands as cmd
+from assay.core import events as ev
+from assay.core.commands import ContinueAsNew, StartChildWorkflow
+from assay.core.errors import Invalid
+from assay.core.events import Recorded
+from assay.core.ids import Namespace, RunId, WorkflowId
+from assay.core.limits import LIMITS
+from assay.core.policies import ParentClose
+from assay.core.requests import Advance, Request, RestartAsNew, RetryFailed
+from assay.core.rules.children import address
+from assay.core.rules.cut import concerned_children, cut_by, cut_of, is_end_by, refusal_of
+from assay.core.run import Run
+from assay.storage.store import Store
+
+Id = tuple[Namespace, WorkflowId]
+
+PREFETCHING: Final = frozenset((StartChildWorkflow, ContinueAsNew))
+"""Commands that need more than their run to be decided."""
+
+PAGE: Final = 10_000
+Numbered = cmd.ScheduleActivity | cmd.ScheduleTimer | cmd.RecordSideEffect
+NUMBERED: Final[dict[type[Numbered], tuple[type[ev.Event], str, str]]] = {
+    cmd.ScheduleActivity: (ev.ActivityScheduled, "activity_seq", "activity_mark"),
+    cmd.ScheduleTimer: (ev.TimerScheduled, "timer_seq", "timer_mark"),
+    cmd.RecordSideEffect: (ev.SideEffectRecorded, "side_effect_seq", "effect_mark"),
+}
+"""What is recorded for each command that has a seq of its own, under which name, and where the highest one stands."""
+
+
+def named(request: Request, run: Run) -> list[Id]:
+    """The workflow ids whose newest runs a decision needs: of children to start, of the chain, of one to begin."""
+    names: list[str] = []
+    match request:
+        case Advance():
+            names = [command.workflow_id for command in request.commands if isinstance(command, StartChildWorkflow)]
+        case RestartAsNew():
+            names = [run.workflow_id, request.new_workflow_id or run.workflow_id]
+        case RetryFailed():
+            names = [run.workflow_id, *request.named]
+    return [(run.namespace, WorkflowId(name)) for name in names]
+
+
+# numbers
+
+
+def may_repeat(request: Request) -> bool:
+    """Does a request come from a worker that replays elsewhere and may send what it sent before?"""
+    return (
+        isinstance(request, Advance) and request.seen_seq < 0 and any(isinstance(c, Numbered) for c in request.commands)
+    )
+
+
+async def with_unused(request: Request, run: Run, store: Store) -> Request:
+    """The request together with those of its seqs that are below the highest of their kind, and free all the same."""
+    if not isinstance(request, Advance):
+        return request
+    low: set[tuple[str, int]] = set()
+    taken: set[tuple[str, int]] = set()
+    numbered = [command for command in request.commands if isinstance(command, Numbered)]
+    for kind, (event, name, mark) in NUMBERED.items():
+        found = _low([command.seq for command in numbered if type(command) is kind], getattr(run, mark))
+        if found:
+            low |= {(event.recorded_name, seq) for seq in found}
+            taken |= {(event.recorded_name, seq) for seq in await _recorded(run, event.recorded_name, name, store)}
+    return replace(request, unused=frozenset(low - taken)) if low else request
+
+
+def _low(seqs: Sequence[int], highest: int) -> set[int]:
+    """Those that come after a higher one, and not for the second time."""
+    low: set[int] = set()
+    rising: set[int] = set()
+    for seq in seqs:
+        if seq > highest:
+            highest = seq
+            rising.add(seq)
+        elif seq not in rising:
+            low.add(seq)
+    return low
+
+
+async def _recorded(run: Run, kind: str, name: str, store: Store) -> set[int]:
+    found: set[int] = set()
+    after = 0
+    while page := await store.events(run.run_id, after, PAGE, kind):
+        found |= {getattr(recorded.event, name) for recorded in page}
+        after = page[-1].seq
+    return found
+
+
+# signals of a run that continues as new
+
+
+def continues(request: Request) -> bool:
+    """Does a request make its run continue as new?"""
+    if isinstance(request, Advance):
+        return any(isinstance(command, ContinueAsNew) for command in request.commands)
+    return isinstance(request, RestartAsNew)
+
+
+async def with_unread(request: Request, run: Run, store: Store) -> Request:
+    """The request together with the signals that no code of the closing run has consumed."""
+    signals = await _signals(run, store)
+    if isinstance(request, RestartAsNew):
+        return replace(request, signals=tuple(recorded for recorded in signals if recorded.seq > run.seen_seq))
+    if isinstance(request, Advance):
+        # a worker that names none has seen them all: otherwise its closing command is refused (R7)
+        named = next(c.unread_signals for c in request.commands if isinstance(c, ContinueAsNew)) or ()
+        unread = [recorded for recorded in signals if recorded.seq in frozenset(named)]
+        if run.cancel_seq in named:
+            unread = sorted([*unread, *await _cancel(run, store)], key=lambda recorded: recorded.seq)
+        return replace(request, unread=tuple(unread))
+    return request
+
+
+async def _cancel(run: Run, store: Store) -> Sequence[Recorded]:
+    return await store.events(run.run_id, run.cancel_seq - 1, limit=1)
+
+
+async def _signals(run: Run, store: Store) -> list[Recorded]:
+    if run.signals == 0:
+        return []
+    return list(await store.events(run.run_id, kind="SignalReceived"))
+
+
+# histories of a retry
+
+
+async def with_histories(request: RetryFailed, run: Run, store: Store) -> tuple[RetryFailed, Sequence[Run]]:
+    """Return the request with all that its decision needs, and the newest runs of the children it may reopen.
+
+    The decision works out anew which children are reopened: it finds here what it asks for, and asks again if not.
+    """
+    if refusal_of(run) is not None:
+        return request, ()
+    tree = _Tree(store)
+    history = await tree.read(run)
+    with contextlib.suppress(Invalid):  # the decision refuses a cut that is none, and needs no more for that
+        await tree.descend(run, cut_of(run.status, history, request.from_seq))
+    read = replace(request, histories=tree.histories, named=tuple(tree.names), complete=tree.complete)
+    return read, tree.children
+
+
+class _Tree:
+    """The histories of a run and of those below it that its end has ended."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.histories: dict[RunId, Sequence[Recorded]] = {}
+        self.names: dict[WorkflowId, None] = {}
+        self.children: list[Run] = []
+        self.complete = True
+
+    async def descend(self, root: Run, cut: int) -> None:
+        """Read what there is below a run, level by level, as far as one request may reach."""
+        waiting = deque([(root, cut)])
+        reached = 0
+        while waiting:
+            if reached > LIMITS.reopened_children:
+                self.complete = False
+                return
+            parent, place = waiting.popleft()
+            names = concerned_children(self.histories[parent.run_id], place)
+            self.names.update(names)
+            found = await self._store.load((), [(parent.namespace, name) for name in names]) if names else ()
+            self.children.extend(found)
+            for child in found:
+                below = await self._cut_of(child, address(parent))
+                if below is not None:
+                    waiting.append((child, below))
+                    reached += 1
+
+    async def _cut_of(self, child: Run, parent: str) -> int | None:
+        """Return where a child's history is cut if it may be reopened."""
+        link = child.start.parent
+        if link is None or (not child.closed and link.close_policy is ParentClose.ABANDON):
+            return None
+        if child.closed:
+            last = await self._store.events(child.run_id, child.last_seq - 1, limit=1)
+            if not last or not is_end_by(parent, last[-1].event):
+                self.histories[child.run_id] = last
+                return None
+        return cut_by(parent, await self.read(child))
+
+    async def read(self, run: Run) -> Sequence[Recorded]:
+        """Return the whole history of a run."""
+        found: list[Recorded] = []
+        while page := await self._store.events(run.run_id, found[-1].seq if found else 0):
+            found.extend(page)
+        self.histories[run.run_id] = found
+        return found
