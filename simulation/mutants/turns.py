@@ -8,7 +8,7 @@ from assay.core import commands as cmd
 from assay.core import requests as rq
 from assay.core.effects import Decision
 from assay.core.moment import Moment
-from assay.core.rules import lifecycle, workflow_tasks
+from assay.core.rules import leases, lifecycle, workflow_tasks
 from assay.core.run import Run
 from assay.sdk.execution.workflow_tasks import WorkflowTasks
 from simulation.mutants.planting import Mutant, Patch
@@ -21,7 +21,7 @@ def _unfenced() -> list[Patch]:
 
 
 def _same_epoch() -> list[Patch]:
-    original = workflow_tasks.lease
+    original = leases.lease_task
 
     def lease(run: Run, request: rq.LeaseTask, at: Moment) -> Decision:
         decision = original(run, request, at)

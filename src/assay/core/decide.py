@@ -1,7 +1,8 @@
-"""The only place that changes a run: the table of all requests and the rule of each.
+"""Every decision about one run: the table of all requests and the rule of each.
 
 `decide` is a plain function of its arguments: no clock, no chance, no I/O. It returns what is to be recorded, or
-raises an `AssayError` and nothing has happened (I2).
+raises an `AssayError` and nothing has happened (I2). It changes nothing itself: `fold` applies its decision to the run.
+Leases that a batch grants on its own account do not pass through here; their rules stand in `rules/leases.py`.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from assay.core import requests as rq
 from assay.core.effects import Decision
 from assay.core.errors import NotFound, Refused
 from assay.core.moment import Moment
-from assay.core.rules import activities, lifecycle, messages, retry, timers, workflow_tasks
+from assay.core.rules import activities, leases, lifecycle, messages, retry, timers, workflow_tasks
 from assay.core.run import Run
 
 
@@ -70,13 +71,13 @@ RULES: dict[type[rq.Request], Callable[[Run, Any, Moment], Decision]] = {
     rq.RestartAsNew: lifecycle.restart_as_new,
     rq.RetryFailed: retry.retry,
     rq.ScheduleDirect: activities.schedule_direct,
-    rq.LeaseTask: workflow_tasks.lease,
+    rq.LeaseTask: leases.lease_task,
     rq.Advance: workflow_tasks.advance,
     rq.FailTask: workflow_tasks.fail,
     rq.ExtendTask: workflow_tasks.extend,
     rq.ReleaseTask: workflow_tasks.release,
     rq.LoseTask: workflow_tasks.lose,
-    rq.LeaseActivity: activities.lease,
+    rq.LeaseActivity: leases.lease_activity,
     rq.CompleteActivity: activities.complete,
     rq.FailActivity: activities.fail,
     rq.CancelledActivity: activities.cancelled,

@@ -1,4 +1,9 @@
-"""How a decision changes the state of its run: the only place where a `Run` is written to."""
+"""How a decision or a lease changes the state of its run.
+
+Only the functions here change what decisions rest on. Fields of a `Run` that describe its rows in the store (`version`,
+`armed`, `history_bytes`, and `tail` when a run is read) are set by the write path, and a rule that creates a run sets
+its first state (`births`, `retry`).
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -150,7 +150,11 @@ class Child(msgspec.Struct, frozen=True, gc=False):
 
 
 class Run(msgspec.Struct):
-    """One execution of a workflow. Changed only by `fold`, from a decision that is about to be or was committed."""
+    """One execution of a workflow, as of the last decision or lease that was folded into it.
+
+    `fold` applies decisions and leases. `version`, `armed` and `history_bytes` describe the rows in the store, and the
+    write path sets them (`engine/commit/batch.py`).
+    """
 
     namespace: Namespace
     workflow_id: WorkflowId

@@ -1,4 +1,4 @@
-"""Rules of activities: scheduled, leased attempt by attempt, and ended with exactly one outcome.
+"""Rules of activities: scheduled, tried attempt by attempt (`leases`), and ended with exactly one outcome.
 
 An attempt is fenced by its id (I8). Start-to-close, heartbeat and a lost lease end the attempt and retry by policy;
 schedule-to-start and schedule-to-close are final (R10). Only the final outcome is an event.
@@ -172,35 +172,6 @@ def withdraw(decision: Decision, activity: Activity, details: Payload = NULL) ->
     decision.record(ActivityCancelled(activity.id, activity.seq, activity.name, details))
     decision.add(CloseActivity(activity, CANCELLED))
     decision.wake()
-
-
-def lease(run: Run, request: rq.LeaseActivity, at: Moment) -> Decision:
-    """Begin a new attempt for a worker."""
-    decision = Decision.of(run, at.now)
-    decision.reply = leased = attempt(run, request, at)
-    decision.add(PutActivity(leased))
-    return decision
-
-
-def attempt(run: Run, request: rq.LeaseActivity, at: Moment) -> Activity:
-    """The activity with a new attempt in the hands of a worker."""
-    activity = run.activities.get(request.seq)
-    if activity is None or not activity.ready:
-        raise Refused("the activity is not waiting for a worker", code="not_ready")
-    if activity.options is not DEFAULT_OPTIONS:
-        over = activity.deadline()
-        if over is not None and over <= at.now:
-            raise Refused("the activity's time to begin is over", code="not_ready")
-    return replace(
-        activity,
-        attempt=activity.attempt + 1,
-        attempt_id=activity.attempt_id if activity.attempt == 0 else at.ids.number(),
-        worker=request.worker,
-        local=request.local,
-        started_at=at.now,
-        heartbeat_at=None,
-        lease_until=None if request.lease is None else at.now + request.lease,
-    )
 
 
 def held(run: Run, seq: int, attempt_id: int) -> Activity:

@@ -1,4 +1,4 @@
-"""Rules of the workflow task: leased to one worker at a time, and what that worker may do with it.
+"""Rules of the workflow task while one worker holds it (`leases`), and what that worker may do with it.
 
 A lease has an epoch, raised by every grant; only the current one is listened to (I7, R7). A turn may bring outcomes
 the worker already advanced on; then its commands are accepted only if nothing else has happened to the run (R8).
@@ -27,30 +27,6 @@ CLOCK_TOLERANCE: Time = SECOND
 """How far a time proposed by a worker may be from the engine's (R12)."""
 
 LONGEST_BACKOFF: Time = 60 * SECOND
-
-
-def lease(run: Run, request: rq.LeaseTask, at: Moment) -> Decision:
-    """Give the due task to a worker, under a new epoch."""
-    decision = Decision.of(run, at.now)
-    decision.reply = decision.task = leased(run, request, at)
-    return decision
-
-
-def leased(run: Run, request: rq.LeaseTask, at: Moment) -> Task:
-    """The due task in the hands of a worker."""
-    if not run.task.ready:
-        raise Refused("no workflow task is due", code="not_ready")
-    return replace(
-        run.task,
-        since=None,
-        stuck=None,
-        epoch=run.task.epoch + 1,
-        worker=request.worker,
-        # what the run was started with goes before the worker's habit (C28)
-        until=None if request.lease is None else at.now + (run.start.task_timeout or request.lease),
-        local=request.local,
-        granted_seq=run.last_seq,
-    )
 
 
 def _holds(run: Run, request: rq.Advance | rq.FailTask | rq.ExtendTask | rq.ReleaseTask) -> bool:

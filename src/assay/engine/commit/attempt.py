@@ -20,7 +20,7 @@ from assay.core.requests import (
     StartWorkflow,
     ToWorkflow,
 )
-from assay.core.rules import activities, workflow_tasks
+from assay.core.rules.leases import lease_ready_activity, lease_ready_task
 from assay.core.rules.retry import Unprepared
 from assay.core.run import Activity, Run
 from assay.core.schedule_requests import ScheduleRequest
@@ -326,7 +326,8 @@ class BatchAttempt:
             if task.ready:
                 free = dispatcher.assign_task(run)
                 if free is not None:
-                    self.batch.lease(run, workflow_tasks.leased(run, free[0], at), at.now)
+                    lease_ready_task(run, free[0], at)
+                    self.batch.task_changed(run, task, at.now)
                     self._grants.append((free[1], task_grant(run), None))
             elif task.worker is not None:
                 self._news(run, task.worker)
@@ -336,11 +337,11 @@ class BatchAttempt:
     def _begin_attempt(self, run: Run, lease: LeaseActivity, seat: Seat, at: Moment) -> None:
         """The short way of the most frequent decision of all: nothing but the attempt changes."""
         try:
-            leased = activities.attempt(run, lease, at)
+            leased = lease_ready_activity(run, lease, at)
         except AssayError:
             self._tools.dispatcher.refused(lease, seat)
             return
-        self.batch.begin(run, leased, at.now)
+        self.batch.attempt_begun(run, leased, at.now)
         self._grants.append((seat, ActivityGrant(run.key, run.start, leased), None))
 
     def _grant(self, seat: Seat, decision: Decision, asked: PendingRequest) -> None:

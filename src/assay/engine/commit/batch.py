@@ -1,4 +1,4 @@
-"""From decisions to rows: what one transaction has to write, gathered decision by decision."""
+"""From decisions and leases to rows: what one transaction has to write, gathered one by one."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -88,17 +88,6 @@ class Batch:
         for part in sorted(parts, key=lambda part: not part.closes):
             self._take_one(part)
 
-    def begin(self, run: Run, activity: Activity, now: Time) -> None:
-        """Begin an attempt of a run that is touched already."""
-        fold.put_activity(run, activity)
-        self._begun(run, activity, now)
-
-    def lease(self, run: Run, task: Task, now: Time) -> None:
-        """Give the task of a run that is touched already to a worker."""
-        before = run.task
-        fold.give(run, task, max(now, run.last_time))
-        self._count_task(run, before, now)
-
     def put_schedule(self, schedule: Schedule, *, deleted: bool) -> None:
         """Write a schedule as it is now, and when somebody has to look at it next."""
         key = (schedule.namespace, schedule.name)
@@ -119,7 +108,7 @@ class Batch:
         task = run.task
         fold.fold(run, decision)
         if run.task is not task and (run.closed_at is not None or (task.worker is None) != (run.task.worker is None)):
-            self._count_task(run, task, now)
+            self.task_changed(run, task, now)
         if decision.events:
             self._gather_events(run, decision.events)
             if decision.closes:
@@ -136,7 +125,8 @@ class Batch:
         if run.search != NULL:
             self.changes.attributed.append(run)
 
-    def _count_task(self, run: Run, before: Task, now: Time) -> None:
+    def task_changed(self, run: Run, before: Task, now: Time) -> None:
+        """Count a workflow task that was given to a worker or taken from one; the run is touched already."""
         if run.task.epoch > before.epoch and run.task.worker is not None:
             self.tally.task_waits.append(now - (before.since or now))
             if before.epoch == (UNCLAIMED if run.start.reopening is None else REOPENED):
@@ -229,9 +219,10 @@ class Batch:
             else:
                 self._leave(run, activity, now)
         else:
-            self._begun(run, activity, now)
+            self.attempt_begun(run, activity, now)
 
-    def _begun(self, run: Run, activity: Activity, now: Time) -> None:
+    def attempt_begun(self, run: Run, activity: Activity, now: Time) -> None:
+        """Gather an activity with an attempt that a worker holds; the run is touched already."""
         extent = Extent.ALL if activity.id in self._scheduled else Extent.STATE
         self.changes.activities[activity.id] = ActivityChange(run, activity, RUNNING, now, extent)
         if activity.started_at == now and activity.heartbeat_at is None:

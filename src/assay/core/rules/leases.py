@@ -1,0 +1,83 @@
+"""Rules of leases: a workflow task or an attempt of an activity is given to one worker.
+
+A worker with a free slot requests work that waits in a queue. That is a request like any other: `decide` calls
+`lease_task` or `lease_activity`. Work that becomes ready while a worker has a free slot is leased by the batch that
+made it ready. Such leases are the most frequent change of all and consist of the lease alone, so `lease_ready_task` and
+`lease_ready_activity` apply them to the run without a `Decision`. Both ways grant the same lease: `_granted_task` and
+`_new_attempt` are the only places that make one.
+"""
+
+from msgspec.structs import replace
+
+from assay.core import requests as rq
+from assay.core.effects import Decision, PutActivity
+from assay.core.errors import Refused
+from assay.core.events import DEFAULT_OPTIONS
+from assay.core.fold import give, put_activity
+from assay.core.moment import Moment
+from assay.core.run import Activity, Run, Task
+
+
+def lease_task(run: Run, request: rq.LeaseTask, at: Moment) -> Decision:
+    """Decide to give the due workflow task to the worker that requests it."""
+    decision = Decision.of(run, at.now)
+    decision.reply = decision.task = _granted_task(run, request, at)
+    return decision
+
+
+def lease_activity(run: Run, request: rq.LeaseActivity, at: Moment) -> Decision:
+    """Decide to begin a new attempt of an activity for the worker that requests it."""
+    decision = Decision.of(run, at.now)
+    decision.reply = leased = _new_attempt(run, request, at)
+    decision.add(PutActivity(leased))
+    return decision
+
+
+def lease_ready_task(run: Run, request: rq.LeaseTask, at: Moment) -> None:
+    """Give a workflow task that this batch made due to a worker, in the same transaction."""
+    give(run, _granted_task(run, request, at), max(at.now, run.last_time))
+
+
+def lease_ready_activity(run: Run, request: rq.LeaseActivity, at: Moment) -> Activity:
+    """Begin an attempt of an activity that this batch made ready, in the same transaction; return the activity."""
+    leased = _new_attempt(run, request, at)
+    put_activity(run, leased)
+    return leased
+
+
+def _granted_task(run: Run, request: rq.LeaseTask, at: Moment) -> Task:
+    """Return the due task as the worker holds it, under a new epoch: what an earlier holder sends is refused (I7)."""
+    if not run.task.ready:
+        raise Refused("no workflow task is due", code="not_ready")
+    return replace(
+        run.task,
+        since=None,
+        stuck=None,
+        epoch=run.task.epoch + 1,
+        worker=request.worker,
+        # the time-out that the run was started with goes before the one that the worker requests
+        until=None if request.lease is None else at.now + (run.start.task_timeout or request.lease),
+        local=request.local,
+        granted_seq=run.last_seq,
+    )
+
+
+def _new_attempt(run: Run, request: rq.LeaseActivity, at: Moment) -> Activity:
+    """Return the activity with a new attempt, fenced by its id (I8)."""
+    activity = run.activities.get(request.seq)
+    if activity is None or not activity.ready:
+        raise Refused("the activity is not waiting for a worker", code="not_ready")
+    if activity.options is not DEFAULT_OPTIONS:  # the default options have no time-out before an attempt begins
+        over = activity.deadline()
+        if over is not None and over <= at.now:
+            raise Refused("the activity's time to begin is over", code="not_ready")
+    return replace(
+        activity,
+        attempt=activity.attempt + 1,
+        attempt_id=activity.attempt_id if activity.attempt == 0 else at.ids.number(),
+        worker=request.worker,
+        local=request.local,
+        started_at=at.now,
+        heartbeat_at=None,
+        lease_until=None if request.lease is None else at.now + request.lease,
+    )
