@@ -80,10 +80,10 @@ def _winners_again() -> list[Patch]:
     def answer_nobody(self: BatchAttempt, lost: frozenset[RunId]) -> Any:
         if not lost:
             return answer(self, lost)
-        self.undo()
-        for asked in self._asked:
-            asked.again = True
-        return self._asked
+        self.release_slots()
+        for pending in self._requests:
+            pending.again = True
+        return self._requests
 
     return [(BatchAttempt, "answer", answer_nobody)]
 
@@ -100,13 +100,12 @@ def _untied() -> list[Patch]:
 
 
 def _given_up() -> list[Patch]:
-    find_out = Committer._give_up
+    give_up = Committer._give_up
 
-    async def give_up(self: Committer, turn: BatchAttempt, error: Any) -> list[Any]:
-        find_out(self, turn, error)
-        return []
+    async def give_up_at_once(self: Committer, attempt: BatchAttempt, error: Any) -> None:
+        give_up(self, attempt, error)
 
-    return [(Committer, "_find_out", give_up)]
+    return [(Committer, "_find_out", give_up_at_once)]
 
 
 def _read_runs(*, at_once: bool) -> list[Patch]:
@@ -121,7 +120,7 @@ def _read_runs(*, at_once: bool) -> list[Patch]:
 
 
 def _no_doubt() -> list[Patch]:
-    return [(BatchAttempt, "_doubt", lambda self, asked, run: False)]
+    return [(BatchAttempt, "_must_reload", lambda self, asked, run: False)]
 
 
 def _kept_reservation() -> list[Patch]:
@@ -145,7 +144,7 @@ def _mortal() -> list[Patch]:
 
 def _hasty() -> list[Patch]:
     """A run in doubt is dropped while others of its batch are still to be decided."""
-    doubt = BatchAttempt._doubt
+    doubt = BatchAttempt._must_reload
 
     def doubt_and_drop(self: BatchAttempt, asked: Any, run: Any) -> bool:
         doubtful = doubt(self, asked, run)
@@ -153,11 +152,11 @@ def _hasty() -> list[Patch]:
             self._tools.cache.drop(run)
         return doubtful
 
-    return [(BatchAttempt, "_doubt", doubt_and_drop)]
+    return [(BatchAttempt, "_must_reload", doubt_and_drop)]
 
 
 def _hands_lost() -> list[Patch]:
-    return [(BatchAttempt, "undo", does_nothing)]
+    return [(BatchAttempt, "release_slots", does_nothing)]
 
 
 def _newest_first() -> list[Patch]:

@@ -1,8 +1,8 @@
 """How a decision or a lease changes the state of its run.
 
-Only the functions here change what decisions rest on. Fields of a `Run` that describe its rows in the store (`version`,
-`armed`, `history_bytes`, and `tail` when a run is read) are set by the write path, and a rule that creates a run sets
-its first state (`births`, `retry`).
+Only the functions here change what decisions rest on, but for two cases: a rule that creates a run sets its first state
+(`births`, `retry`), and the write path keeps the fields that describe the run's rows (`version`, `armed` and
+`history_bytes`).
 """
 
 from collections.abc import Callable

@@ -152,8 +152,7 @@ class Child(msgspec.Struct, frozen=True, gc=False):
 class Run(msgspec.Struct):
     """One execution of a workflow, as of the last decision or lease that was folded into it.
 
-    `fold` applies decisions and leases. `version`, `armed` and `history_bytes` describe the rows in the store, and the
-    write path sets them (`engine/commit/batch.py`).
+    `fold` applies decisions and leases; the last three fields are kept by the write path (`engine/commit/batch.py`).
     """
 
     namespace: Namespace
@@ -171,8 +170,6 @@ class Run(msgspec.Struct):
     last_seq: int = 0
     input_seq: int = 0
     seen_seq: int = 0
-    history_bytes: int = 0
-    version: int = 0
     next_run_id: RunId | None = None
     cancel_seq: int = 0
     cancel_deadline: Time | None = None
@@ -192,12 +189,17 @@ class Run(msgspec.Struct):
     activities: dict[int, Activity] = msgspec.field(default_factory=dict)
     timers: dict[int, Time] = msgspec.field(default_factory=dict)
     children: dict[WorkflowId, Child] = msgspec.field(default_factory=dict)
-    armed: Time | None = None
-    """The deadline that the store holds for this run."""
     tail: list[Recorded] | None = msgspec.field(default_factory=list)
     """Events after `seen_seq`; None when they are only in the store."""
     open_steps: set[int] | None = None
     """Steps up to `step_mark` without an outcome, for they may end in any order; None in a run read from the store."""
+    # What follows describes the rows of the run: the write path sets it, no rule does.
+    version: int = 0
+    """The version of the row, which every UPDATE checks and raises; 0 before the run is written for the first time."""
+    armed: Time | None = None
+    """The deadline that the store holds for this run."""
+    history_bytes: int = 0
+    """The size of the stored events; a rule ends runs whose history is too large."""
 
     @property
     def key(self) -> RunKey:

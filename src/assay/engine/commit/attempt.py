@@ -1,4 +1,8 @@
-"""One attempt at one batch: load, decide, lease, write, answer."""
+"""One attempt to commit one batch, step by step: load, decide, lease, write, answer.
+
+`Committer._flush` calls the steps in this order. Only `load` and `write` wait, and what they wait for is the store;
+between them nothing else of the engine runs, so a batch is decided on one state of its runs.
+"""
 
 from time import perf_counter
 
@@ -45,12 +49,12 @@ from assay.engine.presence import Presence
 from assay.storage.store import Store
 
 Id = tuple[Namespace, WorkflowId]
-Grant = tuple[Seat, TaskGrant | ActivityGrant, "PendingRequest | None"]
-"""Work for a worker, and the request that asked for it if there was one."""
+Grant = tuple[Seat, TaskGrant | ActivityGrant, PendingRequest | None]
+"""Work for a worker, and its lease request; None if the batch leased it on its own account."""
 
 
 class Tools:
-    """What every batch works with."""
+    """The parts of the engine that every batch uses."""
 
     __slots__ = ("cache", "clock", "dispatcher", "ids", "presence", "store")
 
@@ -72,73 +76,82 @@ class Tools:
 
 
 class BatchAttempt:
-    """One attempt at one batch."""
+    """One attempt to commit one batch; its requests get at most one outcome each."""
 
-    def __init__(self, tools: Tools, asked: list[PendingRequest]) -> None:
+    def __init__(self, tools: Tools, requests: list[PendingRequest]) -> None:
         self._tools = tools
-        self._asked = asked
+        self._requests = requests
         self._runs: dict[RunId, Run] = {}
         self._newest: dict[Id, Run] = {}
         self._answers: list[tuple[PendingRequest, object, RunId | None]] = []
         self._grants: list[Grant] = []
-        self._told: list[tuple[Seat, RunId]] = []
-        self._unsure: list[PendingRequest] = []
-        self._doubtful: list[Run] = []
+        self._news: list[tuple[Seat, RunId]] = []
+        """Workers that hold the task of a run with new events."""
+        self._again: list[PendingRequest] = []
+        """Requests to decide again, in another attempt."""
+        self._outdated: list[Run] = []
+        """Cached runs that another engine may have changed since."""
+        self._at: Moment
         self._memory = Memory()
         self._schedules = Schedules()
         self._numbers = 0
-        """How many ids for activities the decisions may need."""
+        """How many ids for activities the decisions may need at most."""
         self.batch = Batch()
         self.next_due: Time | None = None
         self.culprit: PendingRequest | None = None
-        """The request whose decision failed for a reason nobody thought of."""
+        """The request whose decision raised an error that is no refusal."""
 
     # load
 
-    async def prepare(self) -> None:
-        """Have at hand what decisions need: the runs, those their commands name, and numbers for what they create."""
+    async def load(self) -> None:
+        """Load what the decisions need: the runs, the rest that `prefetch` names, and ids for what they create.
+
+        Most batches find all of their runs in the cache and ids in memory. Then nothing here waits.
+        """
         store, cache = self._tools.store, self._tools.cache
         run_ids: set[RunId] = set()
         ids: set[Id] = set()
-        busy: list[PendingRequest] = []
+        more: list[PendingRequest] = []
         scheduled: list[ScheduleRequest] = []
         keys: list[IdempotencyKey] = []
         commands = 0
-        for asked in self._asked:
-            request = asked.request
-            if type(request) is Advance:
+        for pending in self._requests:
+            request = pending.request
+            if type(request) is Advance:  # the most frequent request first, without isinstance
                 if request.run_id not in cache:
                     run_ids.add(request.run_id)
                 if request.commands:
                     commands += len(request.commands)
-                    # below zero: a worker that replays elsewhere, whose commands may be old ones
-                    asked.special = request.seen_seq < 0 or not PREFETCHING.isdisjoint(map(type, request.commands))
+                    # a seen_seq below zero is that of a polling worker, whose commands may repeat recorded ones
+                    polling = request.seen_seq < 0
+                    pending.needs_prefetch = polling or not PREFETCHING.isdisjoint(map(type, request.commands))
             elif isinstance(request, ScheduleRequest):
                 scheduled.append(request)
             else:
                 self._miss(request, run_ids, ids)
-                asked.special = isinstance(request, RestartAsNew | RetryFailed)
-            if asked.special:
-                busy.append(asked)
-            if asked.key is not None:
-                keys.append(asked.key)
+                pending.needs_prefetch = isinstance(request, RestartAsNew | RetryFailed)
+            if pending.needs_prefetch:
+                more.append(pending)
+            if pending.key is not None:
+                keys.append(pending.key)
+        # Schedules name runs, and those runs are loaded with the others, in one query.
         if scheduled:
-            await self._prepare_schedules(scheduled, ids)
+            await self._load_schedules(scheduled, ids)
         if run_ids or ids:
-            await self._load(run_ids, ids)
+            await self._load_runs(run_ids, ids)
         if keys:
             await self._memory.recall(store, keys)
-        self._numbers = commands + 4 * len(self._asked)
+        self._numbers = commands + 4 * len(self._requests)
         await self._tools.ids.ensure(store, self._numbers)
-        if busy:
-            await self._prepare_others(busy)
+        if more:
+            await self._prefetch(more)
 
-    async def _prepare_schedules(self, scheduled: list[ScheduleRequest], ids: set[Id]) -> None:
-        named = await self._schedules.read(self._tools.store, scheduled, self._tools.clock.wall())
+    async def _load_schedules(self, scheduled: list[ScheduleRequest], ids: set[Id]) -> None:
+        names = await self._schedules.read(self._tools.store, scheduled, self._tools.clock.wall())
         shared = self._tools.store.shared  # a run that is open in the cache may have been closed elsewhere
-        ids.update(key for key in named if shared or self._tools.cache.newest(key) is None)
+        ids.update(key for key in names if shared or self._tools.cache.newest(key) is None)
 
-    async def _load(self, run_ids: set[RunId], ids: set[Id]) -> None:
+    async def _load_runs(self, run_ids: set[RunId], ids: set[Id]) -> None:
         for run in await self._tools.store.load(tuple(run_ids), tuple(ids)):
             self._keep(run)
 
@@ -154,34 +167,33 @@ class BatchAttempt:
                 ids.add(key)
 
     def _keep(self, run: Run) -> None:
-        run.tail = [] if run.last_seq == run.seen_seq else None
         self._runs[run.run_id] = run
         known = self._newest.get((run.namespace, run.workflow_id))
         # Equal numbers are one run that was read twice: a second object of it would miss what the first one is told.
         if known is None or known.number <= run.number:
             self._newest[run.namespace, run.workflow_id] = run
 
-    async def _prepare_others(self, busy: list[PendingRequest]) -> None:
-        """The runs that requests name beside their own, and what goes along when a run continues in another."""
-        found = [(asked, self._find(asked.request)) for asked in busy]
-        known = [(asked, run) for asked, run in found if run is not None]
-        names = {key for asked, run in known for key in named(asked.request, run)}
+    async def _prefetch(self, more: list[PendingRequest]) -> None:
+        """Load what requests need beside their own runs, and pass it along in the requests."""
+        found = [(pending, self._find(pending.request)) for pending in more]
+        known = [(pending, run) for pending, run in found if run is not None]
+        names = {key for pending, run in known for key in named(pending.request, run)}
         unknown = {key for key in names if self._tools.cache.newest(key) is None}
         if unknown:
-            await self._load(set(), unknown)
-        for asked, run in known:
-            if may_repeat(asked.request):
-                asked.request = await with_unused(asked.request, run, self._tools.store)
-            if continues(asked.request):
-                asked.request = await with_unread(asked.request, run, self._tools.store)
-            elif isinstance(asked.request, RetryFailed):
-                await self._prepare_retry(asked, asked.request, run)
+            await self._load_runs(set(), unknown)
+        for pending, run in known:
+            if may_repeat(pending.request):
+                pending.request = await with_unused(pending.request, run, self._tools.store)
+            if continues(pending.request):
+                pending.request = await with_unread(pending.request, run, self._tools.store)
+            elif isinstance(pending.request, RetryFailed):
+                await self._prefetch_retry(pending, pending.request, run)
 
-    async def _prepare_retry(self, asked: PendingRequest, request: RetryFailed, run: Run) -> None:
-        asked.request, children = await with_histories(request, run, self._tools.store)
+    async def _prefetch_retry(self, pending: PendingRequest, request: RetryFailed, run: Run) -> None:
+        pending.request, children = await with_histories(request, run, self._tools.store)
         for child in children:
             self._keep(child)
-        self._numbers += sum(map(len, asked.request.histories.values()))
+        self._numbers += sum(map(len, pending.request.histories.values()))
         await self._tools.ids.ensure(self._tools.store, self._numbers)
 
     def _find(self, request: Request) -> Run | None:
@@ -204,58 +216,58 @@ class BatchAttempt:
     # decide
 
     def decide(self) -> None:
-        """Decide every request in order, then lease what became ready to workers that wait."""
-        at = Moment(self._tools.clock.now(), self._tools.ids)
-        for asked in self._asked:
+        """Decide every request in order; each sees what the requests before it did."""
+        self._at = at = Moment(self._tools.clock.now(), self._tools.ids)
+        for pending in self._requests:
             try:
-                self._decide_one(asked, at)
+                self._decide_one(pending, at)
             except Exception:
-                self.culprit = asked
+                self.culprit = pending
                 raise
-        self._lease_ready(at)
-        self.next_due = self.batch.seal(at.now)
 
-    def _decide_one(self, asked: PendingRequest, at: Moment) -> None:
-        request = asked.request
-        if asked.key is not None and (known := self._memory.answer(asked.key)) is not None:
-            self._answers.append((asked, known, self._memory.rests_on(asked.key)))
+    def _decide_one(self, pending: PendingRequest, at: Moment) -> None:
+        request = pending.request
+        # A repeated request gets the outcome of the first, also if both are in this batch (I3).
+        if pending.key is not None and (known := self._memory.answer(pending.key)) is not None:
+            self._answers.append((pending, known, self._memory.rests_on(pending.key)))
             return
         if isinstance(request, ScheduleRequest):
-            self._decide_schedule(asked, request, at)
+            self._decide_schedule(pending, request, at)
             return
         if type(request) is Elapse:
             if self._tools.presence.lapsed:
-                # It stood still between the look at the deadlines and now: leases are spared before any is ended.
-                self._answers.append((asked, Unavailable("the engine stood still"), None))
+                # The engine was suspended since the timekeeper read the deadlines: leases are extended before any ends.
+                self._answers.append((pending, Unavailable("the engine stood still"), None))
                 return
             self._fires_at(at.now, 0)
         run = self._find(request)
-        if run is None and isinstance(request, Deliver):
+        if run is None and isinstance(request, Deliver):  # its run is gone, so the message has no recipient
             self.batch.changes.acknowledged.append((request.run_id, request.message.key))
             return
         try:
-            decision = decide(run, request, self._moment(request, run, at) if asked.special else at)
+            decision = decide(run, request, self._moment(request, run, at) if pending.needs_prefetch else at)
         except Unprepared:
-            # another request of this batch was faster: read what it left and decide again, but not for ever
-            if asked.again:
-                self._answers.append((asked, Unavailable("the history changes while it is read; try again"), None))
+            # Another request of this batch changed what was prefetched: load anew and decide again, but only once.
+            if pending.again:
+                self._answers.append((pending, Unavailable("the history changes while it is read; try again"), None))
             else:
-                self._unsure.append(asked)
+                self._again.append(pending)
             return
         except AssayError as error:
-            if not self._doubt(asked, run):
-                self._answers.append((asked, self._keep_outcome(asked, error, None, at), None))
+            # One request fails alone: the decision raised before anything was folded, and the batch goes on.
+            if not self._must_reload(pending, run):
+                self._answers.append((pending, self._keep_outcome(pending, error, None, at), None))
             return
         changed = self.batch.take(decision)
         if type(request) is Elapse and request.kind == "run":
             self._elapse_activities(decision.run, at)
-        elif not changed and self._doubt(asked, run):
+        elif not changed and self._must_reload(pending, run):
             return
         run_id = decision.run.run_id
-        reply = decision.reply if asked.key is None else self._keep_outcome(asked, decision.reply, run_id, at)
-        self._answers.append((asked, reply, run_id))
-        if asked.seat is not None:
-            self._grant(asked.seat, decision, asked)
+        reply = decision.reply if pending.key is None else self._keep_outcome(pending, decision.reply, run_id, at)
+        self._answers.append((pending, reply, run_id))
+        if pending.seat is not None:
+            self._grant(pending.seat, decision, pending)
 
     def _elapse_activities(self, run: Run, at: Moment) -> None:
         """The deadline of a run stands for those of its activities, too, and has to be set anew."""
@@ -273,37 +285,38 @@ class BatchAttempt:
         known = changes.not_before or (0, 0)
         changes.not_before = max(known[0], now), max(known[1], wall)
 
-    def _decide_schedule(self, asked: PendingRequest, request: ScheduleRequest, at: Moment) -> None:
+    def _decide_schedule(self, pending: PendingRequest, request: ScheduleRequest, at: Moment) -> None:
         wall = self._tools.clock.wall()
         try:
             decision = self._schedules.decide(request, at, wall, self._current)
         except AssayError as error:
-            self._answers.append((asked, self._keep_outcome(asked, error, None, at), None))
+            self._answers.append((pending, self._keep_outcome(pending, error, None, at), None))
             return
         gather(self.batch, decision)
         if decision.fires:
             self._fires_at(0, wall)
         key = decision.schedule.key
-        self._answers.append((asked, self._keep_outcome(asked, decision.reply, key, at), key))
+        self._answers.append((pending, self._keep_outcome(pending, decision.reply, key, at), key))
 
-    def _keep_outcome(self, asked: PendingRequest, reply: object, run_id: RunId | None, at: Moment) -> object:
+    def _keep_outcome(self, pending: PendingRequest, reply: object, run_id: RunId | None, at: Moment) -> object:
         """Store the answer with the effect, refusals included, so that a repeated request gets the same one (4.4)."""
-        if asked.key is None:
+        if pending.key is None:
             return reply
-        outcome = asked.key.outcome(reply, at.now)
+        outcome = pending.key.outcome(reply, at.now)
         self._memory.keep(outcome, run_id)
         self.batch.changes.outcomes.append((run_id, outcome))
         return Rendered(outcome.status, outcome.body)
 
-    def _doubt(self, asked: PendingRequest, run: Run | None) -> bool:
-        """Where other engines write too, a decision that writes nothing may rest on an old state: decide it again.
+    def _must_reload(self, pending: PendingRequest, run: Run | None) -> bool:
+        """Return whether a request that writes nothing was decided on a cached run of a shared store.
 
-        One that writes is checked by its compare-and-set; this one would be by nobody.
+        A decision that writes is validated by the version check of its UPDATE. One that writes nothing is not: another
+        engine may have changed the run since it was cached, so the run is loaded again and the request decided again.
         """
-        if not self._tools.store.shared or asked.again or run is None or run.run_id in self._runs:
+        if not self._tools.store.shared or pending.again or run is None or run.run_id in self._runs:
             return False
-        self._unsure.append(asked)
-        self._doubtful.append(run)
+        self._again.append(pending)
+        self._outdated.append(run)
         return True
 
     def _moment(self, request: Request, run: Run | None, at: Moment) -> Moment:
@@ -312,8 +325,11 @@ class BatchAttempt:
         runs = {key[1]: self._current(key) for key in named(request, run)}
         return Moment(at.now, at.ids, {child: one for child, one in runs.items() if one is not None}) if runs else at
 
-    def _lease_ready(self, at: Moment) -> None:
-        dispatcher = self._tools.dispatcher
+    # lease
+
+    def lease(self) -> None:
+        """Lease what became ready to workers with free slots, in the same transaction; queue the rest."""
+        at, dispatcher = self._at, self._tools.dispatcher
         for run, activity in self.batch.waiting:
             if run.activities.get(activity.seq) is activity:
                 assigned = dispatcher.assign_activity(run, activity)
@@ -330,12 +346,11 @@ class BatchAttempt:
                     self.batch.task_changed(run, task, at.now)
                     self._grants.append((free[1], task_grant(run), None))
             elif task.worker is not None:
-                self._news(run, task.worker)
+                self._notify(run, task.worker)
         for run, worker in self.batch.left:
-            self._news(run, worker)
+            self._notify(run, worker)
 
     def _begin_attempt(self, run: Run, lease: LeaseActivity, seat: Seat, at: Moment) -> None:
-        """The short way of the most frequent decision of all: nothing but the attempt changes."""
         try:
             leased = lease_ready_activity(run, lease, at)
         except AssayError:
@@ -344,88 +359,88 @@ class BatchAttempt:
         self.batch.attempt_begun(run, leased, at.now)
         self._grants.append((seat, ActivityGrant(run.key, run.start, leased), None))
 
-    def _grant(self, seat: Seat, decision: Decision, asked: PendingRequest) -> None:
+    def _grant(self, seat: Seat, decision: Decision, pending: PendingRequest) -> None:
         run = decision.run
         if isinstance(decision.reply, Activity):
-            self._grants.append((seat, ActivityGrant(run.key, run.start, decision.reply), asked))
+            self._grants.append((seat, ActivityGrant(run.key, run.start, decision.reply), pending))
         else:
-            self._grants.append((seat, task_grant(run), asked))
+            self._grants.append((seat, task_grant(run), pending))
 
-    def _news(self, run: Run, worker: WorkerId) -> None:
+    def _notify(self, run: Run, worker: WorkerId) -> None:
         seat = self._tools.dispatcher.seat(worker)
         if seat is not None:
-            self._told.append((seat, run.run_id))
+            self._news.append((seat, run.run_id))
 
-    # write and answer
+    # write
 
     async def write(self) -> frozenset[RunId]:
-        """Make it durable; the runs that another engine was faster with are not written."""
+        """Write the batch in one transaction; return the runs that another engine changed first: they are left out."""
         changes = self.batch.changes
         if not (self.batch.touched or changes.acknowledged or changes.outcomes or changes.schedules):
-            return frozenset()
+            return frozenset()  # nothing to write: all requests were refused, or changed nothing
+        self.next_due = self.batch.seal(self._at.now)
         began = perf_counter()
         lost = await self._tools.store.write(changes)
         self.batch.tally.seconds = perf_counter() - began
-        self.batch.tally.requests = len(self._asked)
+        self.batch.tally.requests = len(self._requests)
         return lost
 
+    # answer
+
     def answer(self, lost: frozenset[RunId]) -> list[PendingRequest]:
-        """Tell callers their outcome and workers their tasks; those who must be decided again come back."""
-        again = self._unsure
-        for asked, reply, run_id in self._answers:
+        """Give callers their outcomes and workers their leases; return the requests that must be decided again."""
+        again = self._again
+        for pending, reply, run_id in self._answers:
             if run_id in lost:
-                again.append(asked)
+                again.append(pending)
             elif isinstance(reply, AssayError):
-                self.refuse(asked, reply)
+                self.refuse(pending, reply)
             else:
-                asked.answer(reply)
-        for asked in again:
-            asked.again = True
-        # not before: other requests of this batch may be about the same run, and would not find it
-        self._tools.cache.drop_all(self._doubtful)
+                pending.answer(reply)
+        for pending in again:
+            pending.again = True
+        # Not while deciding: other requests of this batch may be about the same run, and would not find it.
+        self._tools.cache.drop_all(self._outdated)
         self._hand_out(lost)
         return again
 
     def _hand_out(self, lost: frozenset[RunId]) -> None:
-        for seat, grant, asked in self._grants:
+        for seat, grant, pending in self._grants:
             if grant.key.run_id not in lost:
                 seat.take(grant)
-            elif asked is None:
+            elif pending is None:
                 _free(seat, grant)
-        for seat, run_id in self._told:
+        for seat, run_id in self._news:
             if run_id not in lost:
                 seat.news(run_id)
         for run_id, activity, over in self.batch.unwanted:
             if run_id in lost:
-                continue  # not written: whoever works on it may go on
+                continue  # not written: the attempt is still current
             holder = None if activity.worker is None else self._tools.dispatcher.seat(activity.worker)
             if holder is not None:
                 holder.cancel(activity.attempt_id, over=over)
 
-    def undo(self) -> None:
-        """Nothing was written: what the batch had promised to workers on its own account is theirs to give again."""
-        for seat, grant, asked in self._grants:
-            if asked is None:
+    def release_slots(self) -> None:
+        """Release the worker slots that this batch had reserved on its own account: nothing was written."""
+        for seat, grant, pending in self._grants:
+            if pending is None:
                 _free(seat, grant)
 
     def fail(self, error: AssayError) -> None:
-        """Nobody got anything: say so to everyone."""
-        self.undo()
-        for asked in self._asked:
-            self.refuse(asked, error)
+        """Refuse all requests of the batch: nothing was written, or nobody knows."""
+        self.release_slots()
+        for pending in self._requests:
+            self.refuse(pending, error)
 
-    def refuse(self, asked: PendingRequest, error: AssayError) -> None:
-        """One got nothing."""
-        self._release(asked)
-        asked.fail(error)
-
-    def _release(self, asked: PendingRequest) -> None:
-        if asked.seat is not None and isinstance(asked.request, LeaseTask | LeaseActivity):
-            self._tools.dispatcher.refused(asked.request, asked.seat)
+    def refuse(self, pending: PendingRequest, error: AssayError) -> None:
+        """Refuse one request; the slot that a lease had reserved is free again."""
+        if pending.seat is not None and isinstance(pending.request, LeaseTask | LeaseActivity):
+            self._tools.dispatcher.refused(pending.request, pending.seat)
+        pending.fail(error)
 
 
 def _free(seat: Seat, grant: TaskGrant | ActivityGrant) -> None:
-    """A hand that was promised work is free again."""
+    """Release the slot that was reserved for a grant."""
     if isinstance(grant, TaskGrant):
         seat.free_tasks += 1
     else:

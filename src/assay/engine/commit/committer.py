@@ -1,14 +1,15 @@
 """THE WRITE PATH: every change of every run goes through here, in batches.
 
 Requests that wait while a commit is in flight form the next batch. A batch loads the runs it touches, decides one
-request after the other in memory, writes everything in one transaction and only then lets anybody hear of it (I1). A
-refused request fails alone. An idle engine commits a single request at once: there is no window to wait for (R45).
+request after the other in memory, leases what became ready, writes everything in one transaction and publishes it only
+then (I1): `Committer._flush`, whose steps stand in `attempt.py`. A refused request fails alone. An idle engine commits
+a single request at once: there is no window to wait for.
 """
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+import types
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from typing import Any
 
 from assay.core.effects import Message
@@ -42,14 +43,14 @@ CONFLICTS = 3
 
 
 class Undecidable(AssayError):
-    """The engine met something that nobody thought of; nothing was changed, and to ask again would not help."""
+    """A request that the engine fails on because of a bug; nothing was changed, and a repetition would fail too."""
 
     code = "internal_error"
     kind = Kind.INTERNAL
 
 
 class Committed:
-    """What others may know once a batch is durable."""
+    """What a batch made durable, for the listeners of the committer: without the runs that another engine won."""
 
     __slots__ = ("attempts", "born", "ended", "events", "messages", "next_due", "next_schedule", "tally")
 
@@ -74,7 +75,7 @@ class Committed:
 
 
 class Committer:
-    """Takes requests, answers them when their outcome is durable."""
+    """The write path: takes requests and answers them when their outcome is durable."""
 
     def __init__(
         self,
@@ -91,7 +92,7 @@ class Committer:
         decides the other. Without it, all who ask together are answered together, and then both sides wait in turn."""
         self.cache = RunCache(cache_limit)
         self.answering = False
-        """Are those who asked being told just now? What they have to pass on is sent when all of them know."""
+        """True while replies are delivered. Messages to workers that result from them are sent once, after the last."""
         self._tools = Tools(store, clock, ids, dispatcher, self.cache, presence)
         self._halving = halving
         self._queue: list[PendingRequest] = []
@@ -127,7 +128,7 @@ class Committer:
         With a key the answer is a `Rendered` one, refusals included, and the same each time the key is used.
         """
         future: asyncio.Future[object] = self._loop().create_future()
-        self._ask(PendingRequest(request, telling(future), None, key))
+        self._enqueue(PendingRequest(request, telling(future), None, key))
         return future
 
     def _loop(self) -> asyncio.AbstractEventLoop:
@@ -137,17 +138,17 @@ class Committer:
         return self._own_loop
 
     def post(self, request: Request, told: Told | None = None) -> None:
-        """Like `submit`, for callers that are told and wait for nothing, or do not care for the answer."""
-        self._ask(PendingRequest(request, told))
+        """Like `submit`, for callers with a callback in place of a future, or without interest in the outcome."""
+        self._enqueue(PendingRequest(request, told))
 
     def _lease(self, lease: Lease, seat: Seat) -> None:
-        self._ask(PendingRequest(lease, None, seat))
+        self._enqueue(PendingRequest(lease, None, seat))
 
-    def _ask(self, asked: PendingRequest) -> None:
+    def _enqueue(self, pending: PendingRequest) -> None:
         if self._stopped is not None:
-            asked.fail(self._stopped)
+            pending.fail(self._stopped)
             return
-        self._queue.append(asked)
+        self._queue.append(pending)
         if not self._flushing:
             self._flushing = True
             self._begin()
@@ -171,28 +172,36 @@ class Committer:
         for listener in self._enders:
             listener(reason)
         queue, self._queue = self._queue, []
-        for asked in queue:
-            asked.fail(reason)
+        for pending in queue:
+            pending.fail(reason)
+
+    # when to flush
 
     def _begin(self) -> None:
-        """Flush a batch, but not before others of this turn of the loop have asked, too."""
+        """Flush a batch in the next iteration of the loop, so that other requests of this one join it."""
         if self._tools.store.inline:
             self._loop().call_soon(self._flush_at_once)
         else:
             self._follow(self._flush_next())
 
     def _flush_at_once(self) -> None:
-        """Without a task: a store that writes inline needs none, unless something has to be read first."""
+        """Flush a batch without a task, as far as it goes without waiting.
+
+        The write of an inline store (SQLite on the engine's own thread) never suspends, so a flush waits only where
+        runs or ids have to be read first. The coroutine is therefore driven by hand: one `send` mostly runs it from
+        load to publish. A task for every batch would cost its creation, one more iteration of the loop and a done
+        callback; measured, 9 % more instructions per activity (W1 of `benchmarks.instructions`).
+        """
         flushing = self._flush_next()
         try:
-            waited = flushing.send(None)
-        except StopIteration:
+            waited_for = flushing.send(None)
+        except StopIteration:  # it ran to its end
             self._go_on()
         except BaseException:
             self._flushing = False
             raise
-        else:
-            self._follow(_rest(flushing, waited))
+        else:  # it waits for something: a task takes over where it stands
+            self._follow(_rest(flushing, waited_for))
 
     def _follow(self, flushing: Coroutine[Any, Any, None]) -> None:
         self._flusher = self._loop().create_task(flushing)
@@ -211,93 +220,113 @@ class Committer:
         else:
             self._flushing = False
 
-    async def _flush_next(self) -> None:
-        size = min(max(WORTH_A_COMMIT, len(self._queue) // 2), MAX_BATCH) if self._halving else MAX_BATCH
-        batch, self._queue = self._queue[:size], self._queue[size:]
-        await self._survive(batch)
+    # the flush
 
-    async def _survive(self, batch: list[PendingRequest]) -> None:
-        """If what is durable cannot be told, for a reason nobody thought of, the engine goes on for the others (L2)."""
+    async def _flush_next(self) -> None:
+        """Take the next batch from the queue and flush it; whatever happens, the engine goes on with the next one."""
+        size = min(max(WORTH_A_COMMIT, len(self._queue) // 2), MAX_BATCH) if self._halving else MAX_BATCH
+        requests, self._queue = self._queue[:size], self._queue[size:]
         try:
-            await self._flush(batch)
+            await self._flush(requests)
         except BaseException as error:
+            # `_flush` answers errors of the store and of decisions itself. An error in its own handling, or in
+            # publishing, leaves open what is durable: that is the answer, and the cache is not trusted any more.
             self.cache.clear()
             reason = Unavailable(f"the engine could not answer this: {error!r}", code="unanswered")
-            for asked in batch:
-                asked.fail(reason)
+            for pending in requests:
+                pending.fail(reason)  # those that are answered already keep their answer
             if not isinstance(error, Exception):
                 raise
-            log.exception("a batch of %d requests failed", len(batch))
+            log.exception("a batch of %d requests failed", len(requests))
 
-    async def _flush(self, asked: list[PendingRequest]) -> None:
-        """One batch; what another engine was faster with is decided again, on what that engine left (R45)."""
-        tries = 0
-        while asked:
-            turn = BatchAttempt(self._tools, asked)
-            try:
-                await turn.prepare()
-                turn.decide()
-                lost = await turn.write()
-            except Conflict as conflict:
-                self.cache.drop_all(turn.batch.touched.values())
-                tries += 1
-                if tries > CONFLICTS:
-                    return turn.fail(conflict)
-                turn.undo()
-                if len(asked) > 1:
-                    return await self._one_by_one(asked)
-            except OutcomeUnknown as error:
-                asked = await self._find_out(turn, error)
-            except Rejected as error:
-                return self._give_up(turn, error)
-            except Exception as error:  # noqa: BLE001  # logged, and answered to whoever caused it
-                asked = await self._stumble(turn, asked, error)
-            else:
-                asked = self._publish(turn, lost)
+    async def _flush(self, requests: list[PendingRequest]) -> None:
+        """Commit a batch: load, decide, lease, write, publish.
 
-    async def _stumble(self, turn: BatchAttempt, asked: list[PendingRequest], error: Exception) -> list[PendingRequest]:
-        """Nothing was written, for a reason nobody thought of: whoever caused it fails alone (L2). Returns the others.
-
-        It is an answer and no `Unavailable`: what the engine cannot decide it cannot decide the next time either.
+        Each pass is one attempt at the requests that have no outcome yet. An attempt that is not written leaves nothing
+        behind: its runs leave the cache, its reserved slots are released.
         """
-        self.cache.drop_all(turn.batch.touched.values())
-        culprit = asked[0] if len(asked) == 1 else turn.culprit
-        if culprit is None:
-            turn.undo()
-            await self._one_by_one(asked)
-            return []
-        log.error("the engine could not decide %s", type(culprit.request).__name__, exc_info=error)
-        turn.undo()
-        if not isinstance(error, AssayError):
-            error = Undecidable(f"the engine could not decide this: {error!r}")
-        turn.refuse(culprit, error)
-        return [one for one in asked if one is not culprit]
+        conflicts = 0
+        while requests:
+            attempt = BatchAttempt(self._tools, requests)
+            try:
+                await attempt.load()
+                attempt.decide()
+                attempt.lease()
+                lost = await attempt.write()
+            except Conflict as conflict:
+                # A unique constraint rolled the transaction back: another engine has created the same row, for example
+                # the first run of a workflow id. Decide again on what it left. The store does not name the request that
+                # is concerned, so each is committed by itself, and only the one that keeps failing is refused.
+                self.cache.drop_all(attempt.batch.touched.values())
+                conflicts += 1
+                if conflicts > CONFLICTS:
+                    return attempt.fail(conflict)
+                attempt.release_slots()
+                if len(requests) > 1:
+                    return await self._one_by_one(requests)
+                continue
+            except OutcomeUnknown as error:
+                # COMMIT was sent and not answered. Neither success nor failure may be assumed (I3): ask the store.
+                written = await self._find_out(attempt, error)
+                if written is None:
+                    return None
+                lost = written
+            except Rejected as error:
+                # The store took nothing and may take it later. Callers get the error; nothing is tried again here.
+                return self._give_up(attempt, error)
+            except Exception as error:  # noqa: BLE001  # logged, and answered to the request that caused it
+                # A bug: the request that caused it fails alone, and the others are decided again without it.
+                requests = await self._isolate(attempt, requests, error)
+                continue
+            # Durable. Requests about runs that another engine changed first (`lost`) come back, to be decided again on
+            # what that engine wrote.
+            requests = self._publish(attempt, lost)
 
-    async def _one_by_one(self, asked: Iterable[PendingRequest]) -> None:
-        for single in asked:
+    async def _one_by_one(self, requests: list[PendingRequest]) -> None:
+        for single in requests:
             await self._flush([single])
 
-    async def _find_out(self, turn: BatchAttempt, error: OutcomeUnknown) -> list[PendingRequest]:
-        """Answer a batch whose COMMIT was not answered as the store knows it; return the requests to decide again."""
+    async def _find_out(self, attempt: BatchAttempt, error: OutcomeUnknown) -> frozenset[RunId] | None:
+        """Return the lost runs of a batch that turns out to be durable; otherwise refuse it and return None."""
         commit = error.commit
-        written = None if isinstance(error, Broken) else await was_written(self._tools.store, turn.batch, commit)
+        # After an I/O error nobody knows what is on disk, so the store is not asked.
+        written = None if isinstance(error, Broken) else await was_written(self._tools.store, attempt.batch, commit)
         if written:
-            return self._publish(turn, frozenset() if commit is None else commit.lost)
-        self._give_up(turn, error if written is None else Rejected(str(error)))
-        return []
+            return frozenset() if commit is None else commit.lost
+        self._give_up(attempt, error if written is None else Rejected(str(error)))
+        return None
 
-    def _give_up(self, turn: BatchAttempt, error: AssayError) -> None:
-        """The store did not take the batch: nobody may believe that it did, and the cache must not either (I3)."""
-        self.cache.drop_all(turn.batch.touched.values())
-        turn.fail(error)
+    async def _isolate(
+        self, attempt: BatchAttempt, requests: list[PendingRequest], error: Exception
+    ) -> list[PendingRequest]:
+        """Refuse the request that caused an unexpected error; return the others. Nothing was written.
+
+        The refusal is final and no `Unavailable`: a request that the engine cannot decide now it cannot decide later.
+        """
+        self.cache.drop_all(attempt.batch.touched.values())
+        attempt.release_slots()
+        culprit = requests[0] if len(requests) == 1 else attempt.culprit
+        if culprit is None:  # not raised by a decision: only trying each request alone finds the one
+            await self._one_by_one(requests)
+            return []
+        log.error("the engine could not decide %s", type(culprit.request).__name__, exc_info=error)
+        if not isinstance(error, AssayError):
+            error = Undecidable(f"the engine could not decide this: {error!r}")
+        attempt.refuse(culprit, error)
+        return [pending for pending in requests if pending is not culprit]
+
+    def _give_up(self, attempt: BatchAttempt, error: AssayError) -> None:
+        """Refuse a batch that the store did not take; the cache must not hold what it decided (I3)."""
+        self.cache.drop_all(attempt.batch.touched.values())
+        attempt.fail(error)
         for listener in self._losers:
             listener()
         if isinstance(error, Broken):
             self.stop(error)
 
-    def _publish(self, turn: BatchAttempt, lost: frozenset[RunId]) -> list[PendingRequest]:
-        """The batch is durable, and only now does anyone hear of it."""
-        for run in turn.batch.touched.values():
+    def _publish(self, attempt: BatchAttempt, lost: frozenset[RunId]) -> list[PendingRequest]:
+        """Answer callers, workers and listeners of a durable batch (I1); return the requests to decide again."""
+        for run in attempt.batch.touched.values():
             if run.closed_at is not None or run.run_id in lost:
                 self.cache.drop(run)
             else:
@@ -305,34 +334,35 @@ class Committer:
         self.cache.trim()
         self.answering = True
         try:
-            again = turn.answer(lost)
+            again = attempt.answer(lost)
         finally:
             self.answering = False
             for send in self._senders:
                 send()
-        committed = Committed(turn.batch, lost, turn.next_due)
+        committed = Committed(attempt.batch, lost, attempt.next_due)
         for listener in self._listeners:
             listener(committed)
         return again
 
 
-async def _rest(work: Coroutine[Any, Any, None], waited: Any) -> None:
-    """What is left of work that has begun without a task, and waits."""
-    await _Rest(work, waited)
+async def _rest(work: Coroutine[Any, Any, None], waited_for: Any) -> None:
+    """Run the rest of a coroutine that was begun by hand and has yielded `waited_for`; a task needs a coroutine."""
+    await _resume(work, waited_for)
 
 
-class _Rest:
-    def __init__(self, work: Coroutine[Any, Any, None], waited: Any) -> None:
-        self._work = work
-        self._waited = waited
+@types.coroutine
+def _resume(work: Coroutine[Any, Any, None], waited_for: Any) -> Generator[Any, Any, None]:
+    """Pass what `work` yields to the task, and results and cancellation of the task to `work`.
 
-    def __await__(self) -> Generator[Any, Any, None]:
-        waited = self._waited
-        with contextlib.suppress(StopIteration):
-            while True:
-                try:
-                    result = yield waited
-                except BaseException as error:  # noqa: BLE001  # it is for the work to hear of it
-                    waited = self._work.throw(error)
-                else:
-                    waited = self._work.send(result)
+    This is `yield from work` for a coroutine whose first yield has happened already.
+    """
+    try:
+        while True:
+            try:
+                result = yield waited_for
+            except BaseException as error:  # noqa: BLE001  # for example a cancellation: it is for `work` to handle
+                waited_for = work.throw(error)
+            else:
+                waited_for = work.send(result)
+    except StopIteration:
+        return

@@ -1,4 +1,4 @@
-"""A request on its way through the write path, and the one who hears what became of it."""
+"""A request on its way through the write path, with the callback for its outcome."""
 
 import logging
 
@@ -12,34 +12,36 @@ log = logging.getLogger("assay.engine")
 
 
 class PendingRequest:
-    """A request on its way, with the one who is told its outcome, or the worker that a lease is for.
+    """A request that has no outcome yet, with the callback for it, or the worker that a lease is for."""
 
-    `again` says that it was decided before on knowledge that proved old: now the run is read anew.
-    """
-
-    __slots__ = ("again", "key", "request", "seat", "special", "told")
+    __slots__ = ("again", "callback", "key", "needs_prefetch", "request", "seat")
 
     def __init__(
-        self, request: Request, told: Told | None = None, seat: Seat | None = None, key: IdempotencyKey | None = None
+        self,
+        request: Request,
+        callback: Told | None = None,
+        seat: Seat | None = None,
+        key: IdempotencyKey | None = None,
     ) -> None:
         self.request = request
-        self.told = told
+        self.callback = callback
         self.seat = seat
         self.key = key
         self.again = False
-        self.special = False
-        """Needs more than its run to be decided: set when the batch is prepared."""
+        """Was decided before, on a state that proved old: its run has been loaded since."""
+        self.needs_prefetch = False
+        """Needs more than its run to be decided (`prefetch`): set when the batch is loaded."""
 
     def answer(self, reply: object, error: AssayError | None = None) -> None:
-        """Tell the outcome, once; whoever fails over it must not keep others from theirs."""
-        told, self.told = self.told, None
-        if told is None:
+        """Call back with the outcome, once; a callback that fails must not keep other requests from theirs."""
+        callback, self.callback = self.callback, None
+        if callback is None:
             return
         try:
-            told(reply, error)
+            callback(reply, error)
         except Exception:
             log.exception("whoever heard an answer failed over it")
 
     def fail(self, error: AssayError) -> None:
-        """Tell that it was refused, or that nobody knows."""
+        """Call back with the reason why the request was refused, or why its outcome is unknown."""
         self.answer(None, error)
