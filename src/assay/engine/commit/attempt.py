@@ -34,15 +34,7 @@ from assay.engine.commit.batch_schedules import Schedules, gather
 from assay.engine.commit.cache import RunCache
 from assay.engine.commit.idempotency import IdempotencyKey, Memory, Rendered
 from assay.engine.commit.pending import PendingRequest
-from assay.engine.commit.prefetch import (
-    PREFETCHING,
-    continues,
-    may_repeat,
-    named,
-    with_histories,
-    with_unread,
-    with_unused,
-)
+from assay.engine.commit.prefetch import PREFETCHING, named, prefetch
 from assay.engine.dispatcher import Dispatcher, task_grant
 from assay.engine.ids import BlockIds
 from assay.engine.presence import Presence
@@ -182,19 +174,12 @@ class BatchAttempt:
         if unknown:
             await self._load_runs(set(), unknown)
         for pending, run in known:
-            if may_repeat(pending.request):
-                pending.request = await with_unused(pending.request, run, self._tools.store)
-            if continues(pending.request):
-                pending.request = await with_unread(pending.request, run, self._tools.store)
-            elif isinstance(pending.request, RetryFailed):
-                await self._prefetch_retry(pending, pending.request, run)
-
-    async def _prefetch_retry(self, pending: PendingRequest, request: RetryFailed, run: Run) -> None:
-        pending.request, children = await with_histories(request, run, self._tools.store)
-        for child in children:
-            self._keep(child)
-        self._numbers += sum(map(len, pending.request.histories.values()))
-        await self._tools.ids.ensure(self._tools.store, self._numbers)
+            pending.request, others = await prefetch(pending.request, run, self._tools.store)
+            for other in others:
+                self._keep(other)
+            if isinstance(pending.request, RetryFailed):  # it copies histories, and each activity there gets new ids
+                self._numbers += sum(map(len, pending.request.histories.values()))
+                await self._tools.ids.ensure(self._tools.store, self._numbers)
 
     def _find(self, request: Request) -> Run | None:
         run_id = getattr(request, "run_id", None)

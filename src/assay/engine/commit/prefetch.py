@@ -4,9 +4,9 @@ Most requests are decided with their run alone. Four kinds need more, which is r
 passed along in the request or the moment: `decide` itself reads nothing.
 
 * Children that are started, runs that a retry or a restart names: the newest runs of their ids (`named`).
-* Commands with numbers that a worker chose itself: the numbers that are in use (`with_unused`).
-* A run that continues as new: the signals that its code has not consumed (`with_unread`).
-* A run that is retried: its history, and those of the children that ended with it (`with_histories`).
+* Commands with numbers that a polling worker chose itself: the numbers that are free (`_with_unused`).
+* A run that continues as new: the signals that its code has not consumed (`_with_unread`, `_unseen_signals`).
+* A run that is retried: its history, and those of the children that ended with it (`_with_histories`).
 """
 
 import contextlib
@@ -58,20 +58,26 @@ def named(request: Request, run: Run) -> list[Id]:
     return [(run.namespace, WorkflowId(name)) for name in names]
 
 
-# numbers
+async def prefetch(request: Request, run: Run, store: Store) -> tuple[Request, Sequence[Run]]:
+    """Return the request together with what its decision needs, and the runs that it needs beside its own."""
+    if isinstance(request, Advance):
+        if request.seen_seq < 0:
+            request = await _with_unused(request, run, store)
+        continuing = next((command for command in request.commands if isinstance(command, ContinueAsNew)), None)
+        return request if continuing is None else await _with_unread(request, continuing, run, store), ()
+    if isinstance(request, RestartAsNew):
+        return replace(request, signals=await _unseen_signals(run, store)), ()
+    if isinstance(request, RetryFailed):
+        return await _with_histories(request, run, store)
+    return request, ()
 
 
-def may_repeat(request: Request) -> bool:
-    """Does a request come from a worker that replays elsewhere and may send what it sent before?"""
-    return (
-        isinstance(request, Advance) and request.seen_seq < 0 and any(isinstance(c, Numbered) for c in request.commands)
-    )
+# Numbers of commands. A run knows the highest seq of each kind, which is enough for code that counts, as our SDK does.
+# Polling workers choose their seqs and send old commands again, and any client may schedule an activity under any seq.
 
 
-async def with_unused(request: Request, run: Run, store: Store) -> Request:
-    """The request together with those of its seqs that are below the highest of their kind, and free all the same."""
-    if not isinstance(request, Advance):
-        return request
+async def _with_unused(request: Advance, run: Run, store: Store) -> Advance:
+    """Return the request with those of its seqs that are below the highest of their kind, and free all the same."""
     low: set[tuple[str, int]] = set()
     taken: set[tuple[str, int]] = set()
     numbered = [command for command in request.commands if isinstance(command, Numbered)]
@@ -105,29 +111,21 @@ async def _recorded(run: Run, kind: str, name: str, store: Store) -> set[int]:
     return found
 
 
-# signals of a run that continues as new
+# Signals of a run that continues as new.
 
 
-def continues(request: Request) -> bool:
-    """Does a request make its run continue as new?"""
-    if isinstance(request, Advance):
-        return any(isinstance(command, ContinueAsNew) for command in request.commands)
-    return isinstance(request, RestartAsNew)
+async def _with_unread(request: Advance, command: ContinueAsNew, run: Run, store: Store) -> Advance:
+    """Return the request with the signals and the cancel request that the code of the closing run has not consumed."""
+    # A worker that names none has seen all of them: otherwise its closing command is refused.
+    seqs = frozenset(command.unread_signals or ())
+    unread = [recorded for recorded in await _signals(run, store) if recorded.seq in seqs]
+    if run.cancel_seq in seqs:
+        unread = sorted([*unread, *await _cancel(run, store)], key=lambda recorded: recorded.seq)
+    return replace(request, unread=tuple(unread))
 
 
-async def with_unread(request: Request, run: Run, store: Store) -> Request:
-    """The request together with the signals that no code of the closing run has consumed."""
-    signals = await _signals(run, store)
-    if isinstance(request, RestartAsNew):
-        return replace(request, signals=tuple(recorded for recorded in signals if recorded.seq > run.seen_seq))
-    if isinstance(request, Advance):
-        # a worker that names none has seen them all: otherwise its closing command is refused (R7)
-        named = next(c.unread_signals for c in request.commands if isinstance(c, ContinueAsNew)) or ()
-        unread = [recorded for recorded in signals if recorded.seq in frozenset(named)]
-        if run.cancel_seq in named:
-            unread = sorted([*unread, *await _cancel(run, store)], key=lambda recorded: recorded.seq)
-        return replace(request, unread=tuple(unread))
-    return request
+async def _unseen_signals(run: Run, store: Store) -> tuple[Recorded, ...]:
+    return tuple(recorded for recorded in await _signals(run, store) if recorded.seq > run.seen_seq)
 
 
 async def _cancel(run: Run, store: Store) -> Sequence[Recorded]:
@@ -140,13 +138,14 @@ async def _signals(run: Run, store: Store) -> list[Recorded]:
     return list(await store.events(run.run_id, kind="SignalReceived"))
 
 
-# histories of a retry
+# Histories of a run that is retried, and of its children.
 
 
-async def with_histories(request: RetryFailed, run: Run, store: Store) -> tuple[RetryFailed, Sequence[Run]]:
+async def _with_histories(request: RetryFailed, run: Run, store: Store) -> tuple[RetryFailed, Sequence[Run]]:
     """Return the request with all that its decision needs, and the newest runs of the children it may reopen.
 
-    The decision works out anew which children are reopened: it finds here what it asks for, and asks again if not.
+    The decision works out anew which children are reopened. If a history is missing then, it raises `Unprepared`, and
+    the request is loaded and decided again.
     """
     if refusal_of(run) is not None:
         return request, ()
