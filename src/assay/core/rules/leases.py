@@ -3,8 +3,8 @@
 A worker with a free slot requests work that waits in a queue. That is a request like any other: `decide` calls
 `lease_task` or `lease_activity`. Work that becomes ready while a worker has a free slot is leased by the batch that
 made it ready. Such leases are the most frequent change of all and consist of the lease alone, so `lease_ready_task` and
-`lease_ready_activity` apply them to the run without a `Decision`. Both ways grant the same lease: `_granted_task` and
-`_new_attempt` are the only places that make one.
+`lease_ready_activity` apply them to the run without a `Decision`. Both ways grant the same lease (`_granted_task`,
+`_new_attempt`). A worker may also keep its task with an accepted turn: see `workflow_tasks`.
 """
 
 from msgspec.structs import replace
