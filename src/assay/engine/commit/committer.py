@@ -189,8 +189,9 @@ class Committer:
 
         The write of an inline store (SQLite on the engine's own thread) never suspends, so a flush waits only where
         runs or ids have to be read first. The coroutine is therefore driven by hand: one `send` mostly runs it from
-        load to publish. A task for every batch would cost its creation, one more iteration of the loop and a done
-        callback; measured, 9 % more instructions per activity (W1 of `benchmarks.instructions`).
+        load to publish. A task for every batch would cost its creation, a done callback and one more iteration of the
+        loop: measured, 3 µs of CPU per batch, and 2 % of the calls of a workflow that runs alone (W4, three batches).
+        In large batches it does not show.
         """
         flushing = self._flush_next()
         try:
