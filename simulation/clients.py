@@ -82,8 +82,8 @@ class Client:
             workflow_type="program",
             input=Payload(msgspec.json.encode(self._program)),
             request_id=f"{self._id}/{place}",
-            id_conflict=self._chance.choice((IdConflict.FAIL, IdConflict.USE_EXISTING)),
-            id_reuse=IdReuse.REJECT_DUPLICATE if self._has_children else IdReuse.ALLOW_DUPLICATE,
+            id_conflict_policy=self._chance.choice((IdConflict.FAIL, IdConflict.USE_EXISTING)),
+            id_reuse_policy=IdReuse.REJECT_DUPLICATE if self._has_children else IdReuse.ALLOW_DUPLICATE,
             start_delay=self._chance.choice((None, None, None, None, SECOND)),
             retry_policy=RetryPolicy(max_attempts=0) if self._program.get("retry") else None,
         )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from assay.core.record import Page, Record
     from assay.sdk.face import Face
     from assay.sdk.reading import ListFilters, Records
-    from assay.sdk.starts import StartOptions
+    from assay.sdk.starts import StartKeywords
 
 __all__ = [
     "activity",
@@ -138,7 +138,7 @@ def start(
     workflow_type: Callable[..., Any] | str | None = None,
     workflow_id: str | None = None,
     input: Any = None,
-    **options: Unpack[StartOptions],
+    **options: Unpack[StartKeywords],
 ) -> Record:
     """Start a workflow: a record with `workflow_id`, `run_id`, `status` and whether it was `started` just now."""
 
@@ -156,7 +156,7 @@ def run(
     input: Any = None,
     *,
     workflow_id: str | None = None,
-    **options: Unpack[StartOptions],
+    **options: Unpack[StartKeywords],
 ) -> Result: ...
 @overload
 def run(
@@ -164,11 +164,11 @@ def run(
     input: Any = None,
     *,
     workflow_id: str | None = None,
-    **options: Unpack[StartOptions],
+    **options: Unpack[StartKeywords],
 ) -> Result: ...
 @overload
 def run(
-    workflow: str, input: Any = None, *, workflow_id: str | None = None, **options: Unpack[StartOptions]
+    workflow: str, input: Any = None, *, workflow_id: str | None = None, **options: Unpack[StartKeywords]
 ) -> Any: ...
 
 
@@ -177,7 +177,7 @@ def run(
     input: Any = None,
     *,
     workflow_id: str | None = None,
-    **options: Unpack[StartOptions],
+    **options: Unpack[StartKeywords],
 ) -> Any:
     """Start a workflow and wait for its result; an engine in this process is served as well, without `listen`."""
     return _face().call("run", lambda client: client.run(workflow, input, workflow_id=workflow_id, **options))

@@ -130,7 +130,9 @@ class Ledger:
             case rq.StartWorkflow() if isinstance(decision.reply, Started) and decision.events:
                 self.signals[run.run_id] += [bytes(message.payload) for message in request.signals]
                 ends = bool(decision.others)
-                assert not ends or request.id_conflict is IdConflict.TERMINATE_EXISTING, "D7: an open run was ended"
+                assert not ends or request.id_conflict_policy is IdConflict.TERMINATE_EXISTING, (
+                    "D7: an open run was ended"
+                )
             case rq.LeaseTask() if isinstance(decision.reply, Task):
                 self.task_granted(run.run_id, request.worker, decision.reply.epoch)
             case rq.Advance() if isinstance(decision.reply, Advanced):

@@ -187,7 +187,7 @@ def test_intervals_are_durations(fields):
         {"workflow_type": ""},
         {"task_queue": ""},
         {"task_queue": "a\tb"},
-        {"id_reuse": IdReuse.REJECT_DUPLICATE, "id_conflict": IdConflict.TERMINATE_EXISTING},
+        {"id_reuse_policy": IdReuse.REJECT_DUPLICATE, "id_conflict_policy": IdConflict.TERMINATE_EXISTING},
         {"cron_schedule": "@daily", "start_delay": SECOND},
         {"search_attributes": Payload(b"[]")},
         {"search_attributes": Payload(b'{"a b":1}')},
@@ -212,7 +212,7 @@ def test_a_start_needs_a_cron_schedule_that_can_be_read(cron):
 
 def test_a_plain_start_needs_nothing_more_than_its_names():
     request = StartWorkflow(namespace="main", workflow_id="a", workflow_type="T")
-    assert (request.task_queue, request.id_conflict, request.id_reuse) == (
+    assert (request.task_queue, request.id_conflict_policy, request.id_reuse_policy) == (
         "default",
         IdConflict.FAIL,
         IdReuse.ALLOW_DUPLICATE,

@@ -62,7 +62,7 @@ def test_every_option_finds_its_field():
         priority={"priority_key": 1},
     )
     assert bytes(asked.input) == b'{"n":1}'
-    assert (asked.id_conflict, asked.id_reuse) == (IdConflict.USE_EXISTING, IdReuse.REJECT_DUPLICATE)
+    assert (asked.id_conflict_policy, asked.id_reuse_policy) == (IdConflict.USE_EXISTING, IdReuse.REJECT_DUPLICATE)
     assert (asked.execution_timeout, asked.run_timeout, asked.task_timeout) == (
         86_400 * 10**6,
         3_600 * 10**6,
@@ -86,10 +86,10 @@ def test_a_missing_id_is_made_from_the_type():
 
 
 def test_error_if_exists_is_a_short_name_for_the_policy():
-    assert request(error_if_exists=True).id_conflict is IdConflict.FAIL
-    assert request(error_if_exists=False).id_conflict is IdConflict.USE_EXISTING
+    assert request(error_if_exists=True).id_conflict_policy is IdConflict.FAIL
+    assert request(error_if_exists=False).id_conflict_policy is IdConflict.USE_EXISTING
     both = request(error_if_exists=False, id_conflict_policy="terminate_existing")
-    assert both.id_conflict is IdConflict.TERMINATE_EXISTING
+    assert both.id_conflict_policy is IdConflict.TERMINATE_EXISTING
 
 
 def test_a_mapping_of_retry_fields_takes_the_defaults_of_workflows():

@@ -85,7 +85,7 @@ async def test_a_run_is_not_ended_for_a_successor_that_is_lost(store: AnyStore, 
     world = await StoredWorld(store).do(starts(), starts(OTHER))
     await overtaken(slow, world)
     slow.take(signals("second"))
-    slow.take(starts(OTHER, id_conflict=IdConflict.TERMINATE_EXISTING))
+    slow.take(starts(OTHER, id_conflict_policy=IdConflict.TERMINATE_EXISTING))
     changes = slow.changes()
     fresh, ended = changes.ties[0]
     changes.ties.append((fresh, world.run.run_id))

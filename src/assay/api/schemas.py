@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 import msgspec
 
@@ -97,9 +97,8 @@ class Schemas:
         if _tag(kind):
             properties[_tag_field(kind)] = {"type": "string", "const": _tag(kind)}
             required.append(_tag_field(kind))
-        hints = get_type_hints(kind, include_extras=True)
         for field in _own_first(kind):
-            properties[field.encode_name] = self._property(hints[field.name], field)
+            properties[field.encode_name] = self._property(field.type, field)
             if self._always(kind, field):
                 required.append(field.encode_name)
         schema: Schema = {"type": "object", "title": title, "description": about(kind), "properties": properties}

@@ -4,13 +4,12 @@ The structs are the wire's commands: the tag is `type`, the field names are the 
 defaults, so a worker of the original and our SDK speak one language.
 """
 
-from typing import Any
-
 import msgspec
 
 from assay.core.failure import FailureInfo
 from assay.core.input_hash import InputHash
 from assay.core.payload import NULL, Payload
+from assay.core.start_options import SpelledOptions
 
 
 class Command(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type"):
@@ -101,7 +100,20 @@ class UpsertAttributes(Command, frozen=True, gc=False, omit_defaults=True, tag="
     memo: Payload = NULL
 
 
-class StartChildWorkflow(Command, frozen=True, gc=False, omit_defaults=True, tag="StartChildWorkflow"):
+class _AfterOptions(SpelledOptions, frozen=True, gc=False, kw_only=True):
+    """The fields of `StartChildWorkflow` that follow its options when it is encoded.
+
+    Its own fields come first, because they may be positional; keyword-only ones follow in the order of the bases.
+    """
+
+    unaware: bool = False
+    """Ordered by code that had not heard of the cancel that the same turn has seen; the child must hear of it (I16)."""
+    input_hash: InputHash | None = None
+
+
+class StartChildWorkflow(
+    Command, _AfterOptions, frozen=True, gc=False, kw_only=False, omit_defaults=True, tag="StartChildWorkflow"
+):
     """Create a child run. Idempotent by the child's id (and, for our SDK, by `seq`)."""
 
     workflow_type: str = ""
@@ -110,22 +122,6 @@ class StartChildWorkflow(Command, frozen=True, gc=False, omit_defaults=True, tag
     task_queue: str = "default"
     seq: int = 0
     parent_close_policy: str | None = None
-    search_attributes: Payload = NULL
-    memo: Payload = NULL
-    context: Payload = NULL
-    execution_timeout: float | str | None = None
-    run_timeout: float | str | None = None
-    task_timeout: float | str | None = None
-    start_delay: float | str | None = None
-    retry_policy: dict[str, Any] | None = None
-    cron_schedule: str | None = None
-    id_reuse_policy: str | None = None
-    summary: str | None = None
-    details: str | None = None
-    priority: Payload = NULL
-    unaware: bool = False
-    """Ordered by code that had not heard of the cancel that the same turn has seen; the child must hear of it (I16)."""
-    input_hash: InputHash | None = None
 
 
 class ContinueAsNew(Command, frozen=True, gc=False, omit_defaults=True, tag="ContinueAsNew"):

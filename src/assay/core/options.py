@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from assay.core.commands import StartChildWorkflow
 from assay.core.duration import LONGEST, parse_duration
@@ -14,6 +14,7 @@ from assay.core.payload import NULL
 from assay.core.policies import IdConflict, IdReuse, ParentClose, RetryPolicy
 from assay.core.requests import StartWorkflow
 from assay.core.rules.attributes import check_search, merge
+from assay.core.start_options import Convert, OptionKind, by_option, given_options, options_of
 from assay.core.texts import check_words, no_text, plain
 from assay.core.timetable import parse_timetable
 
@@ -146,8 +147,23 @@ def workflow_retry(fields: Mapping[str, Any] | None) -> RetryPolicy | None:
     return None if fields is None else retry_policy(fields, WORKFLOW_RETRY, times=100)
 
 
-_DURATIONS = ("execution_timeout", "run_timeout", "task_timeout", "start_delay")
-_durations = attrgetter(*_DURATIONS)
+def _workflow_retry(fields: Mapping[str, Any], _: str) -> RetryPolicy | None:
+    return workflow_retry(fields)
+
+
+def _reuse(value: str, name: str) -> IdReuse:
+    return choice(IdReuse, value, name, IdReuse.ALLOW_DUPLICATE)
+
+
+OPTION_PARSERS: Final[dict[str, Convert]] = by_option(
+    {OptionKind.DURATION: parse_duration, OptionKind.RETRY: _workflow_retry, OptionKind.REUSE: _reuse}
+)
+"""From options as commands and bodies spell them to options of a request; all others are the same in both."""
+
+_TEXTS: Final = options_of(OptionKind.TEXT)
+_texts: Final = attrgetter(*_TEXTS)
+_DURATIONS: Final = options_of(OptionKind.DURATION)
+_durations: Final = attrgetter(*_DURATIONS)
 
 
 def checked_start(request: StartWorkflow) -> StartWorkflow:
@@ -157,12 +173,15 @@ def checked_start(request: StartWorkflow) -> StartWorkflow:
     check_id(request.task_queue, "task_queue")
     if request.request_id is not None:
         check_id(request.request_id, "request_id")
-    check_text(request.summary, "summary")
-    check_text(request.details, "details")
-    check_text(request.cron_schedule, "cron_schedule")
+    for name, text in zip(_TEXTS, _texts(request), strict=True):
+        if text is not None:
+            check_words(text, name)
     if len(request.signals) > LIMITS.signals:
         raise Invalid(f"a run takes at most {LIMITS.signals} signals", code="limit_exceeded", field="signals")
-    if request.id_reuse is IdReuse.REJECT_DUPLICATE and request.id_conflict is IdConflict.TERMINATE_EXISTING:
+    if (
+        request.id_reuse_policy is IdReuse.REJECT_DUPLICATE
+        and request.id_conflict_policy is IdConflict.TERMINATE_EXISTING
+    ):
         raise Invalid("reject_duplicate and terminate_existing exclude each other", field="id_reuse_policy")
     if request.cron_schedule is not None:
         if request.start_delay is not None:
@@ -194,19 +213,9 @@ def child_request(namespace: Namespace, command: StartChildWorkflow) -> StartWor
             workflow_type=command.workflow_type,
             task_queue=command.task_queue,
             input=command.input,
-            id_reuse=choice(IdReuse, command.id_reuse_policy, "id_reuse_policy", IdReuse.ALLOW_DUPLICATE),
-            parent_close=choice(ParentClose, command.parent_close_policy, "parent_close_policy", ParentClose.TERMINATE),
-            execution_timeout=duration(command.execution_timeout, "execution_timeout"),
-            run_timeout=duration(command.run_timeout, "run_timeout"),
-            task_timeout=duration(command.task_timeout, "task_timeout"),
-            start_delay=duration(command.start_delay, "start_delay"),
-            retry_policy=workflow_retry(command.retry_policy),
-            cron_schedule=command.cron_schedule,
-            search_attributes=command.search_attributes,
-            memo=command.memo,
-            context=command.context,
-            summary=command.summary,
-            details=command.details,
-            priority=command.priority,
+            parent_close_policy=choice(
+                ParentClose, command.parent_close_policy, "parent_close_policy", ParentClose.TERMINATE
+            ),
+            **given_options(command, OPTION_PARSERS),
         )
     )

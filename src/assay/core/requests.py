@@ -13,6 +13,7 @@ from assay.core.failure import FailureInfo
 from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.payload import NULL, Payload
 from assay.core.policies import IdConflict, IdReuse, ParentClose, RetryPolicy
+from assay.core.start_options import StartOptions
 
 HELD = -1
 """Stands for the epoch of whatever lease the worker holds: workers of the original know only their own id (R34)."""
@@ -47,33 +48,21 @@ class FirstSignal(msgspec.Struct, frozen=True, gc=False):
     sender: str | None = None
 
 
-class StartWorkflow(Request, frozen=True, gc=False, kw_only=True):
-    """Start a run under an id, as the policies allow (C14-C42). Times in microseconds."""
+class StartWorkflow(Request, StartOptions[Time, RetryPolicy, IdReuse], frozen=True, gc=False, kw_only=True):
+    """Start a run under an id, as the policies allow. Times in microseconds."""
 
     namespace: Namespace
     workflow_id: WorkflowId
     workflow_type: str
     task_queue: str = "default"
     input: Payload = NULL
-    id_conflict: IdConflict = IdConflict.FAIL
-    id_reuse: IdReuse = IdReuse.ALLOW_DUPLICATE
-    execution_timeout: Time | None = None
-    run_timeout: Time | None = None
-    task_timeout: Time | None = None
-    retry_policy: RetryPolicy | None = None
-    cron_schedule: str | None = None
-    start_delay: Time | None = None
-    search_attributes: Payload = NULL
-    memo: Payload = NULL
-    context: Payload = NULL
+    id_conflict_policy: IdConflict = IdConflict.FAIL
+    id_reuse_policy: IdReuse = IdReuse.ALLOW_DUPLICATE
     signals: tuple[FirstSignal, ...] = ()
     request_id: str | None = None
     schedule: str | None = None
     scheduled_for: Time | None = None
-    summary: str | None = None
-    details: str | None = None
-    priority: Payload = NULL
-    parent_close: ParentClose = ParentClose.TERMINATE
+    parent_close_policy: ParentClose = ParentClose.TERMINATE
 
 
 class Signal(ToWorkflow, frozen=True, gc=False):

@@ -9,6 +9,7 @@ from assay.core.ids import SECOND
 from assay.core.options import choice
 from assay.core.payload import Payload
 from assay.core.policies import IdReuse, ParentClose
+from assay.core.start_options import OptionKind, by_option
 from assay.core.texts import check_words
 from assay.sdk.arguments import check_mapping
 from assay.sdk.converter import Converter
@@ -49,19 +50,24 @@ def _retry(_: Converter, name: str, value: Any) -> dict[str, Any] | None:
     return None if policy is None else wire_retry(policy)
 
 
+def _reuse(_: Converter, name: str, value: Any) -> str:
+    return choice(IdReuse, value, name, IdReuse.ALLOW_DUPLICATE).value
+
+
+def _parent_close(_: Converter, name: str, value: Any) -> str:
+    return choice(ParentClose, value, name, ParentClose.TERMINATE).value
+
+
 _READERS: Final[dict[str, Callable[[Converter, str, Any], Any]]] = {
-    "parent_close_policy": lambda _, name, value: choice(ParentClose, value, name, ParentClose.TERMINATE).value,
-    "id_reuse_policy": lambda _, name, value: choice(IdReuse, value, name, IdReuse.ALLOW_DUPLICATE).value,
-    "search_attributes": _object,
-    "memo": _object,
-    "context": _object,
-    "priority": _document,
-    "execution_timeout": _duration,
-    "run_timeout": _duration,
-    "task_timeout": _duration,
-    "start_delay": _duration,
-    "retry_policy": _retry,
-    "cron_schedule": _words,
-    "summary": _words,
-    "details": _words,
+    **by_option(
+        {
+            OptionKind.OBJECT: _object,
+            OptionKind.DURATION: _duration,
+            OptionKind.RETRY: _retry,
+            OptionKind.REUSE: _reuse,
+            OptionKind.TEXT: _words,
+            OptionKind.VALUE: _document,
+        },
+    ),
+    "parent_close_policy": _parent_close,
 }

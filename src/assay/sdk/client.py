@@ -30,7 +30,7 @@ from assay.sdk.requester import requester
 from assay.sdk.results import result_of
 from assay.sdk.schedules import Schedules
 from assay.sdk.standby import Standby
-from assay.sdk.starts import StartOptions, start_request
+from assay.sdk.starts import StartKeywords, start_request
 from assay.sdk.transport import Transport
 
 Result = TypeVar("Result")
@@ -88,7 +88,7 @@ class Client(Reading):
         workflow_type: Callable[..., Coroutine[Any, Any, Result]],
         workflow_id: str | None = None,
         input: Any = None,
-        **options: Unpack[StartOptions],
+        **options: Unpack[StartKeywords],
     ) -> Handle[Result]: ...
     @overload
     async def start(
@@ -96,7 +96,7 @@ class Client(Reading):
         workflow_type: Callable[..., Result],
         workflow_id: str | None = None,
         input: Any = None,
-        **options: Unpack[StartOptions],
+        **options: Unpack[StartKeywords],
     ) -> Handle[Result]: ...
     @overload
     async def start(
@@ -104,7 +104,7 @@ class Client(Reading):
         workflow_type: str | None = None,
         workflow_id: str | None = None,
         input: Any = None,
-        **options: Unpack[StartOptions],
+        **options: Unpack[StartKeywords],
     ) -> Handle[Any]: ...
 
     async def start(
@@ -112,7 +112,7 @@ class Client(Reading):
         workflow_type: Callable[..., Any] | str | None = None,
         workflow_id: str | None = None,
         input: Any = None,
-        **options: Unpack[StartOptions],
+        **options: Unpack[StartKeywords],
     ) -> Handle[Any]:
         """Start a workflow, named or given as its function; an id with an open run raises `AlreadyExists` (R25)."""
         request, annotation = self._start_request(workflow_type, workflow_id, input, options)
@@ -146,7 +146,7 @@ class Client(Reading):
         input: Any = None,
         *,
         workflow_id: str | None = None,
-        **options: Unpack[StartOptions],
+        **options: Unpack[StartKeywords],
     ) -> Result: ...
     @overload
     async def run(
@@ -155,11 +155,11 @@ class Client(Reading):
         input: Any = None,
         *,
         workflow_id: str | None = None,
-        **options: Unpack[StartOptions],
+        **options: Unpack[StartKeywords],
     ) -> Result: ...
     @overload
     async def run(
-        self, workflow: str, input: Any = None, *, workflow_id: str | None = None, **options: Unpack[StartOptions]
+        self, workflow: str, input: Any = None, *, workflow_id: str | None = None, **options: Unpack[StartKeywords]
     ) -> Any: ...
 
     async def run(
@@ -168,7 +168,7 @@ class Client(Reading):
         input: Any = None,
         *,
         workflow_id: str | None = None,
-        **options: Unpack[StartOptions],
+        **options: Unpack[StartKeywords],
     ) -> Any:
         """Start a workflow and wait for its result.
 

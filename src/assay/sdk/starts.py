@@ -14,6 +14,7 @@ from assay.core.options import check_id, choice, duration, workflow_retry
 from assay.core.payload import NULL, Payload
 from assay.core.policies import IdConflict, IdReuse, RetryPolicy
 from assay.core.requests import FirstSignal, StartWorkflow
+from assay.core.start_options import OptionKind, by_option
 from assay.core.texts import check_words
 from assay.sdk.arguments import check_flag, check_mapping
 from assay.sdk.converter import Converter
@@ -24,7 +25,7 @@ _TYPE_BYTES = 200
 """Of a workflow type in a generated id, which has 255 bytes at most."""
 
 
-class StartOptions(TypedDict, total=False):
+class StartKeywords(TypedDict, total=False):
     """The keywords of `start` and `run`; durations are seconds, a timedelta or a text such as "1h30m" (R22)."""
 
     task_queue: str | None
@@ -66,7 +67,7 @@ def start_request(
             fields.update(read(converter, name, value))
     # An explicit policy decides when both are given (C23).
     if options.get("error_if_exists") is not None and options.get("id_conflict_policy") is None:
-        fields["id_conflict"] = IdConflict.FAIL if options["error_if_exists"] else IdConflict.USE_EXISTING
+        fields["id_conflict_policy"] = IdConflict.FAIL if options["error_if_exists"] else IdConflict.USE_EXISTING
     kind = check_id(workflow_type, "workflow_type")
     name = _id(kind, fields) if workflow_id is None else WorkflowId(check_id(workflow_id, "workflow_id"))
     if "request_id" not in fields:
@@ -88,8 +89,9 @@ def _id(workflow_type: str, fields: Mapping[str, Any]) -> WorkflowId:
 
 
 def _unknown(name: str) -> TypeError:
-    close = difflib.get_close_matches(name, _READERS, 1)
-    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(_READERS)}"
+    known = list(StartKeywords.__annotations__)
+    close = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
     return TypeError(f"a start has no option {name!r}; {hint}")
 
 
@@ -121,11 +123,11 @@ def _read_duration(_: Converter, name: str, value: Any) -> dict[str, Any]:
 
 
 def _read_conflict(_: Converter, name: str, value: Any) -> dict[str, Any]:
-    return {"id_conflict": choice(IdConflict, value, name, IdConflict.FAIL)}
+    return {name: choice(IdConflict, value, name, IdConflict.FAIL)}
 
 
 def _read_reuse(_: Converter, name: str, value: Any) -> dict[str, Any]:
-    return {"id_reuse": choice(IdReuse, value, name, IdReuse.ALLOW_DUPLICATE)}
+    return {name: choice(IdReuse, value, name, IdReuse.ALLOW_DUPLICATE)}
 
 
 def _read_flag(_: Converter, name: str, value: Any) -> dict[str, Any]:
@@ -168,23 +170,21 @@ def _first_signal(converter: Converter, path: str, entry: Any) -> FirstSignal:
 
 
 _READERS: Final[dict[str, Reader]] = {
+    **by_option(
+        {
+            OptionKind.OBJECT: _read_object,
+            OptionKind.DURATION: _read_duration,
+            OptionKind.RETRY: _read_retry,
+            OptionKind.REUSE: _read_reuse,
+            OptionKind.TEXT: _read_words,
+            OptionKind.VALUE: _read_value,
+        }
+    ),
     "task_queue": _read_text,
     "namespace": _read_namespace,
-    "search_attributes": _read_object,
-    "memo": _read_object,
-    "context": _read_object,
     "id_conflict_policy": _read_conflict,
-    "id_reuse_policy": _read_reuse,
     "error_if_exists": _read_flag,
-    "execution_timeout": _read_duration,
-    "run_timeout": _read_duration,
-    "task_timeout": _read_duration,
-    "retry_policy": _read_retry,
-    "cron_schedule": _read_words,
-    "start_delay": _read_duration,
     "signals": _read_signals,
     "request_id": _read_text,
-    "summary": _read_words,
-    "details": _read_words,
-    "priority": _read_value,
 }
+"""One reader per keyword; the options that starts of children have too are read by their kind."""

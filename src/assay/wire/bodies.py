@@ -1,17 +1,16 @@
 """What callers send: one struct per body. Documents stay raw bytes; unknown fields are ignored (R33)."""
 
-from typing import Any
-
 import msgspec
 
 from assay.core.failure import FailureInfo
 from assay.core.payload import NULL, Payload
+from assay.core.start_options import SpelledOptions
 
 Seconds = float | str
 """A duration: seconds as a number, or a text such as "1h30m" (R22)."""
 
 
-class SignalAtStart(msgspec.Struct, kw_only=True):
+class SignalAtStart(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A message that is in the history before anything from outside (C41)."""
 
     name: str
@@ -20,7 +19,7 @@ class SignalAtStart(msgspec.Struct, kw_only=True):
     sender: str | None = msgspec.field(default=None, name="from")
 
 
-class StartBody(msgspec.Struct, kw_only=True):
+class StartBody(SpelledOptions, frozen=True, gc=False, kw_only=False, omit_defaults=True):
     """Everything that a start can say (capabilities 3.3)."""
 
     workflow_type: str
@@ -28,24 +27,11 @@ class StartBody(msgspec.Struct, kw_only=True):
     namespace: str | None = None
     task_queue: str | None = None
     input: Payload = NULL
-    search_attributes: Payload = NULL
-    memo: Payload = NULL
-    context: Payload = NULL
     id_conflict_policy: str | None = None
-    id_reuse_policy: str | None = None
     error_if_exists: bool | None = None
-    execution_timeout: Seconds | None = None
-    run_timeout: Seconds | None = None
-    task_timeout: Seconds | None = None
-    start_delay: Seconds | None = None
-    retry_policy: dict[str, Any] | None = None
-    cron_schedule: str | None = None
     signals: list[SignalAtStart] | None = None
     sender: str | None = msgspec.field(default=None, name="from")
     request_id: str | None = None
-    summary: str | None = None
-    details: str | None = None
-    priority: Payload = NULL
     engine_stamp: bool | None = True
     """Does the engine add its version to the search attributes, as `assay_engine_version`?"""
 

@@ -10,14 +10,14 @@ from typing import Any, Final, NamedTuple
 
 from assay.core.errors import Invalid
 from assay.core.ids import SECOND, Seq, Time
+from assay.core.start_options import OptionKind, options_of
 from assay.wire.kinds import BARE
 
 SHOWN_AS_STORED: Final = (
-    "workflow_type", "task_queue", "first_run_id", "previous_run_id", "initiator", "attempt", "cron_schedule",
-    "schedule", "request_id", "context", "memo", "search_attributes", "last_completion_result", "last_failure",
-    "summary", "details", "priority",
+    "workflow_type", "task_queue", "first_run_id", "previous_run_id", "initiator", "attempt", "schedule", "request_id",
+    "last_completion_result", "last_failure", *options_of(OptionKind.OBJECT, OptionKind.TEXT, OptionKind.VALUE),
 )  # fmt: skip
-SHOWN_IN_SECONDS: Final = ("run_timeout", "task_timeout", "execution_deadline", "first_task_at", "scheduled_for")
+SHOWN_IN_SECONDS: Final = ("execution_deadline", "first_task_at", "scheduled_for", *options_of(OptionKind.DURATION))
 
 
 class StoredEvent(NamedTuple):

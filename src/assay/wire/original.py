@@ -14,6 +14,7 @@ from assay.core.errors import Invalid
 from assay.core.options import check_text
 from assay.core.payload import NULL, Payload, check_limits, is_empty
 from assay.core.run import STUCK_REASONS, TASK_FAILED
+from assay.core.start_options import OptionKind, options_of
 from assay.wire.spellings import has_other_words, spelled
 
 log = logging.getLogger("assay.wire")
@@ -40,7 +41,7 @@ BY_TYPE: Final[dict[str, type[Command]]] = {str(kind.__struct_config__.tag): kin
 _exact: Final = msgspec.json.Decoder(list[Sent]).decode
 _members: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
 _text: Final = msgspec.json.Decoder(str).decode
-_OBJECTS: Final = frozenset({"patch", "state", "search", "memo", "search_attributes", "context", "retry_policy"})
+_OBJECTS: Final = frozenset({"patch", "state", "search", *options_of(OptionKind.OBJECT, OptionKind.RETRY)})
 """Fields that hold an object: an empty array there is an empty object."""
 
 

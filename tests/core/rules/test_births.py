@@ -72,10 +72,10 @@ def test_a_closed_id_begins_the_next_run():
 def test_reuse_of_a_closed_id(policy, how, allowed):
     world = given(started(), how)
     if allowed:
-        assert world.when(starts(id_reuse=policy)).run.number == 2
+        assert world.when(starts(id_reuse_policy=policy)).run.number == 2
     else:
         with refused("already_exists"):
-            world.when(starts(id_reuse=policy))
+            world.when(starts(id_reuse_policy=policy))
 
 
 def test_a_refusal_names_the_run_that_has_the_id():
@@ -87,14 +87,14 @@ def test_a_refusal_names_the_run_that_has_the_id():
 
 # runs of another type
 
-TAKES_EXISTING = {"id_conflict": IdConflict.USE_EXISTING, "id_reuse": IdReuse.ALLOW_DUPLICATE_FAILED_ONLY}
+TAKES_EXISTING = {"id_conflict_policy": IdConflict.USE_EXISTING, "id_reuse_policy": IdReuse.ALLOW_DUPLICATE_FAILED_ONLY}
 
 
 @pytest.mark.parametrize("end", [None, turned(CompleteWorkflow()), turned(FailWorkflow()), terminated()])
 def test_a_run_of_another_type_is_never_taken_for_the_one_asked_for(end):
     world = given(started()) if end is None else given(started(), end)
     with pytest.raises(AlreadyExists) as caught:
-        world.when(starts(workflow_type="Refund", id_conflict=IdConflict.USE_EXISTING))
+        world.when(starts(workflow_type="Refund", id_conflict_policy=IdConflict.USE_EXISTING))
     assert caught.value.code == "other_workflow_type"
     assert caught.value.existing == {"workflow_id": ORDER, "run_id": "run-1", "status": world.run.status}
 
@@ -102,7 +102,7 @@ def test_a_run_of_another_type_is_never_taken_for_the_one_asked_for(end):
 def test_a_completed_run_of_another_type_is_told_from_one_whose_result_counts():
     world = given(started(), turned(CompleteWorkflow()))
     with refused("other_workflow_type"):
-        world.when(starts(workflow_type="Refund", id_reuse=IdReuse.ALLOW_DUPLICATE_FAILED_ONLY))
+        world.when(starts(workflow_type="Refund", id_reuse_policy=IdReuse.ALLOW_DUPLICATE_FAILED_ONLY))
 
 
 def test_other_starts_do_not_ask_for_the_type():

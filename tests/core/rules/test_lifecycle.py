@@ -75,7 +75,7 @@ def test_an_open_id_is_refused_by_default():
 
 def test_use_existing_answers_with_the_open_run():
     world = given(started(), claimed())
-    decision = world.when(starts(id_conflict=IdConflict.USE_EXISTING, input=TWO))
+    decision = world.when(starts(id_conflict_policy=IdConflict.USE_EXISTING, input=TWO))
     assert decision.reply == Started(world.run.key, RUNNING, started=False)
     assert events(decision) == []
     assert decision.others == []
@@ -83,26 +83,26 @@ def test_use_existing_answers_with_the_open_run():
 
 def test_use_existing_delivers_the_signals_to_the_open_run():
     world = given(started(), turned())
-    decision = world.when(starts(id_conflict=IdConflict.USE_EXISTING, signals=WITH_A_SIGNAL))
+    decision = world.when(starts(id_conflict_policy=IdConflict.USE_EXISTING, signals=WITH_A_SIGNAL))
     assert events(decision) == [SignalReceived("hello")]
     assert decision.task.ready
 
 
 def test_a_second_start_with_a_signal_ends_a_start_delay():
     world = given(started(start_delay=HOUR))
-    with_signal = starts(id_conflict=IdConflict.USE_EXISTING, signals=WITH_A_SIGNAL)
+    with_signal = starts(id_conflict_policy=IdConflict.USE_EXISTING, signals=WITH_A_SIGNAL)
     assert world.when(with_signal).task.ready
-    assert not world.when(starts(id_conflict=IdConflict.USE_EXISTING)).task.ready
+    assert not world.when(starts(id_conflict_policy=IdConflict.USE_EXISTING)).task.ready
 
 
 def test_a_second_start_with_a_signal_does_not_end_a_back_off():
     world = given(started(retry_policy=TWICE), turned(FailWorkflow("no")))
-    assert not world.when(starts(id_conflict=IdConflict.USE_EXISTING, signals=WITH_A_SIGNAL)).task.ready
+    assert not world.when(starts(id_conflict_policy=IdConflict.USE_EXISTING, signals=WITH_A_SIGNAL)).task.ready
 
 
 def test_terminate_existing_ends_the_open_run_in_the_same_decision():
     world = given(started(), claimed())
-    decision = world.when(starts(id_conflict=IdConflict.TERMINATE_EXISTING, signals=WITH_A_SIGNAL))
+    decision = world.when(starts(id_conflict_policy=IdConflict.TERMINATE_EXISTING, signals=WITH_A_SIGNAL))
     (ended,) = decision.others
     assert events(ended) == [WorkflowTerminated("terminated to start a new run")]
     assert ended.run is world.run

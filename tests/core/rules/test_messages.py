@@ -90,7 +90,7 @@ def test_signals_of_a_start_count_against_the_limit():
     world = given(started())
     world.run.signals = LIMITS.signals
     with refused("limit_exceeded"):
-        world.when(starts(id_conflict=IdConflict.USE_EXISTING, signals=(FirstSignal("hello"),)))
+        world.when(starts(id_conflict_policy=IdConflict.USE_EXISTING, signals=(FirstSignal("hello"),)))
 
 
 # the outbox

@@ -1,6 +1,6 @@
 """Runs are started, and waited for if somebody asks for that in the same request."""
 
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 import msgspec
@@ -15,11 +15,12 @@ from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE, WAIT, outcome
 from assay.core.ids import Namespace, RunKey, WorkflowId, id_of_request
 from assay.core.limits import LIMITS
-from assay.core.options import check_id, check_text, checked_start, choice, duration, workflow_retry
+from assay.core.options import OPTION_PARSERS, check_id, check_text, checked_start, choice
 from assay.core.payload import NULL, Payload
-from assay.core.policies import IdConflict, IdReuse
+from assay.core.policies import IdConflict
 from assay.core.replies import Started
 from assay.core.requests import FirstSignal, StartWorkflow
+from assay.core.start_options import OptionKind, by_option, given_options
 from assay.engine.commit.idempotency import check_same
 from assay.wire import shapes
 from assay.wire.bodies import SignalAtStart, StartBody
@@ -31,6 +32,7 @@ STAMP: Final = "assay_engine_version"
 """The search attribute that tells which version of the engine began a run."""
 
 _STAMP_ALONE: Final = Payload(msgspec.json.encode({STAMP: __version__}))
+_PARSERS: Final = {**OPTION_PARSERS, **by_option({OptionKind.OBJECT: document, OptionKind.VALUE: payload})}
 _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -58,23 +60,18 @@ def start_request(body: StartBody, namespace: str) -> StartWorkflow:
         workflow_type=body.workflow_type,
         task_queue="default" if body.task_queue is None else body.task_queue,
         input=payload(body.input, "input"),
-        id_conflict=_conflict(body),
-        id_reuse=choice(IdReuse, body.id_reuse_policy, "id_reuse_policy", IdReuse.ALLOW_DUPLICATE),
-        execution_timeout=duration(body.execution_timeout, "execution_timeout"),
-        run_timeout=duration(body.run_timeout, "run_timeout"),
-        task_timeout=duration(body.task_timeout, "task_timeout"),
-        retry_policy=workflow_retry(body.retry_policy),
-        cron_schedule=body.cron_schedule,
-        start_delay=duration(body.start_delay, "start_delay"),
-        search_attributes=_attributes(body),
-        memo=document(body.memo, "memo"),
-        context=document(body.context, "context"),
+        id_conflict_policy=_conflict(body),
         signals=tuple(_first(signal, body.sender) for signal in body.signals or ()),
         request_id=body.request_id,
-        summary=body.summary,
-        details=body.details,
-        priority=payload(body.priority, "priority"),
+        **_options(body),
     )
+
+
+def _options(body: StartBody) -> dict[str, Any]:
+    options = given_options(body, _PARSERS)
+    if body.engine_stamp is not False:
+        options["search_attributes"] = _stamped(options.get("search_attributes", NULL))
+    return options
 
 
 def _id(body: StartBody, namespace: str) -> WorkflowId:
@@ -85,16 +82,13 @@ def _id(body: StartBody, namespace: str) -> WorkflowId:
     return WorkflowId(f"wf-{short}-{uuid4().hex[:12]}")
 
 
-def _attributes(body: StartBody) -> Payload:
-    """The caller's search attributes and, unless they say it themselves, which engine began the run."""
-    given = document(body.search_attributes, "search_attributes")
-    if body.engine_stamp is False:
-        return given
-    if given is NULL:
+def _stamped(attributes: Payload) -> Payload:
+    """Return search attributes with the version of the engine added, if they have none and there is room."""
+    if attributes is NULL:
         return _STAMP_ALONE
-    found = _members(given)
+    found = _members(attributes)
     if STAMP in found or len(found) >= LIMITS.search_attributes:
-        return given
+        return attributes
     return Payload(msgspec.json.encode({**found, STAMP: __version__}))
 
 

@@ -1,5 +1,10 @@
 """How runs begin: by a start, as a child, or as the successor of a run that closed (capabilities 3.2)."""
 
+from operator import attrgetter
+from typing import Any, Final
+
+from msgspec.structs import replace
+
 from assay.core.effects import Decision
 from assay.core.errors import AlreadyExists, Invalid
 from assay.core.events import ParentLink, Recorded, SignalReceived, StartData, WorkflowStarted
@@ -10,6 +15,7 @@ from assay.core.payload import NULL, Payload
 from assay.core.policies import IdReuse
 from assay.core.requests import StartWorkflow
 from assay.core.run import COMPLETED, Run, Task
+from assay.core.start_options import OPTION_KINDS
 from assay.core.timetable import parse_timetable
 
 
@@ -53,26 +59,34 @@ def born(request: StartWorkflow, previous: Run | None, at: Moment, parent: Paren
         task_queue=request.task_queue,
         first_run_id=run_id,
         parent=parent,
-        retry_policy=request.retry_policy,
-        cron_schedule=request.cron_schedule,
-        run_timeout=_run_timeout(request),
         execution_deadline=deadline,
-        task_timeout=request.task_timeout,
-        context=request.context,
-        memo=request.memo,
-        search_attributes=request.search_attributes,
         first_task_at=first_task_at,
         scheduled_for=request.scheduled_for,
         schedule=request.schedule,
         request_id=request.request_id,
-        summary=request.summary,
-        details=request.details,
-        priority=request.priority,
     )
+    options = recorded_options(request)
+    if request.run_timeout is not None or request.execution_timeout is not None:
+        options["run_timeout"] = _run_timeout(request)
+    if options:  # most starts have none, and are not to pay for the keywords
+        start = replace(start, **options)
     decision = begin(_new_run(request, previous, run_id, start, at), request.input, at)
     for message in request.signals:
         decision.record(SignalReceived(message.name, message.payload, message.sender))
     return decision
+
+
+def recorded_options(options: StartWorkflow | StartData) -> dict[str, Any]:
+    """Return the options with a value that a run records under the same name, of a request or of a run."""
+    found: dict[str, Any] = {}
+    for name, value in zip(_RECORDED, _recorded(options), strict=True):
+        if value is not None and value is not NULL:
+            found[name] = value
+    return found
+
+
+_RECORDED: Final = tuple(name for name in StartData.__struct_fields__ if name in OPTION_KINDS)
+_recorded: Final = attrgetter(*_RECORDED)
 
 
 def _run_timeout(request: StartWorkflow) -> Time | None:
@@ -136,31 +150,19 @@ def successor(
     """The next run of the chain: same id, new history; what was agreed at the start goes on (4.4)."""
     old = run.start
     kind, first_kind = workflow_type or old.workflow_type, old.chain_types[1]
-    start = StartData(
+    start = replace(
+        old,
         workflow_type=kind,
         task_queue=task_queue or old.task_queue,
-        first_run_id=old.first_run_id,
         previous_run_id=run.run_id,
         initiator=initiator,
         attempt=old.attempt + 1 if initiator == "retry" else 1,
-        parent=old.parent,
-        retry_policy=old.retry_policy,
-        cron_schedule=old.cron_schedule,
-        run_timeout=old.run_timeout,
-        execution_deadline=old.execution_deadline,
-        task_timeout=old.task_timeout,
-        context=old.context,
         memo=memo,
         search_attributes=search,
         first_task_at=first_task_at,
         last_completion_result=last_result,
         last_failure=last_failure,
-        scheduled_for=old.scheduled_for,
-        schedule=old.schedule,
-        request_id=old.request_id,
-        summary=old.summary,
-        details=old.details,
-        priority=old.priority,
+        reopening=None,
         first_workflow_type=None if kind == first_kind else first_kind,
     )
     fresh = Run(run.namespace, run.workflow_id, at.ids.run_id(), run.number + 1, start, at.now)

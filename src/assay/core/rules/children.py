@@ -85,8 +85,8 @@ def _born(decision: Decision, command: cmd.StartChildWorkflow, existing: Run | N
     request = child_request(run.namespace, command)
     births.check_free(existing)
     if existing is None or not _is_inherited(run, existing):
-        births.check_reuse(existing, request.id_reuse)
-    parent = ParentLink(run.workflow_id, run.run_id, command.seq, request.parent_close)
+        births.check_reuse(existing, request.id_reuse_policy)
+    parent = ParentLink(run.workflow_id, run.run_id, command.seq, request.parent_close_policy)
     return births.born(request, existing, at, parent=parent)
 
 

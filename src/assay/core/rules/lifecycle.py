@@ -44,13 +44,13 @@ def start(run: Run | None, request: rq.StartWorkflow, at: Moment) -> Decision:
     if run is not None and _may_stand_in(run, request):
         births.check_type(run, request.workflow_type)
     if run is not None and not run.closed:
-        if request.id_conflict is IdConflict.USE_EXISTING:
+        if request.id_conflict_policy is IdConflict.USE_EXISTING:
             return _existing(run, request, at)
-        if request.id_conflict is IdConflict.FAIL:
+        if request.id_conflict_policy is IdConflict.FAIL:
             births.check_free(run)
         ended = terminate_decision(run, "terminated to start a new run", None, at)
     else:
-        births.check_reuse(run, request.id_reuse)
+        births.check_reuse(run, request.id_reuse_policy)
     decision = births.born(request, run, at)
     if ended is not None:
         decision.others.append(ended)
@@ -64,9 +64,9 @@ def _may_stand_in(run: Run, request: rq.StartWorkflow) -> bool:
     An open run is attached to. The refusal to repeat a completed one names the run, so that its result can be read; a
     run of this id that was closed by continue-as-new is never judged, because the newest one is the end of its chain.
     """
-    if request.id_conflict is IdConflict.USE_EXISTING:
+    if request.id_conflict_policy is IdConflict.USE_EXISTING:
         return True
-    return run.status == COMPLETED and request.id_reuse is IdReuse.ALLOW_DUPLICATE_FAILED_ONLY
+    return run.status == COMPLETED and request.id_reuse_policy is IdReuse.ALLOW_DUPLICATE_FAILED_ONLY
 
 
 def _repeated(run: Run, at: Moment) -> Decision:
@@ -231,16 +231,7 @@ def _again(run: Run, input: Payload) -> rq.StartWorkflow:
         workflow_type=start.workflow_type,
         task_queue=start.task_queue,
         input=input,
-        run_timeout=start.run_timeout,
-        task_timeout=start.task_timeout,
-        retry_policy=start.retry_policy,
-        cron_schedule=start.cron_schedule,
-        search_attributes=run.search,
-        memo=run.memo,
-        context=start.context,
-        summary=start.summary,
-        details=start.details,
-        priority=start.priority,
+        **births.recorded_options(start) | {"search_attributes": run.search, "memo": run.memo},
     )
 
 

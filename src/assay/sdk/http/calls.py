@@ -13,12 +13,15 @@ from assay.core import requests as rq
 from assay.core.errors import Invalid, NotFound, Unavailable
 from assay.core.events import Event
 from assay.core.ids import RunKey, Time, seconds
-from assay.core.payload import NULL, Payload
+from assay.core.payload import NULL
+from assay.core.policies import IdConflict, IdReuse
 from assay.core.replies import Started
+from assay.core.start_options import Convert, OptionKind, by_option, given_options
 from assay.sdk.http import endings
 from assay.sdk.http.pool import Pool, Unreachable
 from assay.sdk.http.problems import error_in
 from assay.sdk.retry import wire_retry
+from assay.wire.bodies import SignalAtStart, StartBody
 
 PATIENCE: Final = 30.0
 """Seconds for which a call is repeated when the engine cannot be reached; it was there before, so it will be again."""
@@ -219,65 +222,40 @@ def _span(time: Time | None) -> float | None:
     return None if time is None else seconds(time)
 
 
-class _Signal(msgspec.Struct, omit_defaults=True):
-    name: str
-    payload: Payload = NULL
-    sender: str | None = msgspec.field(default=None, name="from")
-
-
-class _Start(msgspec.Struct, omit_defaults=True, kw_only=True):
-    workflow_type: str
-    workflow_id: str
-    request_id: str
-    engine_stamp: bool
-    namespace: str = "main"
-    task_queue: str = "default"
-    input: Payload = NULL
-    search_attributes: Payload = NULL
-    memo: Payload = NULL
-    context: Payload = NULL
-    id_conflict_policy: str = "fail"
-    id_reuse_policy: str = "allow_duplicate"
-    execution_timeout: float | None = None
-    run_timeout: float | None = None
-    task_timeout: float | None = None
-    start_delay: float | None = None
-    retry_policy: dict[str, Any] | None = None
-    cron_schedule: str | None = None
-    signals: tuple[_Signal, ...] = ()
-    summary: str | None = None
-    details: str | None = None
-    priority: Payload = NULL
-
-
 def _start_body(request: rq.StartWorkflow) -> bytes:
-    """The body of a start. Its request id makes a repeated one the same start, with no key to be kept for it (4.4)."""
+    """Return the body of a start. Its request id makes a repeated one the same start, with no key to be kept for it."""
     return _encode(
-        _Start(
+        StartBody(
             workflow_type=request.workflow_type,
             workflow_id=request.workflow_id,
             request_id=request.request_id or f"r-{uuid.uuid4().hex}",
             engine_stamp=False,  # a run is the same whichever way its engine was reached
-            namespace=request.namespace,
-            task_queue=request.task_queue,
+            namespace=_unless(request.namespace, "main"),
+            task_queue=_unless(request.task_queue, "default"),
             input=request.input,
-            search_attributes=request.search_attributes,
-            memo=request.memo,
-            context=request.context,
-            id_conflict_policy=request.id_conflict.value,
-            id_reuse_policy=request.id_reuse.value,
-            execution_timeout=_span(request.execution_timeout),
-            run_timeout=_span(request.run_timeout),
-            task_timeout=_span(request.task_timeout),
-            start_delay=_span(request.start_delay),
-            retry_policy=None if request.retry_policy is None else wire_retry(request.retry_policy),
-            cron_schedule=request.cron_schedule,
-            signals=tuple(_Signal(signal.name, signal.payload, signal.sender) for signal in request.signals),
-            summary=request.summary,
-            details=request.details,
-            priority=request.priority,
+            id_conflict_policy=_unless(request.id_conflict_policy, IdConflict.FAIL),
+            signals=[_first_signal(signal) for signal in request.signals] or None,
+            **given_options(request, _SPELLINGS),
         )
     )
+
+
+def _first_signal(signal: rq.FirstSignal) -> SignalAtStart:
+    return SignalAtStart(name=signal.name, payload=signal.payload, sender=signal.sender)
+
+
+def _unless(value: str, default: str) -> str | None:
+    return None if value == default else value
+
+
+_SPELLINGS: Final[dict[str, Convert]] = by_option(
+    {
+        OptionKind.DURATION: lambda time, _: seconds(time),
+        OptionKind.RETRY: lambda policy, _: wire_retry(policy),
+        OptionKind.REUSE: lambda policy, _: _unless(policy, IdReuse.ALLOW_DUPLICATE),
+    }
+)
+"""From options of a request to options as a body spells them: the reverse of `OPTION_PARSERS`."""
 
 
 def _given(**fields: Any) -> dict[str, Any]:
