@@ -38,6 +38,6 @@ def test_a_run_that_ends_as_the_wait_does_is_answered_with_its_result(tmp_path: 
             monkeypatch.setattr(api.backend.engine, "closed", never)
             record, closed = await outcome(api.backend, key, 0.01, follow=True)
             assert closed
-            assert (record["status"], bytes(record["result"])) == ("COMPLETED", b"42")
+            assert (record.status, bytes(record.result)) == ("COMPLETED", b"42")
 
     asyncio.run(main())

@@ -16,10 +16,10 @@ from assay.core.ids import Namespace, RunId, RunKey, WorkflowId
 from assay.sdk.app import App
 from assay.sdk.context import Context
 from assay.testing.replay import History, fetch_history, load_history, replay_history
-from assay.wire.records import event_record
 from tests.replay.programs import app
 from tests.replay.record import HISTORIES
 from tests.sdk.end_to_end import place, served
+from tests.wire.shown import event_record
 
 HELLO, SHOP, STEPS, OPEN = (HISTORIES / f"{name}.json" for name in ("hello", "shop", "steps", "still_open"))
 EVENTS = [

@@ -11,9 +11,9 @@ from assay.core.errors import Invalid
 from assay.core.ids import RunKey
 from assay.testing.replay import History, load_history, rehearse
 from assay.wire.exports import stored_event
-from assay.wire.records import event_record
 from tests.replay.programs import app
 from tests.replay.record import HISTORIES
+from tests.wire.shown import event_record
 
 FILES = sorted(HISTORIES.glob("*.json"))
 

@@ -15,15 +15,7 @@ from assay.core.record import Page, Record
 from assay.core.replies import Started
 from assay.core.run import Run
 from assay.wire.kinds import facts_of
-from assay.wire.records import (
-    cursor_after,
-    event_record,
-    failure_record,
-    parse_cursor,
-    run_record,
-    start_record,
-    state_record,
-)
+from assay.wire.records import cursor_after, parse_cursor
 from tests.core.support import (
     NOW,
     ORDER,
@@ -41,6 +33,7 @@ from tests.core.support import (
     terminated,
     turned,
 )
+from tests.wire.shown import event_record, failure_record, run_record, start_record, state_record
 
 ORIGINAL = [
     "id", "namespace", "run_id", "workflow_type", "task_queue", "status", "input", "result", "error", "parent_id",
@@ -211,7 +204,13 @@ def test_an_event_of_a_later_version_is_shown_as_it_came():
 def test_a_start_is_answered_with_who_and_whether():
     run = given(started()).run
     answer = start_record(Started(run.key, "PENDING", started=True))
-    assert answer == {"workflow_id": ORDER, "run_id": run.run_id, "status": "PENDING", "started": True}
+    assert answer == {
+        "workflow_id": ORDER,
+        "run_id": run.run_id,
+        "status": "PENDING",
+        "started": True,
+        "pid": f"wf://main/{ORDER}",
+    }
 
 
 def test_states():

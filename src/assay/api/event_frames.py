@@ -14,6 +14,7 @@ import msgspec
 from assay.core.ids import Time, seconds
 from assay.core.schedule import Fire
 from assay.engine.stream import Claim, Entry, News, Note
+from assay.wire import shapes
 from assay.wire.kinds import RUNNING, cause_of, facts_of, kind_of
 
 STEP: Final = 1_024
@@ -82,17 +83,17 @@ def _unfired(fire: Fire) -> dict[str, Any]:
 def frame_of(told: Told) -> bytes:
     """The frame, in the shapes of both lines of the original."""
     named = {"workflow_id": told.workflow_id, "run_id": told.run_id} if told.run_id is not None else {}
-    data = {
-        "id": told.number,
-        "ts": seconds(told.time),
-        "namespace": told.namespace,
-        "subsystem": "workflow",
-        "kind": told.kind,
-        "event_type": told.kind,
-        "workflow_id": told.workflow_id,
-        "run_id": told.run_id,
-        "workflow_type": told.workflow_type,
-        "payload": {"namespace": told.namespace, **named, **told.facts()},
-    }
+    data = shapes.StreamEvent(
+        id=told.number,
+        ts=seconds(told.time),
+        namespace=told.namespace,
+        subsystem="workflow",
+        kind=told.kind,
+        event_type=told.kind,
+        workflow_id=told.workflow_id,
+        run_id=told.run_id,
+        workflow_type=told.workflow_type,
+        payload={"namespace": told.namespace, **named, **told.facts()},
+    )
     # JSON has no line breaks inside, and kinds are words: nothing a caller named can end a field (S34)
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (told.number, told.kind.encode(), msgspec.json.encode(data))

@@ -1,7 +1,6 @@
-"""Activities as callers see them; runs and events are in `wire.records`."""
+"""Answers about activities that the store or a poll has found; the other answers are built in `wire`."""
 
 import json
-from typing import Any
 
 import msgspec
 
@@ -11,65 +10,66 @@ from assay.core.ids import Time, seconds
 from assay.core.payload import NULL, Payload
 from assay.core.run import PENDING, RUNNING
 from assay.engine.reads import ActivityRecord
+from assay.wire import shapes
 from assay.wire.activities import options_record
 
 _options = msgspec.json.Decoder(ActivityOptions).decode
 
 
-def activity_record(found: ActivityRecord) -> dict[str, Any]:
-    """An activity, open or closed; its id is the activity's own (R35). One that is tried again is due anew."""
+def activity_record(found: ActivityRecord) -> shapes.ActivityRecord:
+    """Return the record of an activity, open or closed; its id is the activity's own. A new attempt is due anew."""
     counted = found.attempt + 1 if found.status == PENDING else found.attempt
-    return {
-        "id": found.id,
-        "workflow_id": found.workflow_id,
-        "seq": found.seq,
-        "name": found.name,
-        "task_queue": found.task_queue,
-        "input": found.input,
-        "status": found.status,
-        "result": found.result,
-        "error": found.error,
-        "attempt": max(counted, 1),
+    return shapes.ActivityRecord(
+        id=found.id,
+        workflow_id=found.workflow_id,
+        seq=found.seq,
+        name=found.name,
+        task_queue=found.task_queue,
+        input=found.input,
+        status=found.status,
+        result=found.result,
+        error=found.error,
+        attempt=max(counted, 1),
         **options_record(_options(found.options)),
-        "claimed_by": found.claimed_by,
-        "scheduled_at": seconds(found.scheduled_at if counted <= 1 else found.not_before or found.queued_at),
-        "started_at": _seconds(found.started_at),
-        "completed_at": _seconds(found.completed_at),
-        "last_heartbeat": _seconds(found.last_heartbeat),
-        "namespace": found.namespace,
-        "run_id": found.run_id,
-        "attempt_id": found.attempt_id if found.attempt else None,
-    }
+        claimed_by=found.claimed_by,
+        scheduled_at=seconds(found.scheduled_at if counted <= 1 else found.not_before or found.queued_at),
+        started_at=_seconds(found.started_at),
+        completed_at=_seconds(found.completed_at),
+        last_heartbeat=_seconds(found.last_heartbeat),
+        namespace=found.namespace,
+        run_id=found.run_id,
+        attempt_id=found.attempt_id if found.attempt else None,
+    )
 
 
-def task_record(grant: ActivityGrant, token: str) -> dict[str, Any]:
-    """An attempt for a worker: its id is the attempt's (R35), its input JSON text (D3)."""
+def task_record(grant: ActivityGrant, token: str) -> shapes.ActivityTask:
+    """Return an attempt for a worker: its id is the attempt's, its input JSON text."""
     activity = grant.activity
-    return {
-        "id": activity.attempt_id,
-        "workflow_id": grant.key.workflow_id,
-        "seq": activity.seq,
-        "name": activity.name,
-        "task_queue": activity.queue,
-        "input": json_text(activity.input),
-        "status": RUNNING,
-        "result": None,
-        "error": None,
-        "attempt": activity.attempt,
+    return shapes.ActivityTask(
+        id=activity.attempt_id,
+        workflow_id=grant.key.workflow_id,
+        seq=activity.seq,
+        name=activity.name,
+        task_queue=activity.queue,
+        input=json_text(activity.input),
+        status=RUNNING,
+        result=None,
+        error=None,
+        attempt=activity.attempt,
         **options_record(activity.options),
-        "claimed_by": activity.worker,
-        "scheduled_at": seconds(activity.scheduled_at if activity.attempt <= 1 else activity.queued_at),
-        "started_at": _seconds(activity.started_at),
-        "completed_at": None,
-        "last_heartbeat": None,
-        "namespace": grant.key.namespace,
-        "run_id": grant.key.run_id,
-        "activity_id": activity.id,
-        "workflow_type": grant.start.workflow_type,
-        "heartbeat_details": activity.details,
-        "context": activity.options.context if activity.options.context != NULL else grant.start.context,
-        "task_token": token,
-    }
+        claimed_by=activity.worker,
+        scheduled_at=seconds(activity.scheduled_at if activity.attempt <= 1 else activity.queued_at),
+        started_at=_seconds(activity.started_at),
+        completed_at=None,
+        last_heartbeat=None,
+        namespace=grant.key.namespace,
+        run_id=grant.key.run_id,
+        activity_id=activity.id,
+        workflow_type=grant.start.workflow_type,
+        heartbeat_details=activity.details,
+        context=activity.options.context if activity.options.context != NULL else grant.start.context,
+        task_token=token,
+    )
 
 
 def json_text(document: Payload) -> str | None:

@@ -117,9 +117,9 @@ class Schemas:
 
 
 def _limits(meta: msgspec.Meta) -> Schema:
-    """Return the limits of a text, which msgspec holds it to."""
+    """Return the limits of a text, which msgspec holds it to, and the rest that its type says of it."""
     limits = {"pattern": meta.pattern, "minLength": meta.min_length, "maxLength": meta.max_length}
-    return {name: limit for name, limit in limits.items() if limit is not None}
+    return {name: limit for name, limit in limits.items() if limit is not None} | (meta.extra_json_schema or {})
 
 
 def words(choice: Iterable[str], title: str, description: str) -> Schema:

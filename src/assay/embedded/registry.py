@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from assay.embedded.attendance import Attendance
+from assay.embedded.records import user_record
 from assay.engine.engine import Engine
 from assay.engine.roster import Roster
 from assay.wire.registrations import namespace_record, namespace_stats, queue_record, worker_record
@@ -29,11 +30,11 @@ class EmbeddedRegistry:
 
     async def namespaces(self) -> Sequence[dict[str, Any]]:
         """See `RegistryPort`."""
-        return [namespace_record(row) for row in await (await self._called()).namespaces()]
+        return [user_record(namespace_record(row)) for row in await (await self._called()).namespaces()]
 
     async def count(self, name: str) -> dict[str, Any]:
         """See `RegistryPort`."""
-        return namespace_stats(name, *await (await self._called()).counts(name))
+        return user_record(namespace_stats(name, *await (await self._called()).counts(name)))
 
     async def delete_namespace(self, name: str) -> None:
         """See `RegistryPort`."""
@@ -41,8 +42,8 @@ class EmbeddedRegistry:
 
     async def workers(self, namespace: str) -> Sequence[dict[str, Any]]:
         """See `RegistryPort`."""
-        return [worker_record(row, active) for row, active in await (await self._called()).workers(namespace)]
+        return [user_record(worker_record(*found)) for found in await (await self._called()).workers(namespace)]
 
     async def queues(self, namespace: str) -> Sequence[dict[str, Any]]:
         """See `RegistryPort`."""
-        return [queue_record(row) for row in await (await self._called()).queues(namespace)]
+        return [user_record(queue_record(row)) for row in await (await self._called()).queues(namespace)]

@@ -7,6 +7,7 @@ from assay.core.errors import NotFound
 from assay.core.ids import seconds
 from assay.core.rules.schedules import check_schedule
 from assay.core.schedule_requests import CreateSchedule, ScheduleRequest
+from assay.embedded.records import user_record
 from assay.engine.engine import Engine
 from assay.engine.roster import Roster
 from assay.wire.schedules import fire_record, reply_record, schedule_record
@@ -25,16 +26,17 @@ class EmbeddedSchedules:
         if isinstance(request, CreateSchedule):
             check_schedule(request.schedule)
             await self._roster.ensure(request.namespace)
-        return reply_record(await engine.ask(request, object))
+        answer = reply_record(await engine.ask(request, object))
+        return [user_record(one) for one in answer] if isinstance(answer, list) else user_record(answer)
 
     async def list(self, namespace: str) -> Sequence[dict[str, Any]]:
         """See `SchedulePort`."""
-        return [schedule_record(schedule) for schedule in await self._engine().scheduler.list(namespace)]
+        return [user_record(schedule_record(schedule)) for schedule in await self._engine().scheduler.list(namespace)]
 
     async def describe(self, namespace: str, name: str) -> dict[str, Any] | None:
         """See `SchedulePort`."""
         try:
-            return schedule_record(await self._engine().scheduler.find(namespace, name))
+            return user_record(schedule_record(await self._engine().scheduler.find(namespace, name)))
         except NotFound:
             return None
 
@@ -44,4 +46,4 @@ class EmbeddedSchedules:
 
     async def fires(self, namespace: str, name: str, limit: int | None) -> Sequence[dict[str, Any]]:
         """See `SchedulePort`."""
-        return [fire_record(fire) for fire in await self._engine().scheduler.fires(namespace, name, limit)]
+        return [user_record(fire_record(fire)) for fire in await self._engine().scheduler.fires(namespace, name, limit)]

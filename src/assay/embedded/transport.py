@@ -15,6 +15,7 @@ from assay.core.replies import Reopened, Started, Told
 from assay.core.requests import Request, RetryFailed, StartWorkflow
 from assay.embedded.attendance import Attendance
 from assay.embedded.filters import run_filter
+from assay.embedded.records import user_record
 from assay.embedded.registry import EmbeddedRegistry
 from assay.embedded.schedules import EmbeddedSchedules
 from assay.embedded.stores import store_for
@@ -122,7 +123,7 @@ class EmbeddedTransport:
     async def retry(self, request: RetryFailed) -> dict[str, Any]:
         """See `Transport`."""
         reply: Reopened = await self.ask(request)
-        return retry_record(reply)
+        return user_record(retry_record(reply))
 
     def send(self, request: Request, told: Told) -> None:
         """See `Transport`; the hot path of a worker, which is on the right loop and in the right process."""
@@ -154,7 +155,7 @@ class EmbeddedTransport:
         key = (await self._found(namespace, workflow_id, run_id)).run.key
         records = []
         for recorded in await self._running().history(key.run_id):
-            records.append(event_record(key, recorded))
+            records.append(user_record(event_record(key, recorded)))
             if len(records) % _RECORDS_PER_TURN == 0:
                 await asyncio.sleep(0)  # a long history must not keep others waiting
         return records
@@ -165,7 +166,8 @@ class EmbeddedTransport:
         snapshot = None if found is None else await self._running().store.snapshot(found.run.run_id)
         if snapshot is None:
             return None
-        return state_record(snapshot.state, snapshot.event_seq, snapshot.created_at, name)
+        answer = state_record(snapshot.state, snapshot.event_seq, snapshot.created_at, name)
+        return None if answer is None else user_record(answer)
 
     async def _found(self, namespace: str, workflow_id: str, run_id: str | None) -> RunRecord:
         found = await self._running().store.describe(namespace, workflow_id, run_id)
@@ -202,4 +204,4 @@ class EmbeddedTransport:
 
 
 def _shown(found: RunRecord) -> dict[str, Any]:
-    return run_record(found.run, found.input, found.result, found.closing)
+    return user_record(run_record(found.run, found.input, found.result, found.closing))

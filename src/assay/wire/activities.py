@@ -1,4 +1,4 @@
-"""Activities as callers see them at the moment a decision has left them, the same embedded and over HTTP."""
+"""Answers about activities at the moment a decision has left them, the same embedded and over HTTP."""
 
 from typing import Any
 
@@ -7,35 +7,36 @@ from assay.core.ids import RunKey, Time, seconds
 from assay.core.payload import value_of
 from assay.core.replies import Reopened
 from assay.core.run import PENDING, RUNNING, Activity
+from assay.wire import shapes
 
 
-def open_activity_record(key: RunKey, activity: Activity) -> dict[str, Any]:
+def open_activity_record(key: RunKey, activity: Activity) -> shapes.ActivityRecord:
     """Return the record of an open activity; its id is the activity's own."""
-    return {
-        "id": activity.id,
-        "workflow_id": key.workflow_id,
-        "seq": activity.seq,
-        "name": activity.name,
-        "task_queue": activity.queue,
-        "input": value_of(activity.input),
-        "status": RUNNING if activity.running else PENDING,
-        "result": None,
-        "error": None,
-        "attempt": activity.attempt if activity.running else activity.attempt + 1,
+    return shapes.ActivityRecord(
+        id=activity.id,
+        workflow_id=key.workflow_id,
+        seq=activity.seq,
+        name=activity.name,
+        task_queue=activity.queue,
+        input=value_of(activity.input),
+        status=RUNNING if activity.running else PENDING,
+        result=None,
+        error=None,
+        attempt=activity.attempt if activity.running else activity.attempt + 1,
         **options_record(activity.options),
-        "claimed_by": activity.worker,
-        "scheduled_at": seconds(activity.not_before or activity.queued_at or activity.scheduled_at),
-        "started_at": _seconds(activity.started_at),
-        "completed_at": None,
-        "last_heartbeat": _seconds(activity.heartbeat_at),
-        "namespace": key.namespace,
-        "run_id": key.run_id,
-        "attempt_id": activity.attempt_id if activity.attempt else None,
-    }
+        claimed_by=activity.worker,
+        scheduled_at=seconds(activity.not_before or activity.queued_at or activity.scheduled_at),
+        started_at=_seconds(activity.started_at),
+        completed_at=None,
+        last_heartbeat=_seconds(activity.heartbeat_at),
+        namespace=key.namespace,
+        run_id=key.run_id,
+        attempt_id=activity.attempt_id if activity.attempt else None,
+    )
 
 
 def options_record(options: ActivityOptions) -> dict[str, Any]:
-    """Return how an activity is tried; durations in seconds."""
+    """Return the arguments of an activity's record that say how it is tried; durations in seconds."""
     return {
         "max_attempts": options.retry.max_attempts,
         "initial_interval_secs": seconds(options.retry.initial_interval),
@@ -45,17 +46,17 @@ def options_record(options: ActivityOptions) -> dict[str, Any]:
     }
 
 
-def retry_record(reply: Reopened) -> dict[str, Any]:
+def retry_record(reply: Reopened) -> shapes.RetryAnswer:
     """Return the answer to a retry; a run that waits for its activity is shown as WAITING."""
     activity = None if reply.activity is None else open_activity_record(reply.key, reply.activity)
-    return {
-        "workflow_id": reply.key.workflow_id,
-        "run_id": reply.key.run_id,
-        "status": RUNNING if activity is None else "WAITING",
-        "activity": activity,
-        "invalidated_activities": reply.invalidated,
-        "dropped_events": reply.dropped,
-    }
+    return shapes.RetryAnswer(
+        workflow_id=reply.key.workflow_id,
+        run_id=reply.key.run_id,
+        status=RUNNING if activity is None else "WAITING",
+        activity=activity,
+        invalidated_activities=reply.invalidated,
+        dropped_events=reply.dropped,
+    )
 
 
 def _seconds(time: Time | None) -> float | None:

@@ -1,11 +1,14 @@
-"""Runs, events and states as callers see them, the same embedded and over HTTP (R23, R30, wire 1.1).
+"""Answers about runs, their events and their states, the same embedded and over HTTP.
 
-Documents are JSON values and not text (D3); times and durations are seconds (R22).
+Documents of users are JSON values; times and durations are seconds.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
+from msgspec import to_builtins
+from msgspec.structs import asdict, astuple
 
 from assay.core import codec
 from assay.core.errors import Invalid, Kind
@@ -16,6 +19,7 @@ from assay.core.events import (
     Event,
     Recorded,
     StartData,
+    WorkflowCancelled,
     WorkflowCompleted,
     WorkflowFailed,
     WorkflowStarted,
@@ -29,67 +33,61 @@ from assay.core.policies import RetryPolicy
 from assay.core.replies import Started
 from assay.core.rules.cut import refusal_of
 from assay.core.run import Run, Stuck
+from assay.wire import shapes
 
 
-def start_record(started: Started) -> dict[str, Any]:
-    """The answer to a start; `started` is false when an existing run was used (D7)."""
-    return {
-        "workflow_id": started.key.workflow_id,
-        "run_id": started.key.run_id,
-        "status": started.status,
-        "started": started.started,
-    }
+def start_record(started: Started) -> shapes.StartAnswer:
+    """Return the answer to a start; `started` is false when an existing run was used."""
+    key = started.key
+    return shapes.StartAnswer(
+        workflow_id=key.workflow_id,
+        run_id=key.run_id,
+        status=started.status,
+        started=started.started,
+        pid=f"wf://{key.namespace}/{key.workflow_id}",
+    )
 
 
-def run_record(run: Run, input: Payload, result: Payload, closing: Event | None = None) -> dict[str, Any]:
-    """A run: the 17 fields of the original first, ours after them; `closing` says why it has no result."""
-    return {
-        **_original_fields(run, input, result),
-        "workflow_id": run.workflow_id,
-        "close_reason": run.close_reason,
-        "next_run_id": run.next_run_id,
-        "stuck": _stuck(run.task.stuck),
-        "waiting_on": None if run.awaiting is None else {"signal": run.awaiting},
-        "failure": failure_of(closing),
-        "memo": value_of(run.memo),
-        "cancel_requested": run.cancel_seq > 0,
-        "history_length": run.last_seq,
-        "history_bytes": run.history_bytes,
-        **_retry_fields(run),
-        **_start_fields(run.start),
-    }
-
-
-def _retry_fields(run: Run) -> dict[str, Any]:
-    """Whether the run can be retried, and if not, why, as far as its row shows it."""
-    refusal = refusal_of(run)
-    return {"retryable": refusal is None, "retry_refusal": None if refusal is None else str(refusal)}
-
-
-def _original_fields(run: Run, input: Payload, result: Payload) -> dict[str, Any]:
-    parent = run.start.parent
-    return {
-        "id": run.workflow_id,
-        "namespace": run.namespace,
-        "run_id": run.run_id,
-        "workflow_type": run.start.workflow_type,
-        "task_queue": run.start.task_queue,
-        "status": run.status,
-        "input": value_of(input),
-        "result": value_of(result),
-        "error": run.error,
-        "parent_id": None if parent is None else parent.workflow_id,
-        "claimed_by": run.task.worker,
-        "search_attributes": value_of(run.search),
-        "archived_at": None,
-        "archive_uri": None,
-        "created_at": seconds(run.created_at),
-        "updated_at": seconds(run.updated_at),
-        "completed_at": _seconds(run.closed_at),
-    }
+def run_record(run: Run, input: Payload, result: Payload, closing: Event | None = None) -> shapes.WorkflowRecord:
+    """Return the record of a run; `closing` is the event that says why the run has no result."""
+    start, refusal = run.start, refusal_of(run)
+    # By position and in the order of the fields: by keyword it takes twice as long.
+    return shapes.WorkflowRecord(
+        run.workflow_id,
+        run.namespace,
+        run.run_id,
+        start.workflow_type,
+        start.task_queue,
+        run.status,
+        value_of(input),
+        value_of(result),
+        run.error,
+        None if start.parent is None else start.parent.workflow_id,
+        run.task.worker,
+        value_of(run.search),
+        None,  # archived_at
+        None,  # archive_uri
+        seconds(run.created_at),
+        seconds(run.updated_at),
+        _seconds(run.closed_at),
+        run.workflow_id,
+        run.close_reason,
+        run.next_run_id,
+        _stuck(run.task.stuck),
+        None if run.awaiting is None else shapes.WaitingOn(signal=run.awaiting),
+        failure_of(closing),
+        value_of(run.memo),
+        run.cancel_seq > 0,
+        run.last_seq,
+        run.history_bytes,
+        refusal is None,
+        None if refusal is None else str(refusal),
+        **_start_fields(start),
+    )
 
 
 def _start_fields(start: StartData) -> dict[str, Any]:
+    """Return the arguments of `shapes.StartFields`."""
     return {
         "attempt": start.attempt,
         "initiator": start.initiator,
@@ -111,19 +109,19 @@ def _start_fields(start: StartData) -> dict[str, Any]:
     }
 
 
-def _stuck(stuck: Stuck | None) -> dict[str, Any] | None:
+def _stuck(stuck: Stuck | None) -> shapes.Stuck | None:
     if stuck is None:
         return None
-    return {
-        "reason": stuck.reason,
-        "message": stuck.message,
-        "attempt": stuck.attempt,
-        "next_try_at": _seconds(stuck.next_try_at),
-    }
+    return shapes.Stuck(
+        reason=stuck.reason,
+        message=stuck.message,
+        attempt=stuck.attempt,
+        next_try_at=_seconds(stuck.next_try_at),
+    )
 
 
-def failure_of(closing: Event | None) -> dict[str, Any] | None:
-    """Why a run has no result, as data: of its own failure, its time-out or its termination (C94)."""
+def failure_of(closing: Event | None) -> shapes.Failure | None:
+    """Return why a run has no result: the failure of its own, of its time-out or of its termination."""
     match closing:
         case WorkflowFailed(error=text, failure=info):
             return failure_record(info or FailureInfo(kind=Kind.UNKNOWN, message=text))
@@ -135,56 +133,89 @@ def failure_of(closing: Event | None) -> dict[str, Any] | None:
     return None
 
 
-def failure_record(info: FailureInfo) -> dict[str, Any]:
-    """A failure with all its fields (C94, capabilities 3.5)."""
-    return {
-        "kind": info.kind.value,
-        "message": info.message,
-        "retryable": info.retryable,
-        "details": value_of(info.details),
-        "type": info.type,
-        "stack": info.stack,
-        "cause": None if info.cause is None else failure_record(info.cause),
-        "source": info.source,
-        "retry_state": info.retry_state,
-        "timeout_type": info.timeout_type,
-    }
+def failure_record(info: FailureInfo) -> shapes.Failure:
+    """Return a failure with all its fields."""
+    return shapes.Failure(
+        info.kind,
+        info.message,
+        info.retryable,
+        value_of(info.details),
+        info.type,
+        info.stack,
+        None if info.cause is None else failure_record(info.cause),
+        info.source,
+        info.retry_state,
+        info.timeout_type,
+    )
 
 
-def event_record(key: RunKey, recorded: Recorded) -> dict[str, Any]:
-    """An event: its payload, and beside it what does not belong to a payload that is a bare value (R16)."""
+def event_record(key: RunKey, recorded: Recorded) -> shapes.EventRecord:
+    """Return the record of an event, with the fields that a payload of one bare value has no place for."""
     event = recorded.event
-    record = {
-        "id": recorded.id,
-        "workflow_id": key.workflow_id,
-        "run_id": key.run_id,
-        "seq": recorded.seq,
-        "event_type": event.recorded_name,
-        "payload": None,
-        "timestamp": seconds(recorded.time),
-    }
-    if isinstance(event, codec.UnknownEvent):
-        return record | {"event_type": event.name, "payload": value_of(event.payload)}
-    payload, data = codec.encode(event)
-    record["payload"] = _shown(event, value_of(payload))
-    if isinstance(event, WorkflowStarted):
-        return record if event.start is None else record | _started_fields(event.start)
-    return record if data is None else record | value_of(data)
+    record = shapes.EventRecord(
+        recorded.id,
+        key.workflow_id,
+        key.run_id,
+        recorded.seq,
+        _type_of(event),
+        _payload(event),
+        seconds(recorded.time),
+    )
+    beside = _BESIDE.get(type(event))
+    return record if beside is None else beside(record, event)
 
 
-def _started_fields(start: StartData) -> dict[str, Any]:
-    return {
-        "workflow_type": start.workflow_type,
-        "task_queue": start.task_queue,
-        "parent_id": None if start.parent is None else start.parent.workflow_id,
-        "memo": value_of(start.memo),
-        "search_attributes": value_of(start.search_attributes),
-        "last_completion_result": value_of(start.last_completion_result),
-        "last_failure": None if start.last_failure is None else failure_record(start.last_failure),
-        "request_id": start.request_id,
-        "origin_run_id": None if start.reopening is None else start.reopening.origin,
+def history_event(recorded: Recorded) -> shapes.HistoryEvent:
+    """Return an event as a workflow task carries it."""
+    event = recorded.event
+    return shapes.HistoryEvent(
+        seq=recorded.seq, event_type=_type_of(event), payload=_payload(event), timestamp=seconds(recorded.time)
+    )
+
+
+def _type_of(event: Event) -> str:
+    return event.name if isinstance(event, codec.UnknownEvent) else event.recorded_name
+
+
+def _started_fields(start: StartData) -> shapes.StartedFields:
+    return shapes.StartedFields(
+        workflow_type=start.workflow_type,
+        task_queue=start.task_queue,
+        parent_id=None if start.parent is None else start.parent.workflow_id,
+        memo=value_of(start.memo),
+        search_attributes=value_of(start.search_attributes),
+        last_completion_result=value_of(start.last_completion_result),
+        last_failure=None if start.last_failure is None else failure_record(start.last_failure),
+        request_id=start.request_id,
+        origin_run_id=None if start.reopening is None else start.reopening.origin,
         **_start_fields(start),
-    }
+    )
+
+
+def _started(record: shapes.EventRecord, event: WorkflowStarted) -> shapes.EventRecord:
+    start = event.start
+    return record if start is None else _extended(shapes.StartedEvent, record, *astuple(_started_fields(start)))
+
+
+def _completed(record: shapes.EventRecord, event: WorkflowCompleted) -> shapes.EventRecord:
+    following = event.next_run_id
+    return record if following is None else _extended(shapes.CompletedEvent, record, following)
+
+
+def _cancelled(record: shapes.EventRecord, event: WorkflowCancelled) -> shapes.EventRecord:
+    return record if event.reason is None else _extended(shapes.CancelledEvent, record, event.reason)
+
+
+def _extended(kind: Callable[..., shapes.EventRecord], record: shapes.EventRecord, *more: Any) -> shapes.EventRecord:
+    return kind(*astuple(record), *more)
+
+
+_BESIDE: Final[dict[type[Event], Callable[[shapes.EventRecord, Any], shapes.EventRecord]]] = {
+    WorkflowStarted: _started,
+    WorkflowCompleted: _completed,
+    WorkflowCancelled: _cancelled,
+}
+"""Kinds that have fields beside their payload."""
 
 
 def _defaults(kind: type[Event]) -> dict[str, Any]:
@@ -198,61 +229,98 @@ BARE: Final = (WorkflowStarted, WorkflowCompleted)
 DEFAULTS: Final[dict[type[msgspec.Struct], dict[str, Any]]] = {
     kind: _defaults(kind) for kind in KINDS.values() if kind not in BARE
 }
-"""By kind of event: fields that are not recorded if they say what they usually say. They are shown all the same."""
+"""By kind of event: fields that have a default. Their values are shown also where they were not recorded."""
 
 
-def _shown(event: Event, payload: Any) -> Any:
-    """A stored payload with what was left out of it, failures in full and durations in seconds."""
-    for name, usual in DEFAULTS.get(type(event), {}).items():
+def _payload(event: Event) -> Any:
+    """Return the payload of an event with its defaults, failures in full and durations in seconds."""
+    shown = _SHOWN.get(type(event))
+    return value_of(codec.encode(event)[0]) if shown is None else shown(event)
+
+
+def _input(event: WorkflowStarted) -> Any:
+    return value_of(event.input)
+
+
+def _with_options(event: ActivityScheduled) -> dict[str, Any]:
+    options = None if event.options is None else to_builtins(options_record(event.options))
+    return asdict(event) | {"input": value_of(event.input), "options": options}
+
+
+def _amended(event: Event) -> dict[str, Any]:
+    """Return a payload with the defaults that were not recorded, and with its failure in full."""
+    payload: dict[str, Any] = value_of(codec.encode(event)[0])
+    for name, usual in DEFAULTS[type(event)].items():
         payload.setdefault(name, usual)
-    info = getattr(event, "failure", None)
-    if isinstance(info, FailureInfo):
-        payload["failure"] = failure_record(info)
-    if isinstance(event, ActivityScheduled) and event.options is not None:
-        payload["options"] = options_record(event.options)
+    failure = getattr(event, "failure", None)
+    if failure is not None:
+        payload["failure"] = to_builtins(failure_record(failure))
     return payload
 
 
-def options_record(options: ActivityOptions) -> dict[str, Any]:
-    """How an activity is tried."""
-    return {
-        "retry_policy": _retry(options.retry),
-        "start_to_close": seconds(options.start_to_close),
-        "schedule_to_start": _seconds(options.schedule_to_start),
-        "schedule_to_close": _seconds(options.schedule_to_close),
-        "heartbeat_timeout": _seconds(options.heartbeat),
-        "survives_cancel": options.survives_cancel,
-        "context": value_of(options.context),
-        "summary": options.summary,
-        "priority": value_of(options.priority),
-    }
+def _is_amended(kind: type[msgspec.Struct]) -> bool:
+    omits = bool(DEFAULTS[kind]) and kind.__struct_config__.omit_defaults
+    return omits or "failure" in kind.__struct_fields__
 
 
-def _retry(policy: RetryPolicy | None) -> dict[str, Any] | None:
-    """A retry policy with the keys that a start takes (capabilities 3.3)."""
-    if policy is None:
-        return None
-    return {
-        "maximum_attempts": policy.max_attempts,
-        "initial_interval": seconds(policy.initial_interval),
-        "backoff_coefficient": policy.backoff,
-        "maximum_interval": seconds(policy.maximum_interval),
-        "non_retryable_error_types": list(policy.non_retryable),
-    }
+_SHOWN: Final[dict[type[msgspec.Struct], Callable[[Any], Any]]] = {
+    **dict.fromkeys(filter(_is_amended, DEFAULTS), _amended),
+    ActivityScheduled: _with_options,
+    WorkflowStarted: _input,
+}
+"""Kinds whose payload is shown otherwise than it is recorded."""
 
 
-def state_record(state: Payload, event_seq: int, created_at: Time, name: str | None = None) -> dict[str, Any] | None:
-    """What a run's queries answer: all of them, or `name` alone; None if there is no such query."""
-    found = value_of(state)
-    stamp = {"event_seq": event_seq, "created_at": seconds(created_at)}
+def options_record(options: ActivityOptions) -> shapes.ActivityOptions:
+    """Return how an activity is tried."""
+    return shapes.ActivityOptions(
+        _policy(options.retry),
+        seconds(options.start_to_close),
+        _seconds(options.schedule_to_start),
+        _seconds(options.schedule_to_close),
+        _seconds(options.heartbeat),
+        options.survives_cancel,
+        value_of(options.context),
+        options.summary,
+        value_of(options.priority),
+    )
+
+
+def _retry(policy: RetryPolicy | None) -> shapes.RetryPolicy | None:
+    return None if policy is None else _policy(policy)
+
+
+def _policy(policy: RetryPolicy) -> shapes.RetryPolicy:
+    """Return a retry policy with the keys that a start takes."""
+    return shapes.RetryPolicy(
+        policy.max_attempts,
+        seconds(policy.initial_interval),
+        policy.backoff,
+        seconds(policy.maximum_interval),
+        list(policy.non_retryable),
+    )
+
+
+def state_record(
+    state: Payload, event_seq: int, created_at: Time, name: str | None = None
+) -> shapes.StateAnswer | shapes.QueryAnswer | None:
+    """Return the answers of a run's queries: all of them, or that of `name`; None if there is no such query."""
+    found, time = value_of(state), seconds(created_at)
     if name is None:
-        return {"state": found, **stamp}
-    return {"value": found[name], **stamp} if isinstance(found, dict) and name in found else None
+        return shapes.StateAnswer(state=found, event_seq=event_seq, created_at=time)
+    if not isinstance(found, dict) or name not in found:
+        return None
+    return shapes.QueryAnswer(value=found[name], event_seq=event_seq, created_at=time)
 
 
-def cursor_after(record: dict[str, Any]) -> str:
-    """Where a list goes on after `record`: its creation time and its run id."""
-    return f"{round(record['created_at'] * 1_000_000)}.{record['run_id']}"
+def cursor_of(created_at: Time, run_id: str) -> str:
+    """Return the cursor of a run: a list goes on after that run."""
+    return f"{created_at}.{run_id}"
+
+
+def cursor_after(record: Mapping[str, Any]) -> str:
+    """Return the cursor of the run that a user's `record` describes."""
+    return cursor_of(round(record["created_at"] * 1_000_000), record["run_id"])
 
 
 def parse_cursor(text: str) -> tuple[Time, RunId]:

@@ -15,6 +15,7 @@ from assay.core.options import choice, duration
 from assay.core.payload import NULL, Payload, value_of
 from assay.core.schedule import Fire, Missed, Overlap, Schedule
 from assay.core.timetable import Dst
+from assay.wire import shapes
 from assay.wire.bodies import Seconds
 
 LATEST: Final[Time] = 2 * LONGEST
@@ -153,56 +154,56 @@ def wire_fields(found: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-def schedule_record(schedule: Schedule) -> dict[str, Any]:
-    """A schedule: the 13 fields of the original first, ours after them."""
-    return {
-        "name": schedule.name,
-        "namespace": schedule.namespace,
-        "workflow_type": schedule.workflow_type,
-        "cron_expr": schedule.cron_expr,
-        "timezone": schedule.timezone,
-        "input": value_of(schedule.input),
-        "task_queue": schedule.task_queue,
-        "overlap_policy": schedule.overlap_policy.value,
-        "paused": schedule.paused,
-        "last_run_at": _seconds(schedule.last_run_at),
-        "next_run_at": _seconds(schedule.next_run_at),
-        "last_workflow_id": schedule.last_workflow_id,
-        "created_at": seconds(schedule.created_at),
-        "dst": schedule.dst,
-        "missed": schedule.missed.value,
-        "window_secs": seconds(schedule.window),
-        "jitter_secs": seconds(schedule.jitter),
-        "end_at": _seconds(schedule.end_at),
-        "remaining": schedule.remaining,
-        "search_attributes": value_of(schedule.search_attributes),
-        "memo": value_of(schedule.memo),
-        "pause_reason": schedule.pause_reason,
-        "paused_by": schedule.paused_by,
-        "paused_at": _seconds(schedule.paused_at),
-        "waiting": [seconds(waiting.due_at) for waiting in schedule.waiting],
-        "updated_at": seconds(schedule.updated_at),
-    }
+def schedule_record(schedule: Schedule) -> shapes.ScheduleRecord:
+    """Return the record of a schedule."""
+    return shapes.ScheduleRecord(
+        name=schedule.name,
+        namespace=schedule.namespace,
+        workflow_type=schedule.workflow_type,
+        cron_expr=schedule.cron_expr,
+        timezone=schedule.timezone,
+        input=value_of(schedule.input),
+        task_queue=schedule.task_queue,
+        overlap_policy=schedule.overlap_policy.value,
+        paused=schedule.paused,
+        last_run_at=_seconds(schedule.last_run_at),
+        next_run_at=_seconds(schedule.next_run_at),
+        last_workflow_id=schedule.last_workflow_id,
+        created_at=seconds(schedule.created_at),
+        dst=schedule.dst,
+        missed=schedule.missed.value,
+        window_secs=seconds(schedule.window),
+        jitter_secs=seconds(schedule.jitter),
+        end_at=_seconds(schedule.end_at),
+        remaining=schedule.remaining,
+        search_attributes=value_of(schedule.search_attributes),
+        memo=value_of(schedule.memo),
+        pause_reason=schedule.pause_reason,
+        paused_by=schedule.paused_by,
+        paused_at=_seconds(schedule.paused_at),
+        waiting=[seconds(waiting.due_at) for waiting in schedule.waiting],
+        updated_at=seconds(schedule.updated_at),
+    )
 
 
-def fire_record(fire: Fire) -> dict[str, Any]:
-    """What became of a due time; `until` is set where one record stands for all due times up to that one."""
-    return {
-        "schedule": fire.schedule,
-        "namespace": fire.namespace,
-        "due_at": seconds(fire.due_at),
-        "fired_at": seconds(fire.fired_at),
-        "outcome": fire.outcome.value,
-        "reason": fire.reason,
-        "workflow_id": fire.workflow_id,
-        "run_id": fire.run_id,
-        "trigger": fire.trigger.value,
-        "until": _seconds(fire.until),
-    }
+def fire_record(fire: Fire) -> shapes.FireRecord:
+    """Return what became of a due time; `until` is set where one record stands for all due times up to that one."""
+    return shapes.FireRecord(
+        schedule=fire.schedule,
+        namespace=fire.namespace,
+        due_at=seconds(fire.due_at),
+        fired_at=seconds(fire.fired_at),
+        outcome=fire.outcome.value,
+        reason=fire.reason,
+        workflow_id=fire.workflow_id,
+        run_id=fire.run_id,
+        trigger=fire.trigger.value,
+        until=_seconds(fire.until),
+    )
 
 
-def reply_record(reply: object) -> Any:
-    """The answer to a request about a schedule."""
+def reply_record(reply: object) -> shapes.ScheduleRecord | shapes.FireRecord | list[shapes.FireRecord]:
+    """Return the answer to a request about a schedule."""
     match reply:
         case Schedule():
             return schedule_record(reply)

@@ -1,17 +1,24 @@
-"""What answers look like, for the API's description and for clients generated from it (R41).
+"""Answers of the engine: built in `records`, encoded by the API, and described in the OpenAPI document.
 
-These structs describe; what is sent is built in `records`. A test holds the two together. Of events they have what all
-have in common: what each kind adds is derived from `core.events`.
+The fields of a struct are encoded in their order. Fields of type `Any` hold documents of users: JSON
+values, or raw JSON where only the API builds the answer. An event has the fields that all kinds have in common: the
+description derives the rest from `core.events`.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Final
 
 import msgspec
 
 from assay.core.errors import Kind
 from assay.wire.codes import ErrorCode
 
-Status = Literal["PENDING", "RUNNING", "WAITING", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT"]
+
+def _one_of(*words: str) -> msgspec.Meta:
+    """Return the description of a text that is one of `words`."""
+    return msgspec.Meta(extra_json_schema={"enum": list(words)})
+
+
+Status = Annotated[str, _one_of("PENDING", "RUNNING", "WAITING", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT")]
 
 
 class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -26,11 +33,11 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
     status: Status | None = None
     namespace: str | None = None
     name: str | None = None
-    outcome: Literal["unknown"] | None = None
+    outcome: Annotated[str, _one_of("unknown")] | None = None
     oldest_id: int | None = None
 
 
-class Failure(msgspec.Struct, kw_only=True):
+class Failure(msgspec.Struct):
     """A failure as data (C94)."""
 
     kind: Kind
@@ -60,7 +67,7 @@ class WaitingOn(msgspec.Struct, kw_only=True):
     signal: str
 
 
-class RetryPolicy(msgspec.Struct, kw_only=True):
+class RetryPolicy(msgspec.Struct):
     """When a failed run is tried again; intervals in seconds."""
 
     maximum_attempts: int
@@ -97,7 +104,10 @@ class ResultAnswer(msgspec.Struct, kw_only=True):
 
 
 class StartFields(msgspec.Struct, kw_only=True):
-    """What a run knows from its start on: in its record, and beside its first event."""
+    """What a run knows from its start on: in its record, and beside its first event.
+
+    Only these fields are keyword-only, so that msgspec puts them after the fields of the structs that inherit them.
+    """
 
     attempt: int
     initiator: str
@@ -118,7 +128,7 @@ class StartFields(msgspec.Struct, kw_only=True):
     priority: Any
 
 
-class WorkflowRecord(StartFields, kw_only=True):
+class WorkflowRecord(StartFields):
     """A run: the original's 17 fields and ours; times in seconds since the epoch."""
 
     id: str
@@ -152,7 +162,7 @@ class WorkflowRecord(StartFields, kw_only=True):
     retry_refusal: str | None
 
 
-class StartedFields(StartFields, kw_only=True):
+class StartedFields(StartFields):
     """What stands beside the payload of a run's first event, which is the bare input (R16)."""
 
     workflow_type: str
@@ -166,7 +176,7 @@ class StartedFields(StartFields, kw_only=True):
     origin_run_id: str | None
 
 
-class ActivityOptions(msgspec.Struct, kw_only=True):
+class ActivityOptions(msgspec.Struct):
     """How an activity is tried; durations in seconds."""
 
     retry_policy: RetryPolicy
@@ -180,7 +190,7 @@ class ActivityOptions(msgspec.Struct, kw_only=True):
     priority: Any
 
 
-class EventRecord(msgspec.Struct, kw_only=True):
+class EventRecord(msgspec.Struct):
     """An event of a history; some have fields beside their payload."""
 
     id: int
@@ -190,6 +200,26 @@ class EventRecord(msgspec.Struct, kw_only=True):
     event_type: str
     payload: Any
     timestamp: float
+
+
+class CompletedEvent(EventRecord):
+    """The end of a run that goes on as another."""
+
+    next_run_id: str | None
+
+
+class CancelledEvent(EventRecord):
+    """The end of a run that was cancelled for a reason."""
+
+    reason: str | None
+
+
+StartedEvent: Final[Any] = msgspec.defstruct(
+    "StartedEvent",
+    [(field.name, field.type) for field in msgspec.structs.fields(StartedFields)],
+    bases=(EventRecord,),
+)
+"""The first event of a run, with `StartedFields` beside its payload; Python cannot inherit from both."""
 
 
 class HistoryEvent(msgspec.Struct, kw_only=True):
@@ -226,7 +256,7 @@ class ActivityRecord(msgspec.Struct, kw_only=True):
     name: str
     task_queue: str
     input: Any
-    status: Literal["PENDING", "RUNNING", "COMPLETED", "FAILED", "CANCELLED"]
+    status: Annotated[str, _one_of("PENDING", "RUNNING", "COMPLETED", "FAILED", "CANCELLED")]
     result: Any
     error: str | None
     attempt: int
@@ -347,14 +377,14 @@ class ScheduleRecord(msgspec.Struct, kw_only=True):
     timezone: str
     input: Any
     task_queue: str
-    overlap_policy: Literal["skip", "queue", "cancel_old", "terminate_old", "allow_all"]
+    overlap_policy: Annotated[str, _one_of("skip", "queue", "cancel_old", "terminate_old", "allow_all")]
     paused: bool
     last_run_at: float | None
     next_run_at: float | None
     last_workflow_id: str | None
     created_at: float
-    dst: Literal["skip", "shift", "both"]
-    missed: Literal["skip", "last", "all"]
+    dst: Annotated[str, _one_of("skip", "shift", "both")]
+    missed: Annotated[str, _one_of("skip", "last", "all")]
     window_secs: float
     jitter_secs: float
     end_at: float | None
@@ -375,11 +405,11 @@ class FireRecord(msgspec.Struct, kw_only=True):
     namespace: str
     due_at: float
     fired_at: float
-    outcome: Literal["started", "queued", "skipped", "dropped", "missed", "paused", "failed"]
+    outcome: Annotated[str, _one_of("started", "queued", "skipped", "dropped", "missed", "paused", "failed")]
     reason: str | None
     workflow_id: str | None
     run_id: str | None
-    trigger: Literal["time", "manual", "backfill"]
+    trigger: Annotated[str, _one_of("time", "manual", "backfill")]
     until: float | None
 
 

@@ -82,8 +82,7 @@ async def continue_as_new(backend: Backend, call: Call) -> Answer:
 def _continued(reply: object) -> tuple[int, bytes]:
     if not isinstance(reply, Started):
         raise TypeError(reply)
-    pid = f"wf://{reply.key.namespace}/{reply.key.workflow_id}"
-    return 201, answers.encoded({**start_record(reply), "pid": pid})
+    return 201, answers.encoded(start_record(reply))
 
 
 async def retry(backend: Backend, call: Call) -> Answer:

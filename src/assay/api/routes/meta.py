@@ -19,8 +19,6 @@ from assay.core.limits import LIMITS
 from assay.core.payload import DEPTH_LIMIT, KEYS_LIMIT
 from assay.wire import shapes
 
-READ_ONLY: Final = {"read_only": True}
-
 
 async def health(backend: Backend, _: Call) -> Answer:
     """The engine answers."""
@@ -28,8 +26,8 @@ async def health(backend: Backend, _: Call) -> Answer:
 
 
 @cache
-def _health(exposed: bool) -> dict[str, str]:
-    return {"status": "ok", "service": "assay-workflow", **({"auth": "none"} if exposed else {})}
+def _health(exposed: bool, read_only: bool = False) -> shapes.Health:
+    return shapes.Health(status="ok", service="assay-workflow", auth="none" if exposed else None, read_only=read_only)
 
 
 async def ready(backend: Backend, _: Call) -> Answer:
@@ -39,12 +37,12 @@ async def ready(backend: Backend, _: Call) -> Answer:
     await backend.engine.store.next_due()
     if backend.engine.stopped is not None:
         raise backend.engine.stopped
-    return answers.json({**_health(backend.settings.exposed), **(READ_ONLY if backend.settings.read_only else {})})
+    return answers.json(_health(backend.settings.exposed, backend.settings.read_only))
 
 
 async def version(_: Backend, __: Call) -> Answer:
     """Which engine this is, and what it bears."""
-    return answers.json({"version": __version__, "build_profile": "release", "limits": limits()})
+    return answers.json(shapes.Version(version=__version__, build_profile="release", limits=limits()))
 
 
 def limits() -> dict[str, Any]:

@@ -4,6 +4,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 import msgspec
+from msgspec.structs import replace
 
 from assay._version import __version__
 from assay.api import answers
@@ -13,7 +14,7 @@ from assay.api.call import Call, document, payload
 from assay.api.mutations import change
 from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE, WAIT, outcome
-from assay.core.ids import Namespace, RunKey, WorkflowId, id_of_request
+from assay.core.ids import Namespace, RunId, RunKey, WorkflowId, id_of_request
 from assay.core.limits import LIMITS
 from assay.core.options import OPTION_PARSERS, check_id, check_text, checked_start, choice
 from assay.core.payload import NULL, Payload
@@ -34,6 +35,7 @@ STAMP: Final = "assay_engine_version"
 _STAMP_ALONE: Final = Payload(msgspec.json.encode({STAMP: __version__}))
 _PARSERS: Final = {**OPTION_PARSERS, **by_option({OptionKind.OBJECT: document, OptionKind.VALUE: payload})}
 _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_started: Final = msgspec.json.Decoder(shapes.StartAnswer).decode
 
 
 async def start(backend: Backend, call: Call) -> Answer:
@@ -122,18 +124,16 @@ class _Reply:
         if not isinstance(reply, Started):
             raise TypeError(reply)
         self.repeated = reply if reply.repeated else None
-        pid = f"wf://{reply.key.namespace}/{reply.key.workflow_id}"
-        return (201 if reply.started else 200), answers.encoded({**start_record(reply), "pid": pid})
+        return (201 if reply.started else 200), answers.encoded(start_record(reply))
 
 
 async def _waited(backend: Backend, call: Call, namespace: str, answer: Answer, wait: float) -> Answer:
-    record = msgspec.json.decode(answer.body)
-    key = RunKey(Namespace(namespace), WorkflowId(record["workflow_id"]), record["run_id"])
+    started = _started(answer.body)
+    key = RunKey(Namespace(namespace), WorkflowId(started.workflow_id), RunId(started.run_id))
     ending, closed = await outcome(backend, key, wait, follow=True)
     status = answer.status if closed else 202
     replayed = [header for header in answer.headers if header[0] == b"idempotent-replay"]
-    more = {"started": record["started"], "pid": record["pid"]}
-    return answers.json({**ending, **more}, status, replayed)
+    return answers.json(replace(ending, started=started.started, pid=started.pid), status, replayed)
 
 
 ROUTES: Final = (

@@ -19,7 +19,6 @@ from assay.api.router import Parameter, Route
 from assay.api.routes.control import number_of
 from assay.core.commands import AnyCommand
 from assay.core.errors import Kind, NotFound, Refused
-from assay.core.events import Recorded
 from assay.core.failure import FailureInfo
 from assay.core.grants import ActivityGrant, TaskGrant
 from assay.core.ids import Namespace, RunId, WorkflowId, seconds
@@ -40,7 +39,7 @@ from assay.engine.tokens import Lease
 from assay.wire import shapes
 from assay.wire.bodies import CommandsBody, CompleteBody, FailBody, HeartbeatBody, PollBody, Seconds, TaskBody
 from assay.wire.original import FailTaskCommand, Sent, commands_of
-from assay.wire.records import event_record
+from assay.wire.records import history_event
 
 WAIT: Final = Parameter(
     "wait_secs", "How long to wait for a task: seconds, or a text; 25 at most. Also in the body.", Seconds
@@ -62,28 +61,23 @@ async def poll_workflow_task(backend: Backend, call: Call) -> Answer:
     return answers.json(await _task(backend, grant))
 
 
-async def _task(backend: Backend, grant: TaskGrant) -> dict[str, Any]:
+async def _task(backend: Backend, grant: TaskGrant) -> shapes.WorkflowTask:
     key = grant.key
     history = grant.tail if grant.seen_seq == 0 and grant.tail is not None else None
     events = await backend.engine.history(key.run_id) if history is None else history
-    shown = [_event(grant, recorded) for recorded in events if recorded.seq <= grant.last_seq]
-    return {
-        "workflow_id": key.workflow_id,
-        "run_id": key.run_id,
-        "namespace": key.namespace,
-        "workflow_type": grant.start.workflow_type,
-        "task_queue": grant.start.task_queue,
-        "input": shown[0]["payload"],
-        "history": shown,
-        "attempt": grant.start.attempt,
-        "replay_until": grant.seen_seq,
-        "task_token": backend.tokens.seal(Lease(key.namespace, key.run_id, 0, grant.epoch)),
-    }
-
-
-def _event(grant: TaskGrant, recorded: Recorded) -> dict[str, Any]:
-    record = event_record(grant.key, recorded)
-    return {name: record[name] for name in ("seq", "event_type", "payload", "timestamp")}
+    shown = [history_event(recorded) for recorded in events if recorded.seq <= grant.last_seq]
+    return shapes.WorkflowTask(
+        workflow_id=key.workflow_id,
+        run_id=key.run_id,
+        namespace=key.namespace,
+        workflow_type=grant.start.workflow_type,
+        task_queue=grant.start.task_queue,
+        input=shown[0].payload,
+        history=shown,
+        attempt=grant.start.attempt,
+        replay_until=grant.seen_seq,
+        task_token=backend.tokens.seal(Lease(key.namespace, key.run_id, 0, grant.epoch)),
+    )
 
 
 async def submit_commands(backend: Backend, call: Call) -> Answer:
@@ -126,7 +120,7 @@ async def extend_task(backend: Backend, call: Call) -> Answer:
 
 def _extended(reply: object) -> tuple[int, bytes]:
     until = reply.until if isinstance(reply, Task) else None
-    return 200, answers.encoded({"lease_until": None if until is None else seconds(until)})
+    return 200, answers.encoded(shapes.LeaseAnswer(lease_until=None if until is None else seconds(until)))
 
 
 async def _held(backend: Backend, call: Call, worker: Registration, token: str | None) -> tuple[RunId, int]:
@@ -164,7 +158,7 @@ async def poll_activity_task(backend: Backend, call: Call) -> Answer:
     seat = PollSeat(worker, body.queue, None, tasks=False, held=False)
     grant = await backend.polls.poll(call, seat, call.wait(body.wait_secs) or 0.0)
     if not isinstance(grant, ActivityGrant):
-        return answers.json({"task": None})
+        return answers.json(shapes.NoTask(task=None))
     activity = grant.activity
     lease = Lease(grant.key.namespace, grant.key.run_id, activity.seq, activity.attempt_id, activity=True)
     return answers.json(task_record(grant, backend.tokens.seal(lease)))

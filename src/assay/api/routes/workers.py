@@ -43,7 +43,7 @@ async def register(backend: Backend, call: Call) -> Answer:
 def _registered(reply: object) -> tuple[int, bytes]:
     if not isinstance(reply, WorkerRow):
         raise TypeError(reply)
-    return 200, answers.encoded({"worker_id": reply.id})
+    return 200, answers.encoded(shapes.RegisterAnswer(worker_id=reply.id))
 
 
 def _hands(number: int | None, name: str) -> int:

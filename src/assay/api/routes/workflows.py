@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -23,7 +23,7 @@ from assay.engine.reads import RunRecord, Snapshot
 from assay.wire import shapes
 from assay.wire.bodies import Seconds
 from assay.wire.records import (
-    cursor_after,
+    cursor_of,
     event_record,
     failure_of,
     parse_cursor,
@@ -59,7 +59,7 @@ async def result(backend: Backend, call: Call) -> Answer:
     return answers.json(ending, 200 if closed else 202)
 
 
-async def outcome(backend: Backend, key: RunKey, wait: float, *, follow: bool) -> tuple[dict[str, Any], bool]:
+async def outcome(backend: Backend, key: RunKey, wait: float, *, follow: bool) -> tuple[shapes.ResultAnswer, bool]:
     """How a run ends, if it does in time and before the engine does."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(wait) as limit:
@@ -70,29 +70,34 @@ async def outcome(backend: Backend, key: RunKey, wait: float, *, follow: bool) -
     return (_still_open(run), False) if closing is None else (result_record(run.key, closing), True)
 
 
-def _still_open(run: Run) -> dict[str, Any]:
-    return {**_RESULT, "workflow_id": run.workflow_id, "run_id": run.run_id, "status": run.status}
+def _still_open(run: Run) -> shapes.ResultAnswer:
+    return shapes.ResultAnswer(
+        workflow_id=run.workflow_id,
+        run_id=run.run_id,
+        status=run.status,
+        result=None,
+        error=None,
+        failure=None,
+        close_reason=None,
+        reason=None,
+        timeout_type=None,
+    )
 
 
-_RESULT: Final[dict[str, Any]] = dict.fromkeys(
-    ("workflow_id", "run_id", "status", "result", "error", "failure", "close_reason", "reason", "timeout_type")
-)
-
-
-def result_record(key: RunKey, event: Event) -> dict[str, Any]:
-    """How a run ended (R32); a failed run is data."""
+def result_record(key: RunKey, event: Event) -> shapes.ResultAnswer:
+    """Return how a run ended; a failed run is data."""
     error = getattr(event, "error", None) or (getattr(event, "reason", None) if event.closes == "FAILED" else None)
-    return {
-        "workflow_id": key.workflow_id,
-        "run_id": key.run_id,
-        "status": event.closes,
-        "result": event.result if isinstance(event, WorkflowCompleted) else NULL,
-        "error": error,
-        "failure": failure_of(event),
-        "close_reason": CLOSE_REASONS[type(event)],
-        "reason": getattr(event, "reason", None),
-        "timeout_type": getattr(event, "scope", None),
-    }
+    return shapes.ResultAnswer(
+        workflow_id=key.workflow_id,
+        run_id=key.run_id,
+        status=cast(str, event.closes),
+        result=event.result if isinstance(event, WorkflowCompleted) else NULL,
+        error=error,
+        failure=failure_of(event),
+        close_reason=CLOSE_REASONS[type(event)],
+        reason=getattr(event, "reason", None),
+        timeout_type=getattr(event, "scope", None),
+    )
 
 
 # reads
@@ -107,7 +112,7 @@ async def describe(backend: Backend, call: Call) -> Answer:
     return answers.json(_record(await _found(backend, call)))
 
 
-def _record(found: RunRecord) -> dict[str, Any]:
+def _record(found: RunRecord) -> shapes.WorkflowRecord:
     return run_record(found.run, found.input, found.result, found.closing)
 
 
@@ -119,8 +124,9 @@ async def list_runs(backend: Backend, call: Call) -> Answer:
 
 
 def _listed(found: Sequence[RunRecord], total: int, more: bool) -> Answer:
-    records = [_record(one) for one in found]
-    return answers.listed(records, total, cursor_after(records[-1]) if more and records else None)
+    last = found[-1].run if more and found else None
+    cursor = None if last is None else cursor_of(last.created_at, last.run_id)
+    return answers.listed([_record(one) for one in found], total, cursor)
 
 
 def _filters(call: Call) -> dict[str, Any]:
