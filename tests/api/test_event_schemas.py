@@ -11,8 +11,8 @@ from assay.core.events import KINDS, Event, Recorded
 from assay.core.ids import Namespace, RunId, RunKey, Seq, WorkflowId
 from assay.core.payload import Payload
 from assay.testing.replay import load_history
-from assay.wire.records import event_record
-from assay.wire.shapes import EventRecord, HistoryEvent
+from assay.wire.render import event_record
+from assay.wire.responses import EventRecord, HistoryEvent
 from tests.api.described import check, component, fits
 from tests.core.golden_lines import LINES, read
 from tests.replay.record import HISTORIES

@@ -13,7 +13,7 @@ from assay.core.errors import AssayError, Kind
 from assay.core.events import ActivityOptions
 from assay.core.ids import SECOND
 from assay.core.policies import RetryPolicy
-from assay.wire import exchange, shapes
+from assay.wire import exchange, responses
 from assay.wire.codes import ErrorCode
 from assay.wire.errors import Gone, error_body
 from assay.wire.original import Sent
@@ -56,7 +56,11 @@ def test_commands_are_typed():
 
 def test_no_type_is_taken_for_its_namesake():
     schemas = Schemas({exchange.Problem: "Other"})
-    for kind, name in ((shapes.RetryPolicy, "RetryPolicy"), (shapes.Problem, "Problem"), (exchange.Problem, "Other")):
+    for kind, name in (
+        (responses.RetryPolicy, "RetryPolicy"),
+        (responses.Problem, "Problem"),
+        (exchange.Problem, "Other"),
+    ):
         assert schemas.of(kind) == {"$ref": f"#/components/schemas/{name}"}
     with pytest.raises(TypeError, match="cannot both be called RetryPolicy"):
         schemas.of(RetryPolicy)
@@ -181,11 +185,11 @@ def test_tasks_are_what_is_described(http: Http, world: dict[str, Any]):
 @pytest.mark.parametrize(
     ("path", "shape"),
     [
-        ("/workflows/{name}", shapes.WorkflowRecord),
-        ("/workflows/{name}/state", shapes.StateAnswer),
-        ("/activities/{activity}", shapes.ActivityRecord),
-        ("/namespaces/main", shapes.NamespaceStats),
-        ("/version", shapes.Version),
+        ("/workflows/{name}", responses.WorkflowRecord),
+        ("/workflows/{name}/state", responses.StateAnswer),
+        ("/activities/{activity}", responses.ActivityRecord),
+        ("/namespaces/main", responses.NamespaceStats),
+        ("/version", responses.Version),
     ],
 )
 def test_no_field_is_left_undescribed(http: Http, world: dict[str, Any], path: str, shape: type[msgspec.Struct]):
@@ -193,7 +197,7 @@ def test_no_field_is_left_undescribed(http: Http, world: dict[str, Any], path: s
     assert record.keys() == set(get_type_hints(shape))
 
 
-@pytest.mark.parametrize(("key", "shape"), [("task", shapes.WorkflowTask), ("attempt", shapes.ActivityTask)])
+@pytest.mark.parametrize(("key", "shape"), [("task", responses.WorkflowTask), ("attempt", responses.ActivityTask)])
 def test_no_field_of_a_task_is_left_undescribed(world: dict[str, Any], key: str, shape: type[msgspec.Struct]):
     assert world[key].keys() == set(get_type_hints(shape))
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from assay.wire import shapes
+from assay.wire import responses
 from tests.api.support import OTHER_PREFIX, Http, Listener, Server, Worker, complete, fresh
 
 ORIGINAL = [
@@ -67,10 +67,10 @@ def test_a_schedule_from_its_creation_to_its_end(server: Server, name: str, pref
 def test_records_have_the_shape_that_the_description_promises(http: Http, name: str):
     record = create(http, name, remaining=5)
     trigger = http.post(f"/schedules/{name}/trigger").json()
-    assert msgspec.convert(record, shapes.ScheduleRecord)
-    assert msgspec.convert(trigger, shapes.FireRecord)
-    assert list(record) == [field.name for field in msgspec.structs.fields(shapes.ScheduleRecord)]
-    assert list(trigger) == [field.name for field in msgspec.structs.fields(shapes.FireRecord)]
+    assert msgspec.convert(record, responses.ScheduleRecord)
+    assert msgspec.convert(trigger, responses.FireRecord)
+    assert list(record) == [field.name for field in msgspec.structs.fields(responses.ScheduleRecord)]
+    assert list(trigger) == [field.name for field in msgspec.structs.fields(responses.FireRecord)]
 
 
 def test_every_option_comes_back(http: Http, name: str):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from assay.embedded.records import user_record
-from assay.wire import records
+from assay.wire import render
 
 
 def _shown(build: Callable[..., Any]) -> Callable[..., Any]:
@@ -15,8 +15,8 @@ def _shown(build: Callable[..., Any]) -> Callable[..., Any]:
     return record
 
 
-event_record = _shown(records.event_record)
-failure_record = _shown(records.failure_record)
-run_record = _shown(records.run_record)
-start_record = _shown(records.start_record)
-state_record = _shown(records.state_record)
+event_record = _shown(render.event_record)
+failure_record = _shown(render.failure_record)
+run_record = _shown(render.run_record)
+start_record = _shown(render.start_record)
+state_record = _shown(render.state_record)

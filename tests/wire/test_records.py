@@ -15,7 +15,7 @@ from assay.core.record import Page, Record
 from assay.core.replies import Started
 from assay.core.run import Run
 from assay.wire.kinds import facts_of
-from assay.wire.records import cursor_after, parse_cursor
+from assay.wire.render import cursor_after, parse_cursor
 from tests.core.support import (
     NOW,
     ORDER,

@@ -14,7 +14,7 @@ import msgspec
 from assay.core.ids import Time, seconds
 from assay.core.schedule import Fire
 from assay.engine.stream import Claim, Entry, News, Note
-from assay.wire import shapes
+from assay.wire import responses
 from assay.wire.kinds import RUNNING, cause_of, facts_of, kind_of
 
 STEP: Final = 1_024
@@ -83,7 +83,7 @@ def _unfired(fire: Fire) -> dict[str, Any]:
 def frame_of(told: Told) -> bytes:
     """The frame, in the shapes of both lines of the original."""
     named = {"workflow_id": told.workflow_id, "run_id": told.run_id} if told.run_id is not None else {}
-    data = shapes.StreamEvent(
+    data = responses.StreamEvent(
         id=told.number,
         ts=seconds(told.time),
         namespace=told.namespace,

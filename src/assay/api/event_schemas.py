@@ -15,11 +15,11 @@ from assay.core.events import (
     WorkflowStarted,
 )
 from assay.core.failure import FailureInfo
-from assay.wire import shapes
-from assay.wire.records import DEFAULTS
+from assay.wire import responses
+from assay.wire.render import DEFAULTS
 
 TYPES: Final = "EventType"
-SHOWN: Final[dict[Any, Any]] = {FailureInfo: shapes.Failure, ActivityOptions: shapes.ActivityOptions}
+SHOWN: Final[dict[Any, Any]] = {FailureInfo: responses.Failure, ActivityOptions: responses.ActivityOptions}
 """What is shown otherwise than it is recorded."""
 
 BARE: Final[dict[type[Event], str | None]] = {
@@ -44,8 +44,8 @@ def describe_events(schemas: Schemas) -> None:
     said = "What an event can be; later versions add to it."
     schemas.add(TYPES, words(KINDS, TYPES, said))
     events = EventSchemas(schemas)
-    events.describe(shapes.EventRecord, "Record", beside=True)
-    events.describe(shapes.HistoryEvent, "Event", beside=False)
+    events.describe(responses.EventRecord, "Record", beside=True)
+    events.describe(responses.HistoryEvent, "Event", beside=False)
 
 
 class EventSchemas(Schemas):
@@ -101,7 +101,7 @@ class EventSchemas(Schemas):
 
     def _siblings(self, kind: type[Event]) -> Schema:
         if kind is WorkflowStarted:
-            return self.struct(shapes.StartedFields, "")
+            return self.struct(responses.StartedFields, "")
         schema = self.struct(kind, "")
         schema["properties"].pop(BARE[kind], None)
         schema["required"] = [name for name in schema.get("required", ()) if name != BARE[kind]]

@@ -17,7 +17,7 @@ from assay.core.policies import RetryPolicy
 from assay.wire import exchange
 from assay.wire.bodies import CommandsBody
 from assay.wire.original import Sent
-from assay.wire.shapes import Problem
+from assay.wire.responses import Problem
 
 ABOUT: Final = """The durable workflow engine assay. Every route is also served under `/api/v1/engine/workflow`.
 

@@ -10,16 +10,16 @@ from assay.core.ids import Time, seconds
 from assay.core.payload import NULL, Payload
 from assay.core.run import PENDING, RUNNING
 from assay.engine.reads import ActivityRecord
-from assay.wire import shapes
+from assay.wire import responses
 from assay.wire.activities import options_record
 
 _options = msgspec.json.Decoder(ActivityOptions).decode
 
 
-def activity_record(found: ActivityRecord) -> shapes.ActivityRecord:
+def activity_record(found: ActivityRecord) -> responses.ActivityRecord:
     """Return the record of an activity, open or closed; its id is the activity's own. A new attempt is due anew."""
     counted = found.attempt + 1 if found.status == PENDING else found.attempt
-    return shapes.ActivityRecord(
+    return responses.ActivityRecord(
         id=found.id,
         workflow_id=found.workflow_id,
         seq=found.seq,
@@ -42,10 +42,10 @@ def activity_record(found: ActivityRecord) -> shapes.ActivityRecord:
     )
 
 
-def task_record(grant: ActivityGrant, token: str) -> shapes.ActivityTask:
+def task_record(grant: ActivityGrant, token: str) -> responses.ActivityTask:
     """Return an attempt for a worker: its id is the attempt's, its input JSON text."""
     activity = grant.activity
-    return shapes.ActivityTask(
+    return responses.ActivityTask(
         id=activity.attempt_id,
         workflow_id=grant.key.workflow_id,
         seq=activity.seq,

@@ -5,7 +5,7 @@ from typing import Any
 
 from assay.engine import filters as engine_filters
 from assay.storage.store import RunFilter
-from assay.wire.records import parse_cursor
+from assay.wire.render import parse_cursor
 
 
 def run_filter(namespace: str, filters: Mapping[str, Any]) -> RunFilter:

@@ -30,7 +30,7 @@ from assay.storage.sql.leftovers import SqlLeftovers
 from assay.storage.sql.registry import SqlRegistry
 from assay.storage.store import RunRecord
 from assay.wire.activities import retry_record
-from assay.wire.records import event_record, run_record, state_record
+from assay.wire.render import event_record, run_record, state_record
 
 LEASE: Final[Time] = 10 * SECOND
 """Where other processes could take over a worker's work, they do so after this silence (R9)."""

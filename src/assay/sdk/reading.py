@@ -16,7 +16,7 @@ from assay.core.texts import check_words
 from assay.sdk.arguments import check_mapping, check_whole, optional_id
 from assay.sdk.converter import Converter
 from assay.sdk.transport import Transport
-from assay.wire.records import cursor_after
+from assay.wire.render import cursor_after
 
 Records = list[Record]
 PAGE = 50

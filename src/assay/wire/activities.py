@@ -7,12 +7,12 @@ from assay.core.ids import RunKey, Time, seconds
 from assay.core.payload import value_of
 from assay.core.replies import Reopened
 from assay.core.run import PENDING, RUNNING, Activity
-from assay.wire import shapes
+from assay.wire import responses
 
 
-def open_activity_record(key: RunKey, activity: Activity) -> shapes.ActivityRecord:
+def open_activity_record(key: RunKey, activity: Activity) -> responses.ActivityRecord:
     """Return the record of an open activity; its id is the activity's own."""
-    return shapes.ActivityRecord(
+    return responses.ActivityRecord(
         id=activity.id,
         workflow_id=key.workflow_id,
         seq=activity.seq,
@@ -46,10 +46,10 @@ def options_record(options: ActivityOptions) -> dict[str, Any]:
     }
 
 
-def retry_record(reply: Reopened) -> shapes.RetryAnswer:
+def retry_record(reply: Reopened) -> responses.RetryAnswer:
     """Return the answer to a retry; a run that waits for its activity is shown as WAITING."""
     activity = None if reply.activity is None else open_activity_record(reply.key, reply.activity)
-    return shapes.RetryAnswer(
+    return responses.RetryAnswer(
         workflow_id=reply.key.workflow_id,
         run_id=reply.key.run_id,
         status=RUNNING if activity is None else "WAITING",

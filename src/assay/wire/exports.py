@@ -1,4 +1,4 @@
-"""Events as the REST API shows them, read back: the inverse of `records.event_record`, for histories kept in files.
+"""Events as the REST API shows them, read back: the inverse of `render.event_record`, for histories kept in files.
 
 All that workflow code can see comes back. What is shown otherwise than it is stored and that code cannot see does not:
 how activities and the run itself were to be tried, and the place of a child among its parent's.

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from assay.core.events import KINDS
-from assay.wire.records import DEFAULTS
+from assay.wire.render import DEFAULTS
 
 RUNNING: Final = "workflow_running"
 """A worker has taken up a run for the first time; derived, since no event says so."""

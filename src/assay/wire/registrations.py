@@ -2,17 +2,17 @@
 
 from assay.core.ids import seconds
 from assay.core.registrations import NamespaceCounts, NamespaceRow, QueueRow, WorkerRow
-from assay.wire import shapes
+from assay.wire import responses
 
 
-def namespace_record(row: NamespaceRow) -> shapes.NamespaceRecord:
+def namespace_record(row: NamespaceRow) -> responses.NamespaceRecord:
     """Return the record of a namespace."""
-    return shapes.NamespaceRecord(name=row.name, created_at=seconds(row.created_at))
+    return responses.NamespaceRecord(name=row.name, created_at=seconds(row.created_at))
 
 
-def worker_record(row: WorkerRow, active: int) -> shapes.WorkerRecord:
+def worker_record(row: WorkerRow, active: int) -> responses.WorkerRecord:
     """Return a worker's registration, with the number of tasks that it holds."""
-    return shapes.WorkerRecord(
+    return responses.WorkerRecord(
         id=row.id,
         namespace=row.namespace,
         identity=row.identity,
@@ -27,9 +27,9 @@ def worker_record(row: WorkerRow, active: int) -> shapes.WorkerRecord:
     )
 
 
-def namespace_stats(name: str, counts: NamespaceCounts, schedules: int) -> shapes.NamespaceStats:
+def namespace_stats(name: str, counts: NamespaceCounts, schedules: int) -> responses.NamespaceStats:
     """Return what a namespace holds; statuses that have no field of their own count in the total."""
-    return shapes.NamespaceStats(
+    return responses.NamespaceStats(
         namespace=name,
         total_workflows=sum(counts.by_status.values()),
         running=counts.by_status.get("RUNNING", 0),
@@ -43,9 +43,9 @@ def namespace_stats(name: str, counts: NamespaceCounts, schedules: int) -> shape
     )
 
 
-def queue_record(row: QueueRow) -> shapes.QueueStats:
+def queue_record(row: QueueRow) -> responses.QueueStats:
     """Return what waits and what is being done on a queue."""
-    return shapes.QueueStats(
+    return responses.QueueStats(
         queue=row.queue,
         pending_activities=row.pending_activities,
         running_activities=row.running_activities,

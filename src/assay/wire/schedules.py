@@ -15,7 +15,7 @@ from assay.core.options import choice, duration
 from assay.core.payload import NULL, Payload, value_of
 from assay.core.schedule import Fire, Missed, Overlap, Schedule
 from assay.core.timetable import Dst
-from assay.wire import shapes
+from assay.wire import responses
 from assay.wire.bodies import Seconds
 
 LATEST: Final[Time] = 2 * LONGEST
@@ -154,9 +154,9 @@ def wire_fields(found: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-def schedule_record(schedule: Schedule) -> shapes.ScheduleRecord:
+def schedule_record(schedule: Schedule) -> responses.ScheduleRecord:
     """Return the record of a schedule."""
-    return shapes.ScheduleRecord(
+    return responses.ScheduleRecord(
         name=schedule.name,
         namespace=schedule.namespace,
         workflow_type=schedule.workflow_type,
@@ -186,9 +186,9 @@ def schedule_record(schedule: Schedule) -> shapes.ScheduleRecord:
     )
 
 
-def fire_record(fire: Fire) -> shapes.FireRecord:
+def fire_record(fire: Fire) -> responses.FireRecord:
     """Return what became of a due time; `until` is set where one record stands for all due times up to that one."""
-    return shapes.FireRecord(
+    return responses.FireRecord(
         schedule=fire.schedule,
         namespace=fire.namespace,
         due_at=seconds(fire.due_at),
@@ -202,7 +202,7 @@ def fire_record(fire: Fire) -> shapes.FireRecord:
     )
 
 
-def reply_record(reply: object) -> shapes.ScheduleRecord | shapes.FireRecord | list[shapes.FireRecord]:
+def reply_record(reply: object) -> responses.ScheduleRecord | responses.FireRecord | list[responses.FireRecord]:
     """Return the answer to a request about a schedule."""
     match reply:
         case Schedule():

@@ -23,10 +23,10 @@ from assay.core.requests import RequestCancel, RestartAsNew, RetryFailed, Schedu
 from assay.core.rules.retry import check_words
 from assay.core.run import Activity
 from assay.engine.reads import ActivityRecord
-from assay.wire import shapes
+from assay.wire import responses
 from assay.wire.activities import open_activity_record, retry_record
 from assay.wire.bodies import ActivityBody, CancelBody, ContinueBody, RetryBody, SignalBody, TerminateBody
-from assay.wire.records import start_record
+from assay.wire.render import start_record
 
 
 def _target(call: Call) -> dict[str, Any]:
@@ -182,21 +182,21 @@ def _control(path: str, operation_id: str, summary: str, reaction: Any, body: An
 
 
 _NOTHING: Final[dict[int, Any]] = {200: None}
-_STARTED: Final[dict[int, Any]] = {201: shapes.StartAnswer}
+_STARTED: Final[dict[int, Any]] = {201: responses.StartAnswer}
 
 ROUTES: Final = (
     _control("/signal/{name}", "signalWorkflow", "Send a message to a run", signal, SignalBody, _NOTHING),
     _control("/cancel", "cancelWorkflow", "Ask a run to end", cancel, CancelBody, _NOTHING),
     _control("/terminate", "terminateWorkflow", "End a run at once", terminate, TerminateBody, _NOTHING),
     _control("/continue-as-new", "continueAsNew", "Begin the next run", continue_as_new, ContinueBody, _STARTED),
-    _control("/retry", "retryWorkflow", "Retry a closed run", retry, RetryBody, {200: shapes.RetryAnswer}),
+    _control("/retry", "retryWorkflow", "Retry a closed run", retry, RetryBody, {200: responses.RetryAnswer}),
     _control(
         "/activities",
         "scheduleActivity",
         "Schedule an activity directly",
         schedule_activity,
         ActivityBody,
-        {201: shapes.ActivityRecord},
+        {201: responses.ActivityRecord},
     ),
     Route(
         method="GET",
@@ -206,6 +206,6 @@ ROUTES: Final = (
         tag="activities",
         reaction=activity,
         query=(NAMESPACE,),
-        answers={200: shapes.ActivityRecord},
+        answers={200: responses.ActivityRecord},
     ),
 )

@@ -17,7 +17,7 @@ from assay.api.stream import STREAMS
 from assay.core.errors import Unavailable
 from assay.core.limits import LIMITS
 from assay.core.payload import DEPTH_LIMIT, KEYS_LIMIT
-from assay.wire import shapes
+from assay.wire import responses
 
 
 async def health(backend: Backend, _: Call) -> Answer:
@@ -26,8 +26,10 @@ async def health(backend: Backend, _: Call) -> Answer:
 
 
 @cache
-def _health(exposed: bool, read_only: bool = False) -> shapes.Health:
-    return shapes.Health(status="ok", service="assay-workflow", auth="none" if exposed else None, read_only=read_only)
+def _health(exposed: bool, read_only: bool = False) -> responses.Health:
+    return responses.Health(
+        status="ok", service="assay-workflow", auth="none" if exposed else None, read_only=read_only
+    )
 
 
 async def ready(backend: Backend, _: Call) -> Answer:
@@ -42,7 +44,7 @@ async def ready(backend: Backend, _: Call) -> Answer:
 
 async def version(_: Backend, __: Call) -> Answer:
     """Which engine this is, and what it bears."""
-    return answers.json(shapes.Version(version=__version__, build_profile="release", limits=limits()))
+    return answers.json(responses.Version(version=__version__, build_profile="release", limits=limits()))
 
 
 def limits() -> dict[str, Any]:
@@ -81,12 +83,12 @@ def _meta(path: str, operation_id: str, summary: str, reaction: Any, answer: Any
 
 
 ROUTES: Final = (
-    _meta("/health", "getHealth", "Is the engine there?", health, shapes.Health),
-    _meta("/version", "getVersion", "Which engine is it, and what are its limits?", version, shapes.Version),
+    _meta("/health", "getHealth", "Is the engine there?", health, responses.Health),
+    _meta("/version", "getVersion", "Which engine is it, and what are its limits?", version, responses.Version),
     _meta("/openapi.json", "getOpenApi", "This description", openapi, dict[str, Any]),
     _meta("/docs", "getDocs", "This description, to read and to try", docs.page, str, media="text/html"),
     _meta("/docs/{file}", "getDocsFile", "A part of the page above", docs.part, str, media="text/javascript"),
-    _meta("/healthz", "getLiveness", "Is the process alive?", health, shapes.Health, prefixed=False),
-    _meta("/readyz", "getReadiness", "Can the engine do its work?", ready, shapes.Health, prefixed=False),
+    _meta("/healthz", "getLiveness", "Is the process alive?", health, responses.Health, prefixed=False),
+    _meta("/readyz", "getReadiness", "Can the engine do its work?", ready, responses.Health, prefixed=False),
     _meta("/metrics", "getMetrics", "Counts and times", metrics.exposition, str, media="text/plain", prefixed=False),
 )

@@ -10,7 +10,7 @@ from assay.api.mutations import answer_of, key_of, nothing
 from assay.api.router import Route
 from assay.api.routes.workflows import TOTAL
 from assay.core.errors import Invalid
-from assay.wire import shapes
+from assay.wire import responses
 from assay.wire.bodies import NamespaceBody
 from assay.wire.registrations import namespace_record, namespace_stats
 
@@ -71,7 +71,7 @@ ROUTES: Final = (
         tag="namespaces",
         reaction=list_namespaces,
         headers=(TOTAL,),
-        answers={200: list[shapes.NamespaceRecord]},
+        answers={200: list[responses.NamespaceRecord]},
     ),
     Route(
         method="GET",
@@ -80,7 +80,7 @@ ROUTES: Final = (
         summary="Count what a namespace holds",
         tag="namespaces",
         reaction=stats,
-        answers={200: shapes.NamespaceStats},
+        answers={200: responses.NamespaceStats},
     ),
     Route(
         method="DELETE",

@@ -16,7 +16,7 @@ from assay.core.ids import Namespace, seconds
 from assay.core.rules.schedules import check_schedule
 from assay.core.schedule import Schedule
 from assay.engine.scheduler import LARGEST_FIRES, LARGEST_PREVIEW
-from assay.wire import shapes
+from assay.wire import responses
 from assay.wire.schedules import (
     BackfillBody,
     PauseBody,
@@ -152,12 +152,12 @@ def _route(method: str, path: str, operation_id: str, summary: str, reaction: An
 
 _COUNT: Final = Parameter("count", f"How many; 10 unless told, {LARGEST_PREVIEW} at most.", int)
 _LIMIT: Final = Parameter("limit", f"How many at most; 50 unless told, {LARGEST_FIRES} at most.", int)
-_RECORD: Final = shapes.ScheduleRecord
-_FIRE: Final = shapes.FireRecord
+_RECORD: Final = responses.ScheduleRecord
+_FIRE: Final = responses.FireRecord
 
 ROUTES: Final = (
     _route("POST", "", "createSchedule", "Create a schedule", create, {201: _RECORD}, body=ScheduleBody),
-    _route("GET", "", "listSchedules", "List schedules, by name", list_schedules, list[shapes.ScheduleRecord]),
+    _route("GET", "", "listSchedules", "List schedules, by name", list_schedules, list[responses.ScheduleRecord]),
     _route("GET", "/{name}", "getSchedule", "Describe a schedule", describe, _RECORD),
     _route(
         "PATCH",
@@ -190,7 +190,7 @@ ROUTES: Final = (
         "backfillSchedule",
         "Fire a schedule for a range of the past",
         backfill,
-        list[shapes.FireRecord],
+        list[responses.FireRecord],
         body=BackfillBody,
     ),
     _route("GET", "/{name}/preview", "previewSchedule", "The next due times", preview, list[float], query=(_COUNT,)),
@@ -200,7 +200,7 @@ ROUTES: Final = (
         "listFires",
         "What became of the latest due times",
         fires,
-        list[shapes.FireRecord],
+        list[responses.FireRecord],
         query=(_LIMIT,),
     ),
 )

@@ -23,9 +23,9 @@ from assay.core.replies import Started
 from assay.core.requests import FirstSignal, StartWorkflow
 from assay.core.start_options import OptionKind, by_option, given_options
 from assay.engine.commit.idempotency import check_same
-from assay.wire import shapes
+from assay.wire import responses
 from assay.wire.bodies import SignalAtStart, StartBody
-from assay.wire.records import start_record
+from assay.wire.render import start_record
 
 TYPE_BYTES: Final = 200
 """Of a workflow type in a generated id, which has 255 bytes at most."""
@@ -35,7 +35,7 @@ STAMP: Final = "assay_engine_version"
 _STAMP_ALONE: Final = Payload(msgspec.json.encode({STAMP: __version__}))
 _PARSERS: Final = {**OPTION_PARSERS, **by_option({OptionKind.OBJECT: document, OptionKind.VALUE: payload})}
 _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_started: Final = msgspec.json.Decoder(shapes.StartAnswer).decode
+_started: Final = msgspec.json.Decoder(responses.StartAnswer).decode
 
 
 async def start(backend: Backend, call: Call) -> Answer:
@@ -148,9 +148,9 @@ ROUTES: Final = (
         query=(NAMESPACE, WAIT),
         idempotent=True,
         answers={
-            201: (shapes.StartAnswer, shapes.ResultAnswer),
-            200: (shapes.StartAnswer, shapes.ResultAnswer),
-            202: shapes.ResultAnswer,
+            201: (responses.StartAnswer, responses.ResultAnswer),
+            200: (responses.StartAnswer, responses.ResultAnswer),
+            202: responses.ResultAnswer,
         },
     ),
 )

@@ -7,7 +7,7 @@ from assay.api.backend import Backend
 from assay.api.call import Call
 from assay.api.router import Parameter, Route
 from assay.api.stream import EventStream, Wanted
-from assay.wire import shapes
+from assay.wire import responses
 
 EVERYWHERE: Final = "*"
 SUBSYSTEM: Final = "workflow"
@@ -65,7 +65,7 @@ ROUTES: Final = (
             ("last_event_id", "Begin after this id; the header Last-Event-ID says the same, and goes before it.", int),
         ),
         asking=(Parameter("Last-Event-ID", "Begin after this id; browsers send it when they come back.", int),),
-        answers={200: shapes.StreamEvent},
+        answers={200: responses.StreamEvent},
         media="text/event-stream",
         problems=("410", "429"),
     ),

@@ -36,10 +36,10 @@ from assay.core.run import COMPLETED, FAILED, Activity, Task
 from assay.engine.reads import ActivityRecord
 from assay.engine.roster import Registration
 from assay.engine.tokens import Lease
-from assay.wire import shapes
+from assay.wire import responses
 from assay.wire.bodies import CommandsBody, CompleteBody, FailBody, HeartbeatBody, PollBody, Seconds, TaskBody
 from assay.wire.original import FailTaskCommand, Sent, commands_of
-from assay.wire.records import history_event
+from assay.wire.render import history_event
 
 WAIT: Final = Parameter(
     "wait_secs", "How long to wait for a task: seconds, or a text; 25 at most. Also in the body.", Seconds
@@ -61,12 +61,12 @@ async def poll_workflow_task(backend: Backend, call: Call) -> Answer:
     return answers.json(await _task(backend, grant))
 
 
-async def _task(backend: Backend, grant: TaskGrant) -> shapes.WorkflowTask:
+async def _task(backend: Backend, grant: TaskGrant) -> responses.WorkflowTask:
     key = grant.key
     history = grant.tail if grant.seen_seq == 0 and grant.tail is not None else None
     events = await backend.engine.history(key.run_id) if history is None else history
     shown = [history_event(recorded) for recorded in events if recorded.seq <= grant.last_seq]
-    return shapes.WorkflowTask(
+    return responses.WorkflowTask(
         workflow_id=key.workflow_id,
         run_id=key.run_id,
         namespace=key.namespace,
@@ -120,7 +120,7 @@ async def extend_task(backend: Backend, call: Call) -> Answer:
 
 def _extended(reply: object) -> tuple[int, bytes]:
     until = reply.until if isinstance(reply, Task) else None
-    return 200, answers.encoded(shapes.LeaseAnswer(lease_until=None if until is None else seconds(until)))
+    return 200, answers.encoded(responses.LeaseAnswer(lease_until=None if until is None else seconds(until)))
 
 
 async def _held(backend: Backend, call: Call, worker: Registration, token: str | None) -> tuple[RunId, int]:
@@ -158,7 +158,7 @@ async def poll_activity_task(backend: Backend, call: Call) -> Answer:
     seat = PollSeat(worker, body.queue, None, tasks=False, held=False)
     grant = await backend.polls.poll(call, seat, call.wait(body.wait_secs) or 0.0)
     if not isinstance(grant, ActivityGrant):
-        return answers.json(shapes.NoTask(task=None))
+        return answers.json(responses.NoTask(task=None))
     activity = grant.activity
     lease = Lease(grant.key.namespace, grant.key.run_id, activity.seq, activity.attempt_id, activity=True)
     return answers.json(task_record(grant, backend.tokens.seal(lease)))
@@ -256,7 +256,7 @@ ROUTES: Final = (
         "Ask for a workflow task",
         poll_workflow_task,
         PollBody,
-        shapes.WorkflowTask | None,
+        responses.WorkflowTask | None,
         query=(WAIT,),
     ),
     _route(
@@ -274,7 +274,7 @@ ROUTES: Final = (
         "Keep a workflow task",
         extend_task,
         TaskBody,
-        shapes.LeaseAnswer,
+        responses.LeaseAnswer,
         idempotent=True,
     ),
     _route(
@@ -283,7 +283,7 @@ ROUTES: Final = (
         "Ask for an activity",
         poll_activity_task,
         PollBody,
-        (shapes.ActivityTask, shapes.NoTask),
+        (responses.ActivityTask, responses.NoTask),
         query=(WAIT,),
     ),
     _route(

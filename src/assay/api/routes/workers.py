@@ -12,7 +12,7 @@ from assay.api.routes.workflows import NAMESPACE, TOTAL
 from assay.core.options import check_hands, check_text
 from assay.engine.commit.idempotency import Rendered
 from assay.engine.roster import WorkerRow
-from assay.wire import shapes
+from assay.wire import responses
 from assay.wire.bodies import RegisterBody, WorkerBody
 from assay.wire.registrations import queue_record, worker_record
 
@@ -43,7 +43,7 @@ async def register(backend: Backend, call: Call) -> Answer:
 def _registered(reply: object) -> tuple[int, bytes]:
     if not isinstance(reply, WorkerRow):
         raise TypeError(reply)
-    return 200, answers.encoded(shapes.RegisterAnswer(worker_id=reply.id))
+    return 200, answers.encoded(responses.RegisterAnswer(worker_id=reply.id))
 
 
 def _hands(number: int | None, name: str) -> int:
@@ -78,7 +78,7 @@ ROUTES: Final = (
         reaction=register,
         body=RegisterBody,
         idempotent=True,
-        answers={200: shapes.RegisterAnswer},
+        answers={200: responses.RegisterAnswer},
     ),
     Route(
         method="POST",
@@ -99,7 +99,7 @@ ROUTES: Final = (
         reaction=list_workers,
         query=(NAMESPACE,),
         headers=(TOTAL,),
-        answers={200: list[shapes.WorkerRecord]},
+        answers={200: list[responses.WorkerRecord]},
     ),
     Route(
         method="GET",
@@ -110,6 +110,6 @@ ROUTES: Final = (
         reaction=list_queues,
         query=(NAMESPACE,),
         headers=(TOTAL,),
-        answers={200: list[shapes.QueueStats]},
+        answers={200: list[responses.QueueStats]},
     ),
 )

@@ -20,9 +20,9 @@ from assay.core.payload import NULL
 from assay.core.run import Run
 from assay.engine.filters import LARGEST_LIMIT, run_filter
 from assay.engine.reads import RunRecord, Snapshot
-from assay.wire import shapes
+from assay.wire import responses
 from assay.wire.bodies import Seconds
-from assay.wire.records import (
+from assay.wire.render import (
     cursor_of,
     event_record,
     failure_of,
@@ -59,7 +59,7 @@ async def result(backend: Backend, call: Call) -> Answer:
     return answers.json(ending, 200 if closed else 202)
 
 
-async def outcome(backend: Backend, key: RunKey, wait: float, *, follow: bool) -> tuple[shapes.ResultAnswer, bool]:
+async def outcome(backend: Backend, key: RunKey, wait: float, *, follow: bool) -> tuple[responses.ResultAnswer, bool]:
     """How a run ends, if it does in time and before the engine does."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(wait) as limit:
@@ -70,8 +70,8 @@ async def outcome(backend: Backend, key: RunKey, wait: float, *, follow: bool) -
     return (_still_open(run), False) if closing is None else (result_record(run.key, closing), True)
 
 
-def _still_open(run: Run) -> shapes.ResultAnswer:
-    return shapes.ResultAnswer(
+def _still_open(run: Run) -> responses.ResultAnswer:
+    return responses.ResultAnswer(
         workflow_id=run.workflow_id,
         run_id=run.run_id,
         status=run.status,
@@ -84,10 +84,10 @@ def _still_open(run: Run) -> shapes.ResultAnswer:
     )
 
 
-def result_record(key: RunKey, event: Event) -> shapes.ResultAnswer:
+def result_record(key: RunKey, event: Event) -> responses.ResultAnswer:
     """Return how a run ended; a failed run is data."""
     error = getattr(event, "error", None) or (getattr(event, "reason", None) if event.closes == "FAILED" else None)
-    return shapes.ResultAnswer(
+    return responses.ResultAnswer(
         workflow_id=key.workflow_id,
         run_id=key.run_id,
         status=cast(str, event.closes),
@@ -112,7 +112,7 @@ async def describe(backend: Backend, call: Call) -> Answer:
     return answers.json(_record(await _found(backend, call)))
 
 
-def _record(found: RunRecord) -> shapes.WorkflowRecord:
+def _record(found: RunRecord) -> responses.WorkflowRecord:
     return run_record(found.run, found.input, found.result, found.closing)
 
 
@@ -240,7 +240,7 @@ def _read(path: str, operation_id: str, summary: str, reaction: Any, answer: Any
 
 
 _LISTING = (
-    Parameter("status", "Runs of one status.", shapes.Status),
+    Parameter("status", "Runs of one status.", responses.Status),
     Parameter("type", "Runs of one workflow type."),
     Parameter("queue", "Runs of one task queue."),
     Parameter("workflow_id", "Runs of one id."),
@@ -269,17 +269,17 @@ ROUTES: Final = (
         "listWorkflows",
         "List runs, newest first",
         list_runs,
-        list[shapes.WorkflowRecord],
+        list[responses.WorkflowRecord],
         query=_LISTING,
         headers=(TOTAL, CURSOR),
     ),
-    _read("/workflows/{workflow_id}", "getWorkflow", "Describe a run", describe, shapes.WorkflowRecord),
+    _read("/workflows/{workflow_id}", "getWorkflow", "Describe a run", describe, responses.WorkflowRecord),
     _read(
         "/workflows/{workflow_id}/runs",
         "listRuns",
         "List the runs of an id, newest first",
         runs,
-        list[shapes.WorkflowRecord],
+        list[responses.WorkflowRecord],
         query=_PAGE,
         headers=(TOTAL, CURSOR),
     ),
@@ -288,7 +288,7 @@ ROUTES: Final = (
         "listChildren",
         "List the children of an id, oldest first",
         children,
-        list[shapes.WorkflowRecord],
+        list[responses.WorkflowRecord],
         query=_PAGE,
         headers=(TOTAL, CURSOR),
     ),
@@ -297,25 +297,27 @@ ROUTES: Final = (
         "listEvents",
         "Read a history",
         events,
-        list[shapes.EventRecord],
+        list[responses.EventRecord],
         query=_EVENTS,
         headers=(TOTAL, CURSOR),
     ),
-    _read("/workflows/{workflow_id}/state", "getState", "Read what a run's queries answer", state, shapes.StateAnswer),
+    _read(
+        "/workflows/{workflow_id}/state", "getState", "Read what a run's queries answer", state, responses.StateAnswer
+    ),
     _read(
         "/workflows/{workflow_id}/state/{name}",
         "getQuery",
         "Read what one of a run's queries answers",
         state,
-        shapes.QueryAnswer,
+        responses.QueryAnswer,
     ),
     _read(
         "/workflows/{workflow_id}/result",
         "getResult",
         "Wait for a run to end, and read its result",
         result,
-        shapes.ResultAnswer,
+        responses.ResultAnswer,
         query=(WAIT, Parameter("follow", "Follow the chain to its last run; true unless told.", bool)),
-        answers={202: shapes.ResultAnswer},
+        answers={202: responses.ResultAnswer},
     ),
 )

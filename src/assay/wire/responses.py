@@ -1,4 +1,4 @@
-"""Answers of the engine: built in `records`, encoded by the API, and described in the OpenAPI document.
+"""Answers of the engine: built in `render`, encoded by the API, and described in the OpenAPI document.
 
 The fields of a struct are encoded in their order. Fields of type `Any` hold documents of users: JSON
 values, or raw JSON where only the API builds the answer. An event has the fields that all kinds have in common: the

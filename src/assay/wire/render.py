@@ -33,13 +33,13 @@ from assay.core.policies import RetryPolicy
 from assay.core.replies import Started
 from assay.core.rules.cut import refusal_of
 from assay.core.run import Run, Stuck
-from assay.wire import shapes
+from assay.wire import responses
 
 
-def start_record(started: Started) -> shapes.StartAnswer:
+def start_record(started: Started) -> responses.StartAnswer:
     """Return the answer to a start; `started` is false when an existing run was used."""
     key = started.key
-    return shapes.StartAnswer(
+    return responses.StartAnswer(
         workflow_id=key.workflow_id,
         run_id=key.run_id,
         status=started.status,
@@ -48,11 +48,11 @@ def start_record(started: Started) -> shapes.StartAnswer:
     )
 
 
-def run_record(run: Run, input: Payload, result: Payload, closing: Event | None = None) -> shapes.WorkflowRecord:
+def run_record(run: Run, input: Payload, result: Payload, closing: Event | None = None) -> responses.WorkflowRecord:
     """Return the record of a run; `closing` is the event that says why the run has no result."""
     start, refusal = run.start, refusal_of(run)
     # By position and in the order of the fields: by keyword it takes twice as long.
-    return shapes.WorkflowRecord(
+    return responses.WorkflowRecord(
         run.workflow_id,
         run.namespace,
         run.run_id,
@@ -74,7 +74,7 @@ def run_record(run: Run, input: Payload, result: Payload, closing: Event | None 
         run.close_reason,
         run.next_run_id,
         _stuck(run.task.stuck),
-        None if run.awaiting is None else shapes.WaitingOn(signal=run.awaiting),
+        None if run.awaiting is None else responses.WaitingOn(signal=run.awaiting),
         failure_of(closing),
         value_of(run.memo),
         run.cancel_seq > 0,
@@ -87,7 +87,7 @@ def run_record(run: Run, input: Payload, result: Payload, closing: Event | None 
 
 
 def _start_fields(start: StartData) -> dict[str, Any]:
-    """Return the arguments of `shapes.StartFields`."""
+    """Return the arguments of `responses.StartFields`."""
     return {
         "attempt": start.attempt,
         "initiator": start.initiator,
@@ -109,10 +109,10 @@ def _start_fields(start: StartData) -> dict[str, Any]:
     }
 
 
-def _stuck(stuck: Stuck | None) -> shapes.Stuck | None:
+def _stuck(stuck: Stuck | None) -> responses.Stuck | None:
     if stuck is None:
         return None
-    return shapes.Stuck(
+    return responses.Stuck(
         reason=stuck.reason,
         message=stuck.message,
         attempt=stuck.attempt,
@@ -120,7 +120,7 @@ def _stuck(stuck: Stuck | None) -> shapes.Stuck | None:
     )
 
 
-def failure_of(closing: Event | None) -> shapes.Failure | None:
+def failure_of(closing: Event | None) -> responses.Failure | None:
     """Return why a run has no result: the failure of its own, of its time-out or of its termination."""
     match closing:
         case WorkflowFailed(error=text, failure=info):
@@ -133,9 +133,9 @@ def failure_of(closing: Event | None) -> shapes.Failure | None:
     return None
 
 
-def failure_record(info: FailureInfo) -> shapes.Failure:
+def failure_record(info: FailureInfo) -> responses.Failure:
     """Return a failure with all its fields."""
-    return shapes.Failure(
+    return responses.Failure(
         info.kind,
         info.message,
         info.retryable,
@@ -149,10 +149,10 @@ def failure_record(info: FailureInfo) -> shapes.Failure:
     )
 
 
-def event_record(key: RunKey, recorded: Recorded) -> shapes.EventRecord:
+def event_record(key: RunKey, recorded: Recorded) -> responses.EventRecord:
     """Return the record of an event, with the fields that a payload of one bare value has no place for."""
     event = recorded.event
-    record = shapes.EventRecord(
+    record = responses.EventRecord(
         recorded.id,
         key.workflow_id,
         key.run_id,
@@ -165,10 +165,10 @@ def event_record(key: RunKey, recorded: Recorded) -> shapes.EventRecord:
     return record if beside is None else beside(record, event)
 
 
-def history_event(recorded: Recorded) -> shapes.HistoryEvent:
+def history_event(recorded: Recorded) -> responses.HistoryEvent:
     """Return an event as a workflow task carries it."""
     event = recorded.event
-    return shapes.HistoryEvent(
+    return responses.HistoryEvent(
         seq=recorded.seq, event_type=_type_of(event), payload=_payload(event), timestamp=seconds(recorded.time)
     )
 
@@ -177,8 +177,8 @@ def _type_of(event: Event) -> str:
     return event.name if isinstance(event, codec.UnknownEvent) else event.recorded_name
 
 
-def _started_fields(start: StartData) -> shapes.StartedFields:
-    return shapes.StartedFields(
+def _started_fields(start: StartData) -> responses.StartedFields:
+    return responses.StartedFields(
         workflow_type=start.workflow_type,
         task_queue=start.task_queue,
         parent_id=None if start.parent is None else start.parent.workflow_id,
@@ -192,25 +192,27 @@ def _started_fields(start: StartData) -> shapes.StartedFields:
     )
 
 
-def _started(record: shapes.EventRecord, event: WorkflowStarted) -> shapes.EventRecord:
+def _started(record: responses.EventRecord, event: WorkflowStarted) -> responses.EventRecord:
     start = event.start
-    return record if start is None else _extended(shapes.StartedEvent, record, *astuple(_started_fields(start)))
+    return record if start is None else _extended(responses.StartedEvent, record, *astuple(_started_fields(start)))
 
 
-def _completed(record: shapes.EventRecord, event: WorkflowCompleted) -> shapes.EventRecord:
+def _completed(record: responses.EventRecord, event: WorkflowCompleted) -> responses.EventRecord:
     following = event.next_run_id
-    return record if following is None else _extended(shapes.CompletedEvent, record, following)
+    return record if following is None else _extended(responses.CompletedEvent, record, following)
 
 
-def _cancelled(record: shapes.EventRecord, event: WorkflowCancelled) -> shapes.EventRecord:
-    return record if event.reason is None else _extended(shapes.CancelledEvent, record, event.reason)
+def _cancelled(record: responses.EventRecord, event: WorkflowCancelled) -> responses.EventRecord:
+    return record if event.reason is None else _extended(responses.CancelledEvent, record, event.reason)
 
 
-def _extended(kind: Callable[..., shapes.EventRecord], record: shapes.EventRecord, *more: Any) -> shapes.EventRecord:
+def _extended(
+    kind: Callable[..., responses.EventRecord], record: responses.EventRecord, *more: Any
+) -> responses.EventRecord:
     return kind(*astuple(record), *more)
 
 
-_BESIDE: Final[dict[type[Event], Callable[[shapes.EventRecord, Any], shapes.EventRecord]]] = {
+_BESIDE: Final[dict[type[Event], Callable[[responses.EventRecord, Any], responses.EventRecord]]] = {
     WorkflowStarted: _started,
     WorkflowCompleted: _completed,
     WorkflowCancelled: _cancelled,
@@ -271,9 +273,9 @@ _SHOWN: Final[dict[type[msgspec.Struct], Callable[[Any], Any]]] = {
 """Kinds whose payload is shown otherwise than it is recorded."""
 
 
-def options_record(options: ActivityOptions) -> shapes.ActivityOptions:
+def options_record(options: ActivityOptions) -> responses.ActivityOptions:
     """Return how an activity is tried."""
-    return shapes.ActivityOptions(
+    return responses.ActivityOptions(
         _policy(options.retry),
         seconds(options.start_to_close),
         _seconds(options.schedule_to_start),
@@ -286,13 +288,13 @@ def options_record(options: ActivityOptions) -> shapes.ActivityOptions:
     )
 
 
-def _retry(policy: RetryPolicy | None) -> shapes.RetryPolicy | None:
+def _retry(policy: RetryPolicy | None) -> responses.RetryPolicy | None:
     return None if policy is None else _policy(policy)
 
 
-def _policy(policy: RetryPolicy) -> shapes.RetryPolicy:
+def _policy(policy: RetryPolicy) -> responses.RetryPolicy:
     """Return a retry policy with the keys that a start takes."""
-    return shapes.RetryPolicy(
+    return responses.RetryPolicy(
         policy.max_attempts,
         seconds(policy.initial_interval),
         policy.backoff,
@@ -303,14 +305,14 @@ def _policy(policy: RetryPolicy) -> shapes.RetryPolicy:
 
 def state_record(
     state: Payload, event_seq: int, created_at: Time, name: str | None = None
-) -> shapes.StateAnswer | shapes.QueryAnswer | None:
+) -> responses.StateAnswer | responses.QueryAnswer | None:
     """Return the answers of a run's queries: all of them, or that of `name`; None if there is no such query."""
     found, time = value_of(state), seconds(created_at)
     if name is None:
-        return shapes.StateAnswer(state=found, event_seq=event_seq, created_at=time)
+        return responses.StateAnswer(state=found, event_seq=event_seq, created_at=time)
     if not isinstance(found, dict) or name not in found:
         return None
-    return shapes.QueryAnswer(value=found[name], event_seq=event_seq, created_at=time)
+    return responses.QueryAnswer(value=found[name], event_seq=event_seq, created_at=time)
 
 
 def cursor_of(created_at: Time, run_id: str) -> str:
