@@ -8,7 +8,7 @@ from assay.core.errors import ActivityError, Failure
 from assay.sdk.activity_context import ActivityContext
 from assay.sdk.app import App
 from assay.sdk.context import Context
-from assay.sdk.replay.endings import CancelRequested
+from assay.sdk.replay.exceptions import CancelRequested
 from simulation.programs import DROPPED, FAILED, SAME, SWAPPED, TIMED_OUT, PlannedBug, Step
 
 if TYPE_CHECKING:

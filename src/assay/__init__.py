@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from assay.sdk.client import Client
     from assay.sdk.context import Context
     from assay.sdk.handle import Handle
-    from assay.sdk.replay.endings import CancelRequested
+    from assay.sdk.replay.exceptions import CancelRequested
     from assay.sdk.retry import Retry
     from assay.sdk.transport import Transport
     from assay.sdk.worker import Worker
@@ -80,7 +80,7 @@ _HOMES = {
     "assay.sdk.client": ("Client",),
     "assay.sdk.context": ("Context",),
     "assay.sdk.handle": ("Handle",),
-    "assay.sdk.replay.endings": ("CancelRequested",),
+    "assay.sdk.replay.exceptions": ("CancelRequested",),
     "assay.sdk.retry": ("Retry",),
     "assay.sdk.worker": ("Worker",),
 }

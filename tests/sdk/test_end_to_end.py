@@ -30,7 +30,7 @@ from assay.sdk.activity_context import ActivityContext
 from assay.sdk.app import App
 from assay.sdk.blocking_context import BlockingContext
 from assay.sdk.context import Context
-from assay.sdk.replay.endings import CancelRequested
+from assay.sdk.replay.exceptions import CancelRequested
 from assay.sdk.retry import Retry
 from tests.sdk.end_to_end import on_loop, place, served
 from tests.sdk.execution import activities

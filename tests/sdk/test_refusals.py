@@ -17,7 +17,7 @@ from assay.core.errors import Failure, Invalid, NotFound, WorkflowFailed
 from assay.sdk.app import App
 from assay.sdk.client import Client
 from assay.sdk.context import Context
-from assay.sdk.replay.endings import CancelRequested, ContinueAsNewRequested
+from assay.sdk.replay.exceptions import CancelRequested, ContinueAsNewRequested
 from assay.sdk.replay.journal import child_name
 from assay.sdk.retry import Retry
 from assay.sdk.worker import Worker

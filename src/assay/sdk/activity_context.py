@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from assay.sdk.replay.endings import CancelRequested
+from assay.sdk.replay.exceptions import CancelRequested
 
 
 class ActivityInfo(msgspec.Struct, frozen=True):

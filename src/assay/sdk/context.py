@@ -30,9 +30,9 @@ from assay.sdk.child_options import child_options
 from assay.sdk.failures import to_exception, to_info
 from assay.sdk.logger import WorkflowLogger
 from assay.sdk.replay import guard
-from assay.sdk.replay.endings import CancelRequested, ContinueAsNewRequested, RetryLater
+from assay.sdk.replay.determinism import WorkflowFuture
+from assay.sdk.replay.exceptions import CancelRequested, ContinueAsNewRequested, RetryLater
 from assay.sdk.replay.journal import child_name, other_child
-from assay.sdk.replay.ordering import WorkflowFuture
 from assay.sdk.replay.runtime import Execution
 from assay.sdk.replay.turn import ChildFuture, StepOrder
 

@@ -15,7 +15,7 @@ from assay.core.run import Run
 from assay.sdk.activity_context import ActivityContext
 from assay.sdk.app import App
 from assay.sdk.context import Context
-from assay.sdk.replay.endings import CancelRequested
+from assay.sdk.replay.exceptions import CancelRequested
 from tests.sdk.execution import activities
 from tests.sdk.execution.support import Desk, on_loop, serving
 from tests.sdk.support import value_of

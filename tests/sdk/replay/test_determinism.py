@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.sdk.replay.determinism import UnorderedError
 from assay.sdk.replay.loop import WorkflowLoop
-from assay.sdk.replay.ordering import UnorderedError
 
 LAYOUTS = 6
 Program = Callable[[list[Any]], Coroutine[Any, Any, Any]]

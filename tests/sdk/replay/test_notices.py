@@ -10,7 +10,7 @@ from assay.core import events as ev
 from assay.sdk.blocking_context import BlockingContext
 from assay.sdk.context import Context
 from assay.sdk.replay.blocking import wait
-from assay.sdk.replay.endings import CancelRequested
+from assay.sdk.replay.exceptions import CancelRequested
 from tests.sdk.support import Trial, check_replay
 
 

@@ -9,7 +9,7 @@ import pytest
 from assay.core import commands as cmd
 from assay.core import events as ev
 from assay.sdk.context import Context
-from assay.sdk.replay.endings import CancelRequested
+from assay.sdk.replay.exceptions import CancelRequested
 from tests.sdk.support import Trial, check_replay, value_of
 
 Wish = Callable[[Context], None]

@@ -3,8 +3,8 @@
 Rules owned here:
 
 * R4: a timer's callback runs when `fire_timer` names its timer, never because a clock says so. Delay 0 needs no timer.
-* R5: tasks and futures are numbered (see ordering.py).
-* R6: `drop` closes every coroutine (see leaving.py); meanwhile and afterwards `leaving` is true, and nothing that a
+* R5: tasks and futures are numbered (see determinism.py).
+* R6: `drop` closes every coroutine (see teardown.py); meanwhile and afterwards `leaving` is true, and nothing that a
   `finally` block does here reaches the runtime.
 * What the garbage collector does, and when, must not show in a history: unfinished tasks are kept alive, and abandoned
   async generators rest until `drop` instead of running their `finally` in the middle of the workflow.
@@ -23,21 +23,21 @@ from contextvars import Context, copy_context
 from types import CoroutineType
 from typing import Any, Final, NoReturn, Protocol, TypeVar, TypeVarTuple, overload
 
-from assay.sdk.replay import guard, leaving, ordering
-from assay.sdk.replay.notices import TaskBody
+from assay.sdk.replay import determinism, guard, teardown
+from assay.sdk.replay.cancellation import TaskBody
 
 HANDLE_LIMIT: Final = 1_000_000
 TIME_LIMIT_SECONDS: Final = 2.0
 _HANDLES_PER_CLOCK_READING: Final = 1_000
 _FIRST_SWEEP: Final = 8
-_ASYNCIO_TASKS: Final = ordering.ASYNCIO_TASKS
+_ASYNCIO_TASKS: Final = determinism.ASYNCIO_TASKS
 _ADVICE: Final = "wait for something in every loop, and compute in an activity or in ctx.run"
 
 # From Python 3.14 on a thread has one current task, and a loop can enter a task of its own only while there is none.
 _SWAP_TASK: Final[Any] = vars(asyncio.tasks)["_swap_current_task"] if sys.version_info >= (3, 14) else None
 
 Args = TypeVarTuple("Args")
-Kind = TypeVar("Kind", bound=ordering.WorkflowFuture)
+Kind = TypeVar("Kind", bound=determinism.WorkflowFuture)
 Outcome = TypeVar("Outcome")
 
 
@@ -110,11 +110,11 @@ class WorkflowLoop(guard.NoIOLoop):
         self._unheard = unheard
         self._ready: deque[asyncio.Handle] = deque()
         self._waiting: dict[int, _DurableTimer] = {}
-        self._tasks: list[ordering.WorkflowTask] = []
+        self._tasks: list[determinism.WorkflowTask] = []
         self._sweep_at = _FIRST_SWEEP
         self._tasks_made = self._futures_made = 0
         self._orphans: list[AsyncGenerator[Any, Any]] = []
-        self._wrapped: dict[Any, ordering.WorkflowTask] = {}
+        self._wrapped: dict[Any, determinism.WorkflowTask] = {}
         self._thread = threading.get_ident()
         self._running = self._paused = self._making = False
 
@@ -217,7 +217,7 @@ class WorkflowLoop(guard.NoIOLoop):
         self, delay: float, callback: Callable[[*Args], object], *args: *Args, context: Context | None = None
     ) -> asyncio.TimerHandle:
         if self.leaving:
-            raise leaving.left()
+            raise teardown.left()
         own_context = self._current_context() if context is None else context
         timer = _DurableTimer(self.time() + delay, callback, args, self, own_context)
         timer.seq = 0
@@ -249,7 +249,7 @@ class WorkflowLoop(guard.NoIOLoop):
     @overload
     def create_future(self, kind: type[Kind]) -> Kind: ...
 
-    def create_future(self, kind: type[ordering.WorkflowFuture] = ordering.WorkflowFuture) -> asyncio.Future[Any]:
+    def create_future(self, kind: type[determinism.WorkflowFuture] = determinism.WorkflowFuture) -> asyncio.Future[Any]:
         self._making = True
         future = kind(loop=self)
         self._making = False
@@ -267,23 +267,23 @@ class WorkflowLoop(guard.NoIOLoop):
         """Never starts eagerly, whatever is asked: the order of steps must not depend on Python's version."""
         if self.leaving:
             coro.close()
-            raise leaving.left()
+            raise teardown.left()
         caller = sys._getframe(1)
         if caller.f_globals is _ASYNCIO_TASKS and caller.f_back and caller.f_back.f_globals is _ASYNCIO_TASKS:
-            given = ordering.as_completed_arguments(caller)
+            given = determinism.as_completed_arguments(caller)
             if given is not None:
                 return self._task_in_argument_order(coro, given)
         return self._make_task(coro, name, context)
 
-    def _task_in_argument_order(self, coro: Any, given: Any) -> ordering.WorkflowTask:
+    def _task_in_argument_order(self, coro: Any, given: Any) -> determinism.WorkflowTask:
         if coro not in self._wrapped:
-            for coroutine in ordering.in_argument_order(coro, given):
+            for coroutine in determinism.in_argument_order(coro, given):
                 self._wrapped[coroutine] = self._make_task(coroutine, None, None)
         return self._wrapped.pop(coro)
 
-    def _make_task(self, coro: Any, name: object, context: Context | None) -> ordering.WorkflowTask:
+    def _make_task(self, coro: Any, name: object, context: Context | None) -> determinism.WorkflowTask:
         number = self._tasks_made + 1
-        task = ordering.WorkflowTask.__new__(ordering.WorkflowTask)
+        task = determinism.WorkflowTask.__new__(determinism.WorkflowTask)
         task.order = id(task) >> 4
         if context is None and not self._running:
             context = self.context.copy()
@@ -304,7 +304,7 @@ class WorkflowLoop(guard.NoIOLoop):
             self._sweep()
         return task
 
-    def unfinished(self) -> list[ordering.WorkflowTask]:
+    def unfinished(self) -> list[determinism.WorkflowTask]:
         """The tasks that are not done, in the order in which they were made."""
         return [task for task in self._tasks if not task.done()]
 
@@ -316,7 +316,7 @@ class WorkflowLoop(guard.NoIOLoop):
     def get_debug(self) -> bool:
         """Every future asks this once while it is made: the one moment to number those that asyncio makes itself."""
         if not self._making:
-            future = ordering.gathering(sys._getframe(1))
+            future = determinism.gathering(sys._getframe(1))
             if future is not None:
                 self._futures_made = future.order = self._futures_made + 1
         return False
@@ -354,7 +354,7 @@ class WorkflowLoop(guard.NoIOLoop):
         if self._orphans or not all(task.done() for task in self._tasks):
             self.drive(self._close_all)
         self._tasks.clear()
-        self._timers = leaving.GoneTimers(self._timers.now())
+        self._timers = teardown.GoneTimers(self._timers.now())
         self._unheard = None
         self.context = Context()
         self._ready.clear()
@@ -370,9 +370,9 @@ class WorkflowLoop(guard.NoIOLoop):
         while self._tasks:
             task = self._tasks.pop()
             if not task.done():
-                context.run(leaving.close, task)
+                context.run(teardown.close, task)
         while self._orphans:
-            context.run(leaving.close_generator, self._orphans.pop(0))
+            context.run(teardown.close_generator, self._orphans.pop(0))
 
     def is_running(self) -> bool:
         return self._running

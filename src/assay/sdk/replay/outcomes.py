@@ -13,7 +13,7 @@ from assay.core.failure import FailureInfo
 from assay.core.input_hash import HASH_DIGITS
 from assay.core.payload import Payload
 from assay.sdk.failures import to_wrapper
-from assay.sdk.replay.endings import RetryLater
+from assay.sdk.replay.exceptions import RetryLater
 
 if TYPE_CHECKING:
     from assay.sdk.replay.runtime import Execution

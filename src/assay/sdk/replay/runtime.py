@@ -25,7 +25,7 @@ from assay.sdk.app import App, Definition
 from assay.sdk.converter import Converter
 from assay.sdk.failures import judged, to_info
 from assay.sdk.replay import outcomes
-from assay.sdk.replay.endings import (
+from assay.sdk.replay.exceptions import (
     CancelRequested,
     ContinueAsNewRequested,
     Notice,

@@ -8,7 +8,7 @@ import msgspec
 
 from assay.core.commands import AnyCommand
 from assay.core.policies import RetryPolicy
-from assay.sdk.replay.ordering import WorkflowFuture
+from assay.sdk.replay.determinism import WorkflowFuture
 
 
 class StepOrder(msgspec.Struct, frozen=True):

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence, ValuesView
 from types import FrameType
 from typing import Any, Final
 
-from assay.sdk.replay import notices
+from assay.sdk.replay import cancellation
 
 ASYNCIO_TASKS: Final = vars(asyncio.tasks)
 _ASYNCIO_FUTURES: Final = vars(asyncio.futures)
@@ -59,8 +59,8 @@ class WorkflowTask(asyncio.Task[Any]):
     def cancel(self, msg: Any = None) -> bool:
         """Cancel; with the notice that the caller is just handling, if there is one."""
         if msg is None:
-            msg = notices.handled()
-        elif msg is notices.told(self):
+            msg = cancellation.handled()
+        elif msg is cancellation.told(self):
             return True
         return super().cancel(msg)
 

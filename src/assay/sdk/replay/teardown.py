@@ -18,7 +18,7 @@ from collections.abc import AsyncGenerator
 from types import CoroutineType
 from typing import Any, Final, NoReturn
 
-from assay.sdk.replay.notices import TaskBody
+from assay.sdk.replay.cancellation import TaskBody
 
 _CLOSE_ATTEMPTS: Final = 100
 _SEARCHED_HOLDERS: Final = 200

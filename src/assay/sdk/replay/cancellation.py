@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from assay.sdk.replay.endings import Notice, Notified
+from assay.sdk.replay.exceptions import Notice, Notified
 
 
 def handled() -> Notice | None:
