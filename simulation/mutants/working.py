@@ -8,7 +8,7 @@ from assay.core.events import SideEffectRecorded
 from assay.core.payload import NULL
 from assay.sdk.execution import activity_tasks, reports, workflow_tasks
 from assay.sdk.execution.activity_tasks import ActivityTasks, Attempt
-from assay.sdk.execution.live import LiveRuns
+from assay.sdk.execution.live_run import ACCEPT, RESTING
 from assay.sdk.execution.workflow_tasks import WorkflowTasks
 from assay.sdk.replay.inputs import RecordedInputs
 from assay.sdk.replay.loop import WorkflowLoop
@@ -68,12 +68,15 @@ def _refused_kept() -> list[Patch]:
 
     def forget(self: WorkflowTasks, run: Any) -> None:
         run.execution.speculative = False
+        if run.state != RESTING:
+            run.turn_event(ACCEPT)
 
-    return [(WorkflowTasks, "_forget", forget), (WorkflowTasks, "_lost", lambda self, run: self._unlease(run))]
+    def lose(self: WorkflowTasks, run: Any) -> None:
+        self._unlease(run)
+        if run.state != RESTING:
+            run.turn_event(ACCEPT)
 
-
-def _other_life() -> list[Patch]:
-    return [(LiveRuns, "has", lambda self, run: run.key.run_id in self._runs)]
+    return [(WorkflowTasks, "_forget", forget), (WorkflowTasks, "_lost", lose)]
 
 
 def _newest_letter() -> list[Patch]:

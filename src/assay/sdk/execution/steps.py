@@ -11,7 +11,7 @@ from assay.core.ids import SECOND, Time
 from assay.core.payload import NULL, Payload
 from assay.core.requests import StepOutcome
 from assay.sdk.converter import Converter
-from assay.sdk.execution.live import LiveRun
+from assay.sdk.execution.live_run import LiveRun
 from assay.sdk.execution.thread_steps import StepKey, ThreadSteps
 from assay.sdk.execution.threads import DaemonThreads
 from assay.sdk.failures import judged, shown, to_info

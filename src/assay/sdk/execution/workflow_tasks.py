@@ -1,7 +1,8 @@
 """Workflow tasks in a worker: replay or go on with a run, send what its code asks for, act on the answer.
 
-Rules owned here: one unacknowledged turn per run; a refused turn drops the coroutine; results that the run's own
-worker finds out are sent together with what the code does next (R8), and never before what they depend on is durable.
+The states of a run and their transitions are in live_run.py. Rules owned here: a refused turn drops the coroutine;
+results that the run's own worker finds out are sent together with what the code does next (R8), and never before what
+they depend on is durable.
 """
 
 import asyncio
@@ -32,7 +33,25 @@ from assay.core.requests import (
 from assay.core.run import NO_HANDLER, TASK_FAILED, Activity
 from assay.sdk.app import App
 from assay.sdk.converter import Converter
-from assay.sdk.execution.live import LiveRun, LiveRuns, Outcome
+from assay.sdk.execution.live_run import (
+    ACCEPT,
+    AHEAD,
+    CLOSING,
+    GRANT,
+    GRANTED,
+    KEEP,
+    OWE_NOTHING,
+    OWE_TURN,
+    OWING,
+    RELEASE,
+    RESTING,
+    SEND_CLOSING,
+    SEND_OUTCOMES,
+    SEND_TURN,
+    LiveRun,
+    Outcome,
+)
+from assay.sdk.execution.live_runs import LiveRuns
 from assay.sdk.execution.main import main
 from assay.sdk.execution.reports import FIRST_PAUSE, LONGEST_PAUSE, Reports, over, unsure
 from assay.sdk.execution.steps import Steps, step_event
@@ -98,7 +117,7 @@ class WorkflowTasks:
         if run is not None and run.epoch >= grant.epoch:
             self._freed()  # it comes late, over a network: the lease is over, and the run has a newer life here
             return
-        if run is not None and grant.tail is not None and run.execution.seen == grant.seen_seq and not run.in_flight:
+        if run is not None and grant.tail is not None and run.execution.seen == grant.seen_seq and run.state == RESTING:
             self._activate(run, grant, grant.tail)
             return
         if run is not None:
@@ -162,7 +181,7 @@ class WorkflowTasks:
         """
         self._unlease(run)
         run.epoch = grant.epoch
-        run.leased = run.hand = True
+        run.lease_event(GRANT)
         turn = run.execution.activate(events, grant.seen_seq)
         if turn.failure is not None:
             self._live.drop(run)
@@ -192,13 +211,15 @@ class WorkflowTasks:
         if turn.failure is not None and outcomes:
             # Record the outcomes alone, then fail the task: a step that has run must not run again because the code
             # after it cannot go on.
-            run.turn, run.owed = turn, True
+            run.turn = turn
+            run.turn_event(OWE_TURN)
             self._report_turn(run, seen, outcomes, pending=True, early=True)
             return
         if turn.failure is not None:
             self._abandon(run, turn.failure)
             return
         run.turn = turn
+        run.turn_event(SEND_TURN)
         pending = not turn.closes and (bool(turn.steps) or run.execution.busy)
         self._report_turn(run, seen, outcomes, turn.commands, pending=pending)
 
@@ -212,7 +233,6 @@ class WorkflowTasks:
         pending: bool = False,
         early: bool = False,
     ) -> None:
-        run.in_flight = True
         request = Advance(
             run.key.run_id,
             self._worker,
@@ -241,13 +261,11 @@ class WorkflowTasks:
     def _answered(
         self, run: LiveRun, request: Advance, pause: float, reply: Advanced, error: AssayError | None
     ) -> None:
-        here = self._live.has(run)
+        here = run.here
         if here and unsure(error):
             again = min(2 * pause, LONGEST_PAUSE)
             asyncio.get_running_loop().call_later(pause, self._post, run, request, again)
-            return
-        run.in_flight = False
-        if not here:
+        elif not here:
             # dropped meanwhile: others know what to do next, but what was done here only this worker knows
             self._complete(run, () if error is None else request.outcomes)
             if error is None and reply.accepted and reply.leased:
@@ -292,9 +310,9 @@ class WorkflowTasks:
                 self._reports.tell(request)
 
     def _unlease(self, run: LiveRun) -> None:
-        run.leased = False
-        if run.hand:
-            run.hand = False
+        occupied_slot = run.lease == GRANTED
+        run.lease_event(RELEASE)
+        if occupied_slot:
             self._freed()
 
     def _refuse_turn(self, run: LiveRun, request: Advance, error: AssayError) -> None:
@@ -304,29 +322,30 @@ class WorkflowTasks:
         engine cannot decide what it is asked, whatever that is: then somebody has to look at it, and meanwhile the run
         is stuck (R21).
         """
-        if isinstance(error, Invalid) and not (run.refused or run.execution.waits):
-            run.refused = True
+        if isinstance(error, Invalid) and run.state != CLOSING and not run.execution.waits:
             failure = FailureInfo(kind=Kind.INVALID, message=str(error), type=error.code, retryable=False)
-            self._send(run, Turn((FailWorkflow(str(error), failure),), closes=True), run.execution.seen)
+            run.turn = Turn((FailWorkflow(str(error), failure),), closes=True)
+            run.turn_event(SEND_CLOSING)
+            self._report_turn(run, run.execution.seen, (), run.turn.commands)
         else:
             self._abandon(run, (TASK_FAILED, str(error)))
         self._complete(run, request.outcomes)
 
     def _accepted(self, run: LiveRun, reply: Advanced) -> None:
-        turn = run.turn
+        turn, owing = run.turn, run.state == OWING
         run.epoch = reply.epoch
         run.execution.acknowledge(reply.seen_seq, reply.last_seq)
-        if reply.closed or turn is None:
+        if reply.closed:
             _tell_failure(run)
             self._live.drop(run)
             self._unlease(run)
             return
-        if not reply.leased:
-            self._unlease(run)
+        run.turn_event(ACCEPT)
+        if reply.leased:
+            run.lease_event(KEEP)
         else:
-            run.leased = True
-        if run.owed:
-            run.owed = False
+            self._unlease(run)
+        if owing:
             self._send(run, turn, run.execution.seen)
             return
         self._start_steps(run, turn)
@@ -344,7 +363,7 @@ class WorkflowTasks:
 
     def _continue(self, run: LiveRun) -> None:
         """Send the next turn if there is something to tell: outcomes first, then what else has happened."""
-        if run.in_flight:
+        if run.state != RESTING:
             return
         if run.waiting:
             self._advance(run)
@@ -369,14 +388,16 @@ class WorkflowTasks:
         ]
         early = run.stride >= STRIDE and not self._local
         if early:
-            run.turn = None
+            run.turn_event(SEND_OUTCOMES)
             self._report_turn(run, seen, outcomes, pending=True, early=True)
-            if not self._live.has(run):
-                return  # the engine cannot be told any more
+            if run.state != AHEAD:
+                return  # refused at once: the engine cannot be reached any more
         turn = run.execution.speculate(events)
-        run.stride = run.stride + 1 if turn.is_plain else 0
+        plain = turn.is_plain
+        run.stride = run.stride + 1 if plain else 0
         if early:
-            run.turn, run.owed = turn, not turn.is_plain
+            run.turn = turn
+            run.turn_event(OWE_NOTHING if plain else OWE_TURN)
         else:
             self._send(run, turn, seen, outcomes)
 
@@ -393,7 +414,7 @@ class WorkflowTasks:
 
     def _report(self, run: LiveRun, outcome: StepOutcome) -> None:
         """Take a step's outcome, unless its code gave it up."""
-        if self._live.has(run) and run.execution.wants_step(outcome.seq):
+        if run.here and run.execution.wants_step(outcome.seq):
             run.waiting.append((outcome, step_event(outcome)))
             self._continue(run)
 
@@ -416,11 +437,11 @@ class WorkflowTasks:
             log.warning("cannot read the news of %s: %s", run.key.workflow_id, error)
             asyncio.get_running_loop().call_later(NEWS_PAUSE, self.news, run.key.run_id)
             return
-        if not self._live.has(run):
+        if not run.here:
             return
         if _ended(events):
             self._lost(run)
-        elif events and run.leased and not run.in_flight:
+        elif events and run.leased and run.state == RESTING:
             turn = run.execution.activate(events, 0)
             self._send(run, turn, run.execution.seen)
         else:
@@ -437,7 +458,7 @@ class WorkflowTasks:
     def _extended(self, run: LiveRun, epoch: int, _reply: object, error: AssayError | None) -> None:
         """A refusal means that the lease ran out and somebody else has the task: let go of it."""
         stale = error is not None and not unsure(error)
-        if stale and self._live.has(run) and run.leased and run.epoch == epoch and not run.in_flight:
+        if stale and run.state == RESTING and run.leased and run.epoch == epoch:
             self._lost(run)
 
     def release(self) -> None:
@@ -457,7 +478,7 @@ def _log_stuck(key: RunKey, failure: tuple[str, str], error: BaseException | Non
 
 def _tell_failure(run: LiveRun) -> None:
     """Log how a run failed: once, when that is recorded, and not whenever a replay comes to the same end (R6)."""
-    closing = run.turn.commands[-1] if run.turn is not None and run.turn.closes else None
+    closing = run.turn.commands[-1] if run.turn.closes else None
     if isinstance(closing, FailWorkflow):
         error = run.execution.error
         log.warning(
