@@ -93,7 +93,7 @@ class Programs:
 
     def inline(self, ctx: Context, step: Step) -> "Callable[[], Coroutine[Any, Any, Any]]":
         """The function of an inline step, which knows what must be durable when it starts (R3)."""
-        run, ordered = ctx._run, dict(ctx._run._counters)
+        run, ordered = ctx._run, dict(ctx._run.commands.counters)
 
         async def body() -> Any:
             self._world.checks.step_runs(run, ordered, step["name"])

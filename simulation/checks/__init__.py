@@ -47,7 +47,7 @@ class Checks:
         """A side effect's function runs: never in doubt (R2), never again once its value is known (I6)."""
         if self._at_end:
             return
-        if run.speculative:
+        if run.speculation.active:
             self._world.ledger.violate(f"R2 side effect {name} ran in a turn that may be refused")
         if self._commits.effect_recorded(run.key.run_id, name, run.seen):
             self._world.ledger.violate(f"I6 side effect {name} ran again although its value is recorded")

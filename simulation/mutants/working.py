@@ -10,10 +10,12 @@ from assay.sdk.execution import activity_tasks, reports, workflow_tasks
 from assay.sdk.execution.activity_tasks import ActivityTasks, Attempt
 from assay.sdk.execution.live_run import ACCEPT, RESTING
 from assay.sdk.execution.workflow_tasks import WorkflowTasks
+from assay.sdk.replay.closing import Closing
+from assay.sdk.replay.commands import Commands
 from assay.sdk.replay.inputs import RecordedInputs
 from assay.sdk.replay.loop import WorkflowLoop
 from assay.sdk.replay.mailbox import Mailbox
-from assay.sdk.replay.runtime import Execution
+from assay.sdk.replay.speculation import Speculation
 from simulation.mutants.families import CARRIED
 from simulation.mutants.planting import Mutant, Patch, does_nothing, waits_for_nothing
 from simulation.mutants.turns import FAR, REMOTE
@@ -21,16 +23,16 @@ from simulation.mutants.turns import FAR, REMOTE
 
 def _runs_again(only_none: bool) -> list[Patch]:
     """A side effect that is recorded (or recorded as None) is run again on replay."""
-    order = Execution.order
+    order = Commands.order
 
-    def order_again(self: Execution, kind: str, ident: int | str, name: str, command: Any) -> Any:
+    def order_again(self: Commands, kind: str, ident: int | str, name: str, command: Any) -> Any:
         if kind != "side effect" or not self.replaying:
             return order(self, kind, ident, name, command)
         echo = self.journal.match(kind, ident, name)
         known = isinstance(echo, SideEffectRecorded) and only_none and echo.value != NULL
         return echo if known else None
 
-    return [(Execution, "order", order_again)]
+    return [(Commands, "order", order_again)]
 
 
 def _too_soon() -> list[Patch]:
@@ -67,7 +69,7 @@ def _refused_kept() -> list[Patch]:
     """A refused turn keeps its coroutine."""
 
     def forget(self: WorkflowTasks, run: Any) -> None:
-        run.execution.speculative = False
+        run.execution.speculation.active = False
         if run.state != RESTING:
             run.turn_event(ACCEPT)
 
@@ -104,7 +106,7 @@ def _no_drain() -> list[Patch]:
 
 
 def _uncompared() -> list[Patch]:
-    return [(Execution, "_differ", does_nothing)]
+    return [(Commands, "differ", does_nothing)]
 
 
 def _unknown_inputs() -> list[Patch]:
@@ -118,7 +120,7 @@ STEPS = {"kinds": ("inline", "act")}
 FLASHES = {"kinds": ("flash", "act"), "activity_hands": 1, "inline": False, "programs": 6, "cancels": 0.5}
 FAILING = {"kinds": ("act", "limited", "final"), "cached_runs": 1}
 WORKING = (
-    Mutant("a side effect runs in doubt", "R2", lambda: [(Execution, "durable_point", waits_for_nothing)], faults=()),
+    Mutant("a side effect runs in doubt", "R2", lambda: [(Speculation, "durable_point", waits_for_nothing)], faults=()),
     Mutant("a side effect runs again on replay", "R2, I6", lambda: _runs_again(False)),
     Mutant("a side effect of None runs again on replay", "R2, I6", lambda: _runs_again(True)),
     Mutant("a step begins before its turn is durable", "R3", _too_soon, faults=()),
@@ -138,7 +140,7 @@ WORKING = (
     Mutant(
         "a bug fails the run that waits",
         "I19",
-        lambda: [(Execution, "_wait_for_fix", does_nothing)],
+        lambda: [(Closing, "_wait_for_fix", does_nothing)],
         faults=(),
         world={"kinds": ("bug", "act", "inline")},
     ),

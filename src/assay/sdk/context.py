@@ -52,7 +52,7 @@ class ActivityFuture(WorkflowFuture):
         cancelled = super().cancel(msg)
         run = self.run()
         if cancelled and run is not None and not run.loop.leaving:
-            run.order("cancel of activity", self.seq, "", cmd.RequestCancelActivity(self.seq))
+            run.commands.order("cancel of activity", self.seq, "", cmd.RequestCancelActivity(self.seq))
         return cancelled
 
 
@@ -81,7 +81,7 @@ class Context:
         self._run = execution
         self._reference = weakref.ref(execution)  # a run that leaves is freed at once, whoever holds its futures
         self._random: random.Random | None = None
-        self._began = execution.time
+        self._began = execution.commands.time
         self._logger: WorkflowLogger | None = None
 
     @property
@@ -107,8 +107,8 @@ class Context:
             task_queue=start.task_queue if start else "",
             namespace=run.key.namespace,
             attempt=start.attempt if start else 1,
-            history_length=run.history_length,
-            history_size=run.history_size,
+            history_length=run.commands.history_length,
+            history_size=run.commands.history_size,
             first_run_id=start.first_run_id if start else run.key.run_id,
             parent_workflow_id=parent.workflow_id if parent else None,
             parent_run_id=parent.run_id if parent else None,
@@ -118,7 +118,7 @@ class Context:
 
     def now(self) -> datetime.datetime:
         """The time of the last thing that happened to this run; it does not move while code runs (C87)."""
-        return _moment(self._run.time)
+        return _moment(self._run.commands.time)
 
     def random(self) -> random.Random:
         """A random source that gives the same numbers on every replay."""
@@ -135,15 +135,15 @@ class Context:
 
     def is_replaying(self) -> bool:
         """Is the code being told again what it was told before?"""
-        return self._run.replaying
+        return self._run.commands.replaying
 
     def history_length(self) -> int:
         """How many events there are so far; above 10,000 it is time to continue as new."""
-        return self._run.history_length
+        return self._run.commands.history_length
 
     def history_size(self) -> int:
         """How many bytes the inputs of this run's history have so far."""
-        return self._run.history_size
+        return self._run.commands.history_size
 
     @overload
     async def execute_activity(
@@ -165,19 +165,20 @@ class Context:
         return self._decode(await future, self._activity_annotation(name), name)
 
     def _schedule(self, name: str, input: Any, options: Mapping[str, Any]) -> "asyncio.Future[Payload]":
-        run = self._run
+        run, commands = self._run, self._run.commands
         payload = self._encode(input, name)
-        if options or run.shields:
+        shields = run.cancellation.shields
+        if options or shields:
             call = ActivityCall.of(options, self._own_queue())
-            seq = run.count("activity")
-            command = call.command(seq, name, payload, survives=run.shields > 0)
+            seq = commands.count("activity")
+            command = call.command(seq, name, payload, survives=shields > 0)
         else:
-            seq = run.count("activity")
+            seq = commands.count("activity")
             command = cmd.ScheduleActivity(seq, name, self._own_queue(), payload)
         future = run.loop.create_future(ActivityFuture)
         future.run, future.seq = self._reference, seq
-        run.activities[seq] = future
-        run.order("activity", seq, name, command)
+        run.futures.activities[seq] = future
+        commands.order("activity", seq, name, command)
         return future
 
     async def execute_parallel(self, activities: Sequence[Any]) -> list[Any]:
@@ -217,7 +218,7 @@ class Context:
         retry, attempt = step_retry(options), 1
         digest = self._run.converter.arguments_hash(args)
         while True:
-            future = self._run.add_step(StepOrder(name, function, args, retry, limit, attempt, digest))
+            future = self._run.futures.add_step(StepOrder(name, function, args, retry, limit, attempt, digest))
             try:
                 raw = await future
             except RetryLater as later:
@@ -246,7 +247,8 @@ class Context:
             return self._decode(found, type, f"payload of signal '{name}'")
         future: asyncio.Future[Payload | None] = run.loop.create_future()
         timer_seq = self._arm(future, timeout)
-        run.order("wait for signal", run.count("wait for signal"), name, cmd.WaitForSignal(name, timer_seq))
+        commands = run.commands
+        commands.order("wait for signal", commands.count("wait for signal"), name, cmd.WaitForSignal(name, timer_seq))
         run.mailbox.wait(name, future)
         raw = await future
         return None if raw is None else self._decode(raw, type, f"payload of signal '{name}'")
@@ -277,7 +279,7 @@ class Context:
         self._check_alive()
         run = self._run
         name, workflow_id = run.app.name_of(workflow_type), check_id(workflow_id, "workflow_id")
-        future = run.children.get(workflow_id)
+        future = run.futures.children.get(workflow_id)
         if future is None:
             fields = child_options(run.converter, options)
             payload = self._encode(input, f"input of child workflow '{workflow_id}'")
@@ -286,16 +288,16 @@ class Context:
                 workflow_id=workflow_id,
                 input=payload,
                 task_queue=optional_id(task_queue, "task_queue") or self._own_queue(),
-                seq=run.count("child workflow"),
+                seq=run.commands.count("child workflow"),
                 input_hash=input_hash(payload),
                 **fields,
             )
-            future = run.children[workflow_id] = run.loop.create_future(ChildFuture)
+            future = run.futures.children[workflow_id] = run.loop.create_future(ChildFuture)
             future.workflow_type = name
-            run.order("child workflow", command.seq, child_name(name, workflow_id), command)
+            run.commands.order("child workflow", command.seq, child_name(name, workflow_id), command)
         elif future.workflow_type != name:
             error = other_child(workflow_id, future.workflow_type, name)
-            run.diverge(error)
+            run.commands.diverge(error)
             raise error
         raw = await asyncio.shield(future)
         return self._decode(raw, self._workflow_annotation(name), f"result of '{workflow_id}'")
@@ -310,14 +312,15 @@ class Context:
         self._check_alive()
         run, name = self._run, check_id(name, "side effect name")
         check_function(function, f"side effect '{name}'")
-        seq = run.count("side effect")
-        echo = run.recorded_side_effect(seq, name)
+        seq = run.commands.count("side effect")
+        echo = run.commands.recorded_side_effect(seq, name)
         if isinstance(echo, SideEffectRecorded):
             raw, failure = echo.value, echo.failure
         else:
-            await run.durable_point()
+            await run.speculation.durable_point()
             raw, failure = self._evaluate(name, function)
-            run.order("side effect", seq, name, cmd.RecordSideEffect(seq, name, raw, failure, resume=False))
+            command = cmd.RecordSideEffect(seq, name, raw, failure, resume=False)
+            run.commands.order("side effect", seq, name, command)
         if failure is not None:
             raise to_exception(failure)
         return self._decode(raw, result_annotation(function), f"value of side effect '{name}'")
@@ -353,7 +356,8 @@ class Context:
 
     def _upsert(self, command: cmd.UpsertAttributes) -> "_Done":
         self._check_alive()
-        self._run.order("attributes", self._run.count("attributes"), "", command)
+        commands = self._run.commands
+        commands.order("attributes", commands.count("attributes"), "", command)
         return _Done()
 
     def continue_as_new(
@@ -371,30 +375,27 @@ class Context:
         payload = self._encode(input, "input")
         name = None if workflow_type is None else self._run.app.name_of(workflow_type)
         error = ContinueAsNewRequested(cmd.ContinueAsNew(payload, name, optional_id(task_queue, "task_queue")))
-        self._run.end_by(error)
+        self._run.cancellation.end_by(error)
         raise error
 
     def cancel(self, reason: str | None = None) -> NoReturn:
         """End this run as CANCELLED."""
         reason = check_text(reason, "reason")
-        self._run.cancelled_itself = True
-        self._run.cancel_reason = reason
+        cancellation = self._run.cancellation
+        cancellation.by_code, cancellation.reason = True, reason
         error = CancelRequested(reason)
-        self._run.end_by(error)
+        cancellation.end_by(error)
         raise error
 
     @contextlib.contextmanager
     def shield(self) -> Iterator[None]:
         """Hold back a cancel request until the block is done; for clean-up that must not be interrupted."""
-        run = self._run
-        run.shields += 1
+        cancellation = self._run.cancellation
+        cancellation.shields += 1
         try:
             yield
         finally:
-            run.shields -= 1
-            if not run.shields and run.held is not None:
-                notice, run.held = run.held, None
-                run.interrupt(notice)
+            cancellation.lower_shield()
 
     def _own_queue(self) -> str:
         start = self._run.start

@@ -36,11 +36,11 @@ class WorkflowLogger:
 
     def log(self, level: int, message: object, *args: object, **options: Any) -> None:
         """Log at any level."""
-        if self._run.replaying or self._run.loop.leaving or not self._logger.isEnabledFor(level):
+        if self._run.commands.replaying or self._run.loop.leaving or not self._logger.isEnabledFor(level):
             return
         key = self._run.key
         options["extra"] = {"workflow_id": key.workflow_id, "run_id": key.run_id, **(options.get("extra") or {})}
-        if self._run.speculative:
-            self._run.held_logs.append(lambda: self._logger.log(level, message, *args, **options))
+        if self._run.speculation.active:
+            self._run.speculation.held_logs.append(lambda: self._logger.log(level, message, *args, **options))
         else:
             self._logger.log(level, message, *args, **options)

@@ -8,7 +8,6 @@ No engine is needed and nothing is done: no activity, step or side effect runs, 
 a run that is still open; then the code is held against it as far as it goes.
 """
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -21,10 +20,11 @@ from assay.sdk.app import App, Definition
 from assay.sdk.converter import Converter
 from assay.sdk.default_app import DEFAULT_APP
 from assay.sdk.execution.main import main
+from assay.sdk.replay.commands import Commands
 from assay.sdk.replay.inputs import Difference
 from assay.sdk.replay.journal import LENIENT, diverged
 from assay.sdk.replay.runtime import Execution
-from assay.sdk.replay.turn import PausePoint
+from assay.sdk.replay.speculation import Speculation
 from assay.sdk.signatures import signature_of
 from assay.testing.histories import History, Source, fetch_history, load_history, save_history
 
@@ -62,39 +62,21 @@ def _rehearsed(
     own = DEFAULT_APP if app is None else app
     run = _Rehearsal(loaded, own, _definition(loaded.workflow_type, own, workflow))
     try:
-        return run.held_against(loaded.recorded()), tuple(run.warnings)
+        return run.held_against(loaded.recorded()), tuple(run.rehearsed.warnings)
     finally:
         run.drop()
 
 
-class _Rehearsal(Execution):
-    """Code that is told a history and stops where that ends."""
+class _RehearsedCommands(Commands):
+    """The commands of code that goes no further than its history."""
 
-    def __init__(self, history: History, app: App, definition: Definition) -> None:
-        key = RunKey(history.namespace, history.workflow_id, history.run_id)
-        super().__init__(key, definition, app, Converter(), main)
-        self.speculative = True  # so that nothing is logged and no side effect runs
-        self.ended_by: Event | None = None
+    speculation: Speculation
+
+    def __init__(self, key: RunKey) -> None:
+        super().__init__(key)
         self.ahead: tuple[str, int | str, str] | None = None
         self.changed_input: Difference | None = None
         self.warnings: list[str] = []
-
-    def held_against(self, events: list[Recorded]) -> cmd.AnyCommand | None:
-        """Apply all events, and see where that leads."""
-        if events and events[-1].event.closes is not None:
-            self.ended_by = events.pop().event
-        if isinstance(self.ended_by, ev.WorkflowCancelled) and all(isinstance(one.event, OUTSIDE) for one in events):
-            return None  # it was cancelled before any worker had looked at it (R18)
-        turn = self.activate(events, events[-1].seq if events else 0)
-        if self._divergence is not None:
-            raise self._divergence
-        if turn.failure is not None:
-            raise NonDeterminismError(f"the code cannot be replayed: {turn.failure[1]}")
-        closing = turn.commands[-1] if turn.closes else None
-        self._check_end(closing)
-        if self.changed_input is not None:
-            raise self.changed_input.error()
-        return closing
 
     def order(self, kind: str, ident: int | str, name: str, command: cmd.AnyCommand) -> ev.Event | None:
         """Find a command recorded; the first that is not, after all that are, is where the code is ahead of history."""
@@ -102,7 +84,7 @@ class _Rehearsal(Execution):
             return super().order(kind, ident, name, command)
         if self.ahead is None:
             self.ahead = (kind, ident, name)
-            self._paused_at = PausePoint(self.loop)
+            self.speculation.pause()
         self.loop.pause()
         return None
 
@@ -113,11 +95,42 @@ class _Rehearsal(Execution):
         elif self.changed_input is None:
             self.changed_input = difference
 
+
+class _Rehearsal(Execution):
+    """Code that is told a history and stops where that ends."""
+
+    def __init__(self, history: History, app: App, definition: Definition) -> None:
+        key = RunKey(history.namespace, history.workflow_id, history.run_id)
+        self.rehearsed = _RehearsedCommands(key)
+        super().__init__(key, definition, app, Converter(), main, commands=self.rehearsed)
+        self.rehearsed.speculation = self.speculation
+        self.speculation.active = True  # so that nothing is logged and no side effect runs
+        self.ended_by: Event | None = None
+
+    def held_against(self, events: list[Recorded]) -> cmd.AnyCommand | None:
+        """Apply all events, and see where that leads."""
+        if events and events[-1].event.closes is not None:
+            self.ended_by = events.pop().event
+        if isinstance(self.ended_by, ev.WorkflowCancelled) and all(isinstance(one.event, OUTSIDE) for one in events):
+            return None  # it was cancelled before any worker had looked at it (R18)
+        turn = self.activate(events, events[-1].seq if events else 0)
+        if self.commands.divergence is not None:
+            raise self.commands.divergence
+        if turn.failure is not None:
+            raise NonDeterminismError(f"the code cannot be replayed: {turn.failure[1]}")
+        closing = turn.commands[-1] if turn.closes else None
+        self._check_end(closing)
+        if self.rehearsed.changed_input is not None:
+            raise self.rehearsed.changed_input.error()
+        return closing
+
     def _check_leftover(self) -> None:
         if isinstance(self.ended_by, ev.WorkflowCancelled):
             self._inputs.clear()  # a cancelled run may close without having looked at what came last (R7)
         elif self.closed:
-            self._inputs = deque(recorded for recorded in self._inputs if not self._untold(recorded.event))
+            told = [recorded for recorded in self._inputs if not self._untold(recorded.event)]
+            self._inputs.clear()
+            self._inputs.extend(told)
         super()._check_leftover()
 
     def _untold(self, event: Event) -> bool:
@@ -129,13 +142,13 @@ class _Rehearsal(Execution):
             case ev.SignalReceived() | ev.WorkflowCancelRequested():
                 return True
             case ev.ActivityCompleted() | ev.ActivityFailed() | ev.ActivityCancelled():
-                return event.activity_seq <= self._counters["activity"]
+                return event.activity_seq <= self.commands.counters["activity"]
             case ev.StepCompleted() | ev.StepFailed():
-                return event.step_seq <= self._counters["step"]
+                return event.step_seq <= self.commands.counters["step"]
             case ev.TimerFired():
-                return event.timer_seq <= self._counters["timer"]
+                return event.timer_seq <= self.commands.counters["timer"]
             case ev.ChildWorkflowCompleted() | ev.ChildWorkflowFailed():
-                return event.child_workflow_id in self.children
+                return event.child_workflow_id in self.futures.children
         return False
 
     def _check_end(self, closing: cmd.AnyCommand | None) -> None:
@@ -145,8 +158,8 @@ class _Rehearsal(Execution):
         if isinstance(self.ended_by, ev.WorkflowCancelled) and closing is None:
             return  # nobody had looked at it yet
         found = "nothing more: it waits" if closing is None else f"{type(closing).__name__}"
-        if self.ahead is not None:
-            kind, ident, name = self.ahead
+        if self.rehearsed.ahead is not None:
+            kind, ident, name = self.rehearsed.ahead
             found = f"{kind} {ident} '{name}'"
         raise diverged("end", self.seen + 1, type(self.ended_by).__name__, found)
 

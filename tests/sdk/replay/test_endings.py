@@ -286,7 +286,7 @@ def test_not_even_when_what_the_code_ended_with_cannot_be_told(monkeypatch: pyte
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("broken here")
 
-    monkeypatch.setattr("assay.sdk.replay.runtime.to_info", broken)
+    monkeypatch.setattr("assay.sdk.replay.closing.to_info", broken)
     assert Trial(workflow).stuck == ("task_failed", "RuntimeError: broken here")
 
 

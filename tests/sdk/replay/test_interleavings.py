@@ -92,11 +92,11 @@ class Troubled(Trial):
         moves: list[Callable[[], object]] = [self.lose, self.crash]
         if self.execution is None:
             return moves
-        moves += [lambda seq=seq: self.step(seq) for seq in self.running if self.execution.wants_step(seq)]
+        moves += [lambda seq=seq: self.step(seq) for seq in self.running if self.execution.futures.wants_step(seq)]
         moves += [
             lambda seq=seq: self.step(seq, ValueError("no"), attempt=3, retry_in=self.chance.choice([None, 30.0]))
             for seq in self.running
-            if self.execution.wants_step(seq)
+            if self.execution.futures.wants_step(seq)
         ]
         moves += [lambda seq=seq: self.did(seq, "done here") for seq in self.run.activities] * 5
         return moves

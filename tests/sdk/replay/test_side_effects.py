@@ -303,7 +303,7 @@ def test_a_step_that_is_overtaken_by_a_timeout_is_not_begun_again():
     assert trial.execution is not None
     trial.send(trial.execution.activate(trial.history[trial.run.seen_seq :], 0))
     assert trial.run.task.worker is None, "nobody waits for the step any more"
-    assert not trial.execution.wants_step(1)
+    assert not trial.execution.futures.wants_step(1)
     trial.lose().signal("paid")
     assert all(turn.steps == () for turn in trial.turns[1:])
     assert trial.result == "gave up"

@@ -185,7 +185,7 @@ class WorkflowTasks:
         turn = run.execution.activate(events, grant.seen_seq)
         if turn.failure is not None:
             self._live.drop(run)
-            self._fail_task(grant, turn.failure, run.execution.error)
+            self._fail_task(grant, turn.failure, run.execution.closing.error)
         elif fresh and turn.is_plain and not run.execution.has_task_timeout:
             self._start_steps(run, turn)
         else:
@@ -254,7 +254,7 @@ class WorkflowTasks:
         """The code cannot go on; what it was told of and is not yet recorded must be, without it."""
         self._forget(run)
         if run.leased:
-            _log_stuck(run.key, failure, run.execution.error)
+            _log_stuck(run.key, failure, run.execution.closing.error)
             self._reports.tell(FailTask(run.key.run_id, self._worker, run.epoch, *failure))
             self._unlease(run)
 
@@ -322,7 +322,7 @@ class WorkflowTasks:
         engine cannot decide what it is asked, whatever that is: then somebody has to look at it, and meanwhile the run
         is stuck (R21).
         """
-        if isinstance(error, Invalid) and run.state != CLOSING and not run.execution.waits:
+        if isinstance(error, Invalid) and run.state != CLOSING and not run.execution.closing.waits:
             failure = FailureInfo(kind=Kind.INVALID, message=str(error), type=error.code, retryable=False)
             run.turn = Turn((FailWorkflow(str(error), failure),), closes=True)
             run.turn_event(SEND_CLOSING)
@@ -414,13 +414,13 @@ class WorkflowTasks:
 
     def _report(self, run: LiveRun, outcome: StepOutcome) -> None:
         """Take a step's outcome, unless its code gave it up."""
-        if run.here and run.execution.wants_step(outcome.seq):
+        if run.here and run.execution.futures.wants_step(outcome.seq):
             run.waiting.append((outcome, step_event(outcome)))
             self._continue(run)
 
     def _now(self, run: LiveRun) -> Time:
         """The time to propose for an outcome: the engine's as known here, never before the run's last event (R12)."""
-        now, last = self._transport.now(), run.execution.time
+        now, last = self._transport.now(), run.execution.commands.time
         return now if now > last else last
 
     def news(self, run_id: RunId) -> None:
@@ -480,7 +480,7 @@ def _tell_failure(run: LiveRun) -> None:
     """Log how a run failed: once, when that is recorded, and not whenever a replay comes to the same end (R6)."""
     closing = run.turn.commands[-1] if run.turn.closes else None
     if isinstance(closing, FailWorkflow):
-        error = run.execution.error
+        error = run.execution.closing.error
         log.warning(
             "workflow %s failed: %s",
             run.execution.definition.name,

@@ -14,13 +14,84 @@ Rules owned here:
 from __future__ import annotations
 
 import asyncio
+import functools
 import sys
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from assay.sdk.replay.exceptions import Notice, Notified
+from assay.sdk.replay.exceptions import CancelRequested, ContinueAsNewRequested, Notice, Notified, ending_in
+
+if TYPE_CHECKING:
+    from assay.sdk.replay.loop import WorkflowLoop
+
+
+class Cancellation:
+    """The requests to end one run: from outside, from its main coroutine, or from a task beside that."""
+
+    __slots__ = ("_held", "_loop", "by_code", "main", "reason", "requested", "shields")
+
+    def __init__(self, loop: WorkflowLoop) -> None:
+        self._loop = loop
+        self.main: asyncio.Task[Any] | None = None
+        """The main coroutine, once code has begun."""
+        self.requested = False
+        """True if somebody outside has asked the run to cancel."""
+        self.by_code = False
+        """True if the code cancels its own run."""
+        self.reason: str | None = None
+        self.shields = 0
+        self._held: Notice | None = None
+        """The notice that waits until the last shield is lowered."""
+
+    def request(self, reason: str | None) -> None:
+        """Raise a cancel request from outside in the code."""
+        self.requested = True
+        self.reason = reason
+        self.interrupt(Notice(reason))
+
+    def interrupt(self, notice: Notice) -> None:
+        """Raise a notice where the main coroutine waits, or when it is shielded no more."""
+        if self.shields:
+            self._held = notice
+        elif self.main is not None:
+            self.main.cancel(notice)
+
+    def lower_shield(self) -> None:
+        """Lower one shield; with the last of them a notice that was held is raised."""
+        self.shields -= 1
+        if not self.shields and self._held is not None:
+            notice, self._held = self._held, None
+            self.interrupt(notice)
+
+    def end_by(self, error: CancelRequested | ContinueAsNewRequested) -> None:
+        """Prepare for an exception by which code is about to end the run.
+
+        If a task beside the main coroutine raises it, the main coroutine is interrupted: by a cancel when the task has
+        ended by it; by a continue-as-new, which goes from task to task like any exception, where no task takes it.
+        """
+        task = asyncio.current_task()
+        if task is None or task is self.main:
+            return
+        if isinstance(error, CancelRequested):
+            task.add_done_callback(functools.partial(self._interrupt_by_cancel, error.notice))
+            return
+        for task in self._loop.unfinished():
+            if task is not self.main:
+                task.add_done_callback(self._interrupt_by_continuing)
+
+    def _interrupt_by_cancel(self, notice: Notice, task: asyncio.Task[Any]) -> None:
+        if task.cancelled():
+            self.interrupt(notice)
+
+    def _interrupt_by_continuing(self, task: asyncio.Task[Any]) -> None:
+        # asyncio's own mark of an exception that nobody has asked for
+        if task.cancelled() or not task._log_traceback:
+            return
+        error = ending_in(task.exception())
+        if isinstance(error, ContinueAsNewRequested):
+            self.interrupt(Notice(command=error.command))
 
 
 def handled() -> Notice | None:

@@ -44,7 +44,8 @@ def _signal(run: "Execution", event: ev.SignalReceived, recorded: Recorded) -> N
 
 
 def _cancel(run: "Execution", event: ev.WorkflowCancelRequested, _: Recorded) -> None:
-    run.cancel(event.reason)
+    run.commands.mark_children_unaware()
+    run.cancellation.request(event.reason)
 
 
 def _activity_completed(run: "Execution", event: ev.ActivityCompleted, _: Recorded) -> None:
@@ -64,12 +65,12 @@ def _activity_cancelled(run: "Execution", event: ev.ActivityCancelled, _: Record
 
 
 def _activity(run: "Execution", seq: int, name: str) -> asyncio.Future[Payload] | None:
-    run.ordered("activity", seq, name)
-    return run.activities.pop(seq, None)
+    run.commands.check_ordered("activity", seq, name)
+    return run.futures.activities.pop(seq, None)
 
 
 def _timer_fired(run: "Execution", event: ev.TimerFired, _: Recorded) -> None:
-    run.ordered("timer", event.timer_seq, "")
+    run.commands.check_ordered("timer", event.timer_seq, "")
     run.loop.fire_timer(event.timer_seq)
 
 
@@ -91,18 +92,18 @@ def _step_failed(run: "Execution", event: ev.StepFailed, _: Recorded) -> None:
 def _step(run: "Execution", event: ev.StepCompleted | ev.StepFailed) -> asyncio.Future[Payload] | None:
     if event.input_hash is not None:
         # Its hash does not count as history: a worker or engine that knows no hashes may have served the run as well.
-        run.history_size -= HASH_BYTES
-    return run.take_step(event.step_seq, event.name, event.input_hash)
+        run.commands.history_size -= HASH_BYTES
+    return run.futures.take_step(event.step_seq, event.name, event.input_hash)
 
 
 def _child_completed(run: "Execution", event: ev.ChildWorkflowCompleted, _: Recorded) -> None:
-    _resolve(run.children.get(event.child_workflow_id), event.result)
+    _resolve(run.futures.children.get(event.child_workflow_id), event.result)
 
 
 def _child_failed(run: "Execution", event: ev.ChildWorkflowFailed, _: Recorded) -> None:
     info = event.failure or FailureInfo(kind=Kind.UNKNOWN, message=event.error)
     error = to_wrapper(info, ChildError, workflow_id=event.child_workflow_id, run_id=event.run_id or "")
-    _reject(run.children.get(event.child_workflow_id), error)
+    _reject(run.futures.children.get(event.child_workflow_id), error)
 
 
 def _resolve(future: asyncio.Future[Payload] | None, value: Payload) -> None:
