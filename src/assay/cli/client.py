@@ -2,16 +2,15 @@
 
 import json
 from collections.abc import Callable, Mapping
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote, urlencode, urlsplit
 
-from assay._version import __version__
 from assay.cli.trouble import Trouble
+from assay.core.errors import Invalid
+from assay.sdk.http.blocking_connection import BlockingConnection, Reply
+from assay.sdk.http.http1 import API_PREFIX, RESTARTING_STATUSES, Endpoint, bearer, path_of, query_of
 
-PREFIX: Final = "/api/v1"
 TIMEOUT: Final = 30.0
-AWAY: Final = (429, 502, 503, 504)
+AWAY: Final = RESTARTING_STATUSES | {429}
 """Answers of an engine that is restarting or has no room, or of a proxy before it."""
 
 Query = str | int | float | None
@@ -23,14 +22,6 @@ class Answer(NamedTuple):
     status: int
     document: Any
     headers: Mapping[str, str]
-
-
-class Reply(NamedTuple):
-    """An HTTP response that has been read."""
-
-    status: int
-    headers: Mapping[str, str]
-    content: bytes
 
 
 class Refusal(Trouble):
@@ -62,9 +53,9 @@ class RemoteEngine:
         self.namespace = namespace
         self._context = context
         self._timeout = timeout
-        self._key = api_key
+        self._headers = {"accept": "application/json", "accept-encoding": "identity", **bearer(api_key)}
         self._note = note
-        self._connection: HTTPConnection | None = None
+        self._connection: BlockingConnection | None = None
 
     def close(self) -> None:
         """Hang up; the next question dials anew."""
@@ -91,45 +82,27 @@ class RemoteEngine:
         return self._ask("DELETE", path, {}, None)
 
     def _ask(self, method: str, path: tuple[str, ...], query: Mapping[str, Query], body: object) -> Answer:
-        given = {"namespace": self.namespace, **{name: value for name, value in query.items() if value is not None}}
-        place = "/".join(quote(part, safe="", errors="surrogateescape") for part in path)
-        target = f"{PREFIX}/{place}?{urlencode(given, errors='surrogateescape')}"
+        place = API_PREFIX + path_of(*path, errors="surrogateescape")
+        target = place + query_of({"namespace": self.namespace, **query}, errors="surrogateescape")
         try:
-            reply = self._send(method, target, None if body is None else json.dumps(body).encode())
-        except (OSError, HTTPException, UnicodeError) as error:
+            reply = self._send(method, target, b"" if body is None else json.dumps(body).encode())
+        except (OSError, Invalid, UnicodeError) as error:
             self.close()
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise Unreachable(f"{self._context}: engine unreachable at {self.url}: {reason}") from None
         if self._note is not None:
-            self._note(f"{method} {self.url}{PREFIX}/{place}: HTTP {reply.status}, {len(reply.content)} bytes")
+            self._note(f"{method} {self.url}{place}: HTTP {reply.status}, {len(reply.content)} bytes")
         return self._answer(reply)
 
-    def _send(self, method: str, target: str, body: bytes | None) -> Reply:
-        target = urlsplit(self.url).path + target
-        if self._connection is not None and method == "GET":
+    def _send(self, method: str, target: str, body: bytes) -> Reply:
+        if self._connection is not None and self._connection.reusable and method == "GET":
             try:
-                return self._exchange(self._connection, method, target, body)
-            except (ConnectionError, HTTPException):
-                pass  # it was closed while nobody spoke; what only reads may be asked again
+                return self._connection.request(method, target, body)
+            except ConnectionError:
+                pass  # closed by the engine while it was idle; a request that only reads may be sent again
         self.close()
-        self._connection = self._connect()
-        return self._exchange(self._connection, method, target, body)
-
-    def _connect(self) -> HTTPConnection:
-        parts = urlsplit(self.url)
-        kind = HTTPSConnection if parts.scheme.lower() == "https" else HTTPConnection
-        return kind(parts.hostname or "", parts.port, timeout=self._timeout)
-
-    def _exchange(self, connection: HTTPConnection, method: str, target: str, body: bytes | None) -> Reply:
-        headers = {"Accept": "application/json", "User-Agent": f"assay/{__version__}"}
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        if self._key is not None:
-            headers["Authorization"] = f"Bearer {self._key}"
-        connection.request(method, target, body, headers)
-        response = connection.getresponse()
-        named = {name.lower(): value for name, value in response.getheaders()}
-        return Reply(response.status, named, response.read())
+        self._connection = BlockingConnection(Endpoint(self.url, self._headers), self._timeout)
+        return self._connection.request(method, target, body)
 
     def _answer(self, reply: Reply) -> Answer:
         text = reply.content.decode("utf-8", "replace")

@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple
 
-from assay.cli.client import Answer, Query, RemoteEngine, Reply
+from assay.cli.client import Answer, Query, RemoteEngine
 from assay.cli.trouble import Trouble
 from assay.core.errors import AssayError, ReadOnly
+from assay.sdk.http.blocking_connection import Reply
 
 
 class _Served(NamedTuple):
@@ -46,7 +47,7 @@ class FileEngine(RemoteEngine):
             raise Trouble(f"{self._context}: {ReadOnly()}")
         return super()._ask(method, path, query, body)
 
-    def _send(self, method: str, target: str, body: bytes | None) -> Reply:
+    def _send(self, method: str, target: str, body: bytes) -> Reply:
         if self._served is None:
             self._served = self._open()
         path, _, query = target.partition("?")

@@ -5,7 +5,6 @@ import random
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
-from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -18,7 +17,8 @@ from assay.core.policies import IdConflict, IdReuse
 from assay.core.replies import Started
 from assay.core.start_options import Convert, OptionKind, by_option, given_options
 from assay.sdk.http import endings
-from assay.sdk.http.pool import Pool, Unreachable
+from assay.sdk.http.http1 import RESTARTING_STATUSES, Unreachable, path_of, query_of
+from assay.sdk.http.pool import Pool
 from assay.sdk.http.problems import error_in
 from assay.sdk.retry import wire_retry
 from assay.wire.bodies import SignalAtStart, StartBody
@@ -34,7 +34,6 @@ HELD: Final = 1.0
 """Seconds that an attempt must have lasted to count as one that was taken up."""
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
-AGAIN: Final = frozenset({502, 503, 504})
 OPEN: Final = frozenset({"PENDING", "RUNNING", "WAITING"})
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -70,7 +69,7 @@ class Calls:
 
     async def _change(self, target: rq.ToWorkflow, action: str, body: dict[str, Any]) -> bytes:
         query = _query(namespace=target.namespace, run_id=target.run_id)
-        path = f"/workflows/{_quoted(target.workflow_id)}/{action}{query}"
+        path = f"{path_of('workflows', target.workflow_id)}/{action}{query}"
         return await self.call("POST", path, _encode(body), key=uuid.uuid4().hex)
 
     async def start(self, request: rq.StartWorkflow) -> Started:
@@ -96,19 +95,19 @@ class Calls:
     ) -> tuple[RunKey, Event]:
         while answer is None or answer.status in OPEN:
             query = _query(namespace=key.namespace, run_id=key.run_id, wait_secs=f"{WAIT_SECONDS:g}")
-            path = f"/workflows/{_quoted(key.workflow_id)}/result{query}{'' if follow else '&follow=false'}"
+            path = f"{path_of('workflows', key.workflow_id, 'result')}{query}{'' if follow else '&follow=false'}"
             answer = endings.decode(await self._get(path, key.workflow_id))
         return endings.key_of(key.namespace, answer), endings.closing_of(answer)
 
     async def describe(self, namespace: str, workflow_id: str, run_id: str | None) -> dict[str, Any] | None:
         """A run's record, or None."""
         query = _query(namespace=namespace, run_id=run_id)
-        return await self._found(f"/workflows/{_quoted(workflow_id)}{query}")
+        return await self._found(f"{path_of('workflows', workflow_id)}{query}")
 
     async def state(self, namespace: str, workflow_id: str, name: str | None) -> dict[str, Any] | None:
         """What a run's queries answer, or None."""
-        one = "" if name is None else f"/{_quoted(name)}"
-        return await self._found(f"/workflows/{_quoted(workflow_id)}/state{one}{_query(namespace=namespace)}")
+        path = path_of("workflows", workflow_id, "state", *(() if name is None else (name,)))
+        return await self._found(f"{path}{_query(namespace=namespace)}")
 
     async def _found(self, path: str) -> dict[str, Any] | None:
         try:
@@ -133,7 +132,7 @@ class Calls:
         while True:
             after = found[-1]["seq"] if found else None
             query = _query(namespace=namespace, run_id=run_id, limit=EVENTS_PAGE, cursor=after)
-            page = _decode(await self._get(f"/workflows/{_quoted(workflow_id)}/events{query}", workflow_id))
+            page = _decode(await self._get(f"{path_of('workflows', workflow_id, 'events')}{query}", workflow_id))
             found.extend(page)
             if len(page) < EVENTS_PAGE:
                 return found
@@ -158,7 +157,7 @@ class Calls:
                 if status < 300:
                     return answer
                 error = error_in(status, answer)
-                if status not in AGAIN:
+                if status not in RESTARTING_STATUSES:
                     raise error
                 trouble = str(error)
             except TimeoutError:
@@ -207,15 +206,8 @@ class Effort:
 LIMIT: Final = WAIT_SECONDS + GRACE_SECONDS
 
 
-def _quoted(segment: str) -> str:
-    return quote(segment, safe="")
-
-
-def _query(**parameters: Any) -> str:
-    given = {name: value for name, value in parameters.items() if value is not None}
-    if given.get("namespace") == "main":
-        del given["namespace"]
-    return f"?{urlencode(given)}" if given else ""
+def _query(*, namespace: str, **parameters: Any) -> str:
+    return query_of({"namespace": None if namespace == "main" else namespace, **parameters})
 
 
 def _span(time: Time | None) -> float | None:
@@ -264,7 +256,7 @@ def _given(**fields: Any) -> dict[str, Any]:
 
 def _signal(request: rq.Signal) -> tuple[str, dict[str, Any]]:
     body = _given(payload=request.payload, context=request.context, message_id=request.message_id)
-    return f"signal/{_quoted(request.name)}", body | _given(**{"from": request.sender})
+    return f"signal{path_of(request.name)}", body | _given(**{"from": request.sender})
 
 
 def _cancel(request: rq.RequestCancel) -> tuple[str, dict[str, Any]]:

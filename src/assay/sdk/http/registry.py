@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
-from urllib.parse import quote, urlencode
 from uuid import uuid4
 
 import msgspec
 
+from assay.sdk.http.http1 import path_of, query_of
 from assay.sdk.http.schedules import Caller
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -29,25 +29,21 @@ class HttpRegistry:
 
     async def count(self, name: str) -> dict[str, Any]:
         """See `RegistryPort`."""
-        found: dict[str, Any] = _decode(await self._caller()("GET", _path(name)))
+        found: dict[str, Any] = _decode(await self._caller()("GET", path_of("namespaces", name)))
         return found
 
     async def delete_namespace(self, name: str) -> None:
         """See `RegistryPort`."""
-        await self._caller()("DELETE", _path(name), key=uuid4().hex)
+        await self._caller()("DELETE", path_of("namespaces", name), key=uuid4().hex)
 
     async def workers(self, namespace: str) -> Sequence[dict[str, Any]]:
         """See `RegistryPort`."""
-        return await self._list(f"/workers?{urlencode({'namespace': namespace})}")
+        return await self._list(f"/workers{query_of({'namespace': namespace})}")
 
     async def queues(self, namespace: str) -> Sequence[dict[str, Any]]:
         """See `RegistryPort`."""
-        return await self._list(f"/queues?{urlencode({'namespace': namespace})}")
+        return await self._list(f"/queues{query_of({'namespace': namespace})}")
 
     async def _list(self, path: str) -> Sequence[dict[str, Any]]:
         found: list[dict[str, Any]] = _decode(await self._caller()("GET", path))
         return found
-
-
-def _path(name: str) -> str:
-    return f"/namespaces/{quote(name, safe='')}"

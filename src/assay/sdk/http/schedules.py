@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Protocol
-from urllib.parse import quote, urlencode
 from uuid import uuid4
 
 import msgspec
@@ -11,6 +10,7 @@ from msgspec.structs import asdict
 from assay.core import schedule_requests as rq
 from assay.core.errors import NotFound
 from assay.core.ids import seconds
+from assay.sdk.http.http1 import path_of, query_of
 from assay.wire.schedules import wire_fields
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -47,7 +47,8 @@ class HttpSchedules:
 
     async def list(self, namespace: str) -> Sequence[dict[str, Any]]:
         """See `SchedulePort`."""
-        found: list[dict[str, Any]] = _decode(await self._caller()("GET", f"/schedules?{_query(namespace=namespace)}"))
+        path = f"/schedules{query_of({'namespace': namespace})}"
+        found: list[dict[str, Any]] = _decode(await self._caller()("GET", path))
         return found
 
     async def describe(self, namespace: str, name: str) -> dict[str, Any] | None:
@@ -71,11 +72,7 @@ class HttpSchedules:
 
 
 def _path(namespace: str, name: str, action: str = "", **parameters: Any) -> str:
-    return f"/schedules/{quote(name, safe='')}{action}?{_query(namespace=namespace, **parameters)}"
-
-
-def _query(**parameters: Any) -> str:
-    return urlencode({name: value for name, value in parameters.items() if value is not None})
+    return f"{path_of('schedules', name)}{action}{query_of({'namespace': namespace, **parameters})}"
 
 
 def _told(request: rq.ScheduleRequest) -> tuple[str, str, dict[str, Any] | None]:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import quote
 
 from assay.core.errors import Invalid, Refused, Unavailable
 from assay.core.events import Event, Recorded
@@ -13,12 +12,12 @@ from assay.core.replies import Started, Told
 from assay.core.requests import Request, RetryFailed, StartWorkflow, ToRun
 from assay.sdk.http.calls import Calls
 from assay.sdk.http.clock import LearnedClock
+from assay.sdk.http.http1 import API_PREFIX, bearer, path_of, query_of
 from assay.sdk.http.link import Link
 from assay.sdk.http.pool import Pool
 from assay.sdk.http.registry import HttpRegistry
 from assay.sdk.http.schedules import HttpSchedules
 
-PREFIX: Final = "/api/v1"
 LEASE: Final[Time] = 10 * SECOND
 """How long the engine leaves a silent worker its work (R9)."""
 FAREWELL_SECONDS: Final = 2.0
@@ -32,9 +31,9 @@ class HttpTransport:
         if not url.partition("://")[2].strip("/"):
             raise Invalid("the URL of an engine names its host: http://127.0.0.1:8080", code="invalid_url", field="url")
         self.lease: Time | None = LEASE
-        self._url = url.rstrip("/").removesuffix(PREFIX) + PREFIX
+        self._url = url.rstrip("/").removesuffix(API_PREFIX) + API_PREFIX
         self._clock = LearnedClock()
-        self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        self._headers = bearer(token)
         self._pool = Pool(self._url, self._headers)
         self._calls: Calls | None = None
         self._links: dict[Link, asyncio.Task[None]] = {}
@@ -133,7 +132,7 @@ class HttpTransport:
         self._open()
         worker: Colleague = seat  # type: ignore[assignment]  # every worker of the SDK is one
         link = Link(worker, self._clock)
-        path = f"/workers/{quote(seat.worker, safe='')}/exchange?namespace={quote(seat.namespace, safe='')}"
+        path = f"{path_of('workers', seat.worker, 'exchange')}{query_of({'namespace': seat.namespace})}"
         carrier = Carrier(self._pool, path, link)
         carrying = asyncio.get_running_loop().create_task(carrier.run(), name="assay-exchange")
         self._links[link] = carrying
