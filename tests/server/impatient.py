@@ -3,7 +3,7 @@
 import sys
 
 from assay.server.config import ServerConfig
-from assay.server.connection import Patience
+from assay.server.patience import Patience
 from assay.server.serve import serve
 
 PATIENCE = Patience(head_seconds=1.0, body_seconds=1.0, body_pace=1_024, answer_seconds=1.0, connections=260)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.server.connection import connections_within
+from assay.server.patience import connections_within
 from tests.api.support import Http, Server, fresh, until
 from tests.server.impatient import PATIENCE
 

@@ -9,7 +9,7 @@ from assay.core.duration import parse_duration
 from assay.core.errors import Invalid
 from assay.core.ids import SECOND, Time
 from assay.engine.stream import RETENTION
-from assay.server.connection import Patience
+from assay.server.patience import Patience
 
 DEFAULT_DATABASE = "sqlite://assay-workflow.db"
 """In the folder that the engine is started in (R42)."""

@@ -5,39 +5,17 @@ timer per request would be paid for by everybody who is fast.
 """
 
 import asyncio
-import resource
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from assay.api import answers
 from assay.api.app import REPLY
-from assay.api.guard import HEADERS_LIMIT, URL_LIMIT
+from assay.api.guard import HEADERS_LIMIT
 from assay.core.errors import AssayError, Invalid, Unavailable
-from assay.wire.exchange import MESSAGE_LIMIT
-
-SPARE_FILES: Final = 128
-"""Open files that are left to the database and to the program itself."""
-
-
-@dataclass(frozen=True)
-class Patience:
-    """How long a client may take, and how much it may bring along."""
-
-    head_seconds: float = 10.0
-    """For the first line and the headers; also for a connection on which nothing comes."""
-    body_seconds: float = 20.0
-    body_pace: int = 1_024
-    """Bytes a second beyond that: a body may take long if it is long."""
-    answer_seconds: float = 30.0
-    """How long an answer may lie around before the client takes any of it."""
-    head_bytes: int = HEADERS_LIMIT + URL_LIMIT + 1_024
-    body_bytes: int = MESSAGE_LIMIT + 1024 * 1024
-    """More than any route reads; whoever goes on sending after a refusal is cut off here."""
-    connections: int = 10_000
+from assay.server.patience import Patience
 
 
 class Connection(HttpToolsProtocol):
@@ -179,14 +157,3 @@ def _raw(problem: AssayError) -> bytes:
     answer = answers.error(problem, [(b"connection", b"close")])
     head = b"".join(b"%s: %s\r\n" % header for header in answer.head())
     return STATUS_LINE[answer.status] + head + b"\r\n" + answer.body
-
-
-def connections_within(wanted: int) -> int:
-    """How many connections the process can have, after taking as many open files as it may."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = wanted + SPARE_FILES
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        granted = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (granted, hard))
-        soft = granted
-    return wanted if soft == resource.RLIM_INFINITY else max(1, min(wanted, soft - SPARE_FILES))

@@ -7,7 +7,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import uvicorn
 import uvloop
@@ -18,8 +18,8 @@ from assay.api.router import PREFIXES
 from assay.core.errors import AssayError, Unavailable
 from assay.server.composition import running
 from assay.server.config import ServerConfig
-from assay.server.connection import Connection, Patience, connections_within
-from assay.server.sockets import Socket
+from assay.server.patience import Patience, connections_within
+from assay.server.protocols import protocols_of
 from assay.storage.store import Broken
 from assay.wire.exchange import MESSAGE_LIMIT
 from assay.wire.memory import settle
@@ -69,8 +69,9 @@ class _Listener(uvicorn.Server):
         if counter % TICKS_A_SECOND == 0:
             now = asyncio.get_running_loop().time()
             for connection in tuple(self.server_state.connections):
-                if isinstance(connection, Connection):
-                    connection.look(now)
+                look = getattr(connection, "look", None)  # uvicorn's own classes have no limits in time
+                if look is not None:
+                    look(now)
         return await super().on_tick(counter) or self._api.backend.engine.stopped is not None
 
 
@@ -125,12 +126,13 @@ def _greeting(config: ServerConfig, address: str, place: str) -> list[str]:
 
 
 def _uvicorn(api: Api, patience: Patience) -> uvicorn.Config:
-    bounded = replace(patience, connections=connections_within(patience.connections))
+    protocols = protocols_of(api, replace(patience, connections=connections_within(patience.connections)))
     return uvicorn.Config(
-        _application(api),
+        protocols.application,
         loop="none",
-        http=type("Connection", (Connection,), {"patience": bounded}),
-        ws=Socket,
+        http=protocols.http,
+        ws=protocols.ws,
+        limit_concurrency=protocols.connections,
         ws_max_size=MESSAGE_LIMIT,
         ws_per_message_deflate=False,
         ws_ping_interval=None,
@@ -144,10 +146,6 @@ def _uvicorn(api: Api, patience: Patience) -> uvicorn.Config:
         timeout_graceful_shutdown=DRAIN_SECONDS,
         backlog=2_048,
     )
-
-
-def _application(api: Api) -> Any:
-    return api
 
 
 def _exit_code(stopped: AssayError | None) -> int:
