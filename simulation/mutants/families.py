@@ -134,8 +134,8 @@ def _child_kept() -> list[Patch]:
     """Deliveries are made to overlap: then only the parent's list of children tells one from the next."""
     return [
         (EFFECTS, fx.DropChild, does_nothing),  # type: ignore[list-item]  # found by the type of its effect
-        (courier, "PATIENCE", 0),
-        (courier, "PAUSE", SECOND // 20),
+        (courier, "LOST_MESSAGE_AGE", 0),
+        (courier, "COURIER_PAUSE", SECOND // 20),
     ]
 
 

@@ -126,7 +126,7 @@ def _no_doubt() -> list[Patch]:
 def _kept_reservation() -> list[Patch]:
     from assay.engine import reaper
 
-    return [(reaper, "STEP_ASIDE", reaper.SHARED_PAUSE)]
+    return [(reaper, "STEP_ASIDE", reaper.SHARED_READY_PAUSE)]
 
 
 def _mortal() -> list[Patch]:

@@ -230,7 +230,7 @@ def test_a_long_history_is_read_page_by_page(cli: Cli, order: str, monkeypatch: 
     for number in range(5):
         cli("workflow", "signal", order, "go", str(number))
     whole = cli("workflow", "events", order).json
-    monkeypatch.setattr("assay.cli.waiting.PAGE", 2)
+    monkeypatch.setattr("assay.cli.waiting.HISTORY_PAGE_EVENTS", 2)
     assert cli("workflow", "events", order).json == whole
     cli("workflow", "terminate", order)
     assert [event["seq"] for event in cli("workflow", "events", order, "--follow").lines] == [1, 2, 3, 4, 5, 6, 7]
@@ -265,7 +265,7 @@ def follow(command: str, environment: dict[str, str]) -> "subprocess.Popen[bytes
 
 
 def test_an_engine_that_stays_away(stubbed: Cli, stub: Stub, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(waiting, "GRACE", 0.3)
+    monkeypatch.setattr(waiting, "AWAY_SECONDS", 0.3)
     stub.answer(OPEN, 202)
     for _ in range(10):
         stub.answer({"error": "starting"}, 503)

@@ -145,7 +145,7 @@ def test_list_has_20_rows_unless_told(cli: Cli):
 def test_a_long_list_is_read_page_by_page(cli: Cli, monkeypatch: pytest.MonkeyPatch):
     for number in range(5):
         cli("workflow", "start", "--type", "Order", "--id", f"w{number}")
-    monkeypatch.setattr("assay.cli.workflow.PAGE", 2)
+    monkeypatch.setattr("assay.cli.workflow.LIST_PAGE_RUNS", 2)
     assert [record["id"] for record in cli("workflow", "list", "--offset", "1").json] == ["w3", "w2", "w1", "w0"]
     assert [record["id"] for record in cli("workflow", "list", "--limit", "3").json] == ["w4", "w3", "w2"]
 

@@ -11,7 +11,7 @@ import pytest
 from assay import App, Client, Context, Invalid, Worker
 from assay.core.ids import SECOND
 from assay.embedded.attendance import Attendance
-from assay.engine.roster import PAUSE, SILENCE, Roster
+from assay.engine.roster import LISTED_SILENCE, SIGNS_WRITE_PAUSE, Roster
 from assay.storage.sql.registry import SqlRegistry
 from assay.storage.sqlite import SqliteStore
 from tests.clocks import ManualClock
@@ -173,10 +173,10 @@ def test_a_worker_that_stays_is_seen_and_one_that_has_left_is_forgotten(tmp_path
         for _ in range(3):
             await attendance.show()
             assert [row.id for row, _ in await roster.workers("main")] == [worker.worker]
-            clock.advance(2 * SILENCE)
+            clock.advance(2 * LISTED_SILENCE)
         await attendance.run_once()
         attendance.leave(worker)
-        clock.advance(SILENCE - SECOND)
+        clock.advance(LISTED_SILENCE - SECOND)
         await attendance.show()
         assert len(await roster.workers("main")) == 1
         clock.advance(2 * SECOND)
@@ -205,7 +205,7 @@ def test_signs_of_life_are_written_now_and_then_where_others_read_them(postgres:
             now = client.transport.now()
             again = await attendance.run_once()
             assert again is not None
-            assert again - now >= PAUSE
+            assert again - now >= SIGNS_WRITE_PAUSE
             for name in ("Bob", "Eve"):
                 await client.run("Greet", name)
             assert 1 <= len(signs) <= 2

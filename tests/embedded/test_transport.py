@@ -15,7 +15,7 @@ from assay.core.payload import Payload
 from assay.core.requests import RequestCancel, RestartAsNew, StartWorkflow, Terminate
 from assay.core.schedule import Fire, FireOutcome
 from assay.embedded.filters import run_filter
-from assay.embedded.transport import LEASE, EmbeddedTransport
+from assay.embedded.transport import WORKER_LEASE, EmbeddedTransport
 from assay.sdk.app import App
 from assay.sdk.client import Client
 from assay.sdk.connections import Hosting, transport_for
@@ -280,7 +280,7 @@ def test_postgres_is_shared_between_engines(server: str):
     async def main() -> None:
         url = await create_database(server)
         async with opened(url) as one, opened(url) as two:
-            assert one.lease == two.lease == LEASE
+            assert one.lease == two.lease == WORKER_LEASE
             started = await one.ask(start("o-1", input=Payload(b"1")))
             assert await two.describe("main", "o-1") == await one.describe("main", "o-1")
             waiting = asyncio.ensure_future(one.closed(started.key))

@@ -11,7 +11,7 @@ from assay.core.requests import LeaseTask, Signal, StartWorkflow, Terminate
 from assay.engine.commit import attempt as attempt_module
 from assay.engine.commit.committer import Undecidable
 from assay.engine.commit.idempotency import IdempotencyKey, Rendered
-from assay.engine.timekeeper import RETRY
+from assay.engine.timekeeper import DUE_RETRY_PAUSE
 from assay.storage.store import Broken, Changes, Conflict, OutcomeUnknown, Rejected
 from tests.engine.seats import NotingSeat
 
@@ -179,7 +179,7 @@ def test_a_deadline_that_meets_a_bug_is_not_asked_for_without_a_pause(with_engin
         monkeypatch.setattr(attempt_module, "decide", lambda run, request, at: 1 / 0)
         clock.advance(2 * SECOND)
         keeper = engine._timekeeper
-        assert await keeper.run_once() == clock.now() + RETRY
+        assert await keeper.run_once() == clock.now() + DUE_RETRY_PAUSE
 
     with_engine(body)
 

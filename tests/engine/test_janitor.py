@@ -7,7 +7,7 @@ from assay.core.ids import SECOND, Namespace, Time, WorkflowId
 from assay.core.requests import StartWorkflow, Terminate
 from assay.engine.commit.idempotency import IdempotencyKey, Rendered
 from assay.engine.engine import Engine
-from assay.engine.janitor import BREATH, FIRES, HOUR, NOTES, OUTCOMES, PAGE, PAGES, Janitor
+from assay.engine.janitor import BREATH, FIRE_RETENTION, HOUR, NOTES, OUTCOMES, PAGES, ROWS_PER_SWEEP_COMMIT, Janitor
 from assay.storage.sql.leftovers import SqlLeftovers
 from assay.storage.sqlite import SqliteStore
 from assay.storage.store import Changes, Outcome
@@ -52,7 +52,7 @@ def test_a_repeated_request_is_known_for_a_day_and_for_the_life_of_its_run(with_
 
 def test_more_than_one_round_can_do_is_gone_on_with_at_once(with_engine: Callable[[Body], None]):
     async def body(engine: Engine, clock: ManualClock) -> None:
-        many = PAGE * PAGES + 10
+        many = ROWS_PER_SWEEP_COMMIT * PAGES + 10
         rows = [(None, Outcome("main", f"k{number}", b"f", 200, b"", clock.now())) for number in range(many)]
         await engine.store.write(Changes(outcomes=rows))
         clock.advance(OUTCOMES + SECOND)
@@ -87,7 +87,7 @@ class Recording:
 def test_each_kind_has_its_own_time():
     clock, recording = ManualClock(), Recording()
     asyncio.run(Janitor(recording, clock).run_once())
-    kept = {"outcomes": OUTCOMES, "fires": FIRES, "notes": NOTES}
+    kept = {"outcomes": OUTCOMES, "fires": FIRE_RETENTION, "notes": NOTES}
     assert recording.asked == [(kind, clock.now() - time) for kind, time in kept.items()]
 
 

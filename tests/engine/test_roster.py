@@ -8,7 +8,7 @@ import pytest
 
 from assay.core.errors import AlreadyExists, Invalid, NotFound
 from assay.core.ids import SECOND, Time
-from assay.engine.roster import SILENCE, Roster, WorkerRow
+from assay.engine.roster import LISTED_SILENCE, Roster, WorkerRow
 from assay.engine.tokens import Lease, Tokens
 from assay.storage.sql.registry import SqlRegistry
 from assay.storage.sqlite import SqliteStore
@@ -57,7 +57,7 @@ def test_silence_hides_and_any_sign_brings_back(tmp_path: Path):
     async def scene(roster: Roster, clock: ManualClock) -> None:
         registered = await roster.register(form(workflows=("A",)))
         assert isinstance(registered, WorkerRow)
-        clock.advance(SILENCE - SECOND)
+        clock.advance(LISTED_SILENCE - SECOND)
         assert await ids(roster) == [registered.id]
         clock.advance(2 * SECOND)
         assert await ids(roster) == []
@@ -144,15 +144,15 @@ def test_signs_of_life_are_written_when_somebody_looks(tmp_path: Path):
         assert isinstance(registered, WorkerRow)
         assert await roster.run_once() is None
         for _ in range(10):
-            clock.advance(SILENCE)
+            clock.advance(LISTED_SILENCE)
             roster.heard(registered.id)
         assert Counted.written == 0
         assert await ids(roster) == [registered.id]
         assert Counted.written == 1
-        clock.advance(SILENCE)
+        clock.advance(LISTED_SILENCE)
         roster.heard(registered.id)
         assert (await roster.counts("main"))[0].workers == 1
-        clock.advance(SILENCE)
+        clock.advance(LISTED_SILENCE)
         roster.heard(registered.id)
         assert [queue.workers for queue in await roster.queues("main")] == [1]
         await store.close()

@@ -64,7 +64,7 @@ def test_a_function_that_says_nothing_returns_anything():
 
 
 def test_the_memory_of_annotations_is_bounded(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(annotations, "LIMIT", 5)
+    monkeypatch.setattr(annotations, "CACHED_FUNCTIONS", 5)
     for number in range(20):
         result_annotation(returning(Annotated[int, number]))
     assert len(annotations._known) <= 5

@@ -9,7 +9,7 @@ from assay.core.errors import ActivityError, Failure, Invalid, Kind, NotFound, W
 from assay.core.failure import FailureInfo
 from assay.core.payload import NULL, Payload, check_json
 from assay.sdk.converter import Converter
-from assay.sdk.failures import CAUSES_LIMIT, MESSAGE_LIMIT, STACK_LIMIT, to_exception, to_info
+from assay.sdk.failures import CAUSES_LIMIT, FAILURE_TEXT_LIMIT, STACK_LIMIT, to_exception, to_info
 
 
 class CardDeclined(Failure):
@@ -182,8 +182,8 @@ def test_bad_characters_are_replaced():
 
 
 def test_long_texts_are_cut():
-    info = to_info(Failure("é" * MESSAGE_LIMIT + "end", stack="top" + "x" * STACK_LIMIT + "end"))
-    assert MESSAGE_LIMIT - 50 < len(info.message.encode()) <= MESSAGE_LIMIT
+    info = to_info(Failure("é" * FAILURE_TEXT_LIMIT + "end", stack="top" + "x" * STACK_LIMIT + "end"))
+    assert FAILURE_TEXT_LIMIT - 50 < len(info.message.encode()) <= FAILURE_TEXT_LIMIT
     assert STACK_LIMIT - 50 < len(info.stack.encode()) <= STACK_LIMIT
     assert info.message.startswith("éé")
     assert info.stack.startswith("topx")

@@ -11,7 +11,7 @@ from assay.core.schedule import Fire, FireOutcome
 from assay.storage.journal import BEGINNING, Entry, News, Note
 from assay.storage.sql.journal import SqlJournal
 from assay.storage.sql.leftovers import SqlLeftovers
-from assay.storage.sql.notes import AT_ONCE
+from assay.storage.sql.notes import ITEMS_PER_NOTE
 from assay.storage.store import Changes, Unfired
 from assay.storage.verify import verify
 from tests.core.schedule_support import MIDNIGHT, MINUTE
@@ -83,7 +83,7 @@ async def test_a_claim_comes_after_what_was_before_it_and_before_what_follows(st
 
 async def test_many_claims_of_one_transaction_are_one_row(store: AnyStore, journal: SqlJournal):
     world = StoredWorld(store)
-    names = [f"w{number}" for number in range(AT_ONCE + 1)]
+    names = [f"w{number}" for number in range(ITEMS_PER_NOTE + 1)]
     await commit(world, *(starts(name) for name in names))
     await commit(world, *(claims(of=name) for name in names))
     found = await rows(journal, len(names) + 2)
@@ -128,13 +128,13 @@ def unfired(name: str, found: list[Fire], key: str = "main/nightly") -> Changes:
 async def test_due_times_that_started_nothing_are_noted_in_order(store: AnyStore, journal: SqlJournal):
     world = StoredWorld(store)
     await world.do(starts("before"))
-    many = fires(*range(AT_ONCE + 2))
+    many = fires(*range(ITEMS_PER_NOTE + 2))
     await store.write(unfired("x", many))
     await world.do(starts("after"))
     found = await rows(journal, 4)
-    assert told(found)[1:-1] == [f"skipped {minute}" for minute in range(AT_ONCE + 2)]
+    assert told(found)[1:-1] == [f"skipped {minute}" for minute in range(ITEMS_PER_NOTE + 2)]
     assert isinstance(found[1], Note)
-    assert list(found[1].fires) == many[:AT_ONCE]
+    assert list(found[1].fires) == many[:ITEMS_PER_NOTE]
     assert [violation async for violation in verify(store, world.now)] == []
 
 

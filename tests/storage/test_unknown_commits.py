@@ -133,7 +133,7 @@ async def test_a_commit_that_takes_too_long_is_aborted(
 async def test_a_commit_in_progress_for_too_long_is_an_unknown_outcome(
     database: str, tmp_path: Path, looks: "asyncio.Queue[CommitStatus]", monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(unknown_outcome, "PATIENCE", 0.0)
+    monkeypatch.setattr(unknown_outcome, "UNKNOWN_AFTER_SECONDS", 0.0)
     async with two_engines(database, tmp_path) as engines:
         engines.proxy.cut_next_commit()
         answer = engines.proxied.committer.submit(START)

@@ -13,6 +13,7 @@ from assay.core.duration import parse_duration
 from assay.core.errors import Invalid
 from assay.core.ids import seconds
 from assay.core.payload import DEPTH_LIMIT, NULL, Payload, check_json, check_keys, check_limits, is_empty
+from assay.wire.exchange import LONGEST_WAIT as LONGEST_WAIT
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -24,8 +25,6 @@ WRAPPING: Final = 8
 """Levels of JSON that a body may put around a payload."""
 MEMBERS: Final = 200_000
 """Keys of one object in a body as a whole; each payload in it has its own, lower limit."""
-LONGEST_WAIT: Final = 25.0
-"""Seconds that a request may be held; clients and proxies commonly give up at 30."""
 
 _SIMPLE: Final = re.compile(r"\w+=[\w.-]+", re.ASCII)
 """A query with one parameter of which nothing has to be decoded, the usual case."""

@@ -28,7 +28,7 @@ SETTINGS: Final = (
     '"hideClientButton":true,"showDeveloperTools":"never"}'
 )
 
-PAGE: Final = """<!doctype html>
+DOCS_PAGE: Final = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -50,7 +50,7 @@ or open <a href="openapi.json">openapi.json</a> with a viewer of your own.</p>""
 async def page(_: Backend, __: Call) -> Answer:
     """The page."""
     body = READER.format(settings=escape(SETTINGS)) if _viewer() is not None else MISSING
-    return Answer(200, PAGE.format(body=body).encode(), (HTML, POLICY))
+    return Answer(200, DOCS_PAGE.format(body=body).encode(), (HTML, POLICY))
 
 
 async def part(_: Backend, call: Call) -> Answer:

@@ -17,7 +17,7 @@ from assay.engine.stream import Claim, Entry, News, Note
 from assay.wire import responses
 from assay.wire.kinds import RUNNING, cause_of, facts_of, kind_of
 
-STEP: Final = 1_024
+NUMBERS_PER_ROW: Final = 1_024
 CAUSE, EVENT, CLAIMED = -1, 0, 1
 """What the numbers around an event stand for."""
 
@@ -37,17 +37,17 @@ class Told(msgspec.Struct):
 
 def row_of(number: int) -> int:
     """The row of the journal that a number belongs to."""
-    return (number - CAUSE) // STEP
+    return (number - CAUSE) // NUMBERS_PER_ROW
 
 
 def last_of(row_id: int) -> int:
     """The last number of a row: whoever has seen that goes on with the next one."""
-    return (row_id + 1) * STEP + CAUSE - 1
+    return (row_id + 1) * NUMBERS_PER_ROW + CAUSE - 1
 
 
 def told_of(news: News) -> Iterator[Told]:
     """All that is told of a row, by number."""
-    first = news.id * STEP
+    first = news.id * NUMBERS_PER_ROW
     if isinstance(news, Note):
         for number, claim in enumerate(news.claims, first):
             yield _claimed(claim, news.time, number)

@@ -10,15 +10,13 @@ from assay.core import requests as rq
 from assay.core.commands import AnyCommand, FailWorkflow
 from assay.core.errors import AssayError, Invalid, Kind
 from assay.core.failure import FailureInfo
-from assay.core.ids import SECOND, RunId, Time, WorkerId
+from assay.core.ids import RunId, WorkerId
+from assay.core.limits import WORKER_LEASE
 from assay.core.payload import HARMLESS, NULL, Payload, check_limits
 from assay.core.replies import Advanced
 from assay.core.run import Activity
 from assay.engine.tokens import Lease, unknown
 from assay.wire import exchange as wire
-
-LEASE: Final[Time] = 10 * SECOND
-"""After so long without a word about it, work is given to others; the SDK extends at a third (R9, D19)."""
 
 
 def _documents_of(command: type[Any]) -> Callable[[Any], tuple[Payload, ...]]:
@@ -56,7 +54,7 @@ def _advance(report: wire.Advance, lease: Lease, lease_of: LeaseOf) -> rq.Reques
         tuple([_outcome(outcome, lease, lease_of) for outcome in report.outcomes]) if report.outcomes else (),
         report.pending,
         report.early,
-        LEASE,
+        WORKER_LEASE,
     )
 
 
@@ -115,7 +113,7 @@ def _fail_task(report: wire.FailTask, lease: Lease, _: LeaseOf) -> rq.Request:
 
 def _extend_task(_report: wire.ExtendTask, lease: Lease, _: LeaseOf) -> rq.Request:
     _task(lease)
-    return rq.ExtendTask(RunId(lease.run_id), WorkerId(lease.worker), lease.fence, LEASE)
+    return rq.ExtendTask(RunId(lease.run_id), WorkerId(lease.worker), lease.fence, WORKER_LEASE)
 
 
 def _release_task(_report: wire.ReleaseTask, lease: Lease, _: LeaseOf) -> rq.Request:
@@ -141,12 +139,12 @@ def _cancelled(report: wire.CancelledActivity, lease: Lease, _: LeaseOf) -> rq.R
 
 def _heartbeat(report: wire.HeartbeatActivity, lease: Lease, _: LeaseOf) -> rq.Request:
     _attempt(lease)
-    return rq.HeartbeatActivity(RunId(lease.run_id), lease.seq, lease.fence, _payload(report.details), LEASE)
+    return rq.HeartbeatActivity(RunId(lease.run_id), lease.seq, lease.fence, _payload(report.details), WORKER_LEASE)
 
 
 def _extend(_report: wire.ExtendActivity, lease: Lease, _: LeaseOf) -> rq.Request:
     _attempt(lease)
-    return rq.ExtendActivity(RunId(lease.run_id), lease.seq, lease.fence, LEASE)
+    return rq.ExtendActivity(RunId(lease.run_id), lease.seq, lease.fence, WORKER_LEASE)
 
 
 def _release(_report: wire.ReleaseActivity, lease: Lease, _: LeaseOf) -> rq.Request:

@@ -13,10 +13,11 @@ from collections.abc import Coroutine, Iterable
 from typing import Any, Final
 
 from assay.api.orders import Orders
-from assay.api.reports import LEASE, answer_of, problem_of, request_of
+from assay.api.reports import answer_of, problem_of, request_of
 from assay.core.errors import AssayError, Invalid, Unavailable
 from assay.core.grants import ActivityGrant, TaskGrant
 from assay.core.ids import Namespace, RunId, Time, WorkerId
+from assay.core.limits import WORKER_LEASE
 from assay.core.replies import Advanced
 from assay.core.requests import Advance, Elapse, ExtendActivity, ExtendTask, ReleaseActivity, ReleaseTask, Request
 from assay.core.rules.activities import HIGHEST_SEQ
@@ -31,7 +32,7 @@ log = logging.getLogger("assay.exchange")
 TASK: Final = -1
 """Stands for the seq of a workflow task among leases: those of activities begin with 0."""
 MOST_HANDS: Final = 100_000
-PAGE: Final = 500
+EVENTS_PER_HISTORY_READ: Final = 500
 """Events read at a time for a page of a history."""
 
 
@@ -39,7 +40,7 @@ class Session:
     """See `Seat` for what the dispatcher wants of it."""
 
     local = False
-    lease: Time | None = LEASE
+    lease: Time | None = WORKER_LEASE
 
     def __init__(self, engine: Engine, tokens: Tokens, namespace: str, worker: str) -> None:
         self.worker = WorkerId(worker)
@@ -330,14 +331,14 @@ class Session:
         run_id, events = grant.key.run_id, None
         after = grant.seen_seq if run_id in self._runs else 0
         self._runs.add(run_id)
-        if after or (grant.history_bytes <= wire.HISTORY_LIMIT and grant.last_seq <= PAGE):
+        if after or (grant.history_bytes <= wire.HISTORY_LIMIT and grant.last_seq <= EVENTS_PER_HISTORY_READ):
             with contextlib.suppress(AssayError):
-                events = await self._engine.store.events(run_id, after, PAGE + 1)
+                events = await self._engine.store.events(run_id, after, EVENTS_PER_HISTORY_READ + 1)
         if self.greetings != greeting:
             return
         if not self._seated:
             self._release(grant)
-        elif events is None or len(events) > PAGE:
+        elif events is None or len(events) > EVENTS_PER_HISTORY_READ:
             self.orders.task(grant, None, after)
         else:
             self.orders.task(grant, events, after)
@@ -361,16 +362,20 @@ class Session:
         found: list[wire.SentEvent] = []
         size, more = 0, True
         while more and size < wire.HISTORY_LIMIT:
-            page = wire.sent(await self._engine.store.events(run_id, after, PAGE))
+            page = wire.sent(await self._engine.store.events(run_id, after, EVENTS_PER_HISTORY_READ))
             found.extend(page)
             size += wire.size_of(page)
-            more = len(page) == PAGE
+            more = len(page) == EVENTS_PER_HISTORY_READ
             after = page[-1].seq if page else after
         return wire.Answer(n, events=tuple(found), more=more)
 
 
 def _extended(run_id: RunId, seq: int, fence: int, worker: WorkerId) -> Request:
-    return ExtendTask(run_id, worker, fence, LEASE) if seq == TASK else ExtendActivity(run_id, seq, fence, LEASE)
+    return (
+        ExtendTask(run_id, worker, fence, WORKER_LEASE)
+        if seq == TASK
+        else ExtendActivity(run_id, seq, fence, WORKER_LEASE)
+    )
 
 
 def _given_back(grant: TaskGrant | ActivityGrant, worker: WorkerId) -> Request:

@@ -19,7 +19,7 @@ STREAMS: Final = 500
 """Event streams that are open at a time (5.4)."""
 QUEUE_EVENTS: Final = 1_000
 QUEUE_BYTES: Final = 1024 * 1024
-KEEP_ALIVE: Final = 15.0
+STREAM_KEEP_ALIVE_SECONDS: Final = 15.0
 FAREWELL: Final = 1.0
 HEADERS: Final[tuple[Header, ...]] = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -100,7 +100,7 @@ class _Queue:
     async def take(self) -> bytes:
         """All frames that wait, or nothing after a while without any."""
         try:
-            async with asyncio.timeout(KEEP_ALIVE):
+            async with asyncio.timeout(STREAM_KEEP_ALIVE_SECONDS):
                 await self._filled.wait()
         except TimeoutError:
             return b""

@@ -8,6 +8,7 @@ from assay.cli.json_input import JsonInput
 
 STATUSES: Final = ("PENDING", "RUNNING", "WAITING", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT")
 OVERLAPS: Final = ("skip", "queue", "cancel_old", "terminate_old", "allow_all")
+DEFAULT_QUEUE: Final = "default"
 JSON_FORMS: Final = "Literal JSON, @FILE, or - for standard input."
 
 JSON: Final = JsonInput()

@@ -20,7 +20,7 @@ from assay.cli.trouble import Trouble
 __all__ = ["completion", "shell_complete"]
 
 SHELLS: Final = ("bash", "zsh", "fish", "powershell", "elvish")
-PROGRAM: Final = "assay"
+PROGRAM_NAME: Final = "assay"
 VARIABLE: Final = "_ASSAY_COMPLETE"
 """Set by the scripts when they ask what may come next; click names it after the program."""
 
@@ -118,5 +118,5 @@ def completion(context: click.Context, shell: str) -> None:
     if kind is None:
         raise Trouble(f"no completion for {shell}")
     # Not `source` of bash itself, which runs bash to look at its version: the script may be for another machine.
-    script = ShellComplete.source(kind(context.find_root().command, {}, PROGRAM, VARIABLE))
+    script = ShellComplete.source(kind(context.find_root().command, {}, PROGRAM_NAME, VARIABLE))
     click.echo(script)

@@ -14,10 +14,10 @@ from typing import Final
 import click
 
 from assay.cli.options import verbose_of, verbose_option
+from assay.core.limits import STOP_SECONDS
 
 LOOK_SECONDS: Final = 0.3
 START_SECONDS: Final = 15.0
-STOP_SECONDS: Final = 10.0
 RELOAD_SECONDS: Final = 3.0
 """How long a worker whose file has changed may finish what it has begun; then it is killed, and its work repeated."""
 SKIPPED: Final = frozenset({".git", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".mypy_cache"})

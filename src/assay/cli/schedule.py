@@ -5,13 +5,11 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from assay.cli.arguments import JSON, JSON_FORMS, JSON_OBJECT, MOMENT, NAME, OVERLAPS, SECONDS
+from assay.cli.arguments import DEFAULT_QUEUE, JSON, JSON_FORMS, JSON_OBJECT, MOMENT, NAME, OVERLAPS, SECONDS
 from assay.cli.options import RemoteGroup, global_options
 from assay.cli.render import Column
 from assay.cli.session import Session, connected
 from assay.cli.suggestions import schedule_names
-
-QUEUE: Final = "default"
 
 SCHEDULES: Final = (
     Column("NAME", "name"),
@@ -108,7 +106,7 @@ def describe(session: Session, name: str) -> None:
 @click.argument("name", metavar="NAME", type=NAME, help="Name of the schedule.")
 @click.option("--type", "workflow_type", metavar="TYPE", type=NAME, required=True, help="Workflow type to start.")
 @click.option("--cron", "cron_expr", metavar="EXPR", required=True, help="When: cron, @daily, @every 10m.")
-@click.option("--queue", "task_queue", metavar="QUEUE", default=QUEUE, show_default=True, help="Task queue.")
+@click.option("--queue", "task_queue", metavar="QUEUE", default=DEFAULT_QUEUE, show_default=True, help="Task queue.")
 @_details
 @click.option("--paused", is_flag=True, default=None, help="Fire only once it is resumed.")
 @connected

@@ -8,12 +8,12 @@ from assay.cli.session import session_of
 from assay.cli.trouble import Trouble
 
 SECONDS: Final = 1.0
-MOST: Final = 50
+SUGGESTIONS_LIMIT: Final = 50
 
 
 def workflow_ids(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Ids of the newest runs."""
-    return _offered(context, incomplete, "id", "workflows", text=incomplete or None, limit=MOST)
+    return _offered(context, incomplete, "id", "workflows", text=incomplete or None, limit=SUGGESTIONS_LIMIT)
 
 
 def schedule_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

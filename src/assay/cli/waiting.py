@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from assay.cli.client import AWAY, Answer, Refusal, RemoteEngine, Unreachable
+from assay.sdk.http.http1 import HISTORY_PAGE_EVENTS
 
 CLOSED: Final = frozenset({"COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT"})
 CLOSING: Final = frozenset(
@@ -23,9 +24,8 @@ CLOSING: Final = frozenset(
 """Events after which a history grows no more."""
 LONG_POLL: Final = 20.0
 SHORT_POLL: Final = 0.5
-GRACE: Final = 30.0
+AWAY_SECONDS: Final = 30.0
 """How long an engine that has answered before may be away."""
-PAGE: Final = 1_000
 
 
 class Watch:
@@ -97,7 +97,7 @@ class Watch:
                 yield event
                 if event["event_type"] in CLOSING:
                     return
-            if len(page) == PAGE:
+            if len(page) == HISTORY_PAGE_EVENTS:
                 continue
             if closed:
                 return
@@ -106,7 +106,7 @@ class Watch:
     def _page(self, run_id: str | None, seen: int) -> list[dict[str, Any]]:
         page: list[dict[str, Any]] = self._ask(
             lambda: self._engine.get(
-                "workflows", self._id, "events", run_id=run_id, cursor=seen, limit=PAGE, order="asc"
+                "workflows", self._id, "events", run_id=run_id, cursor=seen, limit=HISTORY_PAGE_EVENTS, order="asc"
             )
         ).document
         return page
@@ -129,7 +129,7 @@ class Watch:
         """Is an engine that does not answer worth waiting for?"""
         now = time.monotonic()
         self._lost = now if self._lost is None else self._lost
-        return self._answered and now - self._lost < GRACE and self.left > 0
+        return self._answered and now - self._lost < AWAY_SECONDS and self.left > 0
 
 
 def history(engine: RemoteEngine, workflow_id: str, run_id: str | None) -> list[dict[str, Any]]:
@@ -137,9 +137,11 @@ def history(engine: RemoteEngine, workflow_id: str, run_id: str | None) -> list[
     found: list[dict[str, Any]] = []
     while True:
         seen = found[-1]["seq"] if found else 0
-        page = engine.get("workflows", workflow_id, "events", run_id=run_id, cursor=seen, limit=PAGE, order="asc")
+        page = engine.get(
+            "workflows", workflow_id, "events", run_id=run_id, cursor=seen, limit=HISTORY_PAGE_EVENTS, order="asc"
+        )
         found += page.document
-        if len(page.document) < PAGE:
+        if len(page.document) < HISTORY_PAGE_EVENTS:
             return found
         run_id = found[-1]["run_id"]
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import click
 
-from assay.cli.arguments import JSON, JSON_FORMS, JSON_OBJECT, NAME, SECONDS, STATUS, STATUSES
+from assay.cli.arguments import DEFAULT_QUEUE, JSON, JSON_FORMS, JSON_OBJECT, NAME, SECONDS, STATUS, STATUSES
 from assay.cli.options import RemoteGroup, global_options
 from assay.cli.render import Column
 from assay.cli.session import Session, connected
@@ -15,9 +15,8 @@ from assay.cli.waiting import Watch, history
 from assay.core.errors import Invalid
 from assay.sdk.requester import requester
 
-QUEUE: Final = "default"
-PAGE: Final = 1_000
-WAIT_SECONDS: Final = 300.0
+LIST_PAGE_RUNS: Final = 1_000
+DEFAULT_WAIT_SECONDS: Final = 300.0
 CONFLICTS: Final = ("fail", "use_existing", "terminate_existing")
 REUSES: Final = ("allow_duplicate", "allow_duplicate_failed_only", "reject_duplicate")
 
@@ -62,7 +61,7 @@ def workflow() -> None:
 @click.option("--type", "workflow_type", metavar="TYPE", type=NAME, required=True, help="Workflow type.")
 @click.option("--id", "workflow_id", metavar="ID", type=NAME, help="Workflow id.  [default: generated]")
 @click.option("--input", "input", metavar="JSON", type=JSON, help=f"Input. {JSON_FORMS}")
-@click.option("--queue", "task_queue", metavar="QUEUE", default=QUEUE, show_default=True, help="Task queue.")
+@click.option("--queue", "task_queue", metavar="QUEUE", default=DEFAULT_QUEUE, show_default=True, help="Task queue.")
 @click.option("--search-attrs", "search_attributes", metavar="JSON", type=JSON_OBJECT, help="Search attributes.")
 @click.option("--memo", metavar="JSON", type=JSON_OBJECT, help="Notes that are shown, but not searched.")
 @click.option("--delay", "start_delay", metavar="TIME", type=SECONDS, help="Begin later: 90, or 1h30m.")
@@ -88,7 +87,9 @@ def workflow() -> None:
 @click.option("--summary", metavar="TEXT", help="One line for people.")
 @click.option("--request-id", metavar="TEXT", help="The same start twice with the same text starts once.")
 @click.option("--wait", is_flag=True, help="Stay until it has closed, and print its result.")
-@click.option("--timeout", metavar="TIME", type=SECONDS, default=WAIT_SECONDS, help="Longest --wait.  [default: 300]")
+@click.option(
+    "--timeout", metavar="TIME", type=SECONDS, default=DEFAULT_WAIT_SECONDS, help="Longest --wait.  [default: 300]"
+)
 @connected
 def start(session: Session, /, wait: bool, timeout: float, **fields: Any) -> None:
     """Start a workflow, and print its ids.
@@ -142,7 +143,7 @@ def list_runs(session: Session, /, limit: int, offset: int | None, **filters: An
     found: list[dict[str, Any]] = []
     place: dict[str, Any] = {"offset": offset}
     while True:
-        answer = session.engine.get("workflows", **query, **place, limit=min(limit - len(found), PAGE))
+        answer = session.engine.get("workflows", **query, **place, limit=min(limit - len(found), LIST_PAGE_RUNS))
         found += answer.document
         cursor = answer.headers.get("x-next-cursor")
         if cursor is None or len(found) >= limit or not answer.document:
@@ -278,7 +279,7 @@ def result(session: Session, workflow_id: str, seconds: float | None, run_id: st
     "--timeout",
     metavar="TIME",
     type=SECONDS,
-    default=WAIT_SECONDS,
+    default=DEFAULT_WAIT_SECONDS,
     help="Longest wait: seconds, or 1h30m.  [default: 300]",
 )
 @click.option("--target", metavar="STATUS", type=STATUS, help="Wait for this status, whatever else happens.")

@@ -15,7 +15,7 @@ SECOND: Final = 1_000_000
 MINUTE: Final = 60 * SECOND
 HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR
-LONGEST: Final = 36_525 * DAY  # 100 years; beyond it a sum with a time of day leaves what databases can hold
+LONGEST_DURATION: Final = 36_525 * DAY  # 100 years; beyond it a sum with a time of day leaves what databases can hold
 
 _UNITS: Final = {
     "ns": Fraction(1, 1000),
@@ -50,7 +50,7 @@ def parse_duration(value: object, name: str = "duration") -> int:
         exact = value * SECOND
     if exact < 0:
         raise _invalid(name, "must not be negative")
-    if exact > LONGEST:
+    if exact > LONGEST_DURATION:
         raise _invalid(name, "must not be longer than 100 years")
     # Nothing but zero may become zero: options give it a meaning of its own.
     return max(round(exact), 1) if exact else 0

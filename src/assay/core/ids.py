@@ -5,6 +5,8 @@ from typing import NewType, Protocol
 
 import msgspec
 
+from assay.core.duration import SECOND as SECOND
+
 Namespace = NewType("Namespace", str)
 WorkflowId = NewType("WorkflowId", str)
 RunId = NewType("RunId", str)
@@ -15,8 +17,6 @@ Seq = NewType("Seq", int)
 
 Time = int
 """Microseconds since the Unix epoch, UTC. Integers, so that equal inputs give equal decisions on every machine."""
-
-SECOND: Time = 1_000_000
 
 
 class RunKey(msgspec.Struct, frozen=True, gc=False):

@@ -1,6 +1,28 @@
-"""The bounds of section 5.4 of the reliability contract: what one caller may cost."""
+"""Figures that several parts share: how long leases and stops take, and what one caller may cost."""
+
+from typing import Final
 
 import msgspec
+
+from assay.core.ids import SECOND, Time
+
+WORKER_LEASE: Final[Time] = 10 * SECOND
+"""Work of a worker that sends nothing about it for so long is given to others; the SDK extends at a third of it."""
+STARTUP_GRACE: Final[Time] = WORKER_LEASE
+"""How long an engine that starts leaves leases to workers over the network, which have to find it first."""
+
+STOP_SECONDS: Final = 10
+"""An engine or a worker has exited so long after it was asked to stop; what follows leaves time for the rest."""
+SERVER_DRAIN_SECONDS: Final = STOP_SECONDS - 1
+"""Requests that an engine is still answering are cut off then."""
+LISTENER_DRAIN_SECONDS: Final = STOP_SECONDS - 1.5
+"""A worker that has not ended by itself is cancelled then."""
+WORKER_DRAIN_SECONDS: Final = STOP_SECONDS - 2.0
+"""A worker gives back what it has not finished then."""
+
+RUNS_PAGE: Final = 50
+LARGEST_RUNS_PAGE: Final = 10_000
+"""Runs in one answer to a list: by default, and at most; a cursor leads to the rest."""
 
 
 class Limits(msgspec.Struct, frozen=True):

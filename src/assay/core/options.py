@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 from assay.core.commands import StartChildWorkflow
-from assay.core.duration import LONGEST, parse_duration
+from assay.core.duration import LONGEST_DURATION, parse_duration
 from assay.core.errors import Invalid
 from assay.core.ids import SECOND, Namespace, Time, WorkflowId
 from assay.core.limits import LIMITS
@@ -57,13 +57,13 @@ def check_id(value: str, name: str) -> str:
     return plain(value)
 
 
-MOST_HANDS = 1_000_000
+LARGEST_CONCURRENCY = 1_000_000
 
 
 def check_hands(number: int, name: str) -> int:
     """How many things a worker can do at a time, within what anybody can mean and any database can hold."""
-    if not 0 <= number <= MOST_HANDS:
-        raise Invalid(f"{name} must be from 0 to {MOST_HANDS:,}", field=name)
+    if not 0 <= number <= LARGEST_CONCURRENCY:
+        raise Invalid(f"{name} must be from 0 to {LARGEST_CONCURRENCY:,}", field=name)
     return number
 
 
@@ -101,7 +101,7 @@ def retry_policy(fields: Mapping[str, Any], default: RetryPolicy, *, times: int 
         if name is not None and value is not None:
             found[name], keys[name] = _retry_field(name, value, key), key
     initial = found.get("initial_interval") or default.initial_interval
-    usual = min(times * initial, LONGEST) if times else max(default.maximum_interval, initial)
+    usual = min(times * initial, LONGEST_DURATION) if times else max(default.maximum_interval, initial)
     policy = RetryPolicy(
         max_attempts=found.get("max_attempts", default.max_attempts),
         initial_interval=initial,

@@ -25,7 +25,7 @@ SHOWN: Final = 100
 """Characters of a key that a message repeats."""
 
 _parse: Final = msgspec.json.Decoder().decode
-_BACKSLASH: Final = ord("\\")
+BACKSLASH: Final = ord("\\")
 _SURROGATE_PAIR: Final = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _SHORTEST_MEMBER: Final = len(b'"":0,')
@@ -75,7 +75,7 @@ def parsed(raw: bytes, *, limit: int = PAYLOAD_LIMIT, name: str = "payload") -> 
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         _check_escapes(raw, name)
         raise Invalid(f"{name} is not valid JSON: {error}", code="invalid_json", field=name) from None
-    if _BACKSLASH in raw:
+    if BACKSLASH in raw:
         _check_escapes(raw, name)
     return value
 

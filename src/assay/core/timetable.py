@@ -25,11 +25,11 @@ from assay.core.cron import check_length, parse_cron, refused, shortened
 from assay.core.duration import parse_duration
 from assay.core.errors import Invalid
 from assay.core.ids import SECOND, Time
-from assay.core.wall_times import DAY, WallTimes
+from assay.core.wall_times import DAY_SECONDS, WallTimes
 
-EARLIEST = -2 * DAY
+EARLIEST = -2 * DAY_SECONDS
 """No clock on Earth shows 1970 before this instant, so an earlier question has the same answer."""
-LATEST = 47_847 * DAY + 2 * DAY
+LATEST_INSTANT_SECONDS = 47_847 * DAY_SECONDS + 2 * DAY_SECONDS
 """No clock shows 2100 after this one."""
 
 SHORTEST_INTERVAL = SECOND
@@ -151,7 +151,7 @@ def _load(name: str) -> ZoneInfo | None:
 def next_fire(times: WallTimes, zone: tzinfo, after: Time, dst: Dst = Dst.SKIP) -> Time | None:
     """The first instant later than `after` when the clocks of `zone` show one of `times`, by the rules above."""
     instant = max(after // SECOND, EARLIEST)
-    if instant > LATEST:
+    if instant > LATEST_INSTANT_SECONDS:
         return None
     wall, again = instant + _offset(zone, instant), None
     before, later = _offsets(zone, wall)
@@ -198,7 +198,7 @@ def _offsets(zone: tzinfo, wall: int) -> tuple[int, int]:
 
 
 def _seconds(offset: timedelta | None) -> int:
-    return offset.days * DAY + offset.seconds if offset is not None else 0
+    return offset.days * DAY_SECONDS + offset.seconds if offset is not None else 0
 
 
 def _turn(zone: tzinfo, low: int, high: int) -> int:

@@ -10,7 +10,7 @@ from datetime import date
 
 import msgspec
 
-DAY = 86_400
+DAY_SECONDS = 86_400
 FIRST_YEAR, LAST_YEAR = 1970, 2100
 EPOCH_DAY = date(FIRST_YEAR, 1, 1).toordinal()
 
@@ -53,14 +53,14 @@ class WallTimes(msgspec.Struct, frozen=True, gc=False):
 
     def next_wall(self, wall: int) -> int | None:
         """The first wall time named that is later than `wall`, or None when there is none up to 2100."""
-        today, second = divmod(max(wall + 1, 0), DAY)
+        today, second = divmod(max(wall + 1, 0), DAY_SECONDS)
         day = self._day_from(today)
         if day == today:
             time = self._time_from(second)
             if time is not None:
-                return today * DAY + time
+                return today * DAY_SECONDS + time
             day = self._day_from(today + 1)
-        return None if day is None else day * DAY + self._hour(_lowest(self.hours, 0))
+        return None if day is None else day * DAY_SECONDS + self._hour(_lowest(self.hours, 0))
 
     def _time_from(self, start: int) -> int | None:
         """The first second of a day at or after second `start`."""

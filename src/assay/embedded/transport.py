@@ -10,6 +10,7 @@ from assay.core.errors import Invalid, NotFound, Unavailable
 from assay.core.events import Event, Recorded
 from assay.core.grants import Colleague, Seat
 from assay.core.ids import SECOND, RunId, RunKey, Time
+from assay.core.limits import WORKER_LEASE
 from assay.core.options import check_id, checked_start
 from assay.core.replies import Reopened, Started, Told
 from assay.core.requests import Request, RetryFailed, StartWorkflow
@@ -32,8 +33,6 @@ from assay.storage.store import RunRecord
 from assay.wire.activities import retry_record
 from assay.wire.render import event_record, run_record, state_record
 
-LEASE: Final[Time] = 10 * SECOND
-"""Where other processes could take over a worker's work, they do so after this silence (R9)."""
 UNTOUCHED: Final[Time] = 60 * SECOND
 """Programs that are over by then leave to others what may be forgotten."""
 _RECORDS_PER_TURN: Final = 500
@@ -58,7 +57,8 @@ class EmbeddedTransport:
         own = SystemClock()
         store = store_for(url, own.now)
         clock: Clock = SharedClock() if store.shared else own
-        self.lease: Time | None = LEASE if store.shared else None
+        # Where other processes could take over a worker's work, they do so after this silence.
+        self.lease: Time | None = WORKER_LEASE if store.shared else None
         self._engine = Engine(store, clock)
         self._roster = Roster(SqlRegistry(store), store, clock)
         self._attendance = Attendance(self._roster)

@@ -12,7 +12,7 @@ log = logging.getLogger("assay.engine")
 
 LEARN_EVERY: Time = 2 * SECOND
 """How often an engine asks a shared store for the time."""
-STEP: Time = SECOND // 2
+LARGEST_CLOCK_DRIFT: Time = SECOND // 2
 """A difference between wall clock and boot clock that grows by more than this within one tick is a step."""
 NOTABLE: Time = SECOND
 """A difference between engine time and wall clock above this is worth a warning."""
@@ -77,7 +77,7 @@ class ClockKeeper:
     async def _follow_wall(self) -> None:
         difference = self._clock.wall() - self._clock.boot()
         stepped = difference - self._difference
-        if stepped < -STEP:
+        if stepped < -LARGEST_CLOCK_DRIFT:
             for listener in self._on_step_back:
                 await listener()
         self._difference = difference  # not before: a listener that fails is called again

@@ -9,10 +9,10 @@ from assay.engine.clock import Clock
 from assay.engine.commit.committer import Committed, Committer
 from assay.storage.store import Store
 
-PAGE = 1_000
-PATIENCE: Time = 5 * SECOND
+COURIER_PAGE_MESSAGES = 1_000
+LOST_MESSAGE_AGE: Time = 5 * SECOND
 """Age at which a message is taken for lost by whoever was to deliver it."""
-PAUSE: Time = 30 * SECOND
+COURIER_PAUSE: Time = 30 * SECOND
 
 
 class Courier:
@@ -32,13 +32,13 @@ class Courier:
     async def run_once(self) -> Time | None:
         """Deliver what is older than it should be; the first time everything, since nobody else will."""
         now = self._clock.now()
-        page = await self._store.messages(now - self._patience + 1, PAGE)
+        page = await self._store.messages(now - self._patience + 1, COURIER_PAGE_MESSAGES)
         asked = [self._committer.submit(Deliver(message.run_id, message)) for message in page]
         for answer in await asyncio.gather(*asked, return_exceptions=True):
             if isinstance(answer, BaseException) and not isinstance(answer, AssayError):
                 raise answer
-        self._patience = PATIENCE
-        return now if len(page) == PAGE else now + PAUSE
+        self._patience = LOST_MESSAGE_AGE
+        return now if len(page) == COURIER_PAGE_MESSAGES else now + COURIER_PAUSE
 
     def hurry(self) -> None:
         """Take nothing for being under way: a delivery has failed, and any may be the one."""

@@ -9,6 +9,7 @@ from assay.core.errors import AssayError, NotFound, Unavailable
 from assay.core.events import Event, Recorded, next_run_of
 from assay.core.grants import Seat
 from assay.core.ids import Namespace, RunId, RunKey, Time, WorkflowId
+from assay.core.limits import STARTUP_GRACE
 from assay.core.replies import Started
 from assay.core.requests import Request, StartWorkflow
 from assay.engine.clock import Clock, SharedClock, SystemClock
@@ -19,7 +20,7 @@ from assay.engine.dispatcher import Dispatcher
 from assay.engine.feed import Feed
 from assay.engine.ids import BlockIds
 from assay.engine.presence import Presence
-from assay.engine.reaper import SPARED, Reaper
+from assay.engine.reaper import Reaper
 from assay.engine.scheduler import Scheduler
 from assay.engine.service import Loop
 from assay.engine.timekeeper import Timekeeper
@@ -44,7 +45,7 @@ class Engine:
         ids: BlockIds | None = None,
         cache_limit: int = 10_000,
         halving: bool = False,
-        task_lease: Time = SPARED,
+        task_lease: Time = STARTUP_GRACE,
     ) -> None:
         self.store = store
         self.clock = clock or (SharedClock() if store.shared else SystemClock())

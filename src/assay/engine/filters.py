@@ -6,14 +6,14 @@ from typing import Any, Final
 
 from assay.core.errors import Invalid
 from assay.core.ids import SECOND, Time
+from assay.core.limits import LARGEST_RUNS_PAGE, RUNS_PAGE
 from assay.core.rules.attributes import KEY
 from assay.core.run import CLOSED_STATUSES, OPEN_STATUSES
 from assay.storage.store import RunFilter
 
 # WAITING is one of the wire's seven; no run of ours has it.
 STATUSES: Final = (*OPEN_STATUSES, "WAITING", *CLOSED_STATUSES)
-LIMIT: Final = 50
-LARGEST_LIMIT: Final = 10_000
+LARGEST_LIMIT: Final = LARGEST_RUNS_PAGE
 _LATEST: Final = 2**62
 
 
@@ -36,7 +36,7 @@ def run_filter(namespace: str, filters: Mapping[str, Any]) -> RunFilter:
         text=_text(given, "text"),
         cursor=given.get("cursor"),
         offset=_count(given, "offset", 0, range(_LATEST)),
-        limit=_count(given, "limit", LIMIT, range(1, LARGEST_LIMIT + 1)),
+        limit=_count(given, "limit", RUNS_PAGE, range(1, LARGEST_LIMIT + 1)),
     )
 
 

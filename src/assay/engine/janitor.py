@@ -3,19 +3,18 @@
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from assay.core.duration import DAY, HOUR
 from assay.core.ids import SECOND, Time
 from assay.engine.clock import Clock
 from assay.storage.leftovers import Leftovers
 
-HOUR: Final[Time] = 3_600 * SECOND
-DAY: Final[Time] = 24 * HOUR
 OUTCOMES: Final[Time] = DAY
 """How long a repeated request is known again at least (4.4)."""
-FIRES: Final[Time] = 30 * DAY
+FIRE_RETENTION: Final[Time] = 30 * DAY
 """How long it is told why a due time started no run."""
-NOTES: Final[Time] = FIRES
+NOTES: Final[Time] = FIRE_RETENTION
 """How long the journal tells what no history does, unless its stream goes back further."""
-PAGE: Final = 500
+ROWS_PER_SWEEP_COMMIT: Final = 500
 """What is forgotten in one transaction: others wait for it."""
 PAGES: Final = 20
 BREATH: Final[Time] = SECOND
@@ -39,7 +38,7 @@ class Janitor:
             return self._begins
         finished = [
             await _all(self._leftovers.forget_outcomes, now - OUTCOMES),
-            await _all(self._leftovers.forget_fires, now - FIRES),
+            await _all(self._leftovers.forget_fires, now - FIRE_RETENTION),
             await _all(self._leftovers.forget_notes, now - self._notes),
         ]
         return now + (HOUR if all(finished) else BREATH)
@@ -48,6 +47,6 @@ class Janitor:
 async def _all(forget: Callable[[Time, int], Awaitable[int]], before: Time) -> bool:
     """Forget page by page; is that all?"""
     for _ in range(PAGES):
-        if await forget(before, PAGE) < PAGE:
+        if await forget(before, ROWS_PER_SWEEP_COMMIT) < ROWS_PER_SWEEP_COMMIT:
             return True
     return False

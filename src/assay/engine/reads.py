@@ -11,7 +11,7 @@ from assay.core.ids import RunId
 from assay.core.run import Run
 from assay.storage.store import ActivityRecord, RunFilter, RunRecord, Snapshot, Store
 
-PAGE = 500
+READ_PAGE_ROWS = 500
 
 __all__ = ["ActivityRecord", "Reads", "RunFilter", "RunRecord", "Snapshot"]
 
@@ -57,9 +57,9 @@ class Reads:
         """All runs that a filter matches, newest first."""
         found: list[RunRecord] = []
         while True:
-            page = await self._store.list_runs(replace(wanted, limit=PAGE))
+            page = await self._store.list_runs(replace(wanted, limit=READ_PAGE_ROWS))
             found.extend(map(self._explained, page))
-            if len(page) < PAGE:
+            if len(page) < READ_PAGE_ROWS:
                 return found
             last = page[-1].run
             wanted = replace(wanted, cursor=(last.created_at, last.run_id))
@@ -68,7 +68,7 @@ class Reads:
         """A whole history, page by page; what is recorded meanwhile is not part of it."""
         seen = 0
         while seen < run.last_seq:
-            page = await self._store.events(run.run_id, seen, min(PAGE, run.last_seq - seen))
+            page = await self._store.events(run.run_id, seen, min(READ_PAGE_ROWS, run.last_seq - seen))
             if not page:
                 return
             yield page

@@ -5,16 +5,15 @@ from collections.abc import Iterable
 
 from assay.core.errors import NotFound, Refused
 from assay.core.ids import SECOND, Time, WorkerId
+from assay.core.limits import STARTUP_GRACE
 from assay.core.requests import ExtendActivity, ExtendTask, LoseTask, ReleaseActivity, Request
 from assay.engine.clock import Clock
 from assay.engine.commit.committer import Committer
 from assay.engine.dispatcher import Dispatcher
 from assay.storage.store import HeldLease, Store
 
-PAGE = 10_000
-SPARED: Time = 10 * SECOND
-"""What workers over the network get from an engine that starts, to say that they live."""
-SHARED_PAUSE: Time = SECOND
+READY_PAGE_TASKS = 10_000
+SHARED_READY_PAUSE: Time = SECOND
 STEP_ASIDE: Time = 5 * SECOND
 """How long an engine whose workers cannot take what it found leaves it to engines with free hands: looking at work
 reserves it for a moment, and whoever looks again each time that moment is over would keep it from all others."""
@@ -27,7 +26,7 @@ class Reaper:
         self, store: Store, clock: Clock, committer: Committer, dispatcher: Dispatcher, task_lease: Time
     ) -> None:
         self._store = store
-        self._spared_task = min(SPARED, task_lease)
+        self._spared_task = min(STARTUP_GRACE, task_lease)
         self._clock = clock
         self._committer = committer
         self._dispatcher = dispatcher
@@ -41,12 +40,12 @@ class Reaper:
             await self.spare()
             self._began = True
         now = self._clock.now()
-        tasks = await self._store.ready_tasks(now, PAGE)
-        activities = await self._store.ready_activities(now, PAGE)
+        tasks = await self._store.ready_tasks(now, READY_PAGE_TASKS)
+        activities = await self._store.ready_activities(now, READY_PAGE_TASKS)
         self._dispatcher.load(tasks, activities)
         if self._store.shared:
-            return now + (STEP_ASIDE if self._dispatcher.backlog else SHARED_PAUSE)
-        return now + SECOND if len(tasks) == PAGE or len(activities) == PAGE else None
+            return now + (STEP_ASIDE if self._dispatcher.backlog else SHARED_READY_PAUSE)
+        return now + SECOND if len(tasks) == READY_PAGE_TASKS or len(activities) == READY_PAGE_TASKS else None
 
     async def _void(self) -> None:
         """They died with the engine that is gone (R9); a lost attempt counts, a lost task is due at once."""
@@ -60,7 +59,9 @@ class Reaper:
         often would keep the work of dead workers for ever.
         """
         now = self._clock.now()
-        spared = [(lease, self._spared_task if lease.seq < 0 else SPARED) for lease in await self._store.leases()]
+        spared = [
+            (lease, self._spared_task if lease.seq < 0 else STARTUP_GRACE) for lease in await self._store.leases()
+        ]
         held = [
             (lease, period)
             for lease, period in spared

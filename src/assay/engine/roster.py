@@ -21,9 +21,9 @@ from assay.storage.registry import NamespaceCounts, NamespaceRow, QueueRow, Regi
 from assay.storage.store import Outcome, Store
 
 MAIN: Final = "main"
-SILENCE: Final[Time] = 90 * SECOND
+LISTED_SILENCE: Final[Time] = 90 * SECOND
 """After so long a worker is no longer listed."""
-PAUSE: Final[Time] = 15 * SECOND
+SIGNS_WRITE_PAUSE: Final[Time] = 15 * SECOND
 """How often signs of life are written where other engines read them."""
 KNOWN: Final = 10_000
 """Registrations kept in memory."""
@@ -103,7 +103,7 @@ class Roster:
     async def counts(self, namespace: str) -> tuple[NamespaceCounts, int]:
         """What a namespace holds, and how many schedules."""
         await self.run_once()
-        counted = await self._registry.counts(namespace, self._clock.now() - SILENCE)
+        counted = await self._registry.counts(namespace, self._clock.now() - LISTED_SILENCE)
         return counted, await self._schedules(namespace)
 
     async def _schedules(self, namespace: str) -> int:
@@ -112,7 +112,7 @@ class Roster:
     async def queues(self, namespace: str) -> Sequence[QueueRow]:
         """The queues of a namespace."""
         await self.run_once()
-        return await self._registry.queues(namespace, self._clock.now() - SILENCE)
+        return await self._registry.queues(namespace, self._clock.now() - LISTED_SILENCE)
 
     # workers
 
@@ -170,7 +170,7 @@ class Roster:
     async def workers(self, namespace: str) -> Sequence[tuple[WorkerRow, int]]:
         """The workers that were heard of lately, each with the number of tasks it holds."""
         await self.run_once()
-        rows = await self._registry.workers(namespace, self._clock.now() - SILENCE)
+        rows = await self._registry.workers(namespace, self._clock.now() - LISTED_SILENCE)
         held = await self._registry.holdings([row.id for row in rows]) if rows else {}
         return [(row, held[row.id]) for row in rows]
 
@@ -183,7 +183,7 @@ class Roster:
         if self._unwritten:
             unwritten, self._unwritten = self._unwritten, set()
             await self._registry.seen([(worker, self._heard[worker]) for worker in unwritten if worker in self._heard])
-        return self._clock.now() + PAUSE if self._store.shared else None
+        return self._clock.now() + SIGNS_WRITE_PAUSE if self._store.shared else None
 
     # keys
 

@@ -17,7 +17,7 @@ from assay.storage.store import Store
 
 PREVIEW: Final = 10
 LARGEST_PREVIEW: Final = 1_000
-FIRES: Final = 50
+FIRES_PAGE: Final = 50
 LARGEST_FIRES: Final = 1_000
 
 
@@ -77,7 +77,7 @@ class Scheduler:
 
     async def fires(self, namespace: str, name: str, limit: int | None) -> Sequence[Fire]:
         """What became of the latest due times, newest first."""
-        wanted = _within(limit, FIRES, LARGEST_FIRES, "limit")
+        wanted = _within(limit, FIRES_PAGE, LARGEST_FIRES, "limit")
         await self.find(namespace, name)
         return await self._store.fires(namespace, name, wanted)
 

@@ -10,7 +10,7 @@ from assay.core.ids import SECOND, Time
 from assay.storage.store import Broken
 
 log = logging.getLogger("assay.engine")
-RETRY: Time = SECOND
+FAILED_SERVICE_PAUSE: Time = SECOND
 """How long a service rests after it has failed."""
 
 
@@ -65,10 +65,10 @@ class Loop:
             return None
         except AssayError as error:
             log.warning("%s: %s; it goes on in a moment", type(self._service).__name__, error)
-            return self._now.now() + RETRY
+            return self._now.now() + FAILED_SERVICE_PAUSE
         except Exception:
             log.exception("%s failed; it goes on in a moment", type(self._service).__name__)
-            return self._now.now() + RETRY
+            return self._now.now() + FAILED_SERVICE_PAUSE
 
     def _pause(self, again: Time | None) -> float | None:
         return None if again is None else max(0.0, (again - self._now.now()) / SECOND)

@@ -21,7 +21,7 @@ log = logging.getLogger("assay.engine")
 
 __all__ = ["Claim", "Entry", "News", "Note", "Stream"]
 
-PAGE: Final = 500
+STREAM_PAGE_EVENTS: Final = 500
 RETENTION: Final[Time] = 3 * 24 * 3_600 * SECOND
 """How far back a client may go on, unless told otherwise; as in the original."""
 PATIENCE: Final = (0.05, 0.2, 1.0)
@@ -82,11 +82,11 @@ class Stream:
             transaction, found = await self._journal.position(row_id)
             position = transaction, found - 1 if found == row_id else found
             while True:
-                page = await self._journal.after(position, PAGE)
+                page = await self._journal.after(position, STREAM_PAGE_EVENTS)
                 if page:
                     yield page
                     position = page[-1].position
-                if len(page) < PAGE and (self._reader is None or position >= self._position):
+                if len(page) < STREAM_PAGE_EVENTS and (self._reader is None or position >= self._position):
                     break
         self._join(listener, position)
 
@@ -120,7 +120,7 @@ class Stream:
                     looks = 0
 
     async def _deliver(self, own: "asyncio.Task[None] | None") -> None:
-        while page := await self._journal.after(self._position, PAGE):
+        while page := await self._journal.after(self._position, STREAM_PAGE_EVENTS):
             for news in page:
                 if self._reader is not own:
                     return  # another one reads now, and two would tell everything twice
@@ -130,5 +130,5 @@ class Stream:
                         listener(news)
                 if isinstance(news, Note):
                     await asyncio.sleep(0)  # it may hold more than a client is let wait for: have that sent first
-            if len(page) < PAGE:
+            if len(page) < STREAM_PAGE_EVENTS:
                 break

@@ -17,11 +17,11 @@ from assay.engine.commit.committer import Committed, Committer
 from assay.engine.presence import Presence
 from assay.storage.store import Deadline, Store
 
-PAGE = 1_000
-RETRY: Time = SECOND // 10
-PAUSE: Time = SECOND // 500
+DUE_PAGE_RUNS = 1_000
+DUE_RETRY_PAUSE: Time = SECOND // 10
+DUE_PAUSE: Time = SECOND // 500
 """Between two looks at what is due: many timers that come one after the other go into few commits."""
-SHARED_PAUSE: Time = SECOND
+SHARED_DUE_PAUSE: Time = SECOND
 """How long to trust one's own knowledge of the next deadline where other engines set deadlines too."""
 
 NOT_TAKEN = frozenset({Kind.UNAVAILABLE, Kind.INTERNAL, Kind.INVALID})
@@ -73,15 +73,15 @@ class Timekeeper:
         while True:
             # Before each look: a lease that ran out while this engine stood still must not be among what is due.
             await self._presence.make_up(self._spare)
-            page = await self._store.due(self._clock.now(), self._clock.wall(), PAGE)
+            page = await self._store.due(self._clock.now(), self._clock.wall(), DUE_PAGE_RUNS)
             fired = fired or bool(page)
             if page and not await self._fire(page):
-                return self._clock.now() + RETRY
-            if len(page) < PAGE:
+                return self._clock.now() + DUE_RETRY_PAUSE
+            if len(page) < DUE_PAGE_RUNS:
                 break
         self._next = self._next_schedule = None  # whatever is committed while the store is asked must wake us
         self._next, self._next_schedule = await self._store.next_due()
-        return self._again(PAUSE if fired else 0)
+        return self._again(DUE_PAUSE if fired else 0)
 
     def _again(self, pause: Time) -> Time | None:
         now, due = self._clock.now(), self._next
@@ -89,7 +89,7 @@ class Timekeeper:
             scheduled = now + self._next_schedule - self._clock.wall()
             due = scheduled if due is None else min(due, scheduled)
         if self._store.shared:
-            due = now + SHARED_PAUSE if due is None else min(due, now + SHARED_PAUSE)
+            due = now + SHARED_DUE_PAUSE if due is None else min(due, now + SHARED_DUE_PAUSE)
         return None if due is None else max(due, now + pause)
 
     async def _fire(self, page: Sequence[Deadline]) -> bool:

@@ -17,8 +17,8 @@ from assay.core.errors import NotFound
 from assay.core.ids import Namespace, RunId
 from assay.storage.registry import Registry
 
-SECRET: Final = "task_tokens"  # noqa: S105  # the name of the secret
-LONGEST: Final = 2_048
+TOKEN_SECRET_NAME: Final = "task_tokens"  # noqa: S105  # the name of the secret
+LONGEST_TOKEN_CHARS: Final = 2_048
 _HEAD: Final = b"\x01\x01"
 """The version of the format, and the number of the key."""
 _URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
@@ -55,7 +55,7 @@ class Tokens:
     @classmethod
     async def of(cls, registry: Registry) -> "Tokens":
         """With the key that all engines of a database share."""
-        return cls(await registry.secret(SECRET, secrets.token_bytes(32)))
+        return cls(await registry.secret(TOKEN_SECRET_NAME, secrets.token_bytes(32)))
 
     def seal(self, lease: Lease) -> str:
         """A token for a lease."""
@@ -66,7 +66,11 @@ class Tokens:
     def open(self, token: str) -> Lease:
         """The lease of a token; one that was not made here is unknown, and no more is said about it."""
         try:
-            raw = b"" if len(token) > LONGEST else urlsafe_b64decode(token.encode("ascii") + b"=" * (-len(token) % 4))
+            raw = (
+                b""
+                if len(token) > LONGEST_TOKEN_CHARS
+                else urlsafe_b64decode(token.encode("ascii") + b"=" * (-len(token) % 4))
+            )
             content, mac = raw[:-_MAC], raw[-_MAC:]
             if content.startswith(_HEAD) and hmac.compare_digest(mac, self._mac(content)):
                 return _decode(content[len(_HEAD) :])

@@ -9,7 +9,7 @@ from assay.core.run import NO_HANDLER, Stuck
 from assay.engine.dispatcher import Dispatcher
 from assay.storage.store import RunRecord
 
-PATIENCE: Final[Time] = 5 * SECOND
+UNSERVED_AGE: Final[Time] = 5 * SECOND
 """How long a task must have been due where other engines may have a worker for it."""
 
 
@@ -17,7 +17,7 @@ def explained(record: RunRecord, dispatcher: Dispatcher, now: Time, *, shared: b
     """The record; if its task is due and the workers of its queue serve other types only, with that as the reason."""
     run = record.run
     task, kind, queue = run.task, run.start.workflow_type, run.start.task_queue
-    if run.closed or not task.ready or (shared and now - (task.since or now) < PATIENCE):
+    if run.closed or not task.ready or (shared and now - (task.since or now) < UNSERVED_AGE):
         return record
     served = dispatcher.served(run.namespace, queue)
     if served is None or kind in served:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from assay.sdk.signatures import signature_of
 
-LIMIT: Final = 10_000
+CACHED_FUNCTIONS: Final = 10_000
 _OWN: Final = object()
 """Stands for a type that each function made from the same code has to be asked for."""
 _known: dict[Hashable, Any] = {}
@@ -46,7 +46,7 @@ def _names_closure(annotation: Any, names: tuple[str, ...]) -> bool:
 
 
 def _remember(key: Hashable, found: Any) -> None:
-    if len(_known) >= LIMIT:
+    if len(_known) >= CACHED_FUNCTIONS:
         _known.clear()
     with contextlib.suppress(TypeError):
         _known[key] = found

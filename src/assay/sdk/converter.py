@@ -18,14 +18,13 @@ import msgspec
 
 from assay.core.errors import Invalid
 from assay.core.input_hash import canonical_json, hash_of
-from assay.core.payload import HARMLESS, PAYLOAD_LIMIT, check_json, check_limits
+from assay.core.payload import BACKSLASH, HARMLESS, PAYLOAD_LIMIT, check_json, check_limits
 from assay.sdk.flaws import find_flaw
 
 Decode: TypeAlias = Callable[[bytes | msgspec.Raw], Any]
 
 _N: Final = ord("n")
-_BACKSLASH: Final = ord("\\")
-"""One of them is in everything that may be wrong: null, nan, inf, and U+0000 as it is written."""
+"""It or a backslash is in everything that may be wrong: null, nan, inf, and U+0000 as it is written."""
 _AT: Final = re.compile(r"^(?P<problem>.*?) - at `\$(?P<path>[^`]*)`$", re.DOTALL)
 _SHOWN_ERRORS: Final = 3
 
@@ -46,7 +45,7 @@ class Converter:
             raw = _encode_json(value)
         except Exception as error:
             raise _unencodable(value, name, error) from error
-        if (_N in raw or _BACKSLASH in raw) and _looks_wrong(raw, value):
+        if (_N in raw or BACKSLASH in raw) and _looks_wrong(raw, value):
             flaw = find_flaw(value, name)
             if flaw is not None:
                 raise flaw

@@ -17,7 +17,7 @@ from assay.core.payload import NULL, Payload
 from assay.core.policies import RetryPolicy
 from assay.sdk.converter import Converter
 
-MESSAGE_LIMIT: Final = 8 * 1024
+FAILURE_TEXT_LIMIT: Final = 8 * 1024
 STACK_LIMIT: Final = 32 * 1024
 # Ten causes with these limits stay below the limit of a payload.
 DETAILS_LIMIT: Final = 128 * 1024
@@ -92,7 +92,7 @@ def _to_info(error: BaseException, source: str | None, causes: int) -> FailureIn
         message=_message_of(error),
         retryable=False if isinstance(error, asyncio.CancelledError) else None,
         details=_details({"type": name}),
-        type=_clean(name, MESSAGE_LIMIT),
+        type=_clean(name, FAILURE_TEXT_LIMIT),
         stack=_stack_of(error),
         cause=chained,
         source=source,
@@ -104,10 +104,10 @@ def _from_failure(error: Failure, source: str | None, cause: FailureInfo | None)
     name = error.type or (None if own else type(error).__name__)  # a user's subclass is told by its name
     return FailureInfo(
         kind=Kind(error.kind),
-        message=_clean(text_of(error.message), MESSAGE_LIMIT),
+        message=_clean(text_of(error.message), FAILURE_TEXT_LIMIT),
         retryable=None if error.retryable is None else bool(error.retryable),
         details=NULL if error.details is None else _details(error.details),
-        type=None if name is None else _clean(text_of(name), MESSAGE_LIMIT),
+        type=None if name is None else _clean(text_of(name), FAILURE_TEXT_LIMIT),
         stack=_stack_in(error),
         cause=cause,
         source=source or _word(error.source),
@@ -141,7 +141,7 @@ def _message_of(error: BaseException) -> str:
         text = ""
     if not text and isinstance(error, asyncio.CancelledError):
         return "operation canceled"
-    return _clean(text or type(error).__name__, MESSAGE_LIMIT)
+    return _clean(text or type(error).__name__, FAILURE_TEXT_LIMIT)
 
 
 def _details(value: Any) -> Payload:
@@ -149,7 +149,10 @@ def _details(value: Any) -> Payload:
         return Payload(_converter.encode(value, name="details", limit=DETAILS_LIMIT))
     except Exception as problem:  # noqa: BLE001 - user code, and no reason to lose the failure
         described = problem.message if isinstance(problem, Invalid) else type(problem).__name__
-        shown = {"unencodable": _clean(_repr(value), MESSAGE_LIMIT), "problem": _clean(described, MESSAGE_LIMIT)}
+        shown = {
+            "unencodable": _clean(_repr(value), FAILURE_TEXT_LIMIT),
+            "problem": _clean(described, FAILURE_TEXT_LIMIT),
+        }
         return Payload(msgspec.json.encode(shown))
 
 

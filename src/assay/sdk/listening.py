@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Final, Protocol
 
+from assay.core.limits import LISTENER_DRAIN_SECONDS
+
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
-DRAIN_SECONDS: Final = 8.5
-CANCEL_SECONDS: Final = 0.5
+LISTENER_CANCEL_SECONDS: Final = 0.5
 
 
 class Serving(Protocol):
@@ -35,12 +36,12 @@ async def serve(worker: Serving, stopping: asyncio.Event) -> None:
         await asyncio.wait({running, asked}, return_when=asyncio.FIRST_COMPLETED)
         if not running.done():
             worker.stop()
-            await asyncio.wait({running}, timeout=DRAIN_SECONDS)
+            await asyncio.wait({running}, timeout=LISTENER_DRAIN_SECONDS)
     finally:
         asked.cancel()
         if not running.done():
             running.cancel()
-            await asyncio.wait({running}, timeout=CANCEL_SECONDS)
+            await asyncio.wait({running}, timeout=LISTENER_CANCEL_SECONDS)
     if running.done() and not running.cancelled():
         running.result()
 

@@ -9,6 +9,7 @@ from typing import Any, Final, TypedDict, Unpack
 
 from assay.core.errors import Invalid, NotFound
 from assay.core.ids import Namespace
+from assay.core.limits import LARGEST_RUNS_PAGE, RUNS_PAGE
 from assay.core.options import check_id
 from assay.core.payload import value_of
 from assay.core.record import Page, Record
@@ -19,9 +20,6 @@ from assay.sdk.transport import Transport
 from assay.wire.render import cursor_after
 
 Records = list[Record]
-PAGE = 50
-MOST: Final = 10_000
-"""Runs in one answer; whoever wants more follows the cursor."""
 
 
 class ListFilters(TypedDict, total=False):
@@ -103,7 +101,7 @@ class Reading:
 
     async def _page(self, namespace: Namespace, filters: Mapping[str, Any]) -> Page:
         records = [Record(record) for record in await self.transport.list(namespace, filters)]
-        full = len(records) >= filters.get("limit", PAGE) and records
+        full = len(records) >= filters.get("limit", RUNS_PAGE) and records
         return Page(records, cursor_after(records[-1]) if full else None)
 
     async def _all(self, namespace: Namespace, filters: Mapping[str, Any]) -> Records:
@@ -151,6 +149,6 @@ _FILTERS: Final[dict[str, Callable[[Any, str], Any]]] = {
     "search_attrs": _attributes,
     "text": check_words,
     "cursor": check_words,
-    "limit": lambda value, name: check_whole(value, name, range(1, MOST + 1)),
+    "limit": lambda value, name: check_whole(value, name, range(1, LARGEST_RUNS_PAGE + 1)),
     "offset": lambda value, name: check_whole(value, name, range(2**62)),
 }

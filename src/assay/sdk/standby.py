@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from assay.sdk.worker import Worker
 
 Outcome = TypeVar("Outcome")
-DRAIN_SECONDS: Final = 5.0
+IMPLICIT_WORKER_DRAIN_SECONDS: Final = 5.0
 GIVE_UP_SECONDS: Final = 2.0
 """What a worker may need beyond its drain to give back what it has not done."""
 
@@ -47,7 +47,7 @@ class Standby:
     def _start(self, namespace: str, queue: str) -> None:
         from assay.sdk.worker import Worker  # a program that only manages workflows never needs it
 
-        worker = Worker(self._client, queue=queue, namespace=namespace, drain_seconds=DRAIN_SECONDS)
+        worker = Worker(self._client, queue=queue, namespace=namespace, drain_seconds=IMPLICIT_WORKER_DRAIN_SECONDS)
         task = asyncio.get_running_loop().create_task(worker.run(), name=f"assay-standby-{namespace}-{queue}")
         self._workers[namespace, queue] = worker, task
         self._failed = None
@@ -89,7 +89,7 @@ class Standby:
             worker.stop()
         if workers:
             tasks = {task for _, task in workers}
-            _, busy = await asyncio.wait(tasks, timeout=DRAIN_SECONDS + GIVE_UP_SECONDS)
+            _, busy = await asyncio.wait(tasks, timeout=IMPLICIT_WORKER_DRAIN_SECONDS + GIVE_UP_SECONDS)
             for task in busy:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

@@ -11,6 +11,7 @@ from typing import ClassVar, Protocol
 from assay.core.errors import Invalid
 from assay.core.grants import ActivityGrant, TaskGrant
 from assay.core.ids import SECOND, Namespace, RunId, WorkerId
+from assay.core.limits import WORKER_DRAIN_SECONDS
 from assay.core.options import check_text
 from assay.core.slots import Slots
 from assay.sdk.app import App, check_errors
@@ -25,11 +26,7 @@ from assay.sdk.transport import Transport
 from assay.wire import memory
 
 log = logging.getLogger("assay.worker")
-DRAIN_SECONDS = 8.0
-"""How long a stopping worker waits for what it has begun; with the rest it exits within 10 s (L4)."""
-
-
-FAREWELL_SECONDS = 1.0
+RELEASE_ANSWER_SECONDS = 1.0
 """How long it waits for the answers to what it gives back."""
 
 
@@ -60,7 +57,7 @@ class Worker:
         max_processes: int | None = None,
         max_cached_runs: int = 1_000,
         identity: str | None = None,
-        drain_seconds: float = DRAIN_SECONDS,
+        drain_seconds: float = WORKER_DRAIN_SECONDS,
         errors: str = "fail",
     ) -> None:
         self._transport = client.transport
@@ -156,7 +153,7 @@ class Worker:
         self._activity_tasks.release()
         self._workflow_tasks.release()
         await asyncio.sleep(0)
-        end = loop.time() + FAREWELL_SECONDS
+        end = loop.time() + RELEASE_ANSWER_SECONDS
         while (self._reports.unanswered or self._processes.alive) and loop.time() < end:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
         self._reports.close()

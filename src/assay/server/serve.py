@@ -16,6 +16,7 @@ from assay._version import __version__
 from assay.api.app import Api
 from assay.api.router import PREFIXES
 from assay.core.errors import AssayError, Unavailable
+from assay.core.limits import SERVER_DRAIN_SECONDS
 from assay.server.composition import running
 from assay.server.config import ServerConfig
 from assay.server.patience import Patience, connections_within
@@ -27,11 +28,9 @@ from assay.wire.memory import settle
 log = logging.getLogger("assay.server")
 
 STOPPED: Final = 0
-FAILED: Final = 1
+ENGINE_FAILED: Final = 1
 IO_ERROR: Final = 74
 """The storage failed: what was being written may be on disk or not (4.8)."""
-DRAIN_SECONDS: Final = 9
-"""What is still going on after this is cut off, so that stopping takes 10 seconds at most (L4)."""
 
 TICKS_A_SECOND: Final = 10
 """How often uvicorn calls `on_tick`."""
@@ -143,7 +142,7 @@ def _uvicorn(api: Api, patience: Patience) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=75,
-        timeout_graceful_shutdown=DRAIN_SECONDS,
+        timeout_graceful_shutdown=SERVER_DRAIN_SECONDS,
         backlog=2_048,
     )
 
@@ -152,4 +151,4 @@ def _exit_code(stopped: AssayError | None) -> int:
     if stopped is None:
         return STOPPED
     log.error("the engine stopped: %s", stopped)
-    return IO_ERROR if isinstance(stopped, Broken) else FAILED
+    return IO_ERROR if isinstance(stopped, Broken) else ENGINE_FAILED

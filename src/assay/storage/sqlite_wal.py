@@ -15,8 +15,8 @@ from typing import Final
 from assay.storage.sqlite_lock import Identity, identity_of
 from assay.storage.store import Replaced
 
-HEAD: Final = 32
-FRAME_HEAD: Final = 24
+WAL_HEAD_BYTES: Final = 32
+FRAME_HEAD_BYTES: Final = 24
 """Bytes before the first frame, and before the page in each."""
 AHEAD: Final = 8
 """Frames that must fit: a small commit has three."""
@@ -36,7 +36,7 @@ class Wal:
     def __init__(self, database: Path, page_size: int) -> None:
         self._database = str(database)
         self._log = f"{database}-wal"
-        self._frame = FRAME_HEAD + page_size
+        self._frame = FRAME_HEAD_BYTES + page_size
         self._frames = 0
         self._descriptor = -1
         self._log_is: Identity | None = None
@@ -98,10 +98,10 @@ class Wal:
         self._folder = self._descriptor = -1
 
     def _extend(self, frames: int) -> None:
-        size, wanted = os.fstat(self._descriptor).st_size, HEAD + frames * self._frame
+        size, wanted = os.fstat(self._descriptor).st_size, WAL_HEAD_BYTES + frames * self._frame
         if size < wanted:
             os.pwrite(self._descriptor, bytes(wanted - size), size)
-        self._frames = (max(size, wanted) - HEAD) // self._frame
+        self._frames = (max(size, wanted) - WAL_HEAD_BYTES) // self._frame
 
 
 def _replaced(database: str, reason: str) -> Replaced:

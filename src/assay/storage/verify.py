@@ -16,7 +16,7 @@ from assay.storage.histories import Flaw, decided_activities, flaws, open_timers
 from assay.storage.sql import activity_rows, checks, queries, rows
 from assay.storage.sql.reads import SqlReads
 
-PATIENCE: Time = 60 * SECOND
+FORGOTTEN_AGE: Time = 60 * SECOND
 """How late a deadline or a message may be before it counts as forgotten."""
 
 RUNS_AT_ONCE = 200
@@ -45,7 +45,7 @@ class _Kept(msgspec.Struct):
     deadlines: dict[tuple[str, int], Time] = msgspec.field(default_factory=dict)
 
 
-async def verify(store: SqlReads, now: Time, *, patience: Time = PATIENCE) -> AsyncIterator[Violation]:
+async def verify(store: SqlReads, now: Time, *, patience: Time = FORGOTTEN_AGE) -> AsyncIterator[Violation]:
     """Every violation that can be found."""
     for invariant, sentence, question in checks.BROKEN:
         for row in await store.ask(question):

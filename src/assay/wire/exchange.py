@@ -32,6 +32,7 @@ SILENCE: Final = 6.0
 KEEP_ALIVE: Final = 2.0
 """Seconds after which a worker that has nothing to say says so."""
 LONGEST_WAIT: Final = 25.0
+"""Seconds that a request may be held; clients and proxies commonly give up at 30."""
 
 
 class Told(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -27,7 +27,7 @@ BARE: Final = frozenset({"WorkflowStarted", "WorkflowCompleted"})
 DOCUMENTS: Final = frozenset(
     {"input", "result", "payload", "value", "details", "context", "options", "failure", "search", "memo"}
 )
-LONGEST: Final = 1_024
+LONGEST_TEXT_CHARS: Final = 1_024
 
 _WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _fields: Final = msgspec.json.Decoder(dict[str, Any]).decode
@@ -88,4 +88,4 @@ def cause_of(event_type: str, data: bytes | None) -> tuple[str, dict[str, Any]] 
 
 
 def _short(value: Any) -> Any:
-    return value[:LONGEST] if isinstance(value, str) else value
+    return value[:LONGEST_TEXT_CHARS] if isinstance(value, str) else value

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from assay.core.duration import LONGEST
+from assay.core.duration import LONGEST_DURATION
 from assay.core.errors import Invalid
 from assay.core.ids import SECOND, Time, seconds
 from assay.core.options import choice, duration
@@ -18,7 +18,7 @@ from assay.core.timetable import Dst
 from assay.wire import responses
 from assay.wire.bodies import Seconds
 
-LATEST: Final[Time] = 2 * LONGEST
+LATEST_TIME: Final[Time] = 2 * LONGEST_DURATION
 """No time that anybody means is later."""
 
 
@@ -92,7 +92,7 @@ def moment(value: object, name: str) -> Time:
     """A time from seconds since the epoch."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise Invalid(f"{name} must be seconds since the epoch", field=name)
-    if not 0 <= value * SECOND <= LATEST:  # before it is made whole: the product may be infinite
+    if not 0 <= value * SECOND <= LATEST_TIME:  # before it is made whole: the product may be infinite
         raise Invalid(f"{name} must be a time of this or the next century", field=name)
     return round(value * SECOND)
 

@@ -7,7 +7,7 @@ import pytest
 from assay.core import commands as cmd
 from assay.core.ids import SECOND, WorkflowId
 from assay.core.payload import Payload
-from assay.core.rules.fires import AT_ONCE, RECORDED_ONE_BY_ONE, RUNNING_LIMIT, WAITING_LIMIT
+from assay.core.rules.fires import FIRES_PER_DECISION, RECORDED_ONE_BY_ONE, RUNNING_LIMIT, WAITING_LIMIT
 from assay.core.schedule import RECHECK, Missed, Overlap
 from tests.core.schedule_support import DAY, HOUR, MIDNIGHT, MINUTE, NAME, Timed, times
 from tests.core.support import ONE, delivered, starts, turned
@@ -213,12 +213,12 @@ def test_missed_all_makes_up_for_everything_within_the_window():
 
 def test_a_long_outage_is_made_up_for_in_several_transactions():
     world = Timed("* * * * * *", missed=Missed.ALL, overlap_policy=ALL)
-    world.now += 5 * AT_ONCE * SECOND
-    assert len(world.elapse().runs) == AT_ONCE
+    world.now += 5 * FIRES_PER_DECISION * SECOND
+    assert len(world.elapse().runs) == FIRES_PER_DECISION
     assert world.state.wakes_at() < world.now
     world.pass_time(0)
-    assert len(world.runs) == 5 * AT_ONCE
-    assert len(set(world.started())) == 5 * AT_ONCE
+    assert len(world.runs) == 5 * FIRES_PER_DECISION
+    assert len(set(world.started())) == 5 * FIRES_PER_DECISION
 
 
 @pytest.mark.parametrize("missed", Missed)

@@ -295,7 +295,7 @@ async def test_a_module_that_cannot_be_imported_fails_the_attempt_and_not_the_pr
 async def test_processes_that_die_while_they_start_are_started_less_and_less_often(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    monkeypatch.setattr(pool, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(pool, "FIRST_RESTART_PAUSE", 0.01)
     async with bench(exits_on_import.never, limit=8) as made:
         with pytest.raises(Failure, match=r"died before it could run one \(exit code 9\).*__main__") as caught:
             await made.call(exits_on_import.never)

@@ -18,9 +18,9 @@ from assay.core.rules import births, lifecycle
 from assay.core.run import Run
 from assay.core.schedule import RECHECK, Fire, FireOutcome, Missed, Overlap, Schedule, Trigger, Waiting
 
-GRACE: Time = 5 * SECOND
+LATE_FIRE_GRACE: Time = 5 * SECOND
 """A fire this late is merely late; where an older one is still to come, no engine was running."""
-AT_ONCE = 100
+FIRES_PER_DECISION = 100
 """Due times that one decision fires; what is left is as due as before, and comes with the next."""
 WAITING_LIMIT = 100
 RUNNING_LIMIT = 100
@@ -107,7 +107,7 @@ def due_times(schedule: Schedule, now: Time) -> list[Time]:
     """The due times that a decision at `now` may fire."""
     found: list[Time] = []
     due = None if schedule.paused else _made_up_from(schedule, now)
-    while due is not None and due <= now and len(found) < AT_ONCE:
+    while due is not None and due <= now and len(found) < FIRES_PER_DECISION:
         found.append(due)
         due = schedule.after(due)
     return found
@@ -124,7 +124,7 @@ def catch_up(decision: ScheduleDecision) -> None:
     first = _made_up_from(schedule, now)
     if first != schedule.next_run_at:
         leave(decision, now if first is None else first - 1, FireOutcome.MISSED, "no engine was running")
-    for _ in range(AT_ONCE):
+    for _ in range(FIRES_PER_DECISION):
         schedule, due = decision.schedule, decision.schedule.next_run_at
         if due is None or due + schedule.delay(due) > now:
             break
@@ -163,7 +163,7 @@ def _made_up_from(schedule: Schedule, now: Time) -> Time | None:
     """The first due time that is not given up as missed; it may be in the future (R44)."""
     due = schedule.next_run_at
     over = now - schedule.jitter
-    if due is None or due > over - GRACE:
+    if due is None or due > over - LATE_FIRE_GRACE:
         return due
     match schedule.missed:
         case Missed.SKIP:
@@ -172,7 +172,7 @@ def _made_up_from(schedule: Schedule, now: Time) -> Time | None:
             last = schedule.latest(due, over)
             return last if last >= now - schedule.window else schedule.after(over - 1)
         case Missed.ALL:
-            oldest = min(over - GRACE, now - schedule.window - 1)
+            oldest = min(over - LATE_FIRE_GRACE, now - schedule.window - 1)
             return due if due > oldest else schedule.after(oldest)
         case _:
             assert_never(schedule.missed)

@@ -11,18 +11,18 @@ import contextlib
 from assay.engine.commit.batch import Batch
 from assay.storage.store import CommitStatus, Rejected, Store, UnansweredCommit
 
-PATIENCE = 30.0
+UNKNOWN_AFTER_SECONDS = 30.0
 """Seconds until the outcome is given up as unknown."""
 ABORT_AFTER = 5.0
 """Seconds after which a transaction is ended whose COMMIT has not arrived: it holds locks that other writes need."""
-FIRST_PAUSE = 0.02
-LONGEST_PAUSE = 1.0
+FIRST_RECHECK_SECONDS = 0.02
+LONGEST_RECHECK_SECONDS = 1.0
 
 
 async def was_written(store: Store, batch: Batch, commit: UnansweredCommit | None) -> bool | None:
     """Return whether the batch is durable; None if the store does not answer in time, or cannot know."""
     loop = asyncio.get_running_loop()
-    began, pause = loop.time(), FIRST_PAUSE
+    began, pause = loop.time(), FIRST_RECHECK_SECONDS
     while True:
         waited = loop.time() - began
         with contextlib.suppress(Rejected):  # the store did not answer: ask again
@@ -31,10 +31,10 @@ async def was_written(store: Store, batch: Batch, commit: UnansweredCommit | Non
                 return {CommitStatus.COMMITTED: True, CommitStatus.ABORTED: False}.get(status)
             if commit is not None and waited >= ABORT_AFTER:
                 await commit.abort_if_idle()
-        if waited >= PATIENCE:
+        if waited >= UNKNOWN_AFTER_SECONDS:
             return None
         await asyncio.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
+        pause = min(2 * pause, LONGEST_RECHECK_SECONDS)
 
 
 async def _as_read(store: Store, batch: Batch) -> CommitStatus:

@@ -32,8 +32,8 @@ log = logging.getLogger("assay.worker")
 CANCEL_SECONDS: Final = 1.0
 """How long a cancelled attempt has until the heartbeat that raises `CancelRequested`; without one it is terminated."""
 ATTEMPTS_PER_PROCESS: Final = 1_000
-FIRST_PAUSE: Final = 0.5
-LONGEST_PAUSE: Final = 60.0
+FIRST_RESTART_PAUSE: Final = 0.5
+LONGEST_RESTART_PAUSE: Final = 60.0
 """Seconds before another process is started after one that exited without having served."""
 FAILED_STARTS: Final = 3
 """So many in a row, and none that ever was ready: attempts fail with this reason instead of waiting without end."""
@@ -235,7 +235,7 @@ class Processes:
     def _failed_to_start(self, process: ActivityProcess) -> None:
         """Wait before another process is started: the reason may be one that lasts."""
         self._failed_starts += 1
-        pause = min(FIRST_PAUSE * 2 ** (self._failed_starts - 1), LONGEST_PAUSE)
+        pause = min(FIRST_RESTART_PAUSE * 2 ** (self._failed_starts - 1), LONGEST_RESTART_PAUSE)
         reason = f"a process for activities died before it could run one ({_described(process)})"
         if not process.ready:
             reason += "; a program that starts something when it is loaded needs `if __name__ == '__main__':` before it"

@@ -19,7 +19,7 @@ from assay.sdk.replay.turn import StepCall, StepOrder
 
 log = logging.getLogger("assay.worker")
 
-LONGEST_WAIT: Time = 10 * SECOND
+LONGEST_INLINE_BACKOFF: Time = 10 * SECOND
 """A longer back-off is a durable timer: it must not hold the run's task."""
 
 
@@ -66,7 +66,7 @@ class Steps:
                 info = judged(to_info(error, source="step"), error, order.retry)
                 _tell(run, order.name, attempt, info.message, error)
                 delay = order.retry.delay_after(attempt, info)
-                if delay is None or delay > LONGEST_WAIT:
+                if delay is None or delay > LONGEST_INLINE_BACKOFF:
                     again = None if delay is None else delay / SECOND
                     now = self._now(run)
                     return StepOutcome(call.seq, order.name, now, NULL, info, attempt, again, order.input_hash)

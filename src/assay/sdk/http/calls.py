@@ -17,23 +17,29 @@ from assay.core.policies import IdConflict, IdReuse
 from assay.core.replies import Started
 from assay.core.start_options import Convert, OptionKind, by_option, given_options
 from assay.sdk.http import endings
-from assay.sdk.http.http1 import RESTARTING_STATUSES, Unreachable, path_of, query_of
+from assay.sdk.http.http1 import (
+    ANSWER_GRACE_SECONDS,
+    FIRST_RETRY_SECONDS,
+    HISTORY_PAGE_EVENTS,
+    HOLD_SECONDS,
+    LONGEST_RETRY_SECONDS,
+    RESTARTING_STATUSES,
+    Unreachable,
+    path_of,
+    query_of,
+)
 from assay.sdk.http.pool import Pool
 from assay.sdk.http.problems import error_in
 from assay.sdk.retry import wire_retry
 from assay.wire.bodies import SignalAtStart, StartBody
 
-PATIENCE: Final = 30.0
+RECONNECT_SECONDS: Final = 30.0
 """Seconds for which a call is repeated when the engine cannot be reached; it was there before, so it will be again."""
-FIRST_PATIENCE: Final = 2.0
+FIRST_CONNECT_SECONDS: Final = 2.0
 """The same for an engine that never answered: perhaps there is none."""
-WAIT_SECONDS: Final = 20.0
-GRACE_SECONDS: Final = 10.0
-EVENTS_PAGE: Final = 1_000
-HELD: Final = 1.0
+TAKEN_UP_SECONDS: Final = 1.0
 """Seconds that an attempt must have lasted to count as one that was taken up."""
-FIRST_PAUSE: Final = 0.05
-LONGEST_PAUSE: Final = 1.0
+ANSWER_SECONDS: Final = HOLD_SECONDS + ANSWER_GRACE_SECONDS
 OPEN: Final = frozenset({"PENDING", "RUNNING", "WAITING"})
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -79,7 +85,7 @@ class Calls:
 
     async def run(self, request: rq.StartWorkflow) -> tuple[Started, tuple[RunKey, Event]]:
         """Start a workflow and wait for the end of its chain."""
-        path = f"/workflows?wait_secs={WAIT_SECONDS:g}"
+        path = f"/workflows?wait_secs={HOLD_SECONDS:g}"
         answer = endings.decode(await self.call("POST", path, _start_body(request)))
         started = endings.started_of(request.namespace, answer)
         return started, await self._ended(started.key, answer)
@@ -94,7 +100,7 @@ class Calls:
         self, key: RunKey, answer: endings.ResultBody | None, *, follow: bool = True
     ) -> tuple[RunKey, Event]:
         while answer is None or answer.status in OPEN:
-            query = _query(namespace=key.namespace, run_id=key.run_id, wait_secs=f"{WAIT_SECONDS:g}")
+            query = _query(namespace=key.namespace, run_id=key.run_id, wait_secs=f"{HOLD_SECONDS:g}")
             path = f"{path_of('workflows', key.workflow_id, 'result')}{query}{'' if follow else '&follow=false'}"
             answer = endings.decode(await self._get(path, key.workflow_id))
         return endings.key_of(key.namespace, answer), endings.closing_of(answer)
@@ -131,10 +137,10 @@ class Calls:
         found: list[dict[str, Any]] = []
         while True:
             after = found[-1]["seq"] if found else None
-            query = _query(namespace=namespace, run_id=run_id, limit=EVENTS_PAGE, cursor=after)
+            query = _query(namespace=namespace, run_id=run_id, limit=HISTORY_PAGE_EVENTS, cursor=after)
             page = _decode(await self._get(f"{path_of('workflows', workflow_id, 'events')}{query}", workflow_id))
             found.extend(page)
-            if len(page) < EVENTS_PAGE:
+            if len(page) < HISTORY_PAGE_EVENTS:
                 return found
 
     async def _get(self, path: str, workflow_id: str) -> bytes:
@@ -152,7 +158,7 @@ class Calls:
         while True:
             effort.begin()
             try:
-                status, answer = await self._pool.request(method, path, body, LIMIT, key)
+                status, answer = await self._pool.request(method, path, body, ANSWER_SECONDS, key)
                 self._met = True
                 if status < 300:
                     return answer
@@ -170,7 +176,7 @@ class Calls:
                 trouble = str(problem) or type(problem).__name__
             if self._pool.closed:
                 raise Unavailable("this client is closed: connect again", code="client_closed")
-            if not await effort.again(PATIENCE if self._met else FIRST_PATIENCE):
+            if not await effort.again(RECONNECT_SECONDS if self._met else FIRST_CONNECT_SECONDS):
                 raise Unavailable(f"the engine at {self._url} cannot be reached: {trouble}", code="unreachable")
 
 
@@ -181,7 +187,7 @@ class Effort:
         self._loop = asyncio.get_running_loop()
         self._trying = 0.0
         self._failing: float | None = None
-        self._pause = FIRST_PAUSE
+        self._pause = FIRST_RETRY_SECONDS
 
     def begin(self) -> None:
         """Here is another attempt."""
@@ -189,8 +195,8 @@ class Effort:
 
     def interrupted(self) -> None:
         """The attempt was taken up; if it was held for a while, there was an engine all the time."""
-        if self._loop.time() - self._trying > HELD:
-            self._failing, self._pause = None, FIRST_PAUSE
+        if self._loop.time() - self._trying > TAKEN_UP_SECONDS:
+            self._failing, self._pause = None, FIRST_RETRY_SECONDS
 
     async def again(self, patience: float) -> bool:
         """Wait for the next attempt; False when all failed for longer than `patience`."""
@@ -199,11 +205,8 @@ class Effort:
         if now + self._pause > self._failing + patience:
             return False
         await asyncio.sleep(self._pause * random.uniform(0.5, 1.0))  # noqa: S311  # spreads load, hides nothing
-        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        self._pause = min(2 * self._pause, LONGEST_RETRY_SECONDS)
         return True
-
-
-LIMIT: Final = WAIT_SECONDS + GRACE_SECONDS
 
 
 def _query(*, namespace: str, **parameters: Any) -> str:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 from assay.core.errors import AssayError, NotFound, Unavailable
+from assay.sdk.http.http1 import ANSWER_GRACE_SECONDS, FIRST_RETRY_SECONDS, HOLD_SECONDS, LONGEST_RETRY_SECONDS
 from assay.sdk.http.link import Link
 from assay.sdk.http.pool import Pool
 from assay.sdk.http.problems import error_in
@@ -19,17 +20,11 @@ from assay.wire import exchange as wire
 
 log = logging.getLogger("assay.worker")
 
-FIRST_PAUSE: Final = 0.05
-LONGEST_PAUSE: Final = 1.0
-"""Seconds between attempts: with a lease of ten a worker must not be long in coming back."""
 LATER_PAUSE: Final = 5.0
 LATER: Final = 30.0
 """Seconds after which all leases are over anyhow, and there is no hurry."""
 NO_WEBSOCKET: Final = frozenset({200, 400, 405, 426, 501})
 """Answers to an upgrade that mean: this server, or a proxy before it, speaks no WebSocket."""
-POLL_SECONDS: Final = 20.0
-GRACE_SECONDS: Final = 10.0
-"""What an answer may take beyond the time for which a request is held."""
 TROUBLE: Final = (OSError, TimeoutError, AssayError)
 
 
@@ -52,7 +47,7 @@ class Carrier:
     async def run(self) -> None:
         """Carry messages until the worker has left and everything is answered."""
         loop = asyncio.get_running_loop()
-        pause, lost = FIRST_PAUSE, loop.time()
+        pause, lost = FIRST_RETRY_SECONDS, loop.time()
         while not self._finished():
             try:
                 await (self._post() if self.by_post else self._websocket())
@@ -63,9 +58,9 @@ class Carrier:
             if self._finished():
                 return
             if self._connected:
-                pause, lost = FIRST_PAUSE, loop.time()
+                pause, lost = FIRST_RETRY_SECONDS, loop.time()
             else:
-                pause = min(2 * pause, LONGEST_PAUSE if loop.time() - lost < LATER else LATER_PAUSE)
+                pause = min(2 * pause, LONGEST_RETRY_SECONDS if loop.time() - lost < LATER else LATER_PAUSE)
             self._connected = False
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  # spreads load, hides nothing
 
@@ -162,9 +157,9 @@ class Carrier:
     async def _poll(self) -> None:
         while not self._finished():
             if self._link.leaving:
-                await asyncio.sleep(FIRST_PAUSE)
+                await asyncio.sleep(FIRST_RETRY_SECONDS)
             else:
-                await self._exchange([self._link.waiting(POLL_SECONDS)])
+                await self._exchange([self._link.waiting(HOLD_SECONDS)])
 
     async def _tell(self) -> None:
         loop = asyncio.get_running_loop()
@@ -176,7 +171,7 @@ class Carrier:
 
     async def _exchange(self, bodies: list[bytes]) -> None:
         for body in bodies:
-            status, answer = await self._pool.request("POST", self._path, body, POLL_SECONDS + GRACE_SECONDS)
+            status, answer = await self._pool.request("POST", self._path, body, HOLD_SECONDS + ANSWER_GRACE_SECONDS)
             if status != 200:
                 error = error_in(status, answer)
                 if isinstance(error, NotFound):  # an engine that was restarted knows nobody

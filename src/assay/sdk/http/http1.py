@@ -16,6 +16,15 @@ from assay.core.errors import Invalid
 API_PREFIX: Final = "/api/v1"
 RESTARTING_STATUSES: Final = frozenset({502, 503, 504})
 """Answers of an engine that starts or stops, or of a proxy that finds no engine: another attempt can help."""
+HOLD_SECONDS: Final = 20.0
+"""For which an engine is asked to hold a request that it cannot answer yet."""
+ANSWER_GRACE_SECONDS: Final = 10.0
+"""What an answer may take beyond the time for which a request is held."""
+FIRST_RETRY_SECONDS: Final = 0.05
+LONGEST_RETRY_SECONDS: Final = 1.0
+"""Between attempts, which grow rarer: shorter than a worker's lease, which must not end over a lost connection."""
+HISTORY_PAGE_EVENTS: Final = 1_000
+"""Events that are read at a time: as many as an engine gives in one answer."""
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 

@@ -7,7 +7,8 @@ from typing import Any, Final
 from assay.core.errors import Invalid, Refused, Unavailable
 from assay.core.events import Event, Recorded
 from assay.core.grants import Colleague, Seat
-from assay.core.ids import SECOND, RunId, RunKey, Time
+from assay.core.ids import RunId, RunKey, Time
+from assay.core.limits import WORKER_LEASE
 from assay.core.replies import Started, Told
 from assay.core.requests import Request, RetryFailed, StartWorkflow, ToRun
 from assay.sdk.http.calls import Calls
@@ -18,9 +19,7 @@ from assay.sdk.http.pool import Pool
 from assay.sdk.http.registry import HttpRegistry
 from assay.sdk.http.schedules import HttpSchedules
 
-LEASE: Final[Time] = 10 * SECOND
-"""How long the engine leaves a silent worker its work (R9)."""
-FAREWELL_SECONDS: Final = 2.0
+LAST_ANSWERS_SECONDS: Final = 2.0
 """How long a closing transport waits for its last answers."""
 
 
@@ -30,7 +29,7 @@ class HttpTransport:
     def __init__(self, url: str, token: str | None = None) -> None:
         if not url.partition("://")[2].strip("/"):
             raise Invalid("the URL of an engine names its host: http://127.0.0.1:8080", code="invalid_url", field="url")
-        self.lease: Time | None = LEASE
+        self.lease: Time | None = WORKER_LEASE
         self._url = url.rstrip("/").removesuffix(API_PREFIX) + API_PREFIX
         self._clock = LearnedClock()
         self._headers = bearer(token)
@@ -57,7 +56,7 @@ class HttpTransport:
             link.leaving = True
             link.ready.ring()
         if self._links:
-            await asyncio.wait(self._links.values(), timeout=FAREWELL_SECONDS)
+            await asyncio.wait(self._links.values(), timeout=LAST_ANSWERS_SECONDS)
         for link, carrying in tuple(self._links.items()):
             carrying.cancel()
             await asyncio.gather(carrying, return_exceptions=True)

@@ -15,7 +15,7 @@ SELECT e.written_by, e.id, r.namespace, r.workflow_id, e.run_id, r.workflow_type
 FROM events e LEFT JOIN runs r ON r.run_id = e.run_id
 WHERE $committed_after(1, 2) LIMIT $3"""
 
-HEAD = "SELECT e.written_by, e.id FROM events e WHERE $newest_committed"
+NEWEST_POSITION = "SELECT e.written_by, e.id FROM events e WHERE $newest_committed"
 
 POSITION = "SELECT e.written_by, e.id FROM events e WHERE e.id <= $1 ORDER BY e.id DESC LIMIT 1"
 
@@ -39,7 +39,7 @@ class SqlJournal:
 
     async def head(self) -> Position:
         """See `Journal`."""
-        return _position(await self._store.ask(HEAD))
+        return _position(await self._store.ask(NEWEST_POSITION))
 
     async def position(self, row_id: int) -> Position:
         """See `Journal`."""

@@ -19,7 +19,7 @@ from assay.storage.store import Changes
 SEQ: Final = 0
 CLAIMS: Final = "Claims"
 FIRES: Final = "Fires"
-AT_ONCE: Final = 500
+ITEMS_PER_NOTE: Final = 500
 """What one note tells at most: each has a number of the stream, and so many fit below the next row's."""
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ def _fire_rows(changes: Changes) -> Iterator[Cells]:
 
 
 def _pages(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    return (items[begin : begin + AT_ONCE] for begin in range(0, len(items), AT_ONCE))
+    return (items[begin : begin + ITEMS_PER_NOTE] for begin in range(0, len(items), ITEMS_PER_NOTE))
 
 
 def _row(namespace: str, name: str, time: Time, kind: str, content: Sequence[object]) -> Cells:

@@ -28,7 +28,7 @@ from assay.storage.store import (
     Snapshot,
 )
 
-EVENTS_PAGE = 500
+EVENTS_PER_READ = 500
 """Events read at a time; between two pages others may run."""
 
 
@@ -119,7 +119,7 @@ class SqlReads(ABC):
         text, more = (queries.EVENTS_AFTER, ()) if kind is None else (queries.EVENTS_AFTER_OF_KIND, (kind,))
         found: list[Recorded] = []
         while len(found) < limit:
-            size = min(EVENTS_PAGE, limit - len(found))
+            size = min(EVENTS_PER_READ, limit - len(found))
             page = await self._fetch(text, run_id, after, size, *more)
             found.extend(map(rows.recorded, page))
             if len(page) < size:

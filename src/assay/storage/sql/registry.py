@@ -65,7 +65,7 @@ WHERE namespace = $1 AND closed_at IS NULL AND task_since IS NOT NULL AND task_w
 QUEUE_WORKERS = """
 SELECT task_queue, count(*) FROM workers WHERE namespace = $1 AND last_heartbeat > $2 GROUP BY task_queue"""
 
-SECRET = "SELECT value FROM secrets WHERE name = $1"  # noqa: S105  # a statement, not a secret
+READ_SECRET = "SELECT value FROM secrets WHERE name = $1"  # noqa: S105  # a statement, not a secret
 
 KEEP_SECRET = "INSERT INTO secrets (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING"  # noqa: S105
 
@@ -176,7 +176,7 @@ class SqlRegistry:
 
     async def secret(self, name: str, fresh: bytes) -> bytes:
         """See `Registry`."""
-        _, found = await self._store.change([(KEEP_SECRET, (name, fresh)), (SECRET, (name,))])
+        _, found = await self._store.change([(KEEP_SECRET, (name, fresh)), (READ_SECRET, (name,))])
         return bytes(found[0][0])
 
 
