@@ -18,7 +18,7 @@ from assay.storage.store import Replaced
 WAL_HEAD_BYTES: Final = 32
 FRAME_HEAD_BYTES: Final = 24
 """Bytes before the first frame, and before the page in each."""
-AHEAD: Final = 8
+SPARE_FRAMES: Final = 8
 """Frames that must fit: a small commit has three."""
 CHUNK: Final = 64
 """Frames to make room for at a time."""
@@ -80,7 +80,7 @@ class Wal:
 
     def keep(self, used: int) -> None:
         """Make room for a small commit after `used` frames; only between transactions, and after `check`."""
-        if used + AHEAD > self._frames:
+        if used + SPARE_FRAMES > self._frames:
             try:
                 self._extend(used + CHUNK)
             except OSError:

@@ -35,7 +35,7 @@ Id = tuple[Namespace, WorkflowId]
 PREFETCHING: Final = frozenset((StartChildWorkflow, ContinueAsNew))
 """Commands that need more than their run to be decided."""
 
-PAGE: Final = 10_000
+PREFETCH_PAGE_EVENTS: Final = 10_000
 Numbered = cmd.ScheduleActivity | cmd.ScheduleTimer | cmd.RecordSideEffect
 NUMBERED: Final[dict[type[Numbered], tuple[type[ev.Event], str, str]]] = {
     cmd.ScheduleActivity: (ev.ActivityScheduled, "activity_seq", "activity_mark"),
@@ -105,7 +105,7 @@ def _low(seqs: Sequence[int], highest: int) -> set[int]:
 async def _recorded(run: Run, kind: str, name: str, store: Store) -> set[int]:
     found: set[int] = set()
     after = 0
-    while page := await store.events(run.run_id, after, PAGE, kind):
+    while page := await store.events(run.run_id, after, PREFETCH_PAGE_EVENTS, kind):
         found |= {getattr(recorded.event, name) for recorded in page}
         after = page[-1].seq
     return found
