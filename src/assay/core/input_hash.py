@@ -15,7 +15,7 @@ InputHash: TypeAlias = Annotated[
 """A hash as workers send it; recorded ones were checked when they came."""
 
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
-_empty: Final = sha256()
+EMPTY_HASH: Final = sha256()
 
 
 def canonical_json(raw: bytes | Payload) -> bytes:
@@ -26,7 +26,7 @@ def canonical_json(raw: bytes | Payload) -> bytes:
 def hash_of(text: bytes) -> str:
     """Return the first digits of the SHA-256 of canonical JSON."""
     # A copy of an empty hash costs half of a new one, which OpenSSL looks up by its name.
-    digest = _empty.copy()
+    digest = EMPTY_HASH.copy()
     digest.update(text)
     return digest.hexdigest()[:HASH_DIGITS]
 

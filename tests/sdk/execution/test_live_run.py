@@ -94,7 +94,7 @@ def test_a_run_can_be_dropped_at_any_time_and_is_gone_for_good(state: str):
     run = live_run(state)
     run.turn_event(DROP)
     run.turn_event(DROP)
-    assert not run.here
+    assert run.state == GONE
     assert set(TRANSITIONS[run.state].values()) == {GONE}
 
 
@@ -136,6 +136,5 @@ def test_only_a_grant_occupies_a_slot():
 def test_a_run_is_idle_that_rests_without_a_lease(state: str, lease: str):
     run = live_run(state, lease)
     assert run.idle == (state == RESTING and lease == UNLEASED)
-    assert run.leased == (lease != UNLEASED)
     run.waiting.append(("outcome", "event"))  # type: ignore[arg-type]  # nothing looks at it
     assert not run.idle

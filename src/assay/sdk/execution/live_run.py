@@ -128,16 +128,6 @@ class LiveRun:
             raise IllegalEvent(self.key.run_id, self.lease, event) from None
 
     @property
-    def leased(self) -> bool:
-        """True while this worker holds the run's task."""
-        return self.lease != UNLEASED
-
-    @property
-    def here(self) -> bool:
-        """True until the coroutine leaves this worker; another life of the run may follow it here."""
-        return self.state != GONE
-
-    @property
     def idle(self) -> bool:
         """True if nothing would be lost with the run that a replay does not bring back."""
         return self.state == RESTING and self.lease == UNLEASED and not (self.waiting or self.tasks)

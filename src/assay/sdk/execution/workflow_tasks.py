@@ -37,6 +37,7 @@ from assay.sdk.execution.live_run import (
     ACCEPT,
     AHEAD,
     CLOSING,
+    GONE,
     GRANT,
     GRANTED,
     KEEP,
@@ -48,6 +49,7 @@ from assay.sdk.execution.live_run import (
     SEND_CLOSING,
     SEND_OUTCOMES,
     SEND_TURN,
+    UNLEASED,
     LiveRun,
     Outcome,
 )
@@ -253,7 +255,7 @@ class WorkflowTasks:
     def _abandon(self, run: LiveRun, failure: tuple[str, str]) -> None:
         """The code cannot go on; what it was told of and is not yet recorded must be, without it."""
         self._forget(run)
-        if run.leased:
+        if run.lease != UNLEASED:
             _log_stuck(run.key, failure, run.execution.closing.error)
             self._reports.tell(FailTask(run.key.run_id, self._worker, run.epoch, *failure))
             self._unlease(run)
@@ -261,7 +263,7 @@ class WorkflowTasks:
     def _answered(
         self, run: LiveRun, request: Advance, pause: float, reply: Advanced, error: AssayError | None
     ) -> None:
-        here = run.here
+        here = run.state != GONE
         if here and unsure(error):
             again = min(2 * pause, LONGEST_PAUSE)
             asyncio.get_running_loop().call_later(pause, self._post, run, request, again)
@@ -278,7 +280,7 @@ class WorkflowTasks:
             self._lost(run)
 
     def _refused(self, run: LiveRun, request: Advance, pause: float, error: AssayError) -> None:
-        if run.leased and not over(error):
+        if run.lease != UNLEASED and not over(error):
             self._refuse_turn(run, request, error)
             return
         self._lost(run)
@@ -353,7 +355,7 @@ class WorkflowTasks:
             self._date_again(run)
         if turn.paused:
             self._send(run, run.execution.resume(), run.execution.seen)
-        elif run.waiting or run.news or (run.leased and not run.tasks):  # steps that run will say when to go on
+        elif run.waiting or run.news or (run.lease != UNLEASED and not run.tasks):  # running steps call back
             self._continue(run)
 
     def _date_again(self, run: LiveRun) -> None:
@@ -367,12 +369,12 @@ class WorkflowTasks:
             return
         if run.waiting:
             self._advance(run)
-        elif run.news and run.leased:
+        elif run.news and run.lease != UNLEASED:
             run.news = False
             task = asyncio.get_running_loop().create_task(self._read_news(run))
             self._loading.add(task)
             task.add_done_callback(self._loading.discard)
-        elif run.leased and not run.execution.busy:
+        elif run.lease != UNLEASED and not run.execution.busy:
             self._send(run, Turn(), run.execution.seen)
 
     def _advance(self, run: LiveRun) -> None:
@@ -414,7 +416,7 @@ class WorkflowTasks:
 
     def _report(self, run: LiveRun, outcome: StepOutcome) -> None:
         """Take a step's outcome, unless its code gave it up."""
-        if run.here and run.execution.futures.wants_step(outcome.seq):
+        if run.state != GONE and run.execution.futures.wants_step(outcome.seq):
             run.waiting.append((outcome, step_event(outcome)))
             self._continue(run)
 
@@ -426,7 +428,7 @@ class WorkflowTasks:
     def news(self, run_id: RunId) -> None:
         """A run whose task is held here has new events."""
         run = self._live.get(run_id)
-        if run is not None and run.leased:
+        if run is not None and run.lease != UNLEASED:
             run.news = True
             self._continue(run)
 
@@ -437,11 +439,11 @@ class WorkflowTasks:
             log.warning("cannot read the news of %s: %s", run.key.workflow_id, error)
             asyncio.get_running_loop().call_later(NEWS_PAUSE, self.news, run.key.run_id)
             return
-        if not run.here:
+        if run.state == GONE:
             return
         if _ended(events):
             self._lost(run)
-        elif events and run.leased and run.state == RESTING:
+        elif events and run.lease != UNLEASED and run.state == RESTING:
             turn = run.execution.activate(events, 0)
             self._send(run, turn, run.execution.seen)
         else:
@@ -450,7 +452,7 @@ class WorkflowTasks:
     def extend(self) -> None:
         """Keep the leases of tasks that are held for longer than a moment."""
         for run in self._live:
-            if run.leased and self._lease is not None:
+            if run.lease != UNLEASED and self._lease is not None:
                 extension = ExtendTask(run.key.run_id, self._worker, run.epoch, self._lease)
                 heard = functools.partial(self._extended, run, run.epoch)
                 self._transport.send(extension, heard)
@@ -458,14 +460,14 @@ class WorkflowTasks:
     def _extended(self, run: LiveRun, epoch: int, _reply: object, error: AssayError | None) -> None:
         """A refusal means that the lease ran out and somebody else has the task: let go of it."""
         stale = error is not None and not unsure(error)
-        if stale and run.state == RESTING and run.leased and run.epoch == epoch:
+        if stale and run.state == RESTING and run.lease != UNLEASED and run.epoch == epoch:
             self._lost(run)
 
     def release(self) -> None:
         """Give back what is still held, so that others need not wait for the lease to end (L4)."""
         self._released = True
         for run in self._live:
-            if run.leased:
+            if run.lease != UNLEASED:
                 self._reports.tell(ReleaseTask(run.key.run_id, self._worker, run.epoch))
             self._lost(run)
 
