@@ -68,4 +68,4 @@ def sections(page: str) -> list[Section]:
 
 def pages() -> list[Path]:
     """Every page that users or contributors read."""
-    return [*ROOT.glob("*.md"), *sorted((ROOT / "docs").glob("*.md"))]
+    return [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
