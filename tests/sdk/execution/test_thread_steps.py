@@ -169,5 +169,5 @@ async def test_an_outcome_that_nobody_waits_for_is_dropped_quietly(gate: Gate):
         gate.go.set()
         await desk.until(returned.is_set)
         steps = worker._workflow_tasks._steps._threads
-        await desk.until(lambda: not steps.running)
+        await desk.until(lambda: not steps._running)
     await asyncio.sleep(0)

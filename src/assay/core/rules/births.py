@@ -79,7 +79,10 @@ def born(request: StartWorkflow, previous: Run | None, at: Moment, parent: Paren
 def recorded_options(options: StartWorkflow | StartData) -> dict[str, Any]:
     """Return the options with a value that a run records under the same name, of a request or of a run."""
     found: dict[str, Any] = {}
-    for name, value in zip(_RECORDED, _recorded(options), strict=True):
+    values = _recorded(options)
+    if values == _NONE_GIVEN:  # as in most starts
+        return found
+    for name, value in zip(_RECORDED, values, strict=True):
         if value is not None and value is not NULL:
             found[name] = value
     return found
@@ -87,6 +90,7 @@ def recorded_options(options: StartWorkflow | StartData) -> dict[str, Any]:
 
 _RECORDED: Final = tuple(name for name in StartData.__struct_fields__ if name in OPTION_KINDS)
 _recorded: Final = attrgetter(*_RECORDED)
+_NONE_GIVEN: Final = _recorded(StartData("", "", RunId("")))
 
 
 def _run_timeout(request: StartWorkflow) -> Time | None:

@@ -40,16 +40,16 @@ class ThreadSteps:
 
     def __init__(self, threads: DaemonThreads) -> None:
         self._threads = threads
-        self.running: dict[StepKey, ThreadStep] = {}
+        self._running: dict[StepKey, ThreadStep] = {}
 
     def find(self, key: StepKey, order: StepOrder) -> ThreadStep | None:
         """Return the execution of `order` that is under way, if there is one."""
-        step = self.running.get(key)
+        step = self._running.get(key)
         return step if step is not None and step.executes(order) else None
 
     async def value(self, key: StepKey, order: StepOrder, attempt: int) -> Any:
         """Return what the step's function returns, of the execution under way if there is one."""
-        step = self.running.get(key)
+        step = self._running.get(key)
         if step is not None and not step.executes(order):
             await asyncio.wait({step.job})
             step = None
@@ -64,17 +64,17 @@ class ThreadSteps:
 
     def give_up(self, key: StepKey) -> None:
         """Let the next attempt begin beside an execution that has taken too long, and may never end."""
-        self.running.pop(key, None)
+        self._running.pop(key, None)
 
     def _begin(self, key: StepKey, order: StepOrder, attempt: int) -> ThreadStep:
         job = self._threads.submit(order.function, *order.args)
-        step = self.running[key] = ThreadStep(order, attempt, job.get_loop().time(), job)
+        step = self._running[key] = ThreadStep(order, attempt, job.get_loop().time(), job)
         job.add_done_callback(functools.partial(self._ended, key, step))
         return step
 
     def _ended(self, key: StepKey, step: ThreadStep, job: "asyncio.Future[Any]") -> None:
-        if self.running.get(key) is step:
-            del self.running[key]
+        if self._running.get(key) is step:
+            del self._running[key]
         waiter, error = step.waiter, job.exception()
         if waiter is None or waiter.done():
             abandon(job)  # the run was lost, and is not granted again yet

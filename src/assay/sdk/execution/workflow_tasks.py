@@ -344,7 +344,8 @@ class WorkflowTasks:
             return
         run.turn_event(ACCEPT)
         if reply.leased:
-            run.lease_event(KEEP)
+            if run.lease == UNLEASED:  # to keep a lease changes nothing
+                run.lease_event(KEEP)
         else:
             self._unlease(run)
         if owing:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _encode = msgspec.json.Encoder().encode
 HASH_BYTES = len(b',"input_hash":""') + HASH_DIGITS
+"""Left out of the size of a history: a worker or engine that knows no hashes may have served the run as well."""
 
 
 def apply(run: "Execution", recorded: Recorded) -> None:
@@ -75,11 +76,15 @@ def _timer_fired(run: "Execution", event: ev.TimerFired, _: Recorded) -> None:
 
 
 def _step_completed(run: "Execution", event: ev.StepCompleted, _: Recorded) -> None:
-    _resolve(_step(run, event), event.result)
+    if event.input_hash is not None:
+        run.commands.history_size -= HASH_BYTES
+    _resolve(run.futures.take_step(event.step_seq, event.name, event.input_hash), event.result)
 
 
 def _step_failed(run: "Execution", event: ev.StepFailed, _: Recorded) -> None:
-    future = _step(run, event)
+    if event.input_hash is not None:
+        run.commands.history_size -= HASH_BYTES
+    future = run.futures.take_step(event.step_seq, event.name, event.input_hash)
     if event.retry_in is not None:
         _reject(future, RetryLater(event.retry_in, event.final_attempt))
         return
@@ -87,13 +92,6 @@ def _step_failed(run: "Execution", event: ev.StepFailed, _: Recorded) -> None:
     error = to_wrapper(info, ActivityError, activity=event.name, attempts=event.final_attempt)
     error.source = "step"
     _reject(future, error)
-
-
-def _step(run: "Execution", event: ev.StepCompleted | ev.StepFailed) -> asyncio.Future[Payload] | None:
-    if event.input_hash is not None:
-        # Its hash does not count as history: a worker or engine that knows no hashes may have served the run as well.
-        run.commands.history_size -= HASH_BYTES
-    return run.futures.take_step(event.step_seq, event.name, event.input_hash)
 
 
 def _child_completed(run: "Execution", event: ev.ChildWorkflowCompleted, _: Recorded) -> None:
