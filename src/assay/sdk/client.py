@@ -297,7 +297,7 @@ class Client(Reading):
             reason: Why; it is recorded.
             run_id: Another run of the id than the newest one.
             from_seq: The last event to keep. Without it no finished work is undone.
-            requested_by: Who asks; the user and host of this process unless given.
+            requested_by: The person or program behind the retry; by default the user and host of this process.
             namespace: The namespace of the id, if it is not the client's.
 
         Returns:

@@ -1,4 +1,4 @@
-"""From decisions and leases to rows: what one transaction has to write, gathered one by one."""
+"""From decisions and leases to rows: the changes of one transaction, gathered one by one."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final

@@ -41,7 +41,7 @@ class LiveRuns:
                 self.drop(old)
 
     def drop(self, run: LiveRun) -> None:
-        """Leave a run; whoever serves it next replays it."""
+        """Drop a run from this worker; the next worker replays the history."""
         if self._runs.get(run.key.run_id) is run:
             del self._runs[run.key.run_id]
         for task in tuple(run.tasks.values()):

@@ -30,7 +30,7 @@ class BlockingConnection(AnswerReader):
         self.sock = _connected(endpoint, seconds)
 
     def request(self, method: str, target: str, body: bytes) -> Reply:
-        """Send a request and return its answer; `OSError` when there is none."""
+        """Send a request and return its answer; raise `OSError` if the connection ends first."""
         self.sock.sendall(self._endpoint.request(method, target, body))
         while not self._replies:
             data = self.sock.recv(PART_BYTES)

@@ -86,7 +86,7 @@ class SqlReads(ABC):
                 runs[run_id].input = Payload(payload)
 
     async def _adopt(self, run: Run, adopted: Sequence[Adopted]) -> None:
-        """Add the children of earlier runs that a reopened run has taken over: its history says which."""
+        """Add the children of earlier runs that a reopened run has taken over, as its history records."""
         started = await self._started(run)
         names = {(one.run_id, one.workflow_id) for one in adopted if one.workflow_id in started}
         if not names:
