@@ -226,7 +226,7 @@ class Client:
 
 
 def _closing(world: "World", engine: Any, key: RunKey) -> "Callable[[], asyncio.Future[Any]]":
-    return lambda: world.loop.create_task(engine.running().closed(key, follow=False))
+    return lambda: world.loop.create_task(engine.running().wait_closed(key, follow=False))
 
 
 def _rendered(reply: object) -> tuple[int, bytes]:

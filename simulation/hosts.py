@@ -100,7 +100,7 @@ class EngineHost:
             for name, (seat, heard) in tuple(self._seats.items()):
                 if self._world.loop.now - heard > SILENCE:
                     del self._seats[name]
-                    engine.rise(seat)
+                    engine.remove_worker(seat)
 
     def running(self) -> Engine:
         """The engine, or `Unavailable` while it starts."""
@@ -110,7 +110,7 @@ class EngineHost:
 
     def submit(self, request: Request, key: IdempotencyKey | None = None) -> "asyncio.Future[Any]":
         """Have a request decided, and write down what the engine says."""
-        answer = self.running().committer.submit(request, key)
+        answer = self.running().submit(request, key)
         answer.add_done_callback(lambda done: self._heard(request, done))
         return answer
 
@@ -136,21 +136,21 @@ class EngineHost:
         seat.update(greeting)
         self._seats[greeting.worker] = seat, self._world.loop.now
         if known is None:
-            engine.sit(seat)
+            engine.add_worker(seat)
         else:
-            engine.dispatcher.pump(seat)
-        return self._done(engine.clock.now())
+            engine.offer_work(seat)
+        return self._done(engine.now())
 
     def dismiss(self, worker: str) -> "asyncio.Future[Any]":
         """A worker takes its leave."""
         known = self._seats.pop(worker, None)
         if known is not None:
-            self.running().rise(known[0])
+            self.running().remove_worker(known[0])
         return self._done(None)
 
     def history(self, run_id: RunId, after: int) -> "asyncio.Future[Any]":
         """A run's events."""
-        return self._world.loop.create_task(self.running().history(run_id, after))
+        return self._world.loop.create_task(self.running().reads.history(run_id, after))
 
     def _done(self, value: object) -> "asyncio.Future[Any]":
         future: asyncio.Future[Any] = self._world.loop.create_future()

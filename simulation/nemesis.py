@@ -23,6 +23,8 @@ class Nemesis:
         self._world = world
         self._chance = chance_of(world.settings.seed, "nemesis")
         self._healed = False
+        self._paused: dict[str, Time] = {}
+        """When the current pause of each machine began."""
         self.set_at: Time = 0
         """What the wall clock that counts showed when it had been set for the last time."""
 
@@ -80,12 +82,18 @@ class Nemesis:
         if node.alive and not node.paused:
             self._world.loop.pause(node)
             delay = int(self._chance.choice((0.1, 1.0, 5.0, 12.0, 25.0)) * SECOND)
-            self._world.loop.post(self._world.node, delay, self._resume, victim, node, delay)
+            self._world.loop.post(self._world.node, delay, self._resume, victim, node, self._world.loop.now)
+            self._paused[victim.name] = self._world.loop.now
 
-    def _resume(self, victim: Victim, node: Node, delay: Time) -> None:
-        if node.paused and delay > ABSENCE and isinstance(victim, EngineHost):
-            victim.resumed = self._world.loop.now
+    def _resume(self, victim: Victim, node: Node, since: Time) -> None:
+        if node.paused and isinstance(victim, EngineHost):
+            self._note_absence(victim, since)
         self._world.loop.resume(node)
+
+    def _note_absence(self, host: EngineHost, since: Time) -> None:
+        """Note a pause that the engine must notice; leases may end as usual after a shorter pause."""
+        if self._world.loop.now - since > ABSENCE:
+            host.resumed = self._world.loop.now
 
     def _cut(self, victim: Victim) -> None:
         self._world.network.cut.add(victim.name)
@@ -104,7 +112,7 @@ class Nemesis:
             for machine in machines:
                 self._set(machine, 0)
         for host in world.engines:
-            if host.node.paused:
-                host.resumed = world.loop.now
+            if host.node.paused:  # the end of the faults may have made the pause shorter than planned
+                self._note_absence(host, self._paused[host.name])
         for node in [*(host.node for host in world.engines), *(host.node for host in world.workers)]:
             world.loop.resume(node)

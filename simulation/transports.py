@@ -11,6 +11,7 @@ from assay.core.ids import RunId, RunKey, Time
 from assay.core.replies import Told
 from assay.core.requests import Request, RetryFailed
 from assay.engine.engine import Engine
+from assay.sdk.transport import ListedRuns
 from assay.sdk.worker import Worker
 from simulation.seats import Greeting, RemoteSeat
 from simulation.settings import chance_of
@@ -48,7 +49,7 @@ class _WorkersOnly:
         """See `Transport`."""
         self._unused()
 
-    async def list(self, namespace: str, filters: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
+    async def list(self, namespace: str, filters: Mapping[str, Any]) -> ListedRuns:
         """See `Transport`."""
         self._unused()
 
@@ -74,11 +75,11 @@ class LocalTransport(_WorkersOnly):
 
     def now(self) -> Time:
         """See `Transport`."""
-        return self._engine.clock.now()
+        return self._engine.now()
 
     async def ask(self, request: Request) -> Any:
         """See `Transport`."""
-        return await self._engine.committer.submit(request)
+        return await self._engine.submit(request)
 
     def send(self, request: Request, told: Told) -> None:
         """See `Transport`: the way of the embedded engine, whose answers are heard while it publishes."""
@@ -87,26 +88,26 @@ class LocalTransport(_WorkersOnly):
             self._note(request, reply, error)
             told(reply, error)
 
-        self._engine.committer.post(request, overheard)
+        self._engine.post(request, overheard)
 
     async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
         """See `Transport`."""
-        return await self._engine.history(run_id, after)
+        return await self._engine.reads.history(run_id, after)
 
     def join(self, seat: Seat) -> None:
         """See `Transport`."""
         self._seats.append(seat)
-        self._engine.sit(seat)
+        self._engine.add_worker(seat)
 
     def leave(self, seat: Seat) -> None:
         """See `Transport`."""
         self._seats.remove(seat)
-        self._engine.rise(seat)
+        self._engine.remove_worker(seat)
 
     def free(self, seat: Seat) -> None:
         """See `Transport`: as in the embedded engine, one that is leaving gets no more."""
         if seat in self._seats:
-            self._engine.dispatcher.pump(seat)
+            self._engine.offer_work(seat)
 
 
 class RemoteTransport(_WorkersOnly):

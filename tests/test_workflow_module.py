@@ -147,7 +147,7 @@ def test_a_script_of_ten_lines():
 
 @pytest.mark.usefixtures("connection")
 def test_management_returns_records():
-    started = workflow.start(Wait, "w-1", search_attributes={"env": "prod"})
+    started = workflow.start(Wait, workflow_id="w-1", search_attributes={"env": "prod"})
     assert isinstance(started, Record)
     assert (started.workflow_id, started["status"], started.started) == ("w-1", "PENDING", True)
     assert workflow.describe("nothing") is None
@@ -174,7 +174,7 @@ def test_namespaces_workers_and_queues():
     assert [space.name for space in workflow.namespaces.list()] == ["main", "tenant"]
     with pytest.raises(AlreadyExists):
         workflow.namespaces.create("tenant")
-    workflow.start(Wait, "w-1", namespace="tenant", task_queue="later")
+    workflow.start(Wait, workflow_id="w-1", namespace="tenant", task_queue="later")
     described = workflow.namespaces.describe("tenant")
     assert isinstance(described, Record)
     assert (described.namespace, described.pending, described["workers"]) == ("tenant", 1, 0)
@@ -196,7 +196,7 @@ def test_namespaces_workers_and_queues():
 def test_listen_in_a_thread_ends_with_close():
     listener = threading.Thread(target=workflow.listen)
     listener.start()
-    workflow.start(Wait, "w-1")
+    workflow.start(Wait, workflow_id="w-1")
     workflow.signal("w-1", "go", "done")
     assert workflow.result("w-1") == "done"
     assert workflow.query("w-1", "stage") == "waiting"
@@ -218,7 +218,7 @@ def test_a_call_on_the_loop_is_refused_and_one_from_a_thread_is_not():
 
 def test_reconnecting_closes_what_was_connected(tmp_path: Path):
     workflow.connect(f"sqlite://{tmp_path}/one.db")
-    workflow.start(Wait, "w-1")
+    workflow.start(Wait, workflow_id="w-1")
     workflow.connect(f"sqlite://{tmp_path}/two.db", namespace="other")
     assert workflow.describe("w-1") is None
 
@@ -242,7 +242,7 @@ def test_close_leaves_no_thread_and_no_handler(tmp_path: Path):
 
 def test_waiting_ends_when_the_connection_is_closed(tmp_path: Path):
     workflow.connect(f"sqlite://{tmp_path}/engine.db")
-    workflow.start(Wait, "w-1")
+    workflow.start(Wait, workflow_id="w-1")
     errors: list[AssayError] = []
     waiting = threading.Event()
 
@@ -342,7 +342,7 @@ def test_a_signal_drains_what_has_begun(tmp_path: Path, number: signal.Signals):
         """
         import signal
         before = signal.getsignal(signal.SIGTERM)
-        workflow.start(Work, "w-1", 0.5)
+        workflow.start(Work, 0.5, workflow_id="w-1")
         workflow.listen()
         print("handler is back:", signal.getsignal(signal.SIGTERM) == before, flush=True)
         """,
@@ -355,7 +355,7 @@ def test_a_signal_drains_what_has_begun(tmp_path: Path, number: signal.Signals):
 
 
 def test_a_drain_has_an_end_and_the_work_goes_back(tmp_path: Path):
-    process = program(tmp_path, "workflow.start(Work, 'w-1', 3600)\nworkflow.listen()\n")
+    process = program(tmp_path, "workflow.start(Work, 3600, workflow_id='w-1')\nworkflow.listen()\n")
     said(process, "working")
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=11)
@@ -364,7 +364,7 @@ def test_a_drain_has_an_end_and_the_work_goes_back(tmp_path: Path):
 
 
 def test_a_second_signal_ends_at_once(tmp_path: Path):
-    process = program(tmp_path, "workflow.start(Work, 'w-1', 3600)\nworkflow.listen()\n")
+    process = program(tmp_path, "workflow.start(Work, 3600, workflow_id='w-1')\nworkflow.listen()\n")
     said(process, "working")
     process.send_signal(signal.SIGTERM)
     with pytest.raises(subprocess.TimeoutExpired):
@@ -392,7 +392,7 @@ def test_an_interrupt_ends_a_call_that_waits(tmp_path: Path):
 
 
 def test_a_program_that_was_killed_is_taken_over_at_once(tmp_path: Path):
-    process = program(tmp_path, "workflow.start(Work, 'w-1', 3600)\nworkflow.listen()\n")
+    process = program(tmp_path, "workflow.start(Work, 3600, workflow_id='w-1')\nworkflow.listen()\n")
     said(process, "working")
     process.kill()
     process.communicate()

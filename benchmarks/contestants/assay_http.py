@@ -24,7 +24,7 @@ class Assay(Engine):
 
     async def start(self, kind: str, workflow_id: str, argument: dict[str, Any]) -> Any:
         """See `Engine`."""
-        return await self._client.start(_name(kind, argument), workflow_id, argument)
+        return await self._client.start(_name(kind, argument), argument, workflow_id=workflow_id)
 
     async def result(self, handle: Any) -> Any:
         """See `Engine`."""

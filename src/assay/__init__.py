@@ -29,42 +29,82 @@ if TYPE_CHECKING:
         WorkflowTerminated,
         WorkflowTimedOut,
     )
-    from assay.core.record import Page, Record
     from assay.sdk.activity_context import ActivityContext
     from assay.sdk.app import App
     from assay.sdk.blocking_context import BlockingContext
     from assay.sdk.client import Client
     from assay.sdk.context import Context
     from assay.sdk.handle import Handle
+    from assay.sdk.records import (
+        ActivityRecord,
+        EventRecord,
+        FailureRecord,
+        FireRecord,
+        NamespaceRecord,
+        NamespaceStatsRecord,
+        QueryRecord,
+        QueueRecord,
+        Record,
+        RetryPolicyRecord,
+        RetryRecord,
+        ScheduleRecord,
+        StartRecord,
+        StateRecord,
+        StuckRecord,
+        WaitingOnRecord,
+        WorkerRecord,
+        WorkflowRecord,
+    )
     from assay.sdk.replay.exceptions import CancelRequested
     from assay.sdk.retry import Retry
+    from assay.sdk.run_lists import AsyncRunList, BlockingRunList, Page, RunList
     from assay.sdk.transport import Transport
     from assay.sdk.worker import Worker
 
 __all__ = [
     "ActivityContext",
     "ActivityError",
+    "ActivityRecord",
     "AlreadyExists",
     "App",
     "AssayError",
+    "AsyncRunList",
     "BlockingContext",
+    "BlockingRunList",
     "CancelRequested",
     "ChildError",
     "Client",
     "Context",
+    "EventRecord",
     "Failure",
+    "FailureRecord",
+    "FireRecord",
     "Handle",
     "Invalid",
     "Kind",
+    "NamespaceRecord",
+    "NamespaceStatsRecord",
     "NonDeterminismError",
     "NotFound",
     "Page",
+    "QueryRecord",
+    "QueueRecord",
     "Record",
     "Retry",
+    "RetryPolicyRecord",
+    "RetryRecord",
+    "RunList",
+    "ScheduleRecord",
+    "StartRecord",
+    "StateRecord",
+    "StuckRecord",
     "Unavailable",
+    "WaitingOnRecord",
     "Worker",
+    "WorkerRecord",
     "WorkflowCancelled",
     "WorkflowFailed",
+    "WorkflowRecord",
     "WorkflowTerminated",
     "WorkflowTimedOut",
     "__version__",
@@ -73,15 +113,35 @@ __all__ = [
 
 # Where each name comes from. It is looked up when it is first used, so that importing assay costs next to nothing.
 _HOMES = {
-    "assay.core.record": ("Page", "Record"),
     "assay.sdk.activity_context": ("ActivityContext",),
     "assay.sdk.app": ("App",),
     "assay.sdk.blocking_context": ("BlockingContext",),
     "assay.sdk.client": ("Client",),
     "assay.sdk.context": ("Context",),
     "assay.sdk.handle": ("Handle",),
+    "assay.sdk.records": (
+        "ActivityRecord",
+        "EventRecord",
+        "FailureRecord",
+        "FireRecord",
+        "NamespaceRecord",
+        "NamespaceStatsRecord",
+        "QueryRecord",
+        "QueueRecord",
+        "Record",
+        "RetryPolicyRecord",
+        "RetryRecord",
+        "ScheduleRecord",
+        "StartRecord",
+        "StateRecord",
+        "StuckRecord",
+        "WaitingOnRecord",
+        "WorkerRecord",
+        "WorkflowRecord",
+    ),
     "assay.sdk.replay.exceptions": ("CancelRequested",),
     "assay.sdk.retry": ("Retry",),
+    "assay.sdk.run_lists": ("AsyncRunList", "BlockingRunList", "Page", "RunList"),
     "assay.sdk.worker": ("Worker",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Never, TypeVar, Unpack, overload
 
 from assay.core.errors import Invalid
 from assay.sdk.blocking_registry import BlockingNamespaces, BlockingQueues, BlockingWorkers
@@ -25,9 +25,10 @@ from assay.sdk.default_app import DEFAULT_APP
 
 if TYPE_CHECKING:
     from assay.core.duration import Duration
-    from assay.core.record import Page, Record
     from assay.sdk.face import Face
-    from assay.sdk.reading import ListFilters, Records
+    from assay.sdk.reading import Events, ListFilters, Runs
+    from assay.sdk.records import QueryRecord, RetryRecord, StartRecord, StateRecord, WorkflowRecord
+    from assay.sdk.run_lists import AsyncRunList, BlockingRunList
     from assay.sdk.starts import StartKeywords
 
 __all__ = [
@@ -135,16 +136,23 @@ def listen(
 
 
 def start(
-    workflow_type: Callable[..., Any] | str | None = None,
-    workflow_id: str | None = None,
+    workflow: Callable[..., Any] | str | None = None,
     input: Any = None,
+    *misplaced: Never,
+    workflow_id: str | None = None,
+    workflow_type: Callable[..., Any] | str | None = None,
     **options: Unpack[StartKeywords],
-) -> Record:
-    """Start a workflow: a record with `workflow_id`, `run_id`, `status` and whether it was `started` just now."""
+) -> StartRecord:
+    """Start a workflow: a record with `workflow_id`, `run_id`, `status` and whether it was `started` just now.
 
-    async def act(client: Any) -> Record:
-        handle = await client.start(workflow_type, workflow_id, input, **options)
-        record: Record = handle.record()
+    `workflow_type=` is another name of the first parameter.
+    """
+
+    async def act(client: Any) -> StartRecord:
+        handle = await client.start(
+            workflow, input, *misplaced, workflow_id=workflow_id, workflow_type=workflow_type, **options
+        )
+        record: StartRecord = handle.record()
         return record
 
     return _face().call("start", act)
@@ -170,17 +178,33 @@ def run(
 def run(
     workflow: str, input: Any = None, *, workflow_id: str | None = None, **options: Unpack[StartKeywords]
 ) -> Any: ...
+@overload
+def run(
+    *,
+    workflow_type: Callable[..., Any] | str,
+    input: Any = None,
+    workflow_id: str | None = None,
+    **options: Unpack[StartKeywords],
+) -> Any: ...
 
 
 def run(
-    workflow: Callable[..., Any] | str,
+    workflow: Callable[..., Any] | str | None = None,
     input: Any = None,
-    *,
+    *misplaced: Any,
     workflow_id: str | None = None,
+    workflow_type: Callable[..., Any] | str | None = None,
     **options: Unpack[StartKeywords],
 ) -> Any:
     """Start a workflow and wait for its result; an engine in this process is served as well, without `listen`."""
-    return _face().call("run", lambda client: client.run(workflow, input, workflow_id=workflow_id, **options))
+
+    def act(client: Any) -> Coroutine[Any, Any, Any]:
+        running: Coroutine[Any, Any, Any] = client.run(
+            workflow, input, *misplaced, workflow_id=workflow_id, workflow_type=workflow_type, **options
+        )
+        return running
+
+    return _face().call("run", act)
 
 
 def result(workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Any:
@@ -218,12 +242,12 @@ def terminate(
 
 def continue_as_new(
     workflow_id: str, input: Any = None, *, run_id: str | None = None, namespace: str | None = None
-) -> Record:
+) -> StartRecord:
     """Start the next run of an id with a fresh history; an open run is closed, a closed one left alone."""
 
-    async def act(client: Any) -> Record:
+    async def act(client: Any) -> StartRecord:
         handle = await client.continue_as_new(workflow_id, input, run_id=run_id, namespace=namespace)
-        record: Record = handle.record()
+        record: StartRecord = handle.record()
         return record
 
     return _face().call("continue_as_new", act)
@@ -237,25 +261,27 @@ def retry(
     from_seq: int | None = None,
     requested_by: str | None = None,
     namespace: str | None = None,
-) -> Record:
+) -> RetryRecord:
     """Let a run that failed, timed out or was cancelled go on as a new run; see `assay.Client.retry`.
 
     The record has the new run's `run_id`, its `status`, the `activity` that is tried again, and `dropped_events`.
     """
 
-    async def act(client: Any) -> Record:
-        record: Record = await client._retry(workflow_id, reason, run_id, from_seq, requested_by, namespace)
+    async def act(client: Any) -> RetryRecord:
+        record: RetryRecord = await client._retry(workflow_id, reason, run_id, from_seq, requested_by, namespace)
         return record
 
     return _face().call("retry", act)
 
 
-def describe(workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Record | None:
+def describe(workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> WorkflowRecord | None:
     """The record of the current run of an id, or of the run named; None if there is none."""
     return _face().call("describe", lambda client: client.describe(workflow_id, run_id, namespace=namespace))
 
 
-def get_state(workflow_id: str, name: str | None = None, *, namespace: str | None = None) -> Record | None:
+def get_state(
+    workflow_id: str, name: str | None = None, *, namespace: str | None = None
+) -> StateRecord | QueryRecord | None:
     """What a run's queries answered last: the `state` of all, or the `value` of one; None if there is none."""
     return _face().call("get_state", lambda client: client.get_state(workflow_id, name, namespace=namespace))
 
@@ -265,21 +291,36 @@ def query(workflow_id: str, name: str, *, namespace: str | None = None) -> Any:
     return _face().call("query", lambda client: client.query(workflow_id, name, namespace=namespace))
 
 
-def get_events(workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Records:
+def get_events(workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Events:
     """The history of a run, in order."""
     return _face().call("get_events", lambda client: client.get_events(workflow_id, run_id, namespace=namespace))
 
 
-def list_children(workflow_id: str, *, namespace: str | None = None) -> Records:
+def list_children(workflow_id: str, *, namespace: str | None = None) -> Runs:
     """The children of a workflow, oldest first."""
     return _face().call("list_children", lambda client: client.list_children(workflow_id, namespace=namespace))
 
 
-def list_runs(workflow_id: str, *, namespace: str | None = None) -> Records:
+def list_runs(workflow_id: str, *, namespace: str | None = None) -> Runs:
     """All runs of an id, oldest first."""
     return _face().call("list_runs", lambda client: client.list_runs(workflow_id, namespace=namespace))
 
 
-def list(**filters: Unpack[ListFilters]) -> Page:
-    """Runs, newest first; see `assay.Client.list` for the filters."""
-    return _face().call("list", lambda client: client.list(**filters))
+def list(**filters: Unpack[ListFilters]) -> BlockingRunList:
+    """Return the runs that match, newest first, as a sequence of all of them; see `assay.Client.list`.
+
+    Args:
+        **filters: Those of `assay.Client.list`; `limit` is the size of a page.
+
+    Returns:
+        A sequence that reads the runs page by page when it is used; `.page(cursor)` reads one page.
+    """
+    from assay.sdk.run_lists import BlockingRunList
+
+    async def make(client: Any) -> AsyncRunList:
+        runs: AsyncRunList = client.list(**filters)
+        return runs
+
+    face = _face()
+    runs = face.call("list", make)
+    return BlockingRunList(runs.filters, lambda cursor: face.call("list", lambda _: runs.page(cursor)))

@@ -14,7 +14,6 @@ from assay.api.sessions import Session
 from assay.core.commands import FailWorkflow, WaitForSignal
 from assay.core.events import Recorded
 from assay.core.ids import Namespace, RunId, WorkerId, WorkflowId
-from assay.core.replies import Started
 from assay.core.requests import LeaseTask, ReleaseTask, Request, StartWorkflow
 from assay.engine.clock import SystemClock
 from assay.engine.commit.idempotency import IdempotencyKey
@@ -102,8 +101,8 @@ def test_a_task_that_is_being_read_when_its_worker_returns_is_sent_once(tmp_path
             run_id = await started(engine)
             session = Session(engine, tokens, "main", WORKER)
             await session.greet(wire.Hello(queue="elsewhere"))
-            await engine.committer.submit(LeaseTask(run_id, WORKER, session.lease, local=False))
-            run = engine.committer.cache.get(run_id)
+            await engine.submit(LeaseTask(run_id, WORKER, session.lease, local=False))
+            run = engine.reads.live(run_id)
             assert run is not None
             gate = slow_reads(engine)
             session._give(task_grant(run))
@@ -128,10 +127,10 @@ def test_what_is_given_back_as_its_worker_returns_is_not_sent_to_it(tmp_path: Pa
             hello.again = True
             await session.greet(hello)
             await asyncio.gather(*session._releasing)
-            await engine.committer.drain()
+            await engine._committer.drain()
             await asyncio.gather(*session._reading)
             told = wire.decode_from_engine(session.orders.collect())
-            assert [task.epoch for task in told.tasks] == [lease.fence for lease in await engine.store.leases(WORKER)]
+            assert [task.epoch for task in told.tasks] == [lease.fence for lease in await engine._store.leases(WORKER)]
 
     asyncio.run(main())
 
@@ -144,17 +143,17 @@ def test_an_extension_that_comes_too_late_does_not_bring_the_task_again(tmp_path
             run_id = await started(engine)
             session = Session(engine, tokens, "main", WORKER)
             await session.greet(wire.Hello(queue="default", free_tasks=1))
-            await engine.committer.drain()
+            await engine._committer.drain()
             await asyncio.gather(*session._reading)
             (task,) = wire.decode_from_engine(session.orders.collect()).tasks
             turn = wire.Advance(1, task.token, seen_seq=1, pending=True)
             session.hear(wire.WorkerMessage(reports=(turn, wire.ExtendTask(2, task.token))))
-            await engine.committer.drain()
+            await engine._committer.drain()
             await asyncio.gather(*session._reading)
             told = wire.decode_from_engine(session.orders.collect())
             assert [answer.problem and answer.problem.code for answer in told.answers] == [None, "stale_task"]
             assert told.tasks == []
-            assert [lease.run_id for lease in await engine.store.leases(WORKER)] == [run_id]
+            assert [lease.run_id for lease in await engine._store.leases(WORKER)] == [run_id]
 
     asyncio.run(main())
 
@@ -170,7 +169,7 @@ def test_a_report_is_answered_whatever_goes_wrong_in_reading(tmp_path: Path) -> 
             async def broken(*_: object) -> Sequence[Recorded]:
                 raise ZeroDivisionError("nobody thought of this")
 
-            engine.store.events = broken  # type: ignore[method-assign, assignment]
+            engine._store.events = broken  # type: ignore[method-assign, assignment]
             report = wire.WorkerMessage(reports=(wire.ReadHistory(1, said.tasks[0].token),))
             async with asyncio.timeout(10):
                 told = wire.decode_from_engine(await exchange.post("main", WORKER, wire.encode(report), gone))
@@ -183,7 +182,7 @@ def test_a_report_is_answered_whatever_goes_wrong_in_reading(tmp_path: Path) -> 
 
 def slow_releases(engine: Engine) -> None:
     """What is given back is decided a while later, as by an engine that has much to do."""
-    submit = engine.committer.submit
+    submit = engine._committer.submit
 
     async def later(request: Request) -> object:
         await asyncio.sleep(0.05)
@@ -192,24 +191,24 @@ def slow_releases(engine: Engine) -> None:
     def slowly(request: Request, key: IdempotencyKey | None = None) -> "asyncio.Future[object]":
         return asyncio.ensure_future(later(request)) if isinstance(request, ReleaseTask) else submit(request, key)
 
-    engine.committer.submit = slowly  # type: ignore[method-assign]
+    engine._committer.submit = slowly  # type: ignore[method-assign]
 
 
 async def started(engine: Engine) -> RunId:
     request = StartWorkflow(namespace=Namespace("main"), workflow_id=WorkflowId("w"), workflow_type="W")
-    reply = await engine.ask(request, Started)
+    reply = await engine.submit(request)
     return reply.key.run_id
 
 
 def slow_reads(engine: Engine) -> asyncio.Event:
     """Histories are read when the gate is opened, and not before."""
-    gate, read = asyncio.Event(), engine.store.events
+    gate, read = asyncio.Event(), engine._store.events
 
     async def events(run_id: RunId, after: int = 0, limit: int = 10_000) -> Sequence[Recorded]:
         await gate.wait()
         return await read(run_id, after, limit)
 
-    engine.store.events = events  # type: ignore[method-assign, assignment]
+    engine._store.events = events  # type: ignore[method-assign, assignment]
     return gate
 
 
@@ -219,7 +218,7 @@ def test_a_report_that_makes_no_sense_is_refused_and_its_neighbour_is_not(tmp_pa
     async def main() -> None:
         async with engine_in(tmp_path) as (engine, exchange, _):
             for name in ("bad", "good"):
-                await engine.start_workflow(
+                await engine.submit(
                     StartWorkflow(namespace=Namespace("main"), workflow_id=WorkflowId(name), workflow_type="T")
                 )
             never = asyncio.get_running_loop().create_future()

@@ -10,7 +10,6 @@ from assay.core.commands import CompleteWorkflow
 from assay.core.events import Event
 from assay.core.ids import Namespace, RunKey, WorkerId, WorkflowId
 from assay.core.payload import Payload
-from assay.core.replies import Started
 from assay.core.requests import Advance, LeaseTask, StartWorkflow
 from assay.engine.engine import Engine
 from assay.server.composition import running
@@ -21,9 +20,9 @@ WORKER = WorkerId("w-1")
 
 async def completed(engine: Engine) -> RunKey:
     request = StartWorkflow(namespace=Namespace("main"), workflow_id=WorkflowId("w"), workflow_type="W")
-    key = (await engine.ask(request, Started)).key
-    await engine.committer.submit(LeaseTask(key.run_id, WORKER, None, local=False))
-    await engine.committer.submit(Advance(key.run_id, WORKER, 1, 1, (CompleteWorkflow(Payload(b"42")),)))
+    key = (await engine.submit(request)).key
+    await engine.submit(LeaseTask(key.run_id, WORKER, None, local=False))
+    await engine.submit(Advance(key.run_id, WORKER, 1, 1, (CompleteWorkflow(Payload(b"42")),)))
     return key
 
 
@@ -35,7 +34,7 @@ def test_a_run_that_ends_as_the_wait_does_is_answered_with_its_result(tmp_path: 
     async def main() -> None:
         async with running(ServerConfig(database=f"sqlite://{tmp_path}/engine.db")) as (api, _):
             key = await completed(api.backend.engine)
-            monkeypatch.setattr(api.backend.engine, "closed", never)
+            monkeypatch.setattr(api.backend.engine, "wait_closed", never)
             record, closed = await outcome(api.backend, key, 0.01, follow=True)
             assert closed
             assert (record.status, bytes(record.result)) == ("COMPLETED", b"42")

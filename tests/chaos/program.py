@@ -91,8 +91,8 @@ class Customer:
             await _moment(SPREAD)
             starting = self._client.start(
                 "Program",
-                workflow,
                 program,
+                workflow_id=workflow,
                 task_queue="chaos",
                 id_conflict_policy="use_existing",
                 id_reuse_policy="reject_duplicate",

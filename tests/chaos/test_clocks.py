@@ -39,7 +39,7 @@ def stepping(folder: Path, database: str | None = None) -> Iterator[tuple[Server
 async def glimpse(client: assay.Client, step: Callable[[int], None]) -> None:
     """The clock is an hour ahead while the engine serves a request and looks at the time, then right again."""
     step(HOUR)
-    await client.start(Sleep, "glimpse", 0)
+    await client.start(Sleep, 0, workflow_id="glimpse")
     await asyncio.sleep(1.5)
     step(0)
 
@@ -50,7 +50,7 @@ def test_timers_and_leases_end_on_time_after_a_glimpse_of_a_later_hour(tmp_path:
         async with await assay.Client.connect(engine.url, app=app) as client:
             with worker(tmp_path, engine.url, "queue=other") as dying:
                 order: dict[str, Any] = {"id": "Slow-1", "seconds": 60.0}
-                await client.start("Slow", order["id"], order, task_queue="other")
+                await client.start("Slow", order, workflow_id=order["id"], task_queue="other")
                 await until(lambda: len(program.ledger.lines()) == 1)
                 await glimpse(client, step)
                 dying.kill()
@@ -58,7 +58,7 @@ def test_timers_and_leases_end_on_time_after_a_glimpse_of_a_later_hour(tmp_path:
             own = assay.Worker(client, app=app)
             running = asyncio.create_task(own.run())
             began = time.monotonic()
-            await client.start(Sleep, "nap", 2)
+            await client.start(Sleep, 2, workflow_id="nap")
             await asyncio.wait_for(client.result("nap"), 10)
             assert 2 <= time.monotonic() - began < 6
             own.stop()
@@ -79,9 +79,9 @@ def test_the_wall_clock_of_one_engine_counts_for_nothing_on_postgres(tmp_path: P
         async with await assay.Client.connect(first.url, app=app) as client:
             own = assay.Worker(client, app=app)
             running = asyncio.create_task(own.run())
-            await client.start(Sleep, "long", 1_800)
+            await client.start(Sleep, 1_800, workflow_id="long")
             order: dict[str, Any] = {"id": "Slow-1", "seconds": 7.0, "max_attempts": 1}
-            await client.start("Slow", order["id"], order, task_queue="other")
+            await client.start("Slow", order, workflow_id=order["id"], task_queue="other")
             await until(lambda: len(program.ledger.lines()) == 1)
             step(HOUR)
             await asyncio.wait_for(client.result("Slow-1"), 30)

@@ -59,7 +59,7 @@ async def create(url: str, count: int) -> None:
     async with engine_on(url) as engine:
         for name in (f"s-{number}" for number in range(count)):
             wanted = Schedule(MAIN, name, "Tick", "* * * * * *", **options)
-            await engine.ask(CreateSchedule(MAIN, name, wanted), Schedule)
+            await engine.submit(CreateSchedule(MAIN, name, wanted))
 
 
 async def settled(url: str) -> Account:

@@ -114,7 +114,7 @@ def exported(engine: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def lives(url: str) -> bytes:
     async with await Client.connect(url, namespace=NAMESPACE) as client:
         for name in ("done", "open"):
-            await client.start("Order", name, 5, task_queue="orders")
+            await client.start("Order", 5, workflow_id=name, task_queue="orders")
             while (await client.describe(name))["waiting_on"] is None:
                 await asyncio.sleep(0.01)
         await client.signal("done", "go")

@@ -331,7 +331,7 @@ def test_a_bug_may_wait_for_its_fix(tmp_path: Path, engine: Server, *, command: 
 
     async def until_stuck() -> Any:
         async with await Client.connect(engine.url) as client:
-            handle = await client.start("Sum", queue, [1, 2], task_queue=queue)
+            handle = await client.start("Sum", [1, 2], workflow_id=queue, task_queue=queue)
             while (record := await handle.describe()).stuck is None:
                 await asyncio.sleep(0.02)
             return record

@@ -35,8 +35,8 @@ async def lived(url: str) -> None:
     """A little life: runs that completed, one that waits, one that was cancelled."""
     async with await Client.connect(url, app=app()) as client:
         await asyncio.gather(*(client.run("Sum", [number, 1]) for number in range(5)))
-        await client.start("Unserved", "waits")
-        await client.start("Unserved", "cancelled")
+        await client.start("Unserved", workflow_id="waits")
+        await client.start("Unserved", workflow_id="cancelled")
         await client.cancel("cancelled")
 
 

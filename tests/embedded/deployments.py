@@ -59,7 +59,7 @@ async def exchange(client: Client, kind: str) -> None:
     """Swap two calls while a run is open: it is stuck, and goes on with the code of before."""
     workflow_id = f"prices-{uuid.uuid4().hex[:8]}"
     before, after = (deployment(kind, shops, workflow_id) for shops in (["A", "B"], ["B", "A"]))
-    await client.start("Prices", workflow_id, task_queue=workflow_id)
+    await client.start("Prices", workflow_id=workflow_id, task_queue=workflow_id)
     await served(client, before, workflow_id, "waiting_on")
     await client.signal(workflow_id, "go")
     stuck = await served(client, after, workflow_id, "stuck")
@@ -73,7 +73,7 @@ async def exchange(client: Client, kind: str) -> None:
 async def hashes(client: Client, kind: str) -> list[str]:
     """The hashes that the events of a run show to clients."""
     workflow_id = f"prices-{uuid.uuid4().hex[:8]}"
-    await client.start("Prices", workflow_id, task_queue=workflow_id)
+    await client.start("Prices", workflow_id=workflow_id, task_queue=workflow_id)
     await served(client, deployment(kind, ["A", "B"], workflow_id), workflow_id, "waiting_on")
     payloads = [event["payload"] for event in await client.get_events(workflow_id)]
     return [payload["input_hash"] for payload in payloads if isinstance(payload, dict) and "input_hash" in payload]
@@ -83,7 +83,7 @@ async def main(url: str, workflow_id: str, until: str) -> None:
     app = deployment("activity", list(set(SHOPS)), workflow_id)
     async with await Client.connect(url, app=app) as client:
         if until == "waiting_on":
-            await client.start("Prices", workflow_id, task_queue=workflow_id)
+            await client.start("Prices", workflow_id=workflow_id, task_queue=workflow_id)
         else:
             await client.signal(workflow_id, "go")
         print(json.dumps(await served(client, app, workflow_id, until)))  # noqa: T201  # its result

@@ -23,7 +23,7 @@ async def signalled_and_cancelled_at_once(folder: Path) -> tuple[Any, list[list[
     async with await assay.Client.connect(f"sqlite://{folder}/relay.db", app=app) as client:
         worker = assay.Worker(client)
         serving = asyncio.ensure_future(worker.run())
-        handle = await client.start("Relay", "relay-1", 0)
+        handle = await client.start("Relay", 0, workflow_id="relay-1")
         while (await handle.describe()).waiting_on is None:  # the record is what is waited for
             await asyncio.sleep(0)
         # one batch: the code is told of the signal, continues as new, and never hears of the cancel in this run
@@ -58,7 +58,7 @@ async def cancelled_while_it_waits(folder: Path) -> Any:
     async with await assay.Client.connect(f"sqlite://{folder}/patience.db", app=app) as client:
         worker = assay.Worker(client)
         serving = asyncio.ensure_future(worker.run())
-        handle = await client.start("Patience", "patience-1")
+        handle = await client.start("Patience", workflow_id="patience-1")
         while len(await client.get_events("patience-1")) < 2:  # its timer says that it has begun
             await asyncio.sleep(0.01)
         await handle.cancel("the day is over")
@@ -89,7 +89,7 @@ async def ended_from_a_task(folder: Path) -> tuple[str, list[str | None]]:
     async with await assay.Client.connect(f"sqlite://{folder}/vote.db", app=app) as client:
         worker = assay.Worker(client)
         serving = asyncio.ensure_future(worker.run())
-        handle = await client.start("Vote", "vote-1", 1)
+        handle = await client.start("Vote", 1, workflow_id="vote-1")
         try:
             await handle.result()
         except assay.WorkflowCancelled as cancelled:

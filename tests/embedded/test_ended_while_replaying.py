@@ -44,7 +44,7 @@ async def served(client: assay.Client) -> assay.Worker:
 
 async def terminated_while_its_history_is_read(url: str) -> tuple[int, str]:
     async with await assay.Client.connect(url, app=app) as client:
-        await client.start("Patient", "patient-1")
+        await client.start("Patient", workflow_id="patient-1")
         await served(client)
         await client.signal("patient-1", "one")
     transport = Slow(url)

@@ -91,7 +91,7 @@ ACTS[ACT]()
 for number in range(1, 11):
     run(number)
 try:
-    workflow.list()
+    workflow.list().page()
 except Unavailable as error:
     print(json.dumps({"unread": error.code}), flush=True)
 if "again" in sys.argv:

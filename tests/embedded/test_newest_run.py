@@ -22,7 +22,7 @@ async def signalled_beside_an_old_run(folder: Path) -> tuple[Any, str]:
     async with await assay.Client.connect(f"sqlite://{folder}/relay.db", app=app) as client:
         worker = assay.Worker(client)
         serving = asyncio.ensure_future(worker.run())
-        handle = await client.start("Relay", "relay-1", 1)
+        handle = await client.start("Relay", 1, workflow_id="relay-1")
         while len(runs := await client.list_runs("relay-1")) < 2:  # what is waited for is in the store
             await asyncio.sleep(0)
         # one batch: a late request to the run that is over, and a signal to whichever run is the newest

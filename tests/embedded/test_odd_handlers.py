@@ -61,7 +61,7 @@ async def good(ctx: assay.Context, number: int) -> int:
 async def beside_good_ones(client: assay.Client) -> tuple[list[int], assay.Failure]:
     """An odd run in the middle of ten good ones, all given to the worker at once."""
     started = await asyncio.gather(
-        *(client.start("Odd" if number == 3 else "Good", f"run-{number}", number) for number in range(10))
+        *(client.start("Odd" if number == 3 else "Good", number, workflow_id=f"run-{number}") for number in range(10))
     )
     odd = started.pop(3)
     results = await asyncio.gather(*(handle.result() for handle in started))
@@ -276,7 +276,7 @@ def test_a_query_without_an_answer_is_told_of_once(tmp_path: Path, caplog: pytes
         return "done"
 
     async def program(client: assay.Client) -> Any:
-        handle = await client.start("Odd", "asked")
+        handle = await client.start("Odd", workflow_id="asked")
         return await handle.result(), await handle.query("good")
 
     assert served(tmp_path, app_with(odd), program) == ("done", "fine")

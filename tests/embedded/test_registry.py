@@ -59,7 +59,7 @@ def test_a_start_costs_nothing_once_its_namespace_is_known(tmp_path: Path, writt
                 assert await client.run("Greet", name) == f"hello, {name}"
             assert written == ["INSERT namespaces"]
             for number in range(3):
-                await client.start("Greet", f"g-{number}", namespace="tenant")
+                await client.start("Greet", workflow_id=f"g-{number}", namespace="tenant")
             assert written == ["INSERT namespaces"] * 2
 
     asyncio.run(main())
@@ -109,7 +109,7 @@ def test_namespaces_outlive_the_program(tmp_path: Path):
         url = f"sqlite://{tmp_path}/engine.db"
         async with await Client.connect(url, app=greeting()) as client:
             await client.namespaces.create("empty")
-            await client.start("Greet", "g-1", namespace="tenant")
+            await client.start("Greet", workflow_id="g-1", namespace="tenant")
         async with await Client.connect(url, app=greeting()) as client:
             assert [space.name for space in await client.namespaces.list()] == ["empty", "main", "tenant"]
 

@@ -302,7 +302,7 @@ def test_clients_on_postgres_do_each_others_work(server: str):
         url = await create_database(server)
         async with await Client.connect(url, app=app) as one, await Client.connect(url, app=App()) as other:
             assert await one.run(Double, 4) == 8
-            handle = await other.start("Double", "d-1", 21)  # the worker of `one` is still there
+            handle = await other.start("Double", 21, workflow_id="d-1")  # the worker of `one` is still there
             assert await handle.result() == 42
             assert (await other.describe("d-1")) == (await one.describe("d-1"))
         assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -316,12 +316,12 @@ def test_a_program_that_stays_forgets_what_is_over(tmp_path: Path, monkeypatch: 
 
     async def main() -> None:
         async with opened(sqlite_url(tmp_path)) as transport:
-            await transport._engine.store.write(Changes(fires=[skipped]))
+            await transport._engine._store.write(Changes(fires=[skipped]))
         async with opened(sqlite_url(tmp_path)) as transport:
-            assert len(await transport._engine.store.fires(MAIN, "nightly", 10)) == 1
+            assert len(await transport._engine._store.fires(MAIN, "nightly", 10)) == 1
         monkeypatch.setattr("assay.embedded.transport.UNTOUCHED", 0)
         async with opened(sqlite_url(tmp_path)) as transport, asyncio.timeout(10):
-            while await transport._engine.store.fires(MAIN, "nightly", 10):
+            while await transport._engine._store.fires(MAIN, "nightly", 10):
                 await asyncio.sleep(0.01)
 
     asyncio.run(main())

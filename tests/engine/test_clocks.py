@@ -69,16 +69,16 @@ async def tick(engine: Engine) -> None:
     """Let the services look at the clocks once."""
     await engine._clock_keeper.run_once()
     await engine._timekeeper.run_once()
-    await engine.committer.drain()
+    await engine._committer.drain()
 
 
 async def create(engine: Engine, cron_expr: str = "0 * * * * *", **options: object) -> None:
     wanted = Schedule(MAIN, NAME, "Report", cron_expr, overlap_policy=Overlap.ALLOW_ALL, **options)  # type: ignore[arg-type]
-    await engine.ask(rq.CreateSchedule(MAIN, NAME, wanted), Schedule)
+    await engine.submit(rq.CreateSchedule(MAIN, NAME, wanted))
 
 
 async def fires(engine: Engine) -> list[Fire]:
-    return sorted(await engine.store.fires(MAIN, NAME, 10_000), key=lambda fire: fire.due_at)
+    return sorted(await engine._store.fires(MAIN, NAME, 10_000), key=lambda fire: fire.due_at)
 
 
 def test_a_schedule_loses_nothing_when_the_clock_jumps_ahead_and_back(with_engine: Callable[[Body], None]):
@@ -102,7 +102,7 @@ def test_a_schedule_loses_nothing_when_the_clock_jumps_ahead_and_back(with_engin
         untimely = [fire for fire in again if not 0 <= fire.fired_at - fire.due_at <= 10 * SECOND]
         assert untimely == found[-1:]  # the one that the step forward fired
         assert len({fire.run_id for fire in again}) == 61
-        assert [violation async for violation in verify(engine.store, clock.now())] == []  # type: ignore[arg-type]
+        assert [violation async for violation in verify(engine._store, clock.now())] == []  # type: ignore[arg-type]
 
     with_engine(body)
 
@@ -130,14 +130,14 @@ def test_a_step_back_fires_nothing_again(with_engine: Callable[[Body], None]):
 def test_a_timer_does_not_follow_a_step(with_engine: Callable[[Body], None]):
     async def body(engine: Engine, clock: ManualClock) -> None:
         begin = StartWorkflow(namespace=MAIN, workflow_id=WorkflowId("a"), workflow_type="T", run_timeout=HOUR)
-        await engine.start_workflow(begin)
+        await engine.submit(begin)
         clock.step(2 * HOUR)
         await tick(engine)
-        assert not (await engine.describe("main", "a")).run.closed
+        assert not (await engine.reads.run("main", "a")).run.closed
         clock.step(-4 * HOUR)
         clock.advance(HOUR)
         await tick(engine)
-        assert (await engine.describe("main", "a")).run.closed
+        assert (await engine.reads.run("main", "a")).run.closed
 
     with_engine(body)
 
@@ -158,13 +158,13 @@ def test_a_difference_is_warned_of_once(with_engine: Callable[[Body], None], cap
 
 
 async def leased(engine: Engine) -> Time | None:
-    found = await engine.store.leases()
+    found = await engine._store.leases()
     return found[0].until if found else None
 
 
 async def lease(engine: Engine) -> None:
-    engine.sit(NotingSeat())
-    await engine.start_workflow(StartWorkflow(namespace=MAIN, workflow_id=WorkflowId("a"), workflow_type="T"))
+    engine.add_worker(NotingSeat())
+    await engine.submit(StartWorkflow(namespace=MAIN, workflow_id=WorkflowId("a"), workflow_type="T"))
 
 
 def test_an_engine_that_stood_still_gives_its_workers_a_full_lease(with_engine: Callable[[Body], None]):
@@ -187,14 +187,14 @@ def test_a_lease_found_due_before_the_engine_stood_still_is_not_ended(
 
     async def body(engine: Engine, clock: ManualClock) -> None:
         await lease(engine)
-        look = engine.store.due
+        look = engine._store.due
 
         async def then_stop(now: Time, wall: Time, limit: int) -> object:
-            monkeypatch.setattr(engine.store, "due", look)
+            monkeypatch.setattr(engine._store, "due", look)
             clock.stand_still(3 * LEASE)
             return await look(clock.now(), wall, limit)
 
-        monkeypatch.setattr(engine.store, "due", then_stop)
+        monkeypatch.setattr(engine._store, "due", then_stop)
         await engine._timekeeper.run_once()
         assert await leased(engine) is not None
         await engine._timekeeper.run_once()
@@ -213,9 +213,9 @@ def test_event_times_do_not_go_back_after_a_start_with_an_earlier_clock(tmp_path
         earlier = ManualClock(clock.now() - HOUR)
         engine = Engine(SqliteStore(path, in_thread=False, clock=earlier.now), earlier)
         await engine.start()
-        key = (await engine.describe("main", "a")).run.key
-        await engine.change(Signal(MAIN, WorkflowId("a"), name="go"))
-        times = [event.time for event in await engine.history(key.run_id)]
+        key = (await engine.reads.run("main", "a")).run.key
+        await engine.submit(Signal(MAIN, WorkflowId("a"), name="go"))
+        times = [event.time for event in await engine.reads.history(key.run_id)]
         assert len(times) == 2
         assert times == sorted(times)
         await engine.stop()

@@ -28,10 +28,10 @@ def signal(workflow_id: str, name: str) -> Signal:
 
 def test_requests_of_one_batch_see_each_other(with_engine):
     async def body(engine, clock):
-        asked = [engine.committer.submit(request) for request in (start("a"), signal("a", "one"), signal("a", "two"))]
+        asked = [engine.submit(request) for request in (start("a"), signal("a", "one"), signal("a", "two"))]
         await asyncio.gather(*asked)
         run_id = asked[0].result().key.run_id
-        kinds = [type(recorded.event).__name__ for recorded in await engine.history(run_id)]
+        kinds = [type(recorded.event).__name__ for recorded in await engine.reads.history(run_id)]
         assert kinds == ["WorkflowStarted", "SignalReceived", "SignalReceived"]
 
     with_engine(body)
@@ -39,7 +39,7 @@ def test_requests_of_one_batch_see_each_other(with_engine):
 
 def test_a_refused_request_fails_alone(with_engine):
     async def body(engine, clock):
-        asked = [engine.committer.submit(request) for request in (start("a"), start("a"), signal("b", "x"), start("c"))]
+        asked = [engine.submit(request) for request in (start("a"), start("a"), signal("b", "x"), start("c"))]
         answers = await asyncio.gather(*asked, return_exceptions=True)
         assert [type(answer) for answer in answers] == [Started, AlreadyExists, NotFound, Started]
 
@@ -48,9 +48,7 @@ def test_a_refused_request_fails_alone(with_engine):
 
 def test_equal_starts_at_once_make_one_run(with_engine):
     async def body(engine, clock):
-        answers = await asyncio.gather(
-            *(engine.committer.submit(start("a")) for _ in range(50)), return_exceptions=True
-        )
+        answers = await asyncio.gather(*(engine.submit(start("a")) for _ in range(50)), return_exceptions=True)
         assert sum(isinstance(answer, Started) for answer in answers) == 1
 
     with_engine(body)
@@ -61,18 +59,18 @@ def test_after_a_failed_write_nothing_is_believed(with_engine, monkeypatch, erro
     """I3: the caller hears that nothing was written, as the store shows, and the next decision rests on that."""
 
     async def body(engine, clock):
-        key = (await engine.start_workflow(start("a"))).key
-        write = engine.store.write
+        key = (await engine.submit(start("a"))).key
+        write = engine._store.write
 
         async def failing(changes: Changes):
             raise error
 
-        monkeypatch.setattr(engine.store, "write", failing)
+        monkeypatch.setattr(engine._store, "write", failing)
         with pytest.raises(Rejected):
-            await engine.change(signal("a", "lost"))
-        monkeypatch.setattr(engine.store, "write", write)
-        await engine.change(signal("a", "kept"))
-        history = await engine.history(key.run_id)
+            await engine.submit(signal("a", "lost"))
+        monkeypatch.setattr(engine._store, "write", write)
+        await engine.submit(signal("a", "kept"))
+        history = await engine.reads.history(key.run_id)
         assert [recorded.seq for recorded in history] == [1, 2]
         assert history[1].event.signal == "kept"
 
@@ -84,18 +82,18 @@ def test_a_broken_store_stops_the_engine(with_engine, monkeypatch):
         async def failing(changes: Changes):
             raise Broken("the disk is gone")
 
-        monkeypatch.setattr(engine.store, "write", failing)
+        monkeypatch.setattr(engine._store, "write", failing)
         with pytest.raises(Broken):
-            await engine.start_workflow(start("a"))
+            await engine.submit(start("a"))
         with pytest.raises(Broken):
-            await engine.start_workflow(start("b"))
+            await engine.submit(start("b"))
 
     with_engine(body)
 
 
 def test_a_conflict_is_decided_again(with_engine, monkeypatch):
     async def body(engine, clock):
-        write, tries = engine.store.write, []
+        write, tries = engine._store.write, []
 
         async def conflicting(changes: Changes):
             tries.append(len(changes.new_runs))
@@ -103,8 +101,8 @@ def test_a_conflict_is_decided_again(with_engine, monkeypatch):
                 raise Conflict("somebody was faster")
             return await write(changes)
 
-        monkeypatch.setattr(engine.store, "write", conflicting)
-        await asyncio.gather(engine.start_workflow(start("a")), engine.start_workflow(start("b")))
+        monkeypatch.setattr(engine._store, "write", conflicting)
+        await asyncio.gather(engine.submit(start("a")), engine.submit(start("b")))
         assert tries == [2, 1, 1]
 
     with_engine(body)
@@ -123,12 +121,12 @@ def test_a_bug_fails_the_request_that_met_it_and_no_other_of_its_batch(with_engi
 
         monkeypatch.setattr(attempt_module, "decide", poisoned)
         wanted = [start("a"), signal("a", "one"), start("poison"), signal("a", "two"), start("b")]
-        asked = [engine.committer.submit(request) for request in wanted]
+        asked = [engine.submit(request) for request in wanted]
         answers = await asyncio.gather(*asked, return_exceptions=True)
         assert [type(answer) for answer in answers] == [Started, type(None), Undecidable, type(None), Started]
         assert (answers[2].code, answers[2].kind) == ("internal_error", Kind.INTERNAL)
         assert str(answers[2]) == "the engine could not decide this: KeyError('a bug')"
-        history = await engine.history(answers[0].key.run_id)
+        history = await engine.reads.history(answers[0].key.run_id)
         assert [getattr(recorded.event, "signal", "") for recorded in history] == ["", "one", "two"]
 
     with_engine(body)
@@ -136,7 +134,7 @@ def test_a_bug_fails_the_request_that_met_it_and_no_other_of_its_batch(with_engi
 
 def test_what_cannot_be_written_fails_alone_too(with_engine, monkeypatch):
     async def body(engine, clock):
-        write, sizes = engine.store.write, []
+        write, sizes = engine._store.write, []
 
         async def choosy(changes: Changes):
             sizes.append(len(changes.new_runs))
@@ -144,8 +142,8 @@ def test_what_cannot_be_written_fails_alone_too(with_engine, monkeypatch):
                 raise TypeError("Bad binding argument type supplied")
             return await write(changes)
 
-        monkeypatch.setattr(engine.store, "write", choosy)
-        asked = [engine.committer.submit(start(name)) for name in ("a", "poison", "b")]
+        monkeypatch.setattr(engine._store, "write", choosy)
+        asked = [engine.submit(start(name)) for name in ("a", "poison", "b")]
         answers = await asyncio.gather(*asked, return_exceptions=True)
         assert [type(answer) for answer in answers] == [Started, Undecidable, Started]
         assert sizes == [3, 1, 1, 1]
@@ -162,12 +160,12 @@ def test_a_worker_whose_lease_meets_a_bug_has_its_hand_free_again(with_engine, m
                 raise KeyError("a bug")
             return decide(run, request, at)
 
-        await engine.start_workflow(start("a"))
+        await engine.submit(start("a"))
         seat = NotingSeat()
         monkeypatch.setattr(attempt_module, "decide", poisoned)
-        engine.sit(seat)
+        engine.add_worker(seat)
         assert seat.free_tasks == 0
-        await engine.committer.drain()
+        await engine._committer.drain()
         assert seat.free_tasks == 1
 
     with_engine(body)
@@ -175,7 +173,7 @@ def test_a_worker_whose_lease_meets_a_bug_has_its_hand_free_again(with_engine, m
 
 def test_a_deadline_that_meets_a_bug_is_not_asked_for_without_a_pause(with_engine, monkeypatch):
     async def body(engine, clock):
-        await engine.start_workflow(start("a", run_timeout=SECOND))
+        await engine.submit(start("a", run_timeout=SECOND))
         monkeypatch.setattr(attempt_module, "decide", lambda run, request, at: 1 / 0)
         clock.advance(2 * SECOND)
         keeper = engine._timekeeper
@@ -187,13 +185,13 @@ def test_a_deadline_that_meets_a_bug_is_not_asked_for_without_a_pause(with_engin
 def test_answers_are_sent_even_if_a_worker_cannot_take_its_task(with_engine, monkeypatch):
     async def body(engine, clock):
         sent = []
-        engine.committer.on_answers(lambda: sent.append(engine.committer.answering))
+        engine.on_replies(lambda: sent.append(engine.replying))
         with monkeypatch.context() as broken:
             broken.setattr(attempt_module.BatchAttempt, "_hand_out", lambda turn, lost: 1 / 0)
-            await engine.start_workflow(start("a"))
-            await engine.committer.drain()
+            await engine.submit(start("a"))
+            await engine._committer.drain()
         assert sent == [False]
-        await engine.change(signal("a", "and it goes on"))
+        await engine.submit(signal("a", "and it goes on"))
 
     with_engine(body)
 
@@ -203,15 +201,15 @@ def test_draining_ends_also_in_the_moment_after_a_flush(with_engine, monkeypatch
     """Whoever hears an answer may stop the engine at once: the flush is over then, and nobody knows it yet."""
 
     async def body(engine, clock):
-        write = engine.store.write
+        write = engine._store.write
 
         async def slow(changes: Changes):
             await asyncio.sleep(0)
             return await write(changes)
 
-        monkeypatch.setattr(engine.store, "write", slow)
-        await engine.committer.submit(start("a"))
-        await engine.committer.drain()
+        monkeypatch.setattr(engine._store, "write", slow)
+        await engine.submit(start("a"))
+        await engine._committer.drain()
 
     with_engine(body)
 
@@ -226,7 +224,7 @@ def keyed(key: str, fingerprint: bytes = b"same") -> IdempotencyKey:
 
 def test_a_key_has_one_effect_and_one_answer(with_engine):
     async def body(engine, clock):
-        ask = engine.committer.submit
+        ask = engine._committer.submit
         first = await ask(start("a"), keyed("k"))
         assert first == Rendered(201, b"started")
         again = await asyncio.gather(*(ask(start("a"), keyed("k")) for _ in range(3)))
@@ -239,11 +237,11 @@ def test_a_key_has_one_effect_and_one_answer(with_engine):
 
 def test_a_refusal_is_remembered_too(with_engine):
     async def body(engine, clock):
-        ask = engine.committer.submit
-        await engine.start_workflow(start("a"))
+        ask = engine._committer.submit
+        await engine.submit(start("a"))
         refused = await ask(start("a"), keyed("k"))
         assert refused.status == 409
-        await engine.change(Terminate(MAIN, WorkflowId("a")))
+        await engine.submit(Terminate(MAIN, WorkflowId("a")))
         assert await ask(start("a"), keyed("k")) == Rendered(409, refused.body, replayed=True)
 
     with_engine(body)
@@ -251,8 +249,8 @@ def test_a_refusal_is_remembered_too(with_engine):
 
 def test_a_stopped_engine_says_so(with_engine):
     async def body(engine, clock):
-        engine.committer.stop(Unavailable("stopped", code="engine_stopped"))
+        engine._committer.stop(Unavailable("stopped", code="engine_stopped"))
         with pytest.raises(Unavailable):
-            await engine.start_workflow(start("a"))
+            await engine.submit(start("a"))
 
     with_engine(body)

@@ -13,22 +13,22 @@ async def two_activities(engine, clock, **options):
     """A run that schedules an activity, and the next a second after the first is done."""
     seat = NotingSeat(tasks=5, activities=5)
     seat.lease = None
-    engine.sit(seat)
-    await engine.start_workflow(
+    engine.add_worker(seat)
+    await engine.submit(
         StartWorkflow(namespace=MAIN, workflow_id=WorkflowId("a"), workflow_type="T", task_queue="default")
     )
     task = seat.grants.pop()
     assert isinstance(task, TaskGrant)
     run_id = task.key.run_id
     command = ScheduleActivity(1, "charge", **options)
-    await engine.committer.submit(Advance(run_id, seat.worker, task.epoch, task.last_seq, (command,)))
-    set_first = await engine.store.due(clock.now() + 1_000 * SECOND, 0, 10)
+    await engine.submit(Advance(run_id, seat.worker, task.epoch, task.last_seq, (command,)))
+    set_first = await engine._store.due(clock.now() + 1_000 * SECOND, 0, 10)
     clock.advance(SECOND)
     first = seat.grants.pop()
     assert isinstance(first, ActivityGrant)
     outcome = ActivityOutcome(1, first.activity.attempt_id, clock.now())
     command = ScheduleActivity(2, "charge", **options)
-    await engine.committer.submit(Advance(run_id, seat.worker, task.epoch, 2, (command,), (outcome,)))
+    await engine.submit(Advance(run_id, seat.worker, task.epoch, 2, (command,), (outcome,)))
     return run_id, set_first, seat
 
 
@@ -37,7 +37,7 @@ def test_a_clock_that_is_stopped_in_time_costs_no_write(with_engine):
         begin = clock.now()
         run_id, (first,), _ = await two_activities(engine, clock)
         assert (first.run_id, first.kind, first.due_at) == (run_id, "run", begin + 300 * SECOND)
-        assert await engine.store.due(begin + 1_000 * SECOND, 0, 10) == [first]
+        assert await engine._store.due(begin + 1_000 * SECOND, 0, 10) == [first]
 
     with_engine(body)
 
@@ -47,9 +47,9 @@ def test_a_deadline_that_came_for_nothing_is_set_anew(with_engine):
         begin = clock.now()
         run_id, _, _ = await two_activities(engine, clock)
         clock.advance(299 * SECOND)
-        await engine.committer.submit(Elapse(run_id, "run", 0))
-        assert [due.due_at for due in await engine.store.due(begin + 1_000 * SECOND, 0, 10)] == [begin + 301 * SECOND]
-        assert list((await engine.store.load([run_id], []))[0].activities) == [2]
+        await engine.submit(Elapse(run_id, "run", 0))
+        assert [due.due_at for due in await engine._store.due(begin + 1_000 * SECOND, 0, 10)] == [begin + 301 * SECOND]
+        assert list((await engine._store.load([run_id], []))[0].activities) == [2]
 
     with_engine(body)
 
@@ -58,10 +58,10 @@ def test_the_deadline_of_a_run_ends_attempts_whose_time_is_over(with_engine):
     async def body(engine, clock):
         run_id, _, seat = await two_activities(engine, clock, max_attempts=2, initial_interval_secs=0)
         clock.advance(300 * SECOND)
-        await engine.committer.submit(Elapse(run_id, "run", 0))
+        await engine.submit(Elapse(run_id, "run", 0))
         attempts = [grant.activity.attempt for grant in seat.grants if isinstance(grant, ActivityGrant)]
         assert attempts == [1, 2]
-        (due,) = await engine.store.due(clock.now() + 1_000 * SECOND, 0, 10)
+        (due,) = await engine._store.due(clock.now() + 1_000 * SECOND, 0, 10)
         assert due.due_at == clock.now() + 300 * SECOND
 
     with_engine(body)
@@ -71,8 +71,8 @@ def test_a_sooner_clock_moves_the_deadline(with_engine):
     async def body(engine, clock):
         begin = clock.now()
         await two_activities(engine, clock, start_to_close_secs=20)
-        assert await engine.store.next_due() == (begin + 20 * SECOND, None)
-        run = (await engine.store.load([], [(MAIN, WorkflowId("a"))]))[0]
+        assert await engine._store.next_due() == (begin + 20 * SECOND, None)
+        run = (await engine._store.load([], [(MAIN, WorkflowId("a"))]))[0]
         assert run.armed == begin + 20 * SECOND
 
     with_engine(body)
@@ -83,9 +83,9 @@ def test_a_run_without_clocks_has_no_deadline_in_the_end(with_engine):
         run_id, _, seat = await two_activities(engine, clock)
         (grant,) = [grant for grant in seat.grants if isinstance(grant, ActivityGrant)]
         outcome = ActivityOutcome(2, grant.activity.attempt_id, clock.now())
-        await engine.committer.submit(Advance(run_id, seat.worker, 1, 4, (), (outcome,)))
+        await engine.submit(Advance(run_id, seat.worker, 1, 4, (), (outcome,)))
         clock.advance(300 * SECOND)
-        await engine.committer.submit(Elapse(run_id, "run", 0))
-        assert await engine.store.next_due() == (None, None)
+        await engine.submit(Elapse(run_id, "run", 0))
+        assert await engine._store.next_due() == (None, None)
 
     with_engine(body)

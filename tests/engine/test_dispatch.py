@@ -23,13 +23,13 @@ def names(seat: NotingSeat) -> list[str]:
 def test_a_waiting_worker_gets_the_task_with_the_start(with_engine):
     async def body(engine, clock):
         seat = NotingSeat()
-        engine.sit(seat)
-        started = await engine.start_workflow(start("a"))
+        engine.add_worker(seat)
+        started = await engine.submit(start("a"))
         assert names(seat) == ["a"]
         grant = seat.grants[0]
         assert isinstance(grant, TaskGrant)
         assert (grant.epoch, [recorded.seq for recorded in grant.tail]) == (1, [1])
-        assert (await engine.describe("main", "a")).run.run_id == started.key.run_id
+        assert (await engine.reads.run("main", "a")).run.run_id == started.key.run_id
 
     with_engine(body)
 
@@ -37,15 +37,15 @@ def test_a_waiting_worker_gets_the_task_with_the_start(with_engine):
 def test_work_waits_in_line_oldest_first(with_engine):
     async def body(engine, clock):
         for name in ("a", "b", "c"):
-            await engine.start_workflow(start(name))
+            await engine.submit(start(name))
             clock.advance(SECOND)
         seat = NotingSeat(tasks=2)
-        engine.sit(seat)
-        await engine.committer.drain()
+        engine.add_worker(seat)
+        await engine._committer.drain()
         assert names(seat) == ["a", "b"]
         seat.free_tasks += 1
-        engine.dispatcher.pump(seat)
-        await engine.committer.drain()
+        engine.offer_work(seat)
+        await engine._committer.drain()
         assert names(seat) == ["a", "b", "c"]
 
     with_engine(body)
@@ -55,12 +55,12 @@ def test_types_and_queues_nobody_serves_hold_nobody_up(with_engine):
     async def body(engine, clock):
         seat = NotingSeat(tasks=5)
         seat.workflows = frozenset({"Known"})
-        engine.sit(seat)
-        await engine.start_workflow(start("a", "Unknown"))
-        await engine.start_workflow(start("b", "Known", queue="other"))
-        await engine.start_workflow(start("c", "Known"))
+        engine.add_worker(seat)
+        await engine.submit(start("a", "Unknown"))
+        await engine.submit(start("b", "Known", queue="other"))
+        await engine.submit(start("c", "Known"))
         assert names(seat) == ["c"]
-        assert engine.dispatcher.depth()[MAIN, "other"] == (1, 0)
+        assert engine._dispatcher.depth()[MAIN, "other"] == (1, 0)
 
     with_engine(body)
 
@@ -68,12 +68,12 @@ def test_types_and_queues_nobody_serves_hold_nobody_up(with_engine):
 def test_the_worker_that_holds_a_run_comes_first(with_engine):
     async def body(engine, clock):
         first, second = NotingSeat("w-1", tasks=5), NotingSeat("w-2", tasks=5)
-        engine.sit(first)
-        key = (await engine.start_workflow(start("a"))).key
-        await engine.change(Advance(key.run_id, first.worker, 1, 1))
-        engine.sit(second)
+        engine.add_worker(first)
+        key = (await engine.submit(start("a"))).key
+        await engine.submit(Advance(key.run_id, first.worker, 1, 1))
+        engine.add_worker(second)
         second.held.add(key.run_id)
-        await engine.change(Signal(MAIN, WorkflowId("a"), name="go"))
+        await engine.submit(Signal(MAIN, WorkflowId("a"), name="go"))
         assert names(second) == ["a"]
 
     with_engine(body)
@@ -81,11 +81,11 @@ def test_the_worker_that_holds_a_run_comes_first(with_engine):
 
 def test_a_stale_entry_costs_one_refusal_and_no_hand(with_engine):
     async def body(engine, clock):
-        await engine.start_workflow(start("gone"))
-        await engine.change(Terminate(MAIN, WorkflowId("gone")))
+        await engine.submit(start("gone"))
+        await engine.submit(Terminate(MAIN, WorkflowId("gone")))
         seat = NotingSeat()
-        engine.sit(seat)
-        await engine.committer.drain()
+        engine.add_worker(seat)
+        await engine._committer.drain()
         assert (names(seat), seat.free_tasks) == ([], 1)
 
     with_engine(body)
@@ -94,13 +94,13 @@ def test_a_stale_entry_costs_one_refusal_and_no_hand(with_engine):
 def test_an_activity_is_leased_with_the_turn_that_orders_it(with_engine):
     async def body(engine, clock):
         seat = NotingSeat(activities=1)
-        engine.sit(seat)
-        key = (await engine.start_workflow(start("a"))).key
+        engine.add_worker(seat)
+        key = (await engine.submit(start("a"))).key
         orders = (ScheduleActivity(1, "charge"), ScheduleActivity(2, "ship"))
-        await engine.change(Advance(key.run_id, seat.worker, 1, 1, orders))
+        await engine.submit(Advance(key.run_id, seat.worker, 1, 1, orders))
         given = [grant.activity.name for grant in seat.grants if isinstance(grant, ActivityGrant)]
         assert given == ["charge"]
-        assert engine.dispatcher.depth()[MAIN, "default"] == (0, 1)
+        assert engine._dispatcher.depth()[MAIN, "default"] == (0, 1)
 
     with_engine(body)
 
@@ -109,24 +109,24 @@ def test_activities_for_processes_are_leased_as_far_as_there_are_idle_ones(with_
     async def body(engine, clock):
         seat = NotingSeat(activities=9)
         seat.processes = Slots(frozenset({"computes"}), 1)
-        engine.sit(seat)
+        engine.add_worker(seat)
 
         def given() -> list[str]:
             return sorted(grant.activity.name for grant in seat.grants if isinstance(grant, ActivityGrant))
 
-        key = (await engine.start_workflow(start("a"))).key
+        key = (await engine.submit(start("a"))).key
         names = ("computes", "computes", "computes", "calls")
         orders = tuple(ScheduleActivity(seq, name) for seq, name in enumerate(names, 1))
-        await engine.change(Advance(key.run_id, seat.worker, 1, 1, orders))
+        await engine.submit(Advance(key.run_id, seat.worker, 1, 1, orders))
         assert given() == ["calls", "computes"], "others need no process"
         assert (seat.free_activities, seat.processes.free) == (7, 0)
         seat.processes.free += 1
-        engine.dispatcher.pump(seat)
-        await engine.committer.drain()
+        engine.offer_work(seat)
+        await engine._committer.drain()
         assert given() == ["calls", "computes", "computes"]
         other = NotingSeat("w-2", activities=9)
-        engine.sit(other)
-        await engine.committer.drain()
+        engine.add_worker(other)
+        await engine._committer.drain()
         assert [grant.activity.name for grant in other.grants] == ["computes"], "another worker has room"
 
     with_engine(body)
@@ -135,14 +135,14 @@ def test_activities_for_processes_are_leased_as_far_as_there_are_idle_ones(with_
 def test_a_lease_that_is_refused_gives_its_process_back(with_engine):
     async def body(engine, clock):
         first = NotingSeat(activities=0)
-        engine.sit(first)
-        key = (await engine.start_workflow(start("a"))).key
-        await engine.change(Advance(key.run_id, first.worker, 1, 1, (ScheduleActivity(1, "computes"),)))
-        await engine.change(Terminate(MAIN, WorkflowId("a")))
+        engine.add_worker(first)
+        key = (await engine.submit(start("a"))).key
+        await engine.submit(Advance(key.run_id, first.worker, 1, 1, (ScheduleActivity(1, "computes"),)))
+        await engine.submit(Terminate(MAIN, WorkflowId("a")))
         seat = NotingSeat("w-2")
         seat.processes = Slots(frozenset({"computes"}), 1)
-        engine.sit(seat)
-        await engine.committer.drain()
+        engine.add_worker(seat)
+        await engine._committer.drain()
         assert (seat.grants, seat.free_activities, seat.processes.free) == ([], 1, 1)
 
     with_engine(body)
@@ -151,14 +151,14 @@ def test_a_lease_that_is_refused_gives_its_process_back(with_engine):
 def test_the_holder_of_a_task_hears_of_new_events(with_engine):
     async def body(engine, clock):
         seat = NotingSeat()
-        engine.sit(seat)
-        key = (await engine.start_workflow(start("a"))).key
-        await engine.change(Signal(MAIN, WorkflowId("a"), name="go"))
+        engine.add_worker(seat)
+        key = (await engine.submit(start("a"))).key
+        await engine.submit(Signal(MAIN, WorkflowId("a"), name="go"))
         assert seat.heard == [key.run_id]
-        await engine.change(ReleaseTask(key.run_id, seat.worker, 1))
+        await engine.submit(ReleaseTask(key.run_id, seat.worker, 1))
         seat.free_tasks += 1
-        engine.dispatcher.pump(seat)
-        await engine.committer.drain()
+        engine.offer_work(seat)
+        await engine._committer.drain()
         assert len(seat.grants[-1].tail) == 2
 
     with_engine(body)
@@ -167,11 +167,11 @@ def test_the_holder_of_a_task_hears_of_new_events(with_engine):
 def test_an_expired_lease_goes_to_another_worker(with_engine):
     async def body(engine, clock):
         first = NotingSeat("w-1")
-        engine.sit(first)
-        await engine.start_workflow(start("a"))
-        engine.rise(first)
+        engine.add_worker(first)
+        await engine.submit(start("a"))
+        engine.remove_worker(first)
         second = NotingSeat("w-2")
-        engine.sit(second)
+        engine.add_worker(second)
         clock.advance(11 * SECOND)
         await engine._timekeeper.run_once()
         await asyncio.wait_for(second.given.wait(), 10)

@@ -18,14 +18,14 @@ Body = Callable[[Engine, ManualClock], Awaitable[None]]
 
 
 def janitor_of(engine: Engine, clock: ManualClock) -> Janitor:
-    assert isinstance(engine.store, SqliteStore)
-    return Janitor(SqlLeftovers(engine.store), clock)
+    assert isinstance(engine._store, SqliteStore)
+    return Janitor(SqlLeftovers(engine._store), clock)
 
 
 async def start(engine: Engine, name: str) -> Rendered:
     """A start with a key, as a client repeats it when the answer was lost."""
     key = IdempotencyKey(MAIN, f"key-of-{name}", b"same", lambda reply: (201, b"{}"))
-    answer = await engine.committer.submit(
+    answer = await engine.submit(
         StartWorkflow(namespace=MAIN, workflow_id=WorkflowId(name), workflow_type="Order"), key
     )
     assert isinstance(answer, Rendered)
@@ -39,11 +39,11 @@ def test_a_repeated_request_is_known_for_a_day_and_for_the_life_of_its_run(with_
         clock.advance(OUTCOMES + SECOND)
         assert await janitor.run_once() == clock.now() + HOUR
         assert (await start(engine, "order")).replayed, "its run is open"
-        await engine.change(Terminate(MAIN, WorkflowId("order")))
+        await engine.submit(Terminate(MAIN, WorkflowId("order")))
         await janitor.run_once()
         assert not (await start(engine, "order")).replayed, "a new run, for nobody remembers the first"
         clock.advance(OUTCOMES - SECOND)
-        await engine.change(Terminate(MAIN, WorkflowId("order")))
+        await engine.submit(Terminate(MAIN, WorkflowId("order")))
         await janitor.run_once()
         assert (await start(engine, "order")).replayed, "its day is not over"
 
@@ -54,13 +54,13 @@ def test_more_than_one_round_can_do_is_gone_on_with_at_once(with_engine: Callabl
     async def body(engine: Engine, clock: ManualClock) -> None:
         many = ROWS_PER_SWEEP_COMMIT * PAGES + 10
         rows = [(None, Outcome("main", f"k{number}", b"f", 200, b"", clock.now())) for number in range(many)]
-        await engine.store.write(Changes(outcomes=rows))
+        await engine._store.write(Changes(outcomes=rows))
         clock.advance(OUTCOMES + SECOND)
         janitor = janitor_of(engine, clock)
         assert await janitor.run_once() == clock.now() + BREATH
-        assert len(await engine.store.outcomes([("main", f"k{number}") for number in range(many)])) == 10
+        assert len(await engine._store.outcomes([("main", f"k{number}") for number in range(many)])) == 10
         assert await janitor.run_once() == clock.now() + HOUR
-        assert await engine.store.outcomes([("main", f"k{number}") for number in range(many)]) == []
+        assert await engine._store.outcomes([("main", f"k{number}") for number in range(many)]) == []
 
     with_engine(body)
 

@@ -37,7 +37,7 @@ def test_the_tree_is_reopened_up_to_a_bound(tmp_path: Path, monkeypatch: pytest.
         async with await Client.connect(f"sqlite://{tmp_path}/tree.db", app=waiting()) as client:
             worker = Worker(client)
             running = asyncio.create_task(worker.run())
-            handle = await client.start("Parent", "p", 3)
+            handle = await client.start("Parent", 3, workflow_id="p")
             while await client.describe("p.1.1.1") is None:
                 await asyncio.sleep(0.01)
             await handle.terminate()
@@ -66,7 +66,7 @@ def test_a_history_that_cannot_be_read_is_no_endless_loop(tmp_path: Path, monkey
 
     async def main() -> None:
         async with await Client.connect(f"sqlite://{tmp_path}/tree.db", app=waiting()) as client:
-            await (await client.start("Parent", "p", 0)).terminate()
+            await (await client.start("Parent", 0, workflow_id="p")).terminate()
             monkeypatch.setattr(prefetch._Tree, "read", short)
             with pytest.raises(AssayError) as refused:
                 await client.retry("p", reason="again")

@@ -37,17 +37,17 @@ def wanted(cron_expr: str = "0 * * * * *", name: str = NAME, **options: Any) -> 
 
 async def fires_of(engine: Engine, name: str = NAME) -> list[Fire]:
     """All of them, oldest first."""
-    return list(reversed(await engine.store.fires(MAIN, name, 10**6)))
+    return list(reversed(await engine._store.fires(MAIN, name, 10**6)))
 
 
 async def open_runs(engine: Engine) -> list[str]:
-    found = await engine.store.list_runs(RunFilter(namespace="main", status="PENDING", limit=1_000))
+    found = await engine._store.list_runs(RunFilter(namespace="main", status="PENDING", limit=1_000))
     return [record.run.workflow_id for record in reversed(found)]
 
 
 async def end(engine: Engine, workflow_id: str) -> None:
-    await engine.change(Terminate(MAIN, WorkflowId(workflow_id)))
-    await engine.committer.drain()
+    await engine.submit(Terminate(MAIN, WorkflowId(workflow_id)))
+    await engine._committer.drain()
 
 
 def seconds(duration: Time) -> float:
@@ -59,15 +59,15 @@ async def verified(path: Path, loop: VirtualLoop, **options: Any) -> AsyncIterat
     """An engine whose store is in order at the end."""
     async with engine_on(path, loop, **options) as (engine, store):
         yield engine, store
-        await engine.committer.drain()
-        assert [violation async for violation in verify(store, engine.clock.now())] == []
+        await engine._committer.drain()
+        assert [violation async for violation in verify(store, engine.now())] == []
 
 
 def test_fires_come_at_their_time(database: Path):
     async def main(loop: VirtualLoop) -> None:
         async with verified(database, loop) as (engine, _):
-            await engine.ask(wanted(overlap_policy=Overlap.ALLOW_ALL), Schedule)
-            await engine.ask(wanted("@every 90s", "other", overlap_policy=Overlap.ALLOW_ALL), Schedule)
+            await engine.submit(wanted(overlap_policy=Overlap.ALLOW_ALL))
+            await engine.submit(wanted("@every 90s", "other", overlap_policy=Overlap.ALLOW_ALL))
             await asyncio.sleep(seconds(10 * MINUTE) + 0.5)
             fires = await fires_of(engine)
             assert [fire.due_at for fire in fires] == [MIDNIGHT + minute * MINUTE for minute in range(1, 11)]
@@ -85,10 +85,10 @@ def test_a_year_of_schedules(database: Path):
         async with verified(database, loop, only_time=True) as (engine, _):
             for name, cron_expr in crons.items():
                 zone = "America/New_York" if name == "office" else "UTC"
-                await engine.ask(wanted(cron_expr, name, timezone=zone), Schedule)
+                await engine.submit(wanted(cron_expr, name, timezone=zone))
             await asyncio.sleep(seconds(365 * DAY) + 1)
             for name in crons:
-                schedule = await engine.scheduler.find("main", name)
+                schedule = await engine.reads.schedule("main", name)
                 due = schedule.timetable().fires_between(MIDNIGHT, MIDNIGHT + 365 * DAY, 10**6, 0)
                 fires = await fires_of(engine, name)
                 assert [fire.due_at for fire in fires] == due
@@ -104,7 +104,7 @@ def test_a_year_of_schedules(database: Path):
 def test_ten_thousand_schedules_cost_nothing_while_idle(database: Path):
     async def main(loop: VirtualLoop) -> None:
         async with engine_on(database, loop) as (engine, store):
-            asked = [engine.committer.submit(wanted("0 0 12 * * *", f"s-{number}")) for number in range(10_000)]
+            asked = [engine.submit(wanted("0 0 12 * * *", f"s-{number}")) for number in range(10_000)]
             await asyncio.gather(*asked)
             await asyncio.sleep(seconds(MINUTE))
             store.calls.clear()
@@ -120,12 +120,12 @@ def test_ten_thousand_schedules_cost_nothing_while_idle(database: Path):
 def test_a_burst_of_fires_is_done_within_its_second(database: Path):
     async def main(loop: VirtualLoop) -> None:
         async with engine_on(database, loop) as (engine, store):
-            asked = [engine.committer.submit(wanted("0 0 12 * * *", f"s-{number}")) for number in range(2_000)]
+            asked = [engine.submit(wanted("0 0 12 * * *", f"s-{number}")) for number in range(2_000)]
             await asyncio.gather(*asked)
             store.calls.clear()
             await asyncio.sleep(seconds(12 * HOUR) + 1)
             assert store.calls["write"] <= 10  # set-based: hundreds of fires in each transaction
-            assert len(await engine.store.list_runs(RunFilter(namespace="main", limit=5_000))) == 2_000
+            assert len(await engine._store.list_runs(RunFilter(namespace="main", limit=5_000))) == 2_000
 
     in_virtual_time(main)
 
@@ -134,7 +134,7 @@ def test_an_outage_is_made_up_for_at_the_next_start(database: Path):
     async def main(loop: VirtualLoop) -> None:
         options = {"missed": Missed.ALL, "window": 10 * MINUTE, "overlap_policy": Overlap.ALLOW_ALL}
         async with engine_on(database, loop) as (engine, _):
-            await engine.ask(wanted(**options), Schedule)
+            await engine.submit(wanted(**options))
         loop.virtual += seconds(HOUR + 30 * SECOND)
         async with verified(database, loop) as (engine, _):
             await asyncio.sleep(1)
@@ -148,11 +148,11 @@ def test_an_outage_is_made_up_for_at_the_next_start(database: Path):
 def test_a_queued_fire_starts_when_the_run_before_it_closes(database: Path):
     async def main(loop: VirtualLoop) -> None:
         async with verified(database, loop) as (engine, _):
-            await engine.ask(wanted(overlap_policy=Overlap.QUEUE, remaining=3), Schedule)
+            await engine.submit(wanted(overlap_policy=Overlap.QUEUE, remaining=3))
             await asyncio.sleep(seconds(5 * MINUTE))
             for left in (2, 1, 0):
                 (name,) = await open_runs(engine)
-                assert len((await engine.scheduler.find("main", NAME)).waiting) == left
+                assert len((await engine.reads.schedule("main", NAME)).waiting) == left
                 await end(engine, name)
             assert await open_runs(engine) == []
             fires = await fires_of(engine)
@@ -164,14 +164,14 @@ def test_a_queued_fire_starts_when_the_run_before_it_closes(database: Path):
 def test_a_queued_fire_starts_when_the_engine_died_before_it_could_tell(database: Path):
     async def main(loop: VirtualLoop) -> None:
         async with engine_on(database, loop) as (engine, _):
-            await engine.ask(wanted(overlap_policy=Overlap.QUEUE, remaining=2), Schedule)
+            await engine.submit(wanted(overlap_policy=Overlap.QUEUE, remaining=2))
             await asyncio.sleep(seconds(3 * MINUTE) + 10)  # somebody has just looked, and will in 20 seconds
-            engine.scheduler.notice = lambda _: None  # type: ignore[method-assign]
+            engine._scheduler.notice = lambda _: None  # type: ignore[method-assign]
             (first,) = await open_runs(engine)
             await end(engine, first)
             assert await open_runs(engine) == []
         async with verified(database, loop) as (engine, _):
-            await engine.committer.drain()
+            await engine._committer.drain()
             assert len(await open_runs(engine)) == 1
 
     in_virtual_time(main)
@@ -181,11 +181,11 @@ def test_a_queued_fire_starts_when_the_engine_died_before_it_could_tell(database
 def test_a_new_run_takes_the_place_of_the_old_one(database: Path, policy: Overlap):
     async def main(loop: VirtualLoop) -> None:
         async with verified(database, loop) as (engine, _):
-            await engine.ask(wanted(overlap_policy=policy), Schedule)
+            await engine.submit(wanted(overlap_policy=policy))
             await asyncio.sleep(seconds(3 * MINUTE) + 1)
             (left,) = await open_runs(engine)
-            assert left == (await engine.scheduler.find("main", NAME)).last_workflow_id
-            found = await engine.store.list_runs(RunFilter(namespace="main"))
+            assert left == (await engine.reads.schedule("main", NAME)).last_workflow_id
+            found = await engine._store.list_runs(RunFilter(namespace="main"))
             expected = "CANCELLED" if policy is Overlap.CANCEL_OLD else "FAILED"
             assert [record.run.status for record in found] == ["PENDING", expected, expected]
 
@@ -195,7 +195,7 @@ def test_a_new_run_takes_the_place_of_the_old_one(database: Path, policy: Overla
 def test_requests_of_one_batch_see_each_other(database: Path):
     async def main(loop: VirtualLoop) -> None:
         async with verified(database, loop) as (engine, _):
-            submit = engine.committer.submit
+            submit = engine._committer.submit
             asked = [
                 submit(wanted()),
                 submit(wanted()),
@@ -210,7 +210,7 @@ def test_requests_of_one_batch_see_each_other(database: Path):
             assert isinstance(answers[1], AlreadyExists)
             assert [answers[place].outcome.value for place in (3, 4)] == ["started", "skipped"]
             assert isinstance(answers[6], NotFound)
-            assert (await engine.scheduler.find("main", NAME)).cron_expr == "@daily"
+            assert (await engine.reads.schedule("main", NAME)).cron_expr == "@daily"
 
     in_virtual_time(main)
 
@@ -218,11 +218,11 @@ def test_requests_of_one_batch_see_each_other(database: Path):
 def test_a_preview_tells_what_is_to_come(database: Path):
     async def main(loop: VirtualLoop) -> None:
         async with engine_on(database, loop) as (engine, _):
-            await engine.ask(wanted("0 0 * * * *", remaining=3), Schedule)
-            preview = engine.scheduler.preview
+            await engine.submit(wanted("0 0 * * * *", remaining=3))
+            preview = engine.reads.preview
             assert await preview("main", NAME, 2) == [MIDNIGHT + HOUR, MIDNIGHT + 2 * HOUR]
             assert len(await preview("main", NAME, None)) == 3
-            await engine.change(rq.PatchSchedule(MAIN, NAME, {"end_at": MIDNIGHT + HOUR}))
+            await engine.submit(rq.PatchSchedule(MAIN, NAME, {"end_at": MIDNIGHT + HOUR}))
             assert await preview("main", NAME, None) == [MIDNIGHT + HOUR]
             for count in (0, -1, 1_001):
                 with pytest.raises(Invalid):
@@ -239,14 +239,14 @@ def test_a_start_can_have_a_schedule_of_its_own(database: Path):
     async def main(loop: VirtualLoop) -> None:
         async with verified(database, loop) as (engine, store):
             key = {"namespace": MAIN, "workflow_id": WorkflowId("cron-1")}
-            await engine.change(StartWorkflow(**key, workflow_type="Report", cron_schedule="0 0 * * * *"))
-            assert await store.ready_tasks(engine.clock.now(), 10) == []
+            await engine.submit(StartWorkflow(**key, workflow_type="Report", cron_schedule="0 0 * * * *"))
+            assert await store.ready_tasks(engine.now(), 10) == []
             await asyncio.sleep(seconds(HOUR) + 1)
-            (ready,) = await store.ready_tasks(engine.clock.now(), 10)
+            (ready,) = await store.ready_tasks(engine.now(), 10)
             assert ready.since == MIDNIGHT
             for expression in ("never", "0 0 0 1 1 * 2020", "61 * * * * *"):
                 with pytest.raises(Invalid):
-                    await engine.change(
+                    await engine.submit(
                         StartWorkflow(
                             namespace=Namespace("main"),
                             workflow_id=WorkflowId("cron-2"),

@@ -19,17 +19,17 @@ Body = Callable[[Engine, ManualClock], Awaitable[None]]
 
 
 def stream_of(engine: Engine, clock: ManualClock) -> Stream:
-    assert isinstance(engine.store, SqliteStore)
-    return Stream(SqlJournal(engine.store), engine.store, engine.committer, clock)
+    assert isinstance(engine._store, SqliteStore)
+    return Stream(SqlJournal(engine._store), engine._store, engine.on_commit, clock)
 
 
 async def start(engine: Engine, namespace: Namespace = MAIN) -> None:
     request = StartWorkflow(namespace=namespace, workflow_id=WorkflowId("w"), workflow_type="Order")
-    await engine.start_workflow(request)
+    await engine.submit(request)
 
 
 async def signal(engine: Engine, namespace: Namespace = MAIN) -> None:
-    await engine.change(Signal(namespace, WorkflowId("w"), name="go"))
+    await engine.submit(Signal(namespace, WorkflowId("w"), name="go"))
 
 
 def test_nothing_is_too_old_where_nothing_was_missed(with_engine: Callable[[Body], None]):
@@ -91,7 +91,7 @@ def test_what_comes_in_heaps_is_told_heap_by_heap(with_engine: Callable[[Body], 
         async for _ in stream.follow(None, waiting.put_nowait):
             pass
         fires = [Fire(MAIN, "nightly", number, clock.now(), FireOutcome.MISSED) for number in range(1_500)]
-        await engine.store.write(Changes(fires=fires, unfired=[Unfired(RunId("main/nightly"), "x", fires)]))
+        await engine._store.write(Changes(fires=fires, unfired=[Unfired(RunId("main/nightly"), "x", fires)]))
         await start(engine)
         while len(heard) < 1_500:
             news = await waiting.get()

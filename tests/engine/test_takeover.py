@@ -28,9 +28,9 @@ async def leave_a_lease(path: Path, clock: ManualClock, seat: NotingSeat | None 
     """An engine gives the task of `a` to a worker and has one of `b` left, and is gone before the worker reports."""
     engine = Engine(SqliteStore(path, in_thread=False, clock=clock.now), clock)
     await engine.start()
-    engine.sit(seat or NotingSeat())
+    engine.add_worker(seat or NotingSeat())
     for name in ("a", "b"):
-        await engine.start_workflow(StartWorkflow(namespace=MAIN, workflow_id=WorkflowId(name), workflow_type="T"))
+        await engine.submit(StartWorkflow(namespace=MAIN, workflow_id=WorkflowId(name), workflow_type="T"))
     await engine.stop()
 
 
@@ -79,12 +79,12 @@ def test_what_was_lost_with_the_engine_before_goes_out_after_what_has_waited_lon
         await engine.start()
         try:
             new = NotingSeat("w-2")
-            engine.sit(new)
-            await engine.committer.drain()
+            engine.add_worker(new)
+            await engine._committer.drain()
             assert [grant.key.workflow_id for grant in new.grants] == ["b"]
             new.free_tasks += 1
-            engine.dispatcher.pump(new)
-            await engine.committer.drain()
+            engine.offer_work(new)
+            await engine._committer.drain()
             assert [grant.key.workflow_id for grant in new.grants] == ["b", "a"]
         finally:
             await engine.stop()

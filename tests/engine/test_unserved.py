@@ -19,9 +19,9 @@ def serves(*kinds: str, tasks: int = 1) -> NotingSeat:
 
 async def stuck(engine: Engine, *seats: NotingSeat) -> Stuck | None:
     for seat in seats:
-        engine.sit(seat)
-    await engine.start_workflow(StartWorkflow(namespace=MAIN, workflow_id=WorkflowId("one"), workflow_type="Nope"))
-    return engine.explained(await engine.describe("main", "one")).run.task.stuck
+        engine.add_worker(seat)
+    await engine.submit(StartWorkflow(namespace=MAIN, workflow_id=WorkflowId("one"), workflow_type="Nope"))
+    return (await engine.reads.run("main", "one")).run.task.stuck
 
 
 def test_a_type_that_no_worker_of_its_queue_serves_is_stuck(with_engine):
@@ -29,9 +29,9 @@ def test_a_type_that_no_worker_of_its_queue_serves_is_stuck(with_engine):
         found = await stuck(engine, serves("B", "A"))
         assert (found.reason, found.attempt, found.next_try_at) == ("no_handler", 0, None)
         assert found.message == "no worker of queue default has a handler for workflow type Nope (registered: A, B)"
-        engine.sit(serves("Nope"))
-        await engine.committer.drain()
-        assert engine.explained(await engine.describe("main", "one")).run.task.stuck is None
+        engine.add_worker(serves("Nope"))
+        await engine._committer.drain()
+        assert (await engine.reads.run("main", "one")).run.task.stuck is None
 
     with_engine(body)
 

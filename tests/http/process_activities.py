@@ -106,5 +106,5 @@ if __name__ == "__main__":
     async def hang(ctx: Context, folder: str) -> None:
         await ctx.execute_activity("hangs", folder)
 
-    workflow.start("Hang", "hang", folder)
+    workflow.start("Hang", folder, workflow_id="hang")
     workflow.listen(max_processes=2)

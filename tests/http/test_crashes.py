@@ -76,8 +76,8 @@ def test_an_engine_that_was_down_for_longer_than_a_lease_repeats_nothing_that_st
         async def main() -> list[str]:
             async with await Client.connect(engine.url) as client:
                 runs = [
-                    await client.start("Slow", "a", {"id": "a", "seconds": 14.0, "max_attempts": 1}),
-                    await client.start("Patient", "p", {"id": "p", "seconds": 14.0}),
+                    await client.start("Slow", {"id": "a", "seconds": 14.0, "max_attempts": 1}, workflow_id="a"),
+                    await client.start("Patient", {"id": "p", "seconds": 14.0}, workflow_id="p"),
                 ]
                 ledger = Ledger(tmp_path / "ledger")
                 while sum(line[0] == "begin" for line in ledger.lines()) < 2:
@@ -97,7 +97,9 @@ def test_the_work_of_a_killed_worker_is_done_by_another(tmp_path: Path):
 
         async def main() -> list[str]:
             async with await Client.connect(engine.url) as client:
-                handles = [await client.start("Slow", f"s{n}", {"id": f"s{n}", "seconds": 2.0}) for n in range(5)]
+                handles = [
+                    await client.start("Slow", {"id": f"s{n}", "seconds": 2.0}, workflow_id=f"s{n}") for n in range(5)
+                ]
                 ledger = Ledger(tmp_path / "ledger")
                 while sum(line[0] == "begin" for line in ledger.lines()) < 5:
                     await asyncio.sleep(0.02)
@@ -117,7 +119,7 @@ def test_a_worker_drains_when_it_is_told_to_stop(tmp_path: Path):
 
         async def main() -> str:
             async with await Client.connect(engine.url) as client:
-                handle = await client.start("Slow", "s", {"id": "s", "seconds": 1.0})
+                handle = await client.start("Slow", {"id": "s", "seconds": 1.0}, workflow_id="s")
                 ledger = Ledger(tmp_path / "ledger")
                 while not any(line[0] == "begin" for line in ledger.lines()):
                     await asyncio.sleep(0.02)
@@ -135,7 +137,7 @@ def test_a_stopping_worker_gives_back_what_it_cannot_finish(tmp_path: Path):
 
         async def main() -> tuple[str, float]:
             async with await Client.connect(engine.url) as client:
-                handle = await client.start("Slow", "s", {"id": "s", "seconds": 12.0, "max_attempts": 1})
+                handle = await client.start("Slow", {"id": "s", "seconds": 12.0, "max_attempts": 1}, workflow_id="s")
                 ledger = Ledger(tmp_path / "ledger")
                 while not any(line[0] == "begin" for line in ledger.lines()):
                     await asyncio.sleep(0.02)

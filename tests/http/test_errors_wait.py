@@ -3,8 +3,7 @@
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,38 +11,7 @@ import pytest
 
 import assay
 from assay import App, Client, Worker
-
-
-def on(url: str, scene: Callable[[Client], Coroutine[Any, Any, None]]) -> None:
-    async def main() -> None:
-        async with await Client.connect(url) as client:
-            await asyncio.wait_for(scene(client), 90)
-
-    asyncio.run(main())
-
-
-def serving(client: Client, app: App, **options: Any) -> AbstractAsyncContextManager[None]:
-    @asynccontextmanager
-    async def block() -> Any:
-        worker = Worker(client, app=app, **options)
-        running = asyncio.ensure_future(worker.run())
-        try:
-            yield
-        finally:
-            worker.stop()
-            await running
-
-    return block()
-
-
-async def settled(client: Client, workflow_id: str, attempts: int = 1) -> Any:
-    """Wait until a run is closed, or was stuck that often; return its record."""
-    while True:
-        record = await client.describe(workflow_id)
-        assert record is not None
-        if record.completed_at is not None or (record.stuck and record.stuck["attempt"] >= attempts):
-            return record
-        await asyncio.sleep(0.02)
+from tests.http.scenes import on, serving, settled
 
 
 def deployment(queue: str, ran: list[str], *, broken: bool) -> App:
@@ -79,7 +47,7 @@ def test_a_bug_waits_for_the_deployment_that_fixes_it(url: str):
     async def order(client: Client, style: str, *done: str) -> None:
         name, queue, ran = f"o-{uuid.uuid4().hex}", f"q-{uuid.uuid4().hex}", []
         async with serving(client, deployment(queue, ran, broken=True)):
-            await client.start("Order", name, style, task_queue=queue)
+            await client.start("Order", style, workflow_id=name, task_queue=queue)
             record = await settled(client, name, attempts=2)
         assert (record.status, record.stuck["reason"]) == ("RUNNING", "task_failed")
         assert "NameError: name 'undefined_name' is not defined" in record.stuck["message"]
@@ -116,7 +84,7 @@ def test_a_live_run_is_replayed_by_healed_code(tmp_path: Path):
 
     async def scene(client: Client) -> None:
         async with serving(client, app, errors="wait"):
-            await client.start("Sale", "s")
+            await client.start("Sale", workflow_id="s")
             assert "KeyError: 'price'" in (await settled(client, "s")).stuck["message"]
             assert await client.result("s") == 9
         # the side effect belonged to the turn that was not sent, and ran again
@@ -142,7 +110,7 @@ def test_a_bug_before_the_end_of_the_history_is_named(tmp_path: Path):
 
     async def scene(client: Client) -> None:
         async with serving(client, app(broken=False)):
-            await client.start("Wait", "w")
+            await client.start("Wait", workflow_id="w")
             while not (await client.describe("w") or {}).get("waiting_on"):
                 await asyncio.sleep(0.02)
         await client.signal("w", "go", 5)
@@ -226,7 +194,7 @@ def test_which_exceptions_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     async def scene(client: Client) -> None:
         async with serving(client, app, errors="wait"):
             for function in (*FAILS, *WAITS):
-                await client.start(function.__name__, function.__name__)
+                await client.start(function.__name__, workflow_id=function.__name__)
             for function in FAILS:
                 assert (await settled(client, function.__name__)).status == "FAILED", function
             for function, words in WAITS.items():
@@ -261,11 +229,11 @@ def test_cancels_and_continue_as_new_do_not_wait(tmp_path: Path):
 
     async def scene(client: Client) -> None:
         async with serving(client, app, errors="wait"):
-            handle = await client.start("asked", "asked")
+            handle = await client.start("asked", workflow_id="asked")
             while not (await client.describe("asked") or {}).get("waiting_on"):
                 await asyncio.sleep(0.02)
             await handle.cancel("no more")
-            await client.start("cancels_itself", "cancels_itself")
+            await client.start("cancels_itself", workflow_id="cancels_itself")
             for name in ("asked", "cancels_itself"):
                 assert (await settled(client, name)).status == "CANCELLED"
             assert await client.run("continues", 1, workflow_id="continues") == "end"
@@ -286,7 +254,7 @@ def test_a_definition_goes_before_its_worker(tmp_path: Path):
         for errors, waiting in (("fail", {"own-wait"}), ("wait", {"own-None", "own-wait"})):
             async with serving(client, app, errors=errors):
                 for name in app.workflows:
-                    await client.start(name, f"{errors}/{name}")
+                    await client.start(name, workflow_id=f"{errors}/{name}")
                     record = await settled(client, f"{errors}/{name}")
                     assert (record.status == "RUNNING") is (name in waiting), (errors, name)
 

@@ -128,7 +128,7 @@ def test_a_token_is_worth_what_it_names_and_no_more(engine: Server):
                 Bare(session, engine.url, "elsewhere"),
             )
             await owner.greet(queue)
-            handle = await client.start("Any", f"t-{uuid.uuid4()}", task_queue=queue)
+            handle = await client.start("Any", workflow_id=f"t-{uuid.uuid4()}", task_queue=queue)
             task = await owner.task()
             for other in (thief, stranger):
                 await other.greet(f"{queue}-x")

@@ -31,7 +31,7 @@ def test_lost_answers_converge_with_effects_once(tmp_path: Path, monkeypatch: py
         async with await Client.connect(url, app=app) as client:
             worker = Worker(client)
             running = asyncio.create_task(worker.run())
-            counting = await client.start("Counting", "counting")
+            counting = await client.start("Counting", workflow_id="counting")
             runs = [
                 client.run("Steps", {"id": f"r{n}", "steps": 4, "wide": 2, "inline": True}, workflow_id=f"r{n}")
                 for n in range(60)

@@ -33,7 +33,7 @@ def test_a_message_that_comes_twice_takes_no_work_away(engine: Server):
     async def talk(bare: Bare, client: Client, queue: str) -> None:
         hello = wire.Hello(queue=queue, free_tasks=HANDS)
         await bare.heard(number=1, hello=hello)
-        await client.start("Any", queue, task_queue=queue)
+        await client.start("Any", workflow_id=queue, task_queue=queue)
         assert await code(bare.tell(number=1, hello=hello)) == (409, "old_message")
         message = await bare.heard(number=2, wait_secs=5)
         assert await code(bare.tell(number=2, wait_secs=5)) == (409, "old_message")
@@ -62,7 +62,7 @@ def test_what_was_said_before_the_last_hello_is_not_heard(engine: Server):
         assert await code(bare.tell(number=2, freed=(HANDS, 0))) == (409, "old_message")
         assert await code(bare.tell(number=2, hello=wire.Hello(queue=queue, free_tasks=HANDS))) == (409, "old_message")
         for number in range(HANDS):
-            await client.start("Any", f"{queue}-{number}", task_queue=queue)
+            await client.start("Any", workflow_id=f"{queue}-{number}", task_queue=queue)
         message = await bare.heard(number=4, wait_secs=5)
         assert len(message.tasks) == 1
         assert (await bare.heard(number=5, wait_secs=0.3)).tasks == []

@@ -120,7 +120,7 @@ def test_a_client_without_an_engine_soon_says_so():
     async def main() -> None:
         async with await Client.connect(f"http://127.0.0.1:{free_port()}") as client:
             with pytest.raises(assay.Unavailable, match="cannot be reached: Connection refused"):
-                await client.start("W", "w-1")
+                await client.start("W", workflow_id="w-1")
 
     asyncio.run(main())
 

@@ -197,7 +197,7 @@ def test_an_engine_leases_as_many_process_activities_as_there_are_idle_processes
                 queue=queue, free_tasks=5, free_activities=9, process_activities=("computes",), free_processes=1
             )
             await bare.heard(number=1, hello=hello)
-            await client.start("Any", queue, task_queue=queue)
+            await client.start("Any", workflow_id=queue, task_queue=queue)
             [task] = (await bare.heard(number=2, wait_secs=5)).tasks
             names = ["computes", "computes", "computes", "calls"]
             commands = tuple(ScheduleActivity(seq, name, queue) for seq, name in enumerate(names, 1))

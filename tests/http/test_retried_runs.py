@@ -148,7 +148,7 @@ def scenario(function: Callable[..., Any]) -> Callable[[str], None]:
 
 @scenario
 async def test_fixed_code_goes_on_and_undoes_no_finished_work(shop: Shop, client: Client) -> None:
-    await ended(await client.start("Order", "order"))
+    await ended(await client.start("Order", workflow_id="order"))
     record = await client.describe("order")
     assert record is not None
     assert (record["retryable"], record["retry_refusal"]) == (True, None)
@@ -166,7 +166,7 @@ async def test_fixed_code_goes_on_and_undoes_no_finished_work(shop: Shop, client
 
 @scenario
 async def test_an_activity_that_ended_the_run_is_tried_again(shop: Shop, client: Client) -> None:
-    await ended(await client.start("Stubborn", "stubborn"))
+    await ended(await client.start("Stubborn", workflow_id="stubborn"))
     shop.fixed = True
     answer = await client._retry("stubborn", "it is back", None, None, None, None)
     assert (answer["status"], answer["activity"]["name"], answer["activity"]["attempt"]) == ("WAITING", "work", 1)
@@ -177,7 +177,7 @@ async def test_an_activity_that_ended_the_run_is_tried_again(shop: Shop, client:
 
 @scenario
 async def test_a_run_that_timed_out_gets_its_time_anew(shop: Shop, client: Client) -> None:
-    handle = await client.start("Waiting", "late", 2, run_timeout=0.3, execution_timeout=0.3)
+    handle = await client.start("Waiting", 2, workflow_id="late", run_timeout=0.3, execution_timeout=0.3)
     await handle.signal("go", 1)
     await ended(handle)
     again = await client.retry("late", reason="more time", requested_by="ada")
@@ -190,7 +190,7 @@ async def test_a_run_that_timed_out_gets_its_time_anew(shop: Shop, client: Clien
 
 @scenario
 async def test_a_cancelled_run_goes_on_as_if_it_had_not_been(shop: Shop, client: Client) -> None:
-    handle = await client.start("Waiting", "cancelled", 3)
+    handle = await client.start("Waiting", 3, workflow_id="cancelled")
     await handle.signal("go", 1)
     await until(client, "cancelled", "WorkflowAwaitingSignal", 2)
     await handle.cancel("a mistake")
@@ -206,7 +206,7 @@ async def test_a_cancelled_run_goes_on_as_if_it_had_not_been(shop: Shop, client:
 
 @scenario
 async def test_a_run_that_cancelled_itself(shop: Shop, client: Client) -> None:
-    await ended(await client.start("Itself", "itself"))
+    await ended(await client.start("Itself", workflow_id="itself"))
     shop.fixed = True
     assert await (await client.retry("itself", reason="today")).result() == "done"
     assert shop.done == ["one"]
@@ -214,7 +214,7 @@ async def test_a_run_that_cancelled_itself(shop: Shop, client: Client) -> None:
 
 @scenario
 async def test_signals_after_the_cut_are_kept_in_order(shop: Shop, client: Client) -> None:
-    handle = await client.start("Waiting", "signalled", 4)
+    handle = await client.start("Waiting", 4, workflow_id="signalled")
     for number in range(3):
         await handle.signal("go", number)
     await handle.terminate("by mistake")
@@ -228,7 +228,7 @@ async def test_signals_after_the_cut_are_kept_in_order(shop: Shop, client: Clien
 @scenario
 async def test_a_family_goes_on_together(shop: Shop, client: Client) -> None:
     names = ["family.0", "family.1", *(f"family.{child}.{number}" for child in "01" for number in "01")]
-    handle = await client.start("Parent", "family", 2)
+    handle = await client.start("Parent", 2, workflow_id="family")
     for name in names:
         await until(client, name, "ActivityCompleted")
     await until(client, "family.0", "WorkflowAwaitingSignal", 0)
@@ -246,7 +246,7 @@ async def test_a_family_goes_on_together(shop: Shop, client: Client) -> None:
 
 @scenario
 async def test_a_child_that_completed_meanwhile_is_not_repeated(shop: Shop, client: Client) -> None:
-    handle = await client.start("Parent", "parent", 1)
+    handle = await client.start("Parent", 1, workflow_id="parent")
     for number in range(2):
         await until(client, f"parent.{number}", "ActivityCompleted")
     await client.signal("parent.0", "go", "early")
@@ -263,7 +263,7 @@ async def test_a_child_that_completed_meanwhile_is_not_repeated(shop: Shop, clie
 
 @scenario
 async def test_children_of_the_dropped_part(shop: Shop, client: Client) -> None:
-    handle = await client.start("Starter", "starter")
+    handle = await client.start("Starter", workflow_id="starter")
     for number in range(2):
         await until(client, f"starter.{number}", "WorkflowAwaitingSignal")
     await handle.signal("fail")
@@ -282,7 +282,7 @@ async def test_children_of_the_dropped_part(shop: Shop, client: Client) -> None:
 
 @scenario
 async def test_what_is_refused(shop: Shop, client: Client) -> None:
-    first = await client.start("Order", "order")
+    first = await client.start("Order", workflow_id="order")
     await ended(first)
     for seq in (0, -1, 1_000):
         with pytest.raises(AssayError) as refused:

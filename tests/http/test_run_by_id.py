@@ -110,7 +110,7 @@ def test_two_calls_at_once_have_one_run(url: str, caplog: pytest.LogCaptureFixtu
 
 def test_an_open_run_is_attached_to(url: str, caplog: pytest.LogCaptureFixture):
     async def scene(client: Client, _: list[Any]) -> None:
-        handle = await client.start("Waiting", fresh(), "first")
+        handle = await client.start("Waiting", "first", workflow_id=fresh())
         name = handle.workflow_id
         # whether the calls attach before the signal or come after the end, they have the same answer
         same = asyncio.ensure_future(client.run("Waiting", "first", workflow_id=name))
@@ -153,13 +153,13 @@ def test_an_explicit_policy_decides(url: str):
 
 def test_a_run_of_another_type_is_refused(url: str):
     async def scene(client: Client, effects: list[Any]) -> None:
-        waiting, done = await client.start("Waiting", fresh()), fresh()
+        waiting, done = await client.start("Waiting", workflow_id=fresh()), fresh()
         await client.run("Checkout", 1, workflow_id=done)
         for kind, name in (("Checkout", waiting.workflow_id), ("Waiting", done)):
             with pytest.raises(AlreadyExists) as ran:
                 await client.run(kind, workflow_id=name)
             with pytest.raises(AlreadyExists) as began:
-                await client.start(kind, name, id_conflict_policy="use_existing")
+                await client.start(kind, workflow_id=name, id_conflict_policy="use_existing")
             assert ran.value.code == began.value.code == "other_workflow_type"
             assert ran.value.existing["workflow_id"] == name
         await waiting.terminate()

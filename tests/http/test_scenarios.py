@@ -163,7 +163,7 @@ def test_values_are_typed(engine: Server):
 
 def test_children_start_end_and_fail(engine: Server):
     async def scene(client: Client) -> None:
-        handle = await client.start("Parent", f"p-{uuid.uuid4()}", 3)
+        handle = await client.start("Parent", 3, workflow_id=f"p-{uuid.uuid4()}")
         assert await handle.result() == [0, 2, 4]
         children = await client.list_children(handle.workflow_id)
         assert [child.status for child in children] == ["COMPLETED"] * 3
@@ -174,7 +174,7 @@ def test_children_start_end_and_fail(engine: Server):
 
 def test_a_chain_of_runs_is_followed_to_its_end(engine: Server):
     async def scene(client: Client) -> None:
-        handle = await client.start("Countdown", f"c-{uuid.uuid4()}", 4)
+        handle = await client.start("Countdown", 4, workflow_id=f"c-{uuid.uuid4()}")
         assert await handle.result() == "lift-off"
         runs = await client.list_runs(handle.workflow_id)
         assert [run.close_reason for run in runs] == ["continued_as_new"] * 4 + [None]
@@ -184,7 +184,7 @@ def test_a_chain_of_runs_is_followed_to_its_end(engine: Server):
 
 def test_signals_and_queries(engine: Server):
     async def scene(client: Client) -> None:
-        handle = await client.start("Waiter", f"w-{uuid.uuid4()}/with slash")
+        handle = await client.start("Waiter", workflow_id=f"w-{uuid.uuid4()}/with slash")
         while (state := await client.get_state(handle.workflow_id, "stage")) is None:
             await asyncio.sleep(0.01)
         assert state.value == "waiting"
@@ -221,7 +221,7 @@ def test_failures_keep_their_kind_and_details(engine: Server):
 
 def test_a_cancel_reaches_a_running_activity_and_clean_up_goes_on(engine: Server):
     async def scene(client: Client) -> None:
-        handle = await client.start("Cancellable", f"x-{uuid.uuid4()}")
+        handle = await client.start("Cancellable", workflow_id=f"x-{uuid.uuid4()}")
         while "ActivityScheduled" not in [event.event_type for event in await client.get_events(handle.workflow_id)]:
             await asyncio.sleep(0.01)
         await handle.cancel("enough")
@@ -247,7 +247,7 @@ def test_blocking_handlers_inline_steps_and_side_effects(engine: Server):
 def test_a_worker_without_its_memory_replays_a_history_of_many_pages(engine: Server):
     async def scene(client: Client) -> None:
         app = client.app
-        handle = await client.start("Waiting", f"l-{uuid.uuid4()}", 700)
+        handle = await client.start("Waiting", 700, workflow_id=f"l-{uuid.uuid4()}")
         while (await handle.describe()).waiting_on is None:
             await asyncio.sleep(0.05)
         other = Worker(client)
@@ -295,9 +295,9 @@ def test_large_payloads_pass_and_those_too_large_are_refused(engine: Server):
 def test_ids_in_use_and_unknown_ids(engine: Server):
     async def scene(client: Client) -> None:
         name = f"o-{uuid.uuid4()}"
-        first = await client.start("Waiter", name)
+        first = await client.start("Waiter", workflow_id=name)
         with pytest.raises(assay.AlreadyExists) as caught:
-            await client.start("Waiter", name)
+            await client.start("Waiter", workflow_id=name)
         assert caught.value.existing["run_id"] == first.run_id
         attached = asyncio.ensure_future(client.run("Waiter", workflow_id=name))
         await asyncio.sleep(0.5)  # nothing shows that it has attached; later than the signal it would begin a new run

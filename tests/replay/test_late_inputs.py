@@ -33,7 +33,7 @@ async def race(ctx: assay.Context) -> str:
 async def recorded(folder: Path, workflow: str, *signals: str) -> History:
     """The history of a run that got all signals in one batch and ended with the first of them."""
     async with await assay.Client.connect(f"sqlite://{folder}/late.db", app=app) as client:
-        handle = await client.start(workflow, "late-1")
+        handle = await client.start(workflow, workflow_id="late-1")
         await asyncio.gather(*(handle.signal("word", word) for word in signals))
         assert await client.run(workflow, workflow_id="late-1") == signals[0]
         return await fetch_history(client, "late-1")
@@ -63,7 +63,7 @@ async def relay(ctx: assay.Context) -> None:
 def test_a_run_that_was_cancelled_before_it_began_says_nothing_about_its_code(tmp_path: Path):
     async def act() -> History:
         async with await assay.Client.connect(f"sqlite://{tmp_path}/late.db", app=app) as client:
-            handle = await client.start("Relay", "late-1")
+            handle = await client.start("Relay", workflow_id="late-1")
             await handle.cancel()
             return await fetch_history(client, "late-1")
 

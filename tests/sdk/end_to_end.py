@@ -9,12 +9,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from assay.core.events import Event, Recorded
+from assay.core.events import Event
 from assay.core.ids import SECOND
-from assay.core.run import Run
 from assay.embedded.transport import EmbeddedTransport
 from assay.engine.clock import SystemClock
-from assay.engine.engine import Engine
+from assay.engine.engine import Committed, Engine
 from assay.sdk.app import App
 from assay.sdk.client import Client
 from assay.sdk.handle import Handle
@@ -33,15 +32,16 @@ class Place:
         self.engine: Engine = transport._engine
         self._heard = asyncio.Event()
         self._log: list[tuple[str, Event]] = []
-        self.engine.feed.watch(self._note)
+        self.engine.on_commit(self._note)
 
-    def _note(self, run: Run, recorded: Recorded) -> None:
-        self._log.append((run.workflow_id, recorded.event))
+    def _note(self, committed: Committed) -> None:
+        for run, events in committed.events:
+            self._log.extend((run.workflow_id, recorded.event) for recorded in events)
         self._heard.set()
 
     def skip(self, seconds: float) -> None:
         """Time goes by, and what is due happens."""
-        clock = self.engine.clock
+        clock = self.engine._clock
         assert isinstance(clock, SystemClock)
         wall, by = clock._wall, round(seconds * SECOND)
         clock._wall = lambda: wall() + by
@@ -66,7 +66,7 @@ class Place:
 
     async def start(self, workflow: Any, workflow_id: str, input: Any = None, **options: Any) -> Handle[Any]:
         """Start a workflow."""
-        return await self.client.start(workflow, workflow_id, input, **options)
+        return await self.client.start(workflow, input, workflow_id=workflow_id, **options)
 
     async def run(self, workflow: Any, workflow_id: str, input: Any = None, **options: Any) -> Any:
         """Start a workflow and wait for its result."""

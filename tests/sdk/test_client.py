@@ -19,6 +19,7 @@ from assay.core.errors import (
     WorkflowTimedOut,
 )
 from assay.core.policies import IdConflict, IdReuse, RetryPolicy
+from assay.engine.engine import Committed
 from assay.sdk.app import App
 from assay.sdk.client import Client
 from assay.sdk.converter import Converter
@@ -158,7 +159,7 @@ def test_the_fields_of_a_retry_policy_can_be_read():
 def test_start_describe_and_list(tmp_path: Path):
     async def main() -> None:
         async with connected(tmp_path) as client:
-            handle = await client.start("Order", "o-1", {"n": 1}, search_attributes={"env": "prod"})
+            handle = await client.start("Order", {"n": 1}, workflow_id="o-1", search_attributes={"env": "prod"})
             assert (handle.workflow_id, handle.started, handle.status) == ("o-1", True, "PENDING")
             record = await client.describe("o-1")
             assert record == await handle.describe()
@@ -172,13 +173,14 @@ def test_start_describe_and_list(tmp_path: Path):
                 "run_id": handle.run_id,
                 "status": "PENDING",
                 "started": True,
+                "pid": "wf://main/o-1",
             }
             with pytest.raises(NotFound):
                 await handle.query("stage")
             with pytest.raises(NotFound, match="o-2 not found or already terminal") as caught:
                 await client.cancel("o-2")
             assert caught.value.workflow_id == "o-2"
-            with pytest.raises(TypeError, match="no filter colour"):
+            with pytest.raises(TypeError, match="list has no filter"):
                 await client.list(colour="red")  # type: ignore[call-arg]
 
     asyncio.run(main())
@@ -187,13 +189,15 @@ def test_start_describe_and_list(tmp_path: Path):
 def test_an_id_in_use_is_refused_or_used_as_the_policy_says(tmp_path: Path):
     async def main() -> None:
         async with connected(tmp_path) as client:
-            first = await client.start("Order", "o-1")
+            first = await client.start("Order", workflow_id="o-1")
             with pytest.raises(AlreadyExists) as caught:
-                await client.start("Order", "o-1")
+                await client.start("Order", workflow_id="o-1")
             assert caught.value.existing.run_id == first.run_id  # type: ignore[attr-defined]
-            second = await client.start("Order", "o-1", id_conflict_policy="use_existing", signals=[("add", 1)])
+            second = await client.start(
+                "Order", workflow_id="o-1", id_conflict_policy="use_existing", signals=[("add", 1)]
+            )
             assert (second.run_id, second.started) == (first.run_id, False)
-            third = await client.start("Order", "o-1", id_conflict_policy="terminate_existing")
+            third = await client.start("Order", workflow_id="o-1", id_conflict_policy="terminate_existing")
             assert third.run_id != first.run_id
             with pytest.raises(WorkflowTerminated):
                 await first.result()
@@ -222,13 +226,14 @@ def test_pages_follow_each_other(tmp_path: Path):
     async def main() -> None:
         async with connected(tmp_path) as client:
             for number in range(5):
-                await client.start("Order", f"o-{number}")
+                await client.start("Order", workflow_id=f"o-{number}")
             page = await client.list(limit=2)
             seen = [run.id for run in page]
             while page.next_cursor is not None:
                 page = await client.list(limit=2, cursor=page.next_cursor)
                 seen.extend(run.id for run in page)
             assert seen == ["o-4", "o-3", "o-2", "o-1", "o-0"]
+            assert (await client.list(limit=5)).next_cursor is None  # a full page with nothing after it
             since = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
             assert len(await client.list(created_after=since)) == 5
             with pytest.raises(Invalid, match="time zone"):
@@ -240,7 +245,7 @@ def test_pages_follow_each_other(tmp_path: Path):
 def test_signals_and_their_history(tmp_path: Path):
     async def main() -> None:
         async with connected(tmp_path) as client:
-            handle = await client.start("Order", "o-1", signals=["first"])
+            handle = await client.start("Order", workflow_id="o-1", signals=["first"])
             await handle.signal("second", {"big": 2**70})
             events = await client.get_events("o-1")
             assert [event.event_type for event in events] == ["WorkflowStarted", "SignalReceived", "SignalReceived"]
@@ -260,7 +265,7 @@ def test_signals_and_their_history(tmp_path: Path):
 def test_a_run_that_nobody_claimed_is_cancelled_at_once(tmp_path: Path):
     async def main() -> None:
         async with connected(tmp_path) as client:
-            handle = await client.start("Order", "o-1")
+            handle = await client.start("Order", workflow_id="o-1")
             await handle.cancel("changed my mind")
             with pytest.raises(WorkflowCancelled, match="changed my mind") as caught:
                 await handle.result()
@@ -274,7 +279,7 @@ def test_a_run_that_nobody_claimed_is_cancelled_at_once(tmp_path: Path):
 def test_terminate_closes_and_result_says_so(tmp_path: Path):
     async def main() -> None:
         async with connected(tmp_path) as client:
-            handle = await client.start("Order", "o-1")
+            handle = await client.start("Order", workflow_id="o-1")
             waiting = asyncio.ensure_future(client.result("o-1"))
             await handle.terminate("enough")
             with pytest.raises(WorkflowTerminated, match="enough"):
@@ -288,7 +293,7 @@ def test_terminate_closes_and_result_says_so(tmp_path: Path):
 def test_a_run_that_takes_too_long_times_out(tmp_path: Path):
     async def main() -> None:
         async with connected(tmp_path) as client:
-            handle = await client.start("Order", "o-1", run_timeout=0.01)
+            handle = await client.start("Order", workflow_id="o-1", run_timeout=0.01)
             with pytest.raises(WorkflowTimedOut) as caught:
                 await handle.result()
             assert caught.value.timeout_type == "run"
@@ -300,7 +305,7 @@ def test_a_run_that_takes_too_long_times_out(tmp_path: Path):
 def test_continue_as_new_opens_the_next_run_and_result_follows_it(tmp_path: Path):
     async def main() -> None:
         async with connected(tmp_path) as client:
-            first = await client.start("Order", "o-1", {"n": 1})
+            first = await client.start("Order", {"n": 1}, workflow_id="o-1")
             second = await client.continue_as_new("o-1", {"n": 2})
             record = await first.describe()
             assert (record.run_id, record.input, record.previous_run_id) == (second.run_id, {"n": 2}, first.run_id)
@@ -329,7 +334,7 @@ def test_a_deadline_ends_a_cancel_that_is_ignored(tmp_path: Path):
 
     async def main() -> None:
         async with connected(tmp_path, app) as client, serving(client):
-            handle = await client.start(Stubborn, "s-1")
+            handle = await client.start(Stubborn, workflow_id="s-1")
             await begun.wait()
             await handle.cancel("please", deadline=0.05)
             with pytest.raises(WorkflowTerminated, match="deadline"):
@@ -341,8 +346,8 @@ def test_a_deadline_ends_a_cancel_that_is_ignored(tmp_path: Path):
 def test_namespaces_are_apart(tmp_path: Path):
     async def main() -> None:
         async with connected(tmp_path) as client:
-            mine = await client.start("Order", "o-1")
-            other = await client.start("Order", "o-1", namespace="other")
+            mine = await client.start("Order", workflow_id="o-1")
+            other = await client.start("Order", workflow_id="o-1", namespace="other")
             assert mine.run_id != other.run_id
             assert [run.run_id for run in await client.list(namespace="other")] == [other.run_id]
             await other.terminate()
@@ -391,7 +396,12 @@ def recorded(client: Client, event_type: str) -> asyncio.Event:
     """Set when the next event of this type is durable."""
     found = asyncio.Event()
     engine = client.transport._engine  # type: ignore[attr-defined]
-    engine.feed.watch(lambda _, happened: found.set() if type(happened.event).__name__ == event_type else None)
+
+    def note(committed: Committed) -> None:
+        if any(type(one.event).__name__ == event_type for _, events in committed.events for one in events):
+            found.set()
+
+    engine.on_commit(note)
     return found
 
 
@@ -505,7 +515,7 @@ def test_queries_signals_and_typed_results(tmp_path: Path):
     async def main() -> None:
         async with connected(tmp_path, app) as client, serving(client):
             awaiting = recorded(client, "WorkflowAwaitingSignal")
-            handle: Handle[Any] = await client.start(app.workflows["Sell"].function, "s-1", 500)
+            handle: Handle[Any] = await client.start(app.workflows["Sell"].function, 500, workflow_id="s-1")
             await awaiting.wait()
             assert (await handle.describe()).waiting_on == {"signal": "pay"}
             assert await handle.query("stage") == "begin"

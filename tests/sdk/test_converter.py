@@ -19,7 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.errors import Invalid, Kind
-from assay.sdk.converter import Converter
+from assay.core.input_hash import canonical_json, hash_of
+from assay.sdk.converter import REMEMBERED_BYTES, REMEMBERED_HASHES, Converter, _hashes
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 INTEGERS = st.integers() | st.integers(-(10**400), 10**400)
@@ -388,3 +389,18 @@ def test_decoders_are_kept():
 def test_pydantic_is_not_imported_by_us():
     code = "import sys, assay.sdk.converter as c; c.Converter().encode({'a': 1}); sys.exit('pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603 - our own words
+
+
+def test_a_remembered_hash_is_that_of_the_text() -> None:
+    for value in ("one", 1, {"b": 2, "a": [1, None]}, "x" * (2 * REMEMBERED_BYTES)):
+        expected = hash_of(canonical_json(msgspec.json.encode([value])))
+        assert [converter.arguments_hash((value,)) for _ in range(2)] == [expected, expected]
+    assert converter.arguments_hash((1,)) != converter.arguments_hash((True,))
+
+
+def test_hashes_are_remembered_of_few_and_short_texts() -> None:
+    for number in range(REMEMBERED_HASHES + 10):
+        assert converter.arguments_hash((f"number {number}",)) is not None
+    assert converter.arguments_hash(("long" * REMEMBERED_BYTES,)) is not None
+    assert len(_hashes) <= REMEMBERED_HASHES
+    assert all(len(text) <= REMEMBERED_BYTES for text in _hashes)

@@ -261,7 +261,7 @@ async def test_an_activity_is_tried_again_after_a_back_off(tmp_path: Path):
 
 def _resting(here: Any, workflow_id: str) -> bool:
     """Does an activity of the run wait for its next attempt?"""
-    run = here.engine.committer.cache.newest(("main", workflow_id))
+    run = here.engine._committer.cache.newest(("main", workflow_id))
     return run is not None and any(activity.not_before is not None for activity in run.activities.values())
 
 
@@ -358,7 +358,7 @@ async def test_the_next_attempt_goes_on_where_the_last_one_was(tmp_path: Path):
     async with served(tmp_path, own) as here:
         handle = await here.start(calls, "calls")
         await lost.wait()
-        await here.until(lambda: here.engine.committer.cache.newest(("main", "calls")).activities[1].heartbeat_at)
+        await here.until(lambda: here.engine._committer.cache.newest(("main", "calls")).activities[1].heartbeat_at)
         here.skip(6)
         assert await handle.result() == [2, {"at": 5}]
 
@@ -596,7 +596,7 @@ async def test_a_run_that_is_stuck_is_healed_by_fixed_code(tmp_path: Path):
             await here.recorded(ev.WorkflowAwaitingSignal, "c")
         async with here.worker(version_two(fixed=False)):
             await handle.signal("go")
-            stuck = await here.until(lambda: here.engine.committer.cache.newest(("main", "c")).task.stuck)
+            stuck = await here.until(lambda: here.engine._committer.cache.newest(("main", "c")).task.stuck)
             assert stuck.reason == "non_determinism"
             assert "timer 1" in stuck.message
             assert (await handle.describe()).status == "RUNNING"

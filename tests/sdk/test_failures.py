@@ -231,3 +231,20 @@ def test_nothing_is_made_up():
     info = to_info(Failure("x"))
     assert info == FailureInfo(kind=Kind.INTERNAL, message="x")
     assert info.details is NULL
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "kept"),
+    [
+        ("Declined", Kind.UNKNOWN, "Declined"),
+        ("NotFound", Kind.NOT_FOUND, None),
+        ("rate-limited", Kind.RATE_LIMITED, None),
+        ("unknown", Kind.UNKNOWN, None),
+        ("", Kind.UNKNOWN, None),
+        (Kind.CONFLICT, Kind.CONFLICT, None),
+    ],
+)
+def test_a_kind_that_is_none_of_the_eleven_becomes_the_type(given, kind, kept):
+    info = to_info(Failure("no", kind=given))
+    assert (info.kind, info.type) == (kind, kept)
+    assert to_info(Failure("no", kind=given, type="Own")).type == "Own"

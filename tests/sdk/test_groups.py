@@ -136,7 +136,7 @@ def test_what_no_name_can_be_is_refused_before_it_is_sent(tmp_path: Path, name: 
 def test_what_is_in_use_stays(url: str):
     async def test(client: Client) -> None:
         busy, planned = fresh("busy"), fresh("planned")
-        await client.start("Report", "r-1", namespace=busy)
+        await client.start("Report", workflow_id="r-1", namespace=busy)
         await client.schedules.create("nightly", "Report", NEVER, namespace=planned)
         for name in (busy, planned):
             with pytest.raises(AssayError) as refused:
@@ -147,7 +147,7 @@ def test_what_is_in_use_stays(url: str):
         await client.schedules.delete("nightly", namespace=planned)
         await client.namespaces.delete(busy)
         await client.namespaces.delete(planned)
-        await client.start("Report", "r-2", namespace=busy)
+        await client.start("Report", workflow_id="r-2", namespace=busy)
         assert busy in await names(client)
         assert planned not in await names(client)
 
@@ -157,13 +157,13 @@ def test_what_is_in_use_stays(url: str):
 def test_use_makes_a_namespace_and_what_is_refused_does_not(url: str):
     async def test(client: Client) -> None:
         started, planned, served, refused = (fresh(word) for word in ("started", "planned", "served", "refused"))
-        await client.start("Report", "r-1", namespace=started)
+        await client.start("Report", workflow_id="r-1", namespace=started)
         await client.schedules.create("nightly", "Report", NEVER, namespace=planned)
         async with serving_here(worker := Worker(client, "reports", namespace=served)):
             await seen(client, worker)
             assert {started, planned, served} <= set(await names(client))
         with pytest.raises(Invalid):
-            await client.start("Report", "r-1", namespace=refused, cron_schedule="not a time")
+            await client.start("Report", workflow_id="r-1", namespace=refused, cron_schedule="not a time")
         with pytest.raises(Invalid):
             await client.schedules.create("nightly", "Report", "not a time", namespace=refused)
         with pytest.raises(NotFound):
@@ -172,7 +172,7 @@ def test_use_makes_a_namespace_and_what_is_refused_does_not(url: str):
         assert refused not in await names(client)
         for bad in ("Not so", "under_score"):
             with pytest.raises(Invalid) as caught:
-                await client.start("Report", "r-1", namespace=bad)
+                await client.start("Report", workflow_id="r-1", namespace=bad)
             assert caught.value.field == "namespace"
             with pytest.raises(Invalid):
                 await client.schedules.create("nightly", "Report", NEVER, namespace=bad)
@@ -192,7 +192,7 @@ def test_namespaces_keep_apart_and_count_their_own(url: str):
         async with serving_here(Worker(client, namespace=one)), serving_here(Worker(client, namespace=other)):
             for space in (one, other):
                 assert await client.run("Say", space, workflow_id="same", namespace=space) == f"{space} {space}"
-            await client.start("Say", "later", namespace=one, start_delay="1h")
+            await client.start("Say", workflow_id="later", namespace=one, start_delay="1h")
             await client.schedules.create("nightly", "Say", NEVER, namespace=one)
             await client.cancel("later", namespace=one)
             counted = await client.namespaces.describe(one)
@@ -245,8 +245,8 @@ def test_a_worker_is_seen_while_it_runs(url: str):
             client, "work", namespace=space, identity="me", max_concurrent_workflows=3, max_concurrent_activities=4
         )
         async with serving_here(worker):
-            await client.start("Hold", "h-1", namespace=space, task_queue="work")
-            await client.start("Hold", "h-2", namespace=space, task_queue="lonely")
+            await client.start("Hold", workflow_id="h-1", namespace=space, task_queue="work")
+            await client.start("Hold", workflow_id="h-2", namespace=space, task_queue="lonely")
             await holding.wait()
             record = await seen(client, worker)
             assert isinstance(record, Record)

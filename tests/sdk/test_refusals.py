@@ -54,12 +54,12 @@ async def served(folder: Path) -> AsyncIterator[Client]:
 
 async def outcome(client: Client, workflow: Any, input: Any) -> Any:
     """How a run ends; its worker serves others as before, and its history can be read."""
-    handle = await client.start(workflow, f"bad-{input}", input)
+    handle = await client.start(workflow, input, workflow_id=f"bad-{input}")
     try:
         ended = await asyncio.wait_for(handle.result(), SECONDS)
     except WorkflowFailed as failure:
         ended = failure
-    other = await client.start(fine, f"other-{input}", 42)
+    other = await client.start(fine, 42, workflow_id=f"other-{input}")
     assert await asyncio.wait_for(other.result(), SECONDS) == 42
     assert (await client.get_events(handle.workflow_id))[0].event_type == "WorkflowStarted"
     return ended
@@ -248,12 +248,14 @@ async def mistake(ctx: Context, message: str) -> None:
 @on_loop
 async def test_a_mistake_that_nobody_catches_fails_its_run_and_no_other(tmp_path: Path):
     async with served(tmp_path) as client:
-        begun = [await client.start(mistake, f"bad-{number}", message) for number, message in enumerate(IN_CODE)]
+        begun = [
+            await client.start(mistake, message, workflow_id=f"bad-{number}") for number, message in enumerate(IN_CODE)
+        ]
         ended = await asyncio.gather(
             *(asyncio.wait_for(handle.result(), SECONDS) for handle in begun), return_exceptions=True
         )
         assert [(type(one), getattr(one, "message", "")) for one in ended] == [(WorkflowFailed, m) for m in IN_CODE]
-        assert await asyncio.wait_for((await client.start(fine, "other", 42)).result(), SECONDS) == 42
+        assert await asyncio.wait_for((await client.start(fine, 42, workflow_id="other")).result(), SECONDS) == 42
 
 
 @on_loop
@@ -266,7 +268,7 @@ async def test_a_text_is_one_whatever_its_class(tmp_path: Path):
 
 IN_PROGRAMS: dict[str, Callable[[Client], Awaitable[Any]]] = {
     "workflow_type must be a name or a function, not int": lambda client: client.start(wrong),
-    "workflow_id must be a text, not float": lambda client: client.start(fine, cast(Any, 1.5)),
+    "workflow_id must be a text, not float": lambda client: client.start(fine, workflow_id=cast(Any, 1.5)),
     "task_queue must be a text, not int": lambda client: client.run(fine, task_queue=wrong),
     "error_if_exists must be True or False, not int": lambda client: client.start(fine, error_if_exists=wrong),
     "signals must be a list: of names, of (name, payload), or of mappings with both": lambda client: client.start(
@@ -370,9 +372,9 @@ async def test_what_is_not_there_is_said_in_the_same_words(tmp_path: Path):
 async def test_every_start_has_an_id_of_its_own(tmp_path: Path):
     async with served(tmp_path) as client:
         begun = [
-            await client.start(fine, "one", 1),
-            await client.start(fine, "two", 1),
-            await client.start(fine, "three", 1, request_id="mine"),
+            await client.start(fine, 1, workflow_id="one"),
+            await client.start(fine, 1, workflow_id="two"),
+            await client.start(fine, 1, workflow_id="three", request_id="mine"),
         ]
         found = [(await client.get_events(handle.workflow_id))[0].request_id for handle in begun]
         assert [name[:2] for name in found] == ["r-", "r-", "mi"]
@@ -383,7 +385,7 @@ async def test_every_start_has_an_id_of_its_own(tmp_path: Path):
 # a client in workflow code
 
 USES: dict[str, Callable[[Client], Awaitable[Any]]] = {
-    "start": lambda client: client.start(fine, "from inside", 1),
+    "start": lambda client: client.start(fine, 1, workflow_id="from inside"),
     "run": lambda client: client.run(fine, 1, workflow_id="from inside"),
     "describe": lambda client: client.describe("nobody"),
     "signal": lambda client: client.signal("nobody", "go"),

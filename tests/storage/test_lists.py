@@ -5,7 +5,7 @@ import pytest
 from assay.core import commands as cmd
 from assay.core.errors import AssayError
 from assay.core.ids import SECOND, Namespace, Time
-from assay.core.payload import Payload
+from assay.core.payload import NULL, Payload
 from assay.core.requests import StartWorkflow, WorkflowId
 from assay.storage.sql.rows import canonical
 from assay.storage.store import RunFilter
@@ -242,3 +242,59 @@ async def test_half_a_character_is_refused_and_breaks_nothing(store: AnyStore):
 )
 def test_equal_values_are_equal_texts(value: object, text: str | None):
     assert canonical(value) == text
+
+
+async def _pages(store: AnyStore, **wanted: object) -> list[tuple[list[str], bool]]:
+    """Every page of a list, with its `more`."""
+    pages: list[tuple[list[str], bool]] = []
+    cursor = None
+    while not pages or pages[-1][1]:
+        page = await store.list_runs(RunFilter(**{"namespace": MAIN, "cursor": cursor, **wanted}))  # type: ignore[arg-type]
+        pages.append((found(page), page.more))
+        cursor = (page[-1].run.created_at, page[-1].run.run_id) if page else None
+    return pages
+
+
+async def test_a_page_ends_with_the_run_that_passes_the_bytes(store: AnyStore, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("assay.storage.sql.queries.RUNS_PAGE_BYTES", 100_000)
+    world = StoredWorld(store)
+    for size in (10, 60, 60, 10, 500, 10, 40):  # listed from the last to the first
+        world.take(starts(f"of-{size}-{len(world.runs)}", input=Payload(b'"' + b"x" * 1_000 * size + b'"')))
+        world.now += SECOND
+    await world.commit()
+    newest_first = [(["of-40-6", "of-10-5", "of-500-4"], True), (["of-10-3", "of-60-2", "of-60-1"], True)]
+    assert await _pages(store) == [*newest_first, (["of-10-0"], False)]
+    assert await _pages(store, limit=2) == [
+        (["of-40-6", "of-10-5"], True),
+        (["of-500-4"], True),
+        (["of-10-3", "of-60-2"], True),
+        (["of-60-1", "of-10-0"], False),
+    ]
+    assert await _pages(store, oldest_first=True) == [
+        (["of-10-0", "of-60-1", "of-60-2"], True),
+        (["of-10-3", "of-500-4"], True),
+        (["of-10-5", "of-40-6"], False),
+    ]
+
+
+async def test_results_and_memos_count_as_bytes_of_a_page(store: AnyStore, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("assay.storage.sql.queries.RUNS_PAGE_BYTES", 100_000)
+    large = Payload(b'{"x":"' + b"x" * 200_000 + b'"}')
+    world = await StoredWorld(store).do(starts(), turned(cmd.CompleteWorkflow(large)))
+    for name, memo in (("with memo", large), ("last", NULL)):
+        world.now += SECOND
+        world.take(starts(name, memo=memo))
+    await world.commit()
+    assert await _pages(store) == [(["last", "with memo"], True), ([ORDER], False)]
+    monkeypatch.setattr("assay.storage.sql.queries.RUNS_PAGE_BYTES", 300_000)
+    assert await _pages(store, oldest_first=True) == [([ORDER, "with memo"], True), (["last"], False)]
+
+
+async def test_more_follow_only_where_there_is_another_run(store: AnyStore):
+    world = StoredWorld(store)
+    for number in range(4):
+        world.take(starts(f"order-{number}"))
+    await world.commit()
+    assert [more for _, more in await _pages(store, limit=2)] == [True, False]
+    assert [more for _, more in await _pages(store, limit=4)] == [False]
+    assert (await store.list_runs(RunFilter(namespace="other"))).more is False

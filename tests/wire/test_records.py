@@ -11,11 +11,12 @@ from assay.core.failure import FailureInfo
 from assay.core.ids import SECOND, Seq
 from assay.core.payload import NULL, Payload
 from assay.core.policies import RetryPolicy
-from assay.core.record import Page, Record
 from assay.core.replies import Started
 from assay.core.run import Run
+from assay.sdk.records import Record
+from assay.sdk.run_lists import Page
 from assay.wire.kinds import facts_of
-from assay.wire.render import cursor_after, parse_cursor
+from assay.wire.render import cursor_of, parse_cursor
 from tests.core.support import (
     NOW,
     ORDER,
@@ -229,7 +230,7 @@ def test_states():
 def test_a_cursor_names_the_exact_moment(microsecond: int):
     run = given(started()).run
     run.created_at += microsecond
-    assert parse_cursor(cursor_after(run_record(run, NULL, NULL))) == (run.created_at, run.run_id)
+    assert parse_cursor(cursor_of(run.created_at, run.run_id)) == (run.created_at, run.run_id)
 
 
 @pytest.mark.parametrize("text", ["", "x", "1", "1.", ".run-1", "-1.run-1", "1" * 19 + ".run-1", "\u0661.run-1"])

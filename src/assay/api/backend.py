@@ -10,10 +10,8 @@ from assay.api.exchange import Exchange
 from assay.api.polls import Polls
 from assay.api.stream import Places
 from assay.api.telemetry import Telemetry
-from assay.core.errors import NotFound
-from assay.core.ids import SECOND, Namespace, RunKey, Time, WorkflowId
+from assay.core.ids import SECOND, Time
 from assay.engine.engine import Engine
-from assay.engine.reads import Reads
 from assay.engine.roster import Roster
 from assay.engine.stream import Stream
 from assay.engine.tokens import Tokens
@@ -49,7 +47,6 @@ class Backend:
     polls: Polls
     exchange: Exchange
     telemetry: Telemetry
-    reads: Reads
     settings: Settings = field(default_factory=Settings)
     places: Places = field(default_factory=Places)
     """Those of event streams."""
@@ -66,13 +63,6 @@ class Backend:
             yield
         finally:
             self._waiting.discard(limit)
-
-    async def current(self, namespace: Namespace, workflow_id: WorkflowId) -> RunKey:
-        """The newest run of an id."""
-        try:
-            return await self.engine.current(namespace, workflow_id)
-        except NotFound:
-            raise NotFound(f"workflow {workflow_id}") from None
 
     def drain(self) -> None:
         """Let nobody wait here any longer."""

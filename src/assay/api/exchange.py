@@ -64,7 +64,7 @@ class Exchange:
         self._speakers: dict[Session, Speaker] = {}
         self._awake: list[Speaker] = []
         self.draining = False
-        engine.committer.on_answers(self._say_all)
+        engine.on_replies(self._say_all)
 
     def drain(self) -> None:
         """Let go of all workers: those who wait get an empty answer, and turn to the next engine."""
@@ -87,7 +87,7 @@ class Exchange:
                 del self._sessions[key]
                 session.forgotten = True
                 session.orders.ready.ring()
-        return self._engine.clock.now() + SWEEP if self._sessions else self._engine.clock.now() + 5 * SWEEP
+        return self._engine.now() + SWEEP if self._sessions else self._engine.now() + 5 * SWEEP
 
     def _session(self, namespace: str, worker: str, message: wire.WorkerMessage) -> Session:
         key = namespace, worker
@@ -136,7 +136,7 @@ class Exchange:
         greeting = session.greetings
         await self._hold(session, message, gone)
         if gone.done() or session.greetings != greeting:
-            return wire.encode(wire.EngineMessage(time=self._engine.clock.now()))
+            return wire.encode(wire.EngineMessage(time=self._engine.now()))
         session.heard = asyncio.get_running_loop().time()
         answer = session.orders.collect()
         session.orders.done()
@@ -193,7 +193,7 @@ class Exchange:
 
     def wake(self, speaker: "Speaker") -> None:
         """Let it say what there is: with all others that a commit has answers for, or at the end of this turn."""
-        if not (self._awake or self._engine.committer.answering):
+        if not (self._awake or self._engine.replying):
             asyncio.get_running_loop().call_soon(self._say_all)
         self._awake.append(speaker)
 

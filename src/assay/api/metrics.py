@@ -10,7 +10,7 @@ from assay.api.backend import Backend
 from assay.api.call import Call
 from assay.api.telemetry import Histogram
 from assay.core.ids import SECOND
-from assay.engine.clock_keeper import clock_offset
+from assay.engine.engine import Gauges
 
 TYPE: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 QUEUES: Final = 100
@@ -39,8 +39,9 @@ def _lines(backend: Backend) -> Iterator[str]:
     yield from _histogram("assay_batch_requests", "Requests in one batch.", telemetry.batch_size)
     yield from _histogram("assay_workflow_task_wait_seconds", "From due to leased.", telemetry.task_wait)
     yield from _histogram("assay_activity_wait_seconds", "From queued to leased.", telemetry.activity_wait)
-    yield from _queues(backend)
-    offset: list[tuple[Labels, float]] = [({}, clock_offset(backend.engine.clock) / SECOND)]
+    gauges = backend.engine.measure()
+    yield from _queues(gauges)
+    offset: list[tuple[Labels, float]] = [({}, gauges.clock_offset / SECOND)]
     yield from _family("assay_clock_offset_seconds", "gauge", "Engine time ahead of the wall clock.", offset)
     yield from _family("assay_polls_held", "gauge", "Polls of workers that wait.", [({}, len(backend.polls))])
     yield from _family("assay_event_streams", "gauge", "Event streams that are open.", [({}, len(backend.places))])
@@ -49,17 +50,16 @@ def _lines(backend: Backend) -> Iterator[str]:
     yield from _family("assay_http_answers_total", "counter", "Requests answered.", answers)
 
 
-def _queues(backend: Backend) -> Iterator[str]:
-    now = backend.engine.clock.now()
+def _queues(gauges: Gauges) -> Iterator[str]:
     depth: dict[tuple[str, str, str], int] = {}
-    for (namespace, queue), (tasks, activities) in backend.engine.dispatcher.depth().items():
+    for (namespace, queue), (tasks, activities) in gauges.waiting.items():
         place = (namespace, queue) if len(depth) < 2 * QUEUES else ("*", "*")
         for kind, count in (("workflow_task", tasks), ("activity", activities)):
             depth[*place, kind] = depth.get((*place, kind), 0) + count
     shown = [({"namespace": a, "queue": b, "kind": kind}, count) for (a, b, kind), count in depth.items()]
     yield from _family("assay_queue_depth", "gauge", "Work that waits for a worker.", shown)
-    oldest = list(backend.engine.dispatcher.oldest().items())[:QUEUES]
-    ages = [({"namespace": a, "queue": b}, max(0.0, (now - since) / SECOND)) for (a, b), since in oldest]
+    oldest = list(gauges.oldest.items())[:QUEUES]
+    ages = [({"namespace": a, "queue": b}, max(0.0, (gauges.now - since) / SECOND)) for (a, b), since in oldest]
     yield from _family("assay_queue_oldest_seconds", "gauge", "Age of the oldest work that waits.", ages)
 
 

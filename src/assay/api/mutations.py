@@ -27,8 +27,8 @@ async def change(backend: Backend, call: Call, namespace: str, request: Request,
     """Have a request decided, and answer when that is durable."""
     key = await key_of(call, namespace, render)
     if key is None:
-        return _answer(Rendered(*render(await backend.engine.committer.submit(request))))
-    return _answer(cast(Rendered, await backend.engine.committer.submit(request, key)))
+        return _answer(Rendered(*render(await backend.engine.submit(request))))
+    return _answer(cast(Rendered, await backend.engine.submit(request, key)))
 
 
 def _answer(rendered: Rendered) -> Answer:

@@ -25,7 +25,7 @@ class Orders:
     def __init__(self, engine: Engine, tokens: Tokens, namespace: str, worker: str) -> None:
         self.ready = Bell()
         """Is there something to say?"""
-        self._clock = engine.clock
+        self._now = engine.now
         self._tokens = tokens
         self._namespace = Namespace(namespace)
         self._worker = worker
@@ -147,7 +147,7 @@ class Orders:
         message, self._message = self._message, wire.EngineMessage(time=0)
         self._size = 0
         self.ready.clear()
-        message.time = self._clock.now()
+        message.time = self._now()
         self._sending, self._unsent = self._unsent, []
         if self._later:
             self._refill()

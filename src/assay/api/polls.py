@@ -107,7 +107,7 @@ class Polls:
         self._limit = limit
         self._held: set[PollSeat] = set()
         self.draining = False
-        engine.dispatcher.on_idle_activity(self._idle_activity)
+        engine.on_idle_activity(self._idle_activity)
 
     def __len__(self) -> int:
         return len(self._held)
@@ -129,14 +129,14 @@ class Polls:
         if self.draining:
             return None
         seat.held = self._may_hold(seat, wait)
-        self._engine.sit(seat)
+        self._engine.add_worker(seat)
         try:
             if not seat.held:
                 seat.settle()
                 return await asyncio.shield(seat.answer)
             return await self._hold(call, seat, wait)
         finally:
-            self._engine.rise(seat)
+            self._engine.remove_worker(seat)
             if not seat.answer.done():
                 seat.answer.add_done_callback(lambda _: self._return(seat))
                 seat.release()
@@ -146,7 +146,7 @@ class Polls:
             return False
         if len(self._held) >= self._limit:
             raise TooManyPolls(f"{self._limit} polls are held already")
-        return not (seat.tasks and self._engine.dispatcher.waits(seat.namespace, seat.queue, seat.activities))
+        return not (seat.tasks and self._engine.has_waiting_activity(seat.namespace, seat.queue, seat.activities))
 
     async def _hold(self, call: Call, seat: PollSeat, wait: float) -> Grant | None:
         self._held.add(seat)
@@ -167,7 +167,7 @@ class Polls:
         """A task whose caller vanished before a byte of it was written is free at once, uncounted (R11)."""
         grant = None if seat.answer.cancelled() else seat.answer.result()
         if grant is not None:
-            self._engine.committer.post(_given_back(grant, seat))
+            self._engine.post(_given_back(grant, seat))
 
 
 def _given_back(grant: Grant, seat: PollSeat) -> Request:

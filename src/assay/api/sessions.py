@@ -124,13 +124,13 @@ class Session:
         """Take work."""
         if not self._seated and not self._leaving:
             self._seated = True
-            self._engine.sit(self)
+            self._engine.add_worker(self)
 
     def leave(self) -> None:
         """Take no more work, and give back what was never sent, uncounted (R11)."""
         if self._seated:
             self._seated = False
-            self._engine.rise(self)
+            self._engine.remove_worker(self)
         for grant in self.orders.unsent():
             self._release(grant)
 
@@ -140,7 +140,7 @@ class Session:
         else:
             self.free_activities += 1
             self.processes.release(grant.activity.name)
-        released = self._engine.committer.submit(_given_back(grant, self.worker))
+        released = self._engine.submit(_given_back(grant, self.worker))
         self._releasing.add(released)
         released.add_done_callback(self._released)
 
@@ -151,7 +151,7 @@ class Session:
 
     async def _settle(self) -> None:
         """Until all that was leased to the vanished connection is either given back or in the store for certain."""
-        nothing = self._engine.committer.submit(Elapse(RunId("")))  # decided after everything that was asked before it
+        nothing = self._engine.submit(Elapse(RunId("")))  # decided after everything that was asked before it
         await asyncio.gather(nothing, return_exceptions=True)
         while self._releasing:  # a lease that was decided with it is given back only now
             await asyncio.gather(*self._releasing, return_exceptions=True)
@@ -163,9 +163,9 @@ class Session:
             with contextlib.suppress(AssayError):
                 lease = self._lease_of(token)
                 named.add((lease.run_id, lease.seq if lease.activity else TASK, lease.fence))
-        leased = {(lease.run_id, lease.seq, lease.fence) for lease in await self._engine.store.leases(self.worker)}
+        leased = {(lease.run_id, lease.seq, lease.fence) for lease in await self._engine.reads.leases(self.worker)}
         for run_id, seq, fence in leased & named:
-            self._engine.committer.post(_extended(run_id, seq, fence, self.worker))  # it lives, whoever doubted it
+            self._engine.post(_extended(run_id, seq, fence, self.worker))  # it lives, whoever doubted it
         lost = leased - named
         for run in await self._runs_of({run_id for run_id, _, _ in lost}):
             for run_id, seq, fence in lost:
@@ -176,11 +176,7 @@ class Session:
                 self.orders.cancel(attempt_id)
 
     async def _runs_of(self, run_ids: set[RunId]) -> list[Run]:
-        cached = {run_id: self._engine.committer.cache.get(run_id) for run_id in run_ids}
-        absent = [run_id for run_id, run in cached.items() if run is None]
-        read = await self._engine.store.load(absent, ()) if absent else ()
-        found = [*(run for run in cached.values() if run is not None), *read]
-        return [run for run in found if run.namespace == self.namespace]
+        return [run for run in await self._engine.reads.live_all(run_ids) if run.namespace == self.namespace]
 
     def _give_again(self, run: Run, seq: int, fence: int) -> None:
         if seq != TASK:
@@ -238,7 +234,7 @@ class Session:
         self.processes.free += processes - self._freed_processes
         self._freed_processes = processes
         if self._seated:
-            self._engine.dispatcher.pump(self)
+            self._engine.offer_work(self)
 
     def _forget(self, answered: int) -> None:
         if answered > self._forgotten:
@@ -269,7 +265,7 @@ class Session:
         except Exception as error:  # noqa: BLE001  # who reports waits for an answer, whatever happened
             self._answer(self._unanswerable(n, error))
             return
-        self._engine.committer.post(request, functools.partial(self._decided, n, lease, isinstance(request, Advance)))
+        self._engine.post(request, functools.partial(self._decided, n, lease, isinstance(request, Advance)))
 
     def _lease_of(self, token: str) -> Lease:
         """The lease of a token, which must be this worker's own and of this namespace (4.1)."""
@@ -301,7 +297,7 @@ class Session:
     def _refused(self, lease: Lease) -> None:
         """The worker drops the run now. If it repeated a turn whose answer was lost, it may still hold the task."""
         self._runs.discard(lease.run_id)
-        run = self._engine.committer.cache.get(RunId(lease.run_id))
+        run = self._engine.reads.live(RunId(lease.run_id))
         if run is not None and run.task.worker == self.worker and self._seated:
             self.free_tasks -= 1
             self._give(task_grant(run))
@@ -333,7 +329,7 @@ class Session:
         self._runs.add(run_id)
         if after or (grant.history_bytes <= wire.HISTORY_LIMIT and grant.last_seq <= EVENTS_PER_HISTORY_READ):
             with contextlib.suppress(AssayError):
-                events = await self._engine.store.events(run_id, after, EVENTS_PER_HISTORY_READ + 1)
+                events = await self._engine.reads.events_after(run_id, after, EVENTS_PER_HISTORY_READ + 1)
         if self.greetings != greeting:
             return
         if not self._seated:
@@ -362,7 +358,7 @@ class Session:
         found: list[wire.SentEvent] = []
         size, more = 0, True
         while more and size < wire.HISTORY_LIMIT:
-            page = wire.sent(await self._engine.store.events(run_id, after, EVENTS_PER_HISTORY_READ))
+            page = wire.sent(await self._engine.reads.events_after(run_id, after, EVENTS_PER_HISTORY_READ))
             found.extend(page)
             size += wire.size_of(page)
             more = len(page) == EVENTS_PER_HISTORY_READ

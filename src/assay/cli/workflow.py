@@ -229,7 +229,18 @@ def children(session: Session, workflow_id: str, run_id: str | None) -> None:
     Example:
       assay workflow children order-1
     """
-    session.printer.list(session.engine.get("workflows", workflow_id, "children", run_id=run_id).document, CHILDREN)
+    session.printer.list(_all(session, workflow_id, "children", run_id=run_id), CHILDREN)
+
+
+def _all(session: Session, *path: str, **query: Any) -> list[dict[str, Any]]:
+    """Return all records of a list, page by page."""
+    found: list[dict[str, Any]] = []
+    while True:
+        answer = session.engine.get("workflows", *path, **query)
+        found += answer.document
+        query["cursor"] = answer.headers.get("x-next-cursor")
+        if query["cursor"] is None:
+            return found
 
 
 @workflow.command()
@@ -244,7 +255,7 @@ def runs(session: Session, workflow_id: str) -> None:
     Example:
       assay workflow runs nightly
     """
-    session.printer.list(session.engine.get("workflows", workflow_id, "runs").document, CHAIN)
+    session.printer.list(_all(session, workflow_id, "runs"), CHAIN)
 
 
 @workflow.command()

@@ -119,7 +119,8 @@ class FailureFields(TypedDict, total=False):
 class Failure(AssayError):
     """What a workflow or an activity ended with; raise it to choose kind, details and whether to retry.
 
-    `retryable=False` stops retries whatever the policy says; None leaves it to the policy (C94).
+    `retryable=False` stops retries whatever the policy says; None leaves it to the policy. A `kind` other than the
+    members of `Kind` becomes the `type`, with the kind UNKNOWN: a policy's `non_retryable` can name either.
     """
 
     code = "failure"
@@ -142,7 +143,7 @@ class Failure(AssayError):
         super().__init__(message, kind=kind)
         self.retryable = _flag(retryable)
         self.details = details
-        self.type = None if type is None else text_of(getattr(type, "__name__", type))
+        self.type = _own_kind(kind) if type is None else text_of(getattr(type, "__name__", type))
         self.stack = None if stack is None else text_of(stack)
         self.cause = cause
         if cause is not None:
@@ -153,6 +154,15 @@ class Failure(AssayError):
         super().__setstate__(state)
         if self.cause is not None:
             self.__cause__ = self.cause
+
+
+def _own_kind(kind: object) -> str | None:
+    """Return a kind of the caller's own making, or None for one of the eleven."""
+    if not isinstance(kind, str) or isinstance(kind, Kind):
+        return None
+    text = kind.strip()
+    unknown = Kind.parse(text) is Kind.UNKNOWN and text.upper() != Kind.UNKNOWN.value
+    return text if text and unknown else None
 
 
 def _flag(retryable: object) -> bool | None:
@@ -297,6 +307,8 @@ class Invalid(AssayError):
 
     code = "invalid"
     kind = Kind.INVALID
+    retryable: bool | None = None
+    """False for a result that cannot be recorded: the work was done, and no further attempt can mend its result."""
 
     def __init__(self, message: str, *, code: str | None = None, field: str | None = None) -> None:
         super().__init__(message, code=code)

@@ -23,6 +23,8 @@ WORKER_DRAIN_SECONDS: Final = STOP_SECONDS - 2.0
 RUNS_PAGE: Final = 50
 LARGEST_RUNS_PAGE: Final = 10_000
 """Runs in one answer to a list: by default, and at most; a cursor leads to the rest."""
+RUNS_PAGE_BYTES: Final = 8 * 1024 * 1024
+"""A page ends with the run whose documents (input, result, memo, search attributes) take the page past this."""
 
 
 class Limits(msgspec.Struct, frozen=True):

@@ -26,24 +26,24 @@ class EmbeddedSchedules:
         if isinstance(request, CreateSchedule):
             check_schedule(request.schedule)
             await self._roster.ensure(request.namespace)
-        answer = reply_record(await engine.ask(request, object))
+        answer = reply_record(await engine.submit(request))
         return [user_record(one) for one in answer] if isinstance(answer, list) else user_record(answer)
 
     async def list(self, namespace: str) -> Sequence[dict[str, Any]]:
         """See `SchedulePort`."""
-        return [user_record(schedule_record(schedule)) for schedule in await self._engine().scheduler.list(namespace)]
+        return [user_record(schedule_record(schedule)) for schedule in await self._engine().reads.schedules(namespace)]
 
     async def describe(self, namespace: str, name: str) -> dict[str, Any] | None:
         """See `SchedulePort`."""
         try:
-            return user_record(schedule_record(await self._engine().scheduler.find(namespace, name)))
+            return user_record(schedule_record(await self._engine().reads.schedule(namespace, name)))
         except NotFound:
             return None
 
     async def preview(self, namespace: str, name: str, count: int | None) -> Sequence[float]:
         """See `SchedulePort`."""
-        return [seconds(due) for due in await self._engine().scheduler.preview(namespace, name, count)]
+        return [seconds(due) for due in await self._engine().reads.preview(namespace, name, count)]
 
     async def fires(self, namespace: str, name: str, limit: int | None) -> Sequence[dict[str, Any]]:
         """See `SchedulePort`."""
-        return [user_record(fire_record(fire)) for fire in await self._engine().scheduler.fires(namespace, name, limit)]
+        return [user_record(fire_record(fire)) for fire in await self._engine().reads.fires(namespace, name, limit)]

@@ -21,17 +21,17 @@ from assay.embedded.registry import EmbeddedRegistry
 from assay.embedded.schedules import EmbeddedSchedules
 from assay.embedded.stores import store_for
 from assay.engine.clock import Clock, SharedClock, SystemClock
-from assay.engine.commit.idempotency import check_same
 from assay.engine.engine import Engine
 from assay.engine.janitor import Janitor
 from assay.engine.roster import MAIN, Roster, check_namespace
 from assay.engine.service import Loop
 from assay.sdk.loop_thread import refuse_in_workflow
+from assay.sdk.transport import ListedRuns
 from assay.storage.sql.leftovers import SqlLeftovers
 from assay.storage.sql.registry import SqlRegistry
 from assay.storage.store import RunRecord
 from assay.wire.activities import retry_record
-from assay.wire.render import event_record, run_record, state_record
+from assay.wire.render import cursor_of, event_record, run_record, state_record
 
 UNTOUCHED: Final[Time] = 60 * SECOND
 """Programs that are over by then leave to others what may be forgotten."""
@@ -108,16 +108,16 @@ class EmbeddedTransport:
 
     def now(self) -> Time:
         """The engine's own clock."""
-        return self._engine.clock.now()
+        return self._engine.now()
 
     async def ask(self, request: Request) -> Any:
         """See `Transport`; the first start in a namespace makes it (R39)."""
         engine = self._running()
         if isinstance(request, StartWorkflow) and not self._roster.knows(request.namespace):
             await self._roster.ensure(checked_start(request).namespace)
-        reply = await engine.committer.submit(request)
+        reply = await engine.submit(request)
         if isinstance(reply, Started) and reply.repeated and isinstance(request, StartWorkflow):
-            await check_same(engine.store, request, reply)
+            await engine.check_repeated(request, reply)
         return reply
 
     async def retry(self, request: RetryFailed) -> dict[str, Any]:
@@ -129,32 +129,32 @@ class EmbeddedTransport:
         """See `Transport`; the hot path of a worker, which is on the right loop and in the right process."""
         if self._owner is None or self.forked:
             self._running()
-        self._engine.committer.post(request, told)
+        self._engine.post(request, told)
 
     async def closed(self, key: RunKey, *, follow: bool = True) -> tuple[RunKey, Event]:
         """See `Transport`."""
-        return await self._running().closed(key, follow=follow)
+        return await self._running().wait_closed(key, follow=follow)
 
     async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
         """See `Transport`."""
-        return await self._running().history(run_id, after)
+        return await self._running().reads.history(run_id, after)
 
     async def describe(self, namespace: str, workflow_id: str, run_id: str | None = None) -> dict[str, Any] | None:
         """See `Transport`."""
-        found = await self._running().store.describe(namespace, workflow_id, run_id)
-        return None if found is None else _shown(self._engine.explained(found))
+        found = await self._running().reads.find(namespace, workflow_id, run_id)
+        return None if found is None else _shown(found)
 
-    async def list(self, namespace: str, filters: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
+    async def list(self, namespace: str, filters: Mapping[str, Any]) -> ListedRuns:
         """See `Transport`."""
-        wanted = run_filter(namespace, filters)
-        engine = self._running()
-        return [_shown(engine.explained(found)) for found in await engine.store.list_runs(wanted)]
+        found = await self._running().reads.listed(run_filter(namespace, filters))
+        last = found[-1].run if found.more else None
+        return ListedRuns(map(_shown, found), None if last is None else cursor_of(last.created_at, last.run_id))
 
     async def events(self, namespace: str, workflow_id: str, run_id: str | None = None) -> Sequence[dict[str, Any]]:
         """See `Transport`."""
         key = (await self._found(namespace, workflow_id, run_id)).run.key
         records = []
-        for recorded in await self._running().history(key.run_id):
+        for recorded in await self._running().reads.history(key.run_id):
             records.append(user_record(event_record(key, recorded)))
             if len(records) % _RECORDS_PER_TURN == 0:
                 await asyncio.sleep(0)  # a long history must not keep others waiting
@@ -162,15 +162,16 @@ class EmbeddedTransport:
 
     async def state(self, namespace: str, workflow_id: str, name: str | None = None) -> dict[str, Any] | None:
         """See `Transport`."""
-        found = await self._running().store.describe(namespace, workflow_id, None)
-        snapshot = None if found is None else await self._running().store.snapshot(found.run.run_id)
+        reads = self._running().reads
+        found = await reads.find(namespace, workflow_id)
+        snapshot = None if found is None else await reads.snapshot(found.run.run_id)
         if snapshot is None:
             return None
         answer = state_record(snapshot.state, snapshot.event_seq, snapshot.created_at, name)
         return None if answer is None else user_record(answer)
 
     async def _found(self, namespace: str, workflow_id: str, run_id: str | None) -> RunRecord:
-        found = await self._running().store.describe(namespace, workflow_id, run_id)
+        found = await self._running().reads.find(namespace, workflow_id, run_id)
         if found is None:
             raise NotFound(f"workflow {workflow_id} not found")
         return found
@@ -180,7 +181,7 @@ class EmbeddedTransport:
         engine = self._running()
         worker: Colleague = seat  # type: ignore[assignment]  # every worker of the SDK is one
         self._attendance.join(worker)
-        engine.sit(seat)
+        engine.add_worker(seat)
         self._seats.append(seat)
         self._signs.wake()
 
@@ -189,12 +190,12 @@ class EmbeddedTransport:
         if seat in self._seats:
             self._seats.remove(seat)
             self._attendance.leave(seat)
-            self._engine.rise(seat)
+            self._engine.remove_worker(seat)
 
     def free(self, seat: Seat) -> None:
         """See `Transport`."""
         if seat in self._seats:  # one that is leaving gets no more
-            self._engine.dispatcher.pump(seat)
+            self._engine.offer_work(seat)
 
     def served(self, namespace: str, queue: str) -> bool:
         """See `Hosting`; what nobody can serve is said at once, before a worker begins in vain."""

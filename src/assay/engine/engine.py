@@ -1,25 +1,33 @@
-"""The engine as its callers see it: ask for a change, read what is there, wait for an outcome, sit down as a worker."""
+"""The only door to the engine: changes, reads, workers and notifications pass through the verbs of `Engine`.
+
+Callers outside this package hold an `Engine` and none of its parts, so that the parts can change without them. Reads
+are many, and change nothing; they stand together in `Engine.reads`.
+"""
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from typing import TypeVar, cast
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
 
 from assay.core.errors import AssayError, NotFound, Unavailable
-from assay.core.events import Event, Recorded, next_run_of
+from assay.core.events import Event, next_run_of
 from assay.core.grants import Seat
-from assay.core.ids import Namespace, RunId, RunKey, Time, WorkflowId
+from assay.core.ids import Namespace, RunKey, Time
 from assay.core.limits import STARTUP_GRACE
-from assay.core.replies import Started
+from assay.core.replies import Started, Told
 from assay.core.requests import Request, StartWorkflow
 from assay.engine.clock import Clock, SharedClock, SystemClock
-from assay.engine.clock_keeper import ClockKeeper
+from assay.engine.clock_keeper import ClockKeeper, clock_offset
 from assay.engine.commit.committer import Committed, Committer
+from assay.engine.commit.idempotency import IdempotencyKey, check_same
 from assay.engine.courier import Courier
 from assay.engine.dispatcher import Dispatcher
 from assay.engine.feed import Feed
 from assay.engine.ids import BlockIds
 from assay.engine.presence import Presence
+from assay.engine.reads import Reads
 from assay.engine.reaper import Reaper
 from assay.engine.scheduler import Scheduler
 from assay.engine.service import Loop
@@ -28,14 +36,31 @@ from assay.engine.unserved import explained
 from assay.storage.store import RunRecord, Store
 
 log = logging.getLogger("assay.engine")
-Reply = TypeVar("Reply")
 RESULT_POLL_SECONDS = 1.0
 RECOVERY_SECONDS = 0.5
 """How long to leave a store alone that did not take a write."""
 
+__all__ = ["AssayError", "Committed", "Engine", "Gauges"]
+
+
+class Gauges(msgspec.Struct, frozen=True):
+    """Values of an engine at one moment, for metrics."""
+
+    now: Time
+    clock_offset: Time
+    """How far engine time is ahead of the wall clock."""
+    waiting: dict[tuple[Namespace, str], tuple[int, int]]
+    """Workflow tasks and activities that wait for a worker, by namespace and queue."""
+    oldest: dict[tuple[Namespace, str], Time]
+    """Since when the oldest waiting work of each queue waits."""
+
 
 class Engine:
-    """One engine on one store."""
+    """One engine on one store, from `start` to `stop`.
+
+    A change is a `Request`: `submit` and `post` have it decided and written, together with other requests of the same
+    moment. Workers are added with `add_worker` and get tasks from then on. `reads` has everything that only looks.
+    """
 
     def __init__(
         self,
@@ -47,42 +72,177 @@ class Engine:
         halving: bool = False,
         task_lease: Time = STARTUP_GRACE,
     ) -> None:
-        self.store = store
-        self.clock = clock or (SharedClock() if store.shared else SystemClock())
-        self.dispatcher = Dispatcher()
-        presence = Presence(self.clock)
-        self.committer = Committer(
+        self._store = store
+        self._clock = clock or (SharedClock() if store.shared else SystemClock())
+        self._dispatcher = Dispatcher()
+        presence = Presence(self._clock)
+        self._committer = Committer(
             store,
-            self.clock,
-            ids or BlockIds(self.clock),
-            self.dispatcher,
+            self._clock,
+            ids or BlockIds(self._clock),
+            self._dispatcher,
             presence,
             cache_limit=cache_limit,
             halving=halving,
         )
-        self.feed = Feed()
-        self._courier = Courier(store, self.clock, self.committer)
-        self._reaper = Reaper(store, self.clock, self.committer, self.dispatcher, task_lease)
-        self._timekeeper = Timekeeper(store, self.clock, self.committer, presence, self._reaper.spare)
-        self._clock_keeper = ClockKeeper(store, self.clock, presence)
-        self.scheduler = Scheduler(store, self.clock, self.committer)
+        self.reads = Reads(store, self._clock, self._committer.cache, self._explained)
+        self._feed = Feed()
+        self._courier = Courier(store, self._clock, self._committer)
+        self._reaper = Reaper(store, self._clock, self._committer, self._dispatcher, task_lease)
+        self._timekeeper = Timekeeper(store, self._clock, self._committer, presence, self._reaper.spare)
+        self._clock_keeper = ClockKeeper(store, self._clock, presence)
+        self._scheduler = Scheduler(store, self._clock, self._committer)
         self._loops = {
-            "timekeeper": Loop(self._timekeeper, self.clock),
-            "courier": Loop(self._courier, self.clock),
-            "reaper": Loop(self._reaper, self.clock),
-            "clock": Loop(self._clock_keeper, self.clock),
+            "timekeeper": Loop(self._timekeeper, self._clock),
+            "courier": Loop(self._courier, self._clock),
+            "reaper": Loop(self._reaper, self._clock),
+            "clock": Loop(self._clock_keeper, self._clock),
         }
         self._clock_keeper.on_tick(self._keep_time)
-        self._clock_keeper.on_step_back(self.scheduler.look_back)
-        self.committer.listen(self._committed)
-        self.committer.on_stop(self.feed.end)
-        self.committer.on_loss(self._lost)
+        self._clock_keeper.on_step_back(self._scheduler.look_back)
+        self._committer.listen(self._committed)
+        self._committer.on_stop(self._feed.end)
+        self._committer.on_loss(self._lost)
+
+    # life
+
+    async def start(self) -> None:
+        """Open the store, take over the work that a predecessor left, and start timers and background work.
+
+        Raises:
+            AssayError: the store cannot be opened, or another engine holds it.
+        """
+        await self._store.open()
+        await self._clock_keeper.begin()
+        await self._reaper.run_once()
+        await self._courier.run_once()
+        await self._scheduler.take_over()
+        for loop in self._loops.values():
+            loop.start()
+        self._store.subscribe(self._loops["reaper"].wake)
+
+    async def stop(self) -> None:
+        """Answer the requests in flight, refuse later ones with `engine_stopped`, and close the store."""
+        for loop in self._loops.values():
+            await loop.stop()
+        await self._committer.drain()
+        stopped = Unavailable("the engine is stopped", code="engine_stopped")
+        self._committer.stop(stopped)
+        await self._store.close()
+
+    @property
+    def stopped(self) -> AssayError | None:
+        """The error that every change is refused with from now on; None while the engine works."""
+        return self._committer.stopped
+
+    async def check_ready(self) -> None:
+        """Return if changes and reads work now; otherwise raise the reason. Reads the store once."""
+        await self._store.next_due()
+        if self._committer.stopped is not None:
+            raise self._committer.stopped
+
+    def now(self) -> Time:
+        """Return engine time, in microseconds since 1970: never earlier than before, whatever the wall clock does."""
+        return self._clock.now()
+
+    def measure(self) -> Gauges:
+        """Return the values that metrics show: waiting work by queue, and the offset of the clock."""
+        waiting = self._dispatcher
+        return Gauges(self._clock.now(), clock_offset(self._clock), waiting.depth(), waiting.oldest())
+
+    # changes
+
+    def submit(self, request: Request, key: IdempotencyKey | None = None) -> asyncio.Future[Any]:
+        """Have a request decided and written; must be called on the engine's event loop.
+
+        Args:
+            request: the change, for example `StartWorkflow` or `Signal`.
+            key: makes a repetition safe: the same key gets the first outcome again, and no second effect.
+
+        Returns:
+            A future of the reply to `request` (`core/replies.py`), done when the outcome is durable (I1). A refusal is
+            its exception. With a key the result is a `Rendered` answer, for refusals too.
+        """
+        return self._committer.submit(request, key)
+
+    def post(self, request: Request, callback: Told | None = None) -> None:
+        """Have a request decided and written, like `submit`, without a future: the hot path of workers.
+
+        Args:
+            request: the change.
+            callback: called once with reply and error, one of them None, when the outcome is durable.
+        """
+        self._committer.post(request, callback)
+
+    async def check_repeated(self, request: StartWorkflow, reply: Started) -> None:
+        """Raise `Invalid` if a start that repeats a request id is not the start that the id was first used for."""
+        await check_same(self._store, request, reply)
+
+    async def wait_closed(self, key: RunKey, *, follow: bool = True) -> tuple[RunKey, Event]:
+        """Wait until a run is closed.
+
+        Args:
+            key: the run.
+            follow: wait for the last run of the chain: retries, cron runs and continue-as-new.
+
+        Returns:
+            The run that was waited for last, and the event that closed it.
+
+        Raises:
+            NotFound: the store has no such run.
+            Unavailable: the engine stopped first.
+        """
+        while True:
+            event = await self._closing(key)
+            following = next_run_of(event) if follow else None
+            if following is None:
+                return key, event
+            key = RunKey(key.namespace, key.workflow_id, following)
+
+    # workers
+
+    def add_worker(self, worker: Seat) -> None:
+        """Add a worker: it is sent tasks of its queue, up to its free slots, until `remove_worker`."""
+        self._dispatcher.join(worker)
+
+    def remove_worker(self, worker: Seat) -> None:
+        """Send a worker no more tasks; its leases stay until they are reported, released or run out."""
+        self._dispatcher.leave(worker)
+
+    def offer_work(self, worker: Seat) -> None:
+        """Lease queued work to a worker whose number of free slots has grown; no-op for a removed worker."""
+        self._dispatcher.pump(worker)
+
+    def has_waiting_activity(self, namespace: Namespace, queue: str, names: frozenset[str] | None) -> bool:
+        """Return whether an activity of these names (None: of any name) waits on a queue for a worker."""
+        return self._dispatcher.waits(namespace, queue, names)
+
+    # notifications
+
+    def on_commit(self, listener: Callable[[Committed], None]) -> None:
+        """Call `listener` after each commit, in the order of commits, with everything that became durable."""
+        self._committer.listen(listener)
+
+    def on_replies(self, listener: Callable[[], None]) -> None:
+        """Call `listener` after the last reply of each batch: messages that replies produced can be sent together."""
+        self._committer.on_answers(listener)
+
+    @property
+    def replying(self) -> bool:
+        """True while the replies of a batch are delivered; `on_replies` listeners are called after the last."""
+        return self._committer.answering
+
+    def on_idle_activity(self, listener: Callable[[Namespace, str, str], None]) -> None:
+        """Call `listener` with namespace, queue and name of an activity that is ready and finds no free worker."""
+        self._dispatcher.on_idle_activity(listener)
+
+    # parts
 
     def _committed(self, committed: Committed) -> None:
-        self.feed.publish(committed)
+        self._feed.publish(committed)
         if committed.messages:
             self._courier.carry(committed)
-        self.scheduler.notice(committed)
+        self._scheduler.notice(committed)
         if self._timekeeper.sooner(committed):
             self._loops["timekeeper"].wake()
 
@@ -99,115 +259,32 @@ class Engine:
         self._loops["courier"].wake()
         self._loops["reaper"].wake()
 
-    async def start(self) -> None:
-        """Open the store, take over what a predecessor left, begin to keep time."""
-        await self.store.open()
-        await self._clock_keeper.begin()
-        await self._reaper.run_once()
-        await self._courier.run_once()
-        await self.scheduler.take_over()
-        for loop in self._loops.values():
-            loop.start()
-        self.store.subscribe(self._loops["reaper"].wake)
-
-    async def stop(self) -> None:
-        """Finish what is in flight and let go of the store."""
-        for loop in self._loops.values():
-            await loop.stop()
-        await self.committer.drain()
-        stopped = Unavailable("the engine is stopped", code="engine_stopped")
-        self.committer.stop(stopped)
-        await self.store.close()
-
-    @property
-    def stopped(self) -> AssayError | None:
-        """Why nothing more is committed, if that is so."""
-        return self.committer.stopped
-
-    def sit(self, seat: Seat) -> None:
-        """A worker is ready for work."""
-        self.dispatcher.join(seat)
-
-    def rise(self, seat: Seat) -> None:
-        """A worker wants no more work."""
-        self.dispatcher.leave(seat)
-
-    async def ask(self, request: Request, reply: type[Reply]) -> Reply:
-        """Have a request decided; returns when its outcome is durable, raises what it was refused with."""
-        answer = await self.committer.submit(request)
-        return cast(Reply, answer)
-
-    async def change(self, request: Request) -> None:
-        """Have a request decided whose only answer is that it is done."""
-        await self.committer.submit(request)
-
-    async def start_workflow(self, request: StartWorkflow) -> Started:
-        """Start a run."""
-        return await self.ask(request, Started)
-
-    def explained(self, record: RunRecord) -> RunRecord:
-        """A record as callers should see it: why its run waits, if that is known to nobody but this engine."""
-        return explained(record, self.dispatcher, self.clock.now(), shared=self.store.shared)
-
-    async def describe(self, namespace: str, workflow_id: str, run_id: str | None = None) -> RunRecord:
-        """A run as callers see it."""
-        record = await self.store.describe(namespace, workflow_id, run_id)
-        if record is None:
-            raise NotFound(f"workflow {workflow_id} not found")
-        return record
-
-    async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
-        """A run's events after a seq, all pages of them."""
-        events: list[Recorded] = []
-        while True:
-            page = await self.store.events(run_id, after)
-            events.extend(page)
-            if len(page) < HISTORY_PAGE:
-                return events
-            after = page[-1].seq
-
-    async def closed(self, key: RunKey, *, follow: bool = True) -> tuple[RunKey, Event]:
-        """Wait until a run is closed, or with `follow` its whole chain: the last run and its closing event."""
-        while True:
-            event = await self._closing(key)
-            following = next_run_of(event) if follow else None
-            if following is None:
-                return key, event
-            key = RunKey(key.namespace, key.workflow_id, following)
+    def _explained(self, record: RunRecord) -> RunRecord:
+        """Return a record with the reason why its run waits, where only this engine's list of workers has it."""
+        return explained(record, self._dispatcher, self._clock.now(), shared=self._store.shared)
 
     async def _closing(self, key: RunKey) -> Event:
-        known = key.run_id in self.committer.cache  # then it is open, as far as this engine knows
+        known = key.run_id in self._committer.cache  # then it is open, as far as this engine knows
         while True:
-            waiter = self.feed.closing(key.run_id)
+            waiter = self._feed.closing(key.run_id)
             try:
                 event = None if known else await self._already_closed(key)
                 if event is not None:
                     return event
-                if not self.store.shared:
+                if not self._store.shared:
                     return await waiter
                 await asyncio.wait((waiter,), timeout=RESULT_POLL_SECONDS)
                 if waiter.done():
                     return waiter.result()
                 known = False  # another engine may have closed it
             finally:
-                self.feed.forget(key.run_id, waiter)
+                self._feed.forget(key.run_id, waiter)
 
     async def _already_closed(self, key: RunKey) -> Event | None:
-        record = await self.store.describe(key.namespace, key.workflow_id, key.run_id)
+        record = await self._store.describe(key.namespace, key.workflow_id, key.run_id)
         if record is None:
             raise NotFound(f"workflow {key.workflow_id} not found")
         if not record.run.closed:
             return None
-        page = await self.store.events(key.run_id, record.run.last_seq - 1)
+        page = await self._store.events(key.run_id, record.run.last_seq - 1)
         return page[-1].event
-
-    async def current(self, namespace: str, workflow_id: str) -> RunKey:
-        """The key of the newest run of an id."""
-        run = self.committer.cache.newest((Namespace(namespace), WorkflowId(workflow_id)))
-        if run is not None and not self.store.shared:
-            return run.key
-        return (await self.describe(namespace, workflow_id)).run.key
-
-
-HISTORY_PAGE = 10_000
-__all__ = ["AssayError", "Engine"]

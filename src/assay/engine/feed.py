@@ -1,37 +1,28 @@
-"""Who hears of committed events: those who wait for a run to close, and those who watch."""
+"""Wakes callers that wait for a run to close."""
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
 
 from assay.core.errors import AssayError
-from assay.core.events import Event, Recorded
+from assay.core.events import Event
 from assay.core.ids import RunId
-from assay.core.run import Run
 from assay.engine.commit.committer import Committed
-
-Watcher = Callable[[Run, Recorded], None]
 
 
 class Feed:
-    """Hands out events in the order in which they became durable."""
+    """The callers that wait for runs to close."""
 
     def __init__(self) -> None:
         self._closing: defaultdict[RunId, list[asyncio.Future[Event]]] = defaultdict(list)
-        self._watchers: list[Watcher] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended: AssayError | None = None
 
     def publish(self, committed: Committed) -> None:
-        """Tell everyone concerned."""
+        """Give callers the closing events of the runs they wait for."""
         for run, closing in committed.ended:
             for waiter in self._closing.pop(run.run_id, ()):
                 if not waiter.done():
                     waiter.set_result(closing)
-        for watcher in self._watchers:
-            for run, events in committed.events:
-                for recorded in events:
-                    watcher(run, recorded)
 
     def closing(self, run_id: RunId) -> asyncio.Future[Event]:
         """The event that will close a run that is open now."""
@@ -59,8 +50,3 @@ class Feed:
         for waiter in waiting:
             waiter.set_exception(reason)
             waiter.exception()  # whoever was about to wait may have found the answer elsewhere
-
-    def watch(self, watcher: Watcher) -> Callable[[], None]:
-        """Call `watcher` for every committed event; the result ends it."""
-        self._watchers.append(watcher)
-        return lambda: self._watchers.remove(watcher)

@@ -1,34 +1,76 @@
-"""Questions about runs: what is there now, page by page; nothing here changes anything."""
+"""Everything that callers read: runs, histories, activities, leases and schedules, page by page. Nothing is changed."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Final
 
-from msgspec.structs import replace
-
-from assay.core.errors import NotFound
+from assay.core.errors import Invalid, NotFound
 from assay.core.events import ActivityScheduled, Event, Recorded, next_run_of
-from assay.core.ids import RunId
+from assay.core.ids import Namespace, RunId, RunKey, Time, WorkerId, WorkflowId
 from assay.core.run import Run
-from assay.storage.store import ActivityRecord, RunFilter, RunRecord, Snapshot, Store
+from assay.core.schedule import Fire, Schedule
+from assay.engine.clock import Clock
+from assay.engine.commit.cache import RunCache
+from assay.storage.store import ActivityRecord, HeldLease, RunFilter, RunPage, RunRecord, Snapshot, Store
 
 READ_PAGE_ROWS = 500
+HISTORY_PAGE = 10_000
+"""Events that a store returns at most for one read."""
+PREVIEW: Final = 10
+LARGEST_PREVIEW: Final = 1_000
+FIRES_PAGE: Final = 50
+LARGEST_FIRES: Final = 1_000
 
 __all__ = ["ActivityRecord", "Reads", "RunFilter", "RunRecord", "Snapshot"]
 
 
 class Reads:
-    """What callers may want to know."""
+    """The reading side of an engine: answers of the store, and of the engine's own cache where that is always right."""
 
-    def __init__(self, store: Store, explained: Callable[[RunRecord], RunRecord] = lambda record: record) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, cache: RunCache, explained: Callable[[RunRecord], RunRecord]
+    ) -> None:
         self._store = store
+        self._clock = clock
+        self._cache = cache
         self._explained = explained
 
-    async def run(self, namespace: str, workflow_id: str, run_id: str | None = None) -> RunRecord:
-        """A run: the newest of its id, or the one that is named."""
+    # runs
+
+    async def find(self, namespace: str, workflow_id: str, run_id: str | None = None) -> RunRecord | None:
+        """Return a run with its input and result, the newest of its id unless `run_id` names another, or None."""
         found = await self._store.describe(namespace, workflow_id, run_id)
+        return None if found is None else self._explained(found)
+
+    async def run(self, namespace: str, workflow_id: str, run_id: str | None = None) -> RunRecord:
+        """Return a run like `find`; raise `NotFound` if there is no such run."""
+        found = await self.find(namespace, workflow_id, run_id)
         if found is None:
             raise NotFound(f"workflow {workflow_id}")
-        return self._explained(found)
+        return found
+
+    async def current(self, namespace: str, workflow_id: str) -> RunKey:
+        """Return the key of the newest run of an id; raise `NotFound` for an unknown id."""
+        if not self._store.shared:
+            run = self._cache.newest((Namespace(namespace), WorkflowId(workflow_id)))
+            if run is not None:
+                return run.key
+        return (await self.run(namespace, workflow_id)).run.key
+
+    def live(self, run_id: RunId) -> Run | None:
+        """Return the state of an open run if this engine holds it in memory; the caller must not change it."""
+        return self._cache.get(run_id)
+
+    async def live_all(self, run_ids: Iterable[RunId]) -> list[Run]:
+        """Return the states of runs, from memory where possible and with one read for the others."""
+        cached = {run_id: self._cache.get(run_id) for run_id in run_ids}
+        absent = [run_id for run_id, run in cached.items() if run is None]
+        read = await self._store.load(absent, ()) if absent else ()
+        return [*(run for run in cached.values() if run is not None), *read]
+
+    async def leases(self, worker: WorkerId) -> Sequence[HeldLease]:
+        """Return the workflow tasks and attempts that are leased to a worker."""
+        return await self._store.leases(worker)
 
     async def closing(self, run: Run) -> Event | None:
         """The event that closed a run."""
@@ -47,24 +89,32 @@ class Reads:
             run = (await self.run(run.namespace, run.workflow_id, following)).run
 
     async def page(self, wanted: RunFilter) -> tuple[Sequence[RunRecord], int, bool]:
-        """The runs of one page, how many there are in all, and whether more follow."""
-        found, total = await asyncio.gather(
-            self._store.list_runs(replace(wanted, limit=wanted.limit + 1)), self._store.count_runs(wanted)
-        )
-        return [*map(self._explained, found[: wanted.limit])], total, len(found) > wanted.limit
+        """Return the runs of one page, how many there are in all, and whether more follow."""
+        found, total = await asyncio.gather(self.listed(wanted), self._store.count_runs(wanted))
+        return found, total, found.more
 
-    async def all(self, wanted: RunFilter) -> list[RunRecord]:
-        """All runs that a filter matches, newest first."""
-        found: list[RunRecord] = []
+    async def listed(self, wanted: RunFilter) -> RunPage:
+        """Return the runs of one page, which shows whether more follow, without counting them all."""
+        found = await self._store.list_runs(wanted)
+        return RunPage(map(self._explained, found), more=found.more)
+
+    # histories
+
+    async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
+        """Return all events of a run after a seq."""
+        events: list[Recorded] = []
         while True:
-            page = await self._store.list_runs(replace(wanted, limit=READ_PAGE_ROWS))
-            found.extend(map(self._explained, page))
-            if len(page) < READ_PAGE_ROWS:
-                return found
-            last = page[-1].run
-            wanted = replace(wanted, cursor=(last.created_at, last.run_id))
+            page = await self._store.events(run_id, after)
+            events.extend(page)
+            if len(page) < HISTORY_PAGE:
+                return events
+            after = page[-1].seq
 
-    async def history(self, run: Run) -> AsyncIterator[Sequence[Recorded]]:
+    async def events_after(self, run_id: RunId, after: int, limit: int) -> Sequence[Recorded]:
+        """Return the next events of a run after a seq, `limit` at most."""
+        return await self._store.events(run_id, after, limit)
+
+    async def history_pages(self, run: Run) -> AsyncIterator[Sequence[Recorded]]:
         """A whole history, page by page; what is recorded meanwhile is not part of it."""
         seen = 0
         while seen < run.last_seq:
@@ -100,3 +150,45 @@ class Reads:
     async def activity(self, number: int) -> ActivityRecord | None:
         """An activity by its own id or by that of one of its attempts (R35)."""
         return await self._store.activity(number) if 0 <= number < 2**63 else None
+
+    # schedules
+
+    async def schedule(self, namespace: str, name: str) -> Schedule:
+        """Return a schedule; raise `NotFound` for an unknown name."""
+        found = await self._store.load_schedules([(Namespace(namespace), name)])
+        if not found:
+            raise NotFound(f"schedule {name}")
+        return found[0]
+
+    async def schedules(self, namespace: str) -> Sequence[Schedule]:
+        """Return the schedules of a namespace, by name."""
+        return await self._store.list_schedules(namespace)
+
+    async def preview(self, namespace: str, name: str, count: int | None) -> Sequence[Time]:
+        """Return the next due times of a schedule; of a paused one those that it would have if it were resumed."""
+        wanted = _within(count, PREVIEW, LARGEST_PREVIEW, "count")
+        schedule = await self.schedule(namespace, name)
+        left = wanted if schedule.remaining is None else min(wanted, schedule.remaining)
+        due: Time | None = max(self._clock.wall(), (schedule.next_run_at or 1) - 1)
+        found: list[Time] = []
+        while len(found) < left and due is not None and (due := schedule.after(due)) is not None:
+            found.append(due)
+        return found
+
+    async def fires(self, namespace: str, name: str, limit: int | None) -> Sequence[Fire]:
+        """Return the outcomes of the latest due times of a schedule, newest first."""
+        wanted = _within(limit, FIRES_PAGE, LARGEST_FIRES, "limit")
+        await self.schedule(namespace, name)
+        return await self._store.fires(namespace, name, wanted)
+
+    async def count_fires(self, namespace: str, name: str) -> int:
+        """Return the number of due times of a schedule whose outcome is recorded."""
+        return await self._store.count_fires(namespace, name)
+
+
+def _within(asked: int | None, default: int, largest: int, name: str) -> int:
+    if asked is None:
+        return default
+    if not 1 <= asked <= largest:
+        raise Invalid(f"{name} must be from 1 to {largest}", field=name)
+    return asked

@@ -13,7 +13,7 @@ from typing import Final
 from assay.core.errors import AssayError
 from assay.core.ids import SECOND, Time
 from assay.engine.clock import Clock
-from assay.engine.commit.committer import Committed, Committer
+from assay.engine.commit.committer import Committed
 from assay.storage.journal import BEGINNING, Claim, Entry, Journal, News, Note, Position
 from assay.storage.store import Store
 
@@ -34,7 +34,12 @@ class Stream:
     """Reads the journal while somebody listens."""
 
     def __init__(
-        self, journal: Journal, store: Store, committer: Committer, clock: Clock, retention: Time = RETENTION
+        self,
+        journal: Journal,
+        store: Store,
+        on_commit: Callable[[Callable[[Committed], None]], None],
+        clock: Clock,
+        retention: Time = RETENTION,
     ) -> None:
         self._journal = journal
         self._retention = retention
@@ -44,7 +49,7 @@ class Stream:
         self._woken = asyncio.Event()
         self._position: Position = BEGINNING
         self._reader: asyncio.Task[None] | None = None
-        committer.listen(self._committed)
+        on_commit(self._committed)
         if store.shared:
             store.subscribe(self._woken.set)
 

@@ -1,6 +1,6 @@
 """The keywords of `execute_activity` and `ctx.run`, and what they become on the wire."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from assay.core.options import RETRY_KEYS, check_id, retry_policy
 from assay.core.payload import NULL, Payload
 from assay.core.policies import RetryPolicy
 from assay.core.texts import check_words
+from assay.sdk.arguments import nearest
 
 DEFAULT = RetryPolicy()
 DURATIONS = {
@@ -44,7 +45,7 @@ class ActivityCall(msgspec.Struct, frozen=True):
             if key in DURATIONS and value is not None:
                 fields[DURATIONS[key]] = parse_duration(value, key) / SECOND
             elif key not in RETRY_KEYS and key not in ("task_queue", "retry", "retry_policy", "summary", *DURATIONS):
-                raise Invalid(f"execute_activity has no option '{key}'", field=key)
+                raise _unknown("execute_activity", key, (*DURATIONS, "task_queue", "summary"))
         if options.get("summary") is not None:
             fields["summary"] = check_words(options["summary"], "summary")
         fields.update(_retry_fields(retry_of(options)))
@@ -85,6 +86,11 @@ def names(value: Any) -> Any:
     return value
 
 
+def _unknown(call: str, key: str, own: Iterable[str]) -> Invalid:
+    """Return the error for a keyword that a call does not have, with the nearest that it has."""
+    return Invalid(f"{call} has no option '{key}'; {nearest(key, (*own, 'retry', *RETRY_KEYS))}", field=key)
+
+
 def _retry_fields(policy: RetryPolicy) -> dict[str, Any]:
     if policy == DEFAULT:
         return {}
@@ -103,5 +109,5 @@ def step_retry(options: Mapping[str, Any]) -> RetryPolicy:
         return DEFAULT
     for key in options:
         if key not in RETRY_KEYS and key not in ("retry", "retry_policy"):
-            raise Invalid(f"ctx.run has no option '{key}'", field=key)
+            raise _unknown("ctx.run", key, ("timeout",))
     return retry_of(options)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Hashable
 from typing import Any, Final
 
+from assay.sdk.direct_calls import original_of
 from assay.sdk.signatures import signature_of
 
 CACHED_FUNCTIONS: Final = 10_000
@@ -25,6 +26,8 @@ def result_annotation(function: Callable[..., Any]) -> Any:
     annotation = annotations["return"]
     if isinstance(annotation, type):
         return annotation
+    function = original_of(function)
+    code = getattr(function, "__code__", code)
     # The code alone would not do: all functions made by the calls of another one share it, and each may return
     # something of its own. Texts in an annotation are looked up among the globals.
     key = (annotation, code, id(getattr(function, "__globals__", None)))

@@ -1,7 +1,10 @@
 """The registry of a program's handlers: which functions are workflows, which are activities, and under what names."""
 
+import inspect
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import CodeType
 from typing import Any, Final, Never, NoReturn, TypeVar, overload
 
 import msgspec
@@ -9,11 +12,13 @@ import msgspec
 from assay.core.errors import Invalid, NotFound
 from assay.core.options import check_id
 from assay.sdk.converter import Converter
+from assay.sdk.direct_calls import original_of, refusing
 from assay.sdk.signatures import HandlerSignature, signature_of
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 RUNS_IN = ("thread", "process")
 ERRORS = ("fail", "wait")
+CONTEXTS: Final = {"workflow": "assay.Context", "activity": "assay.ActivityContext"}
 _converter: Final = Converter()
 
 
@@ -27,6 +32,8 @@ class Definition(msgspec.Struct, frozen=True):
     """Where a `def` activity runs; an `async def` one runs on the worker's loop."""
     errors: str | None = None
     """Whether an exception that is not a `Failure` fails the run or its task; None leaves that to the worker."""
+    load: object = None
+    """The import that defined the function; a module that is imported again has another one."""
 
     @property
     def in_process(self) -> bool:
@@ -77,7 +84,11 @@ class App:
     def activity(
         self, target: Any = None, function: Any = None, /, *, name: str | None = None, runs_in: str = "thread"
     ) -> Any:
-        """Register an activity; `runs_in="process"` runs a `def` activity in a process of the worker."""
+        """Register an activity; `runs_in="process"` runs a `def` activity in a process of the worker.
+
+        The decorated function can be called as before in steps, side effects, other activities and tests. In workflow
+        code a direct call raises: `ctx.execute_activity` records the result.
+        """
         if runs_in not in RUNS_IN:
             raise Invalid(f"runs_in is '{runs_in}'; it can be thread or process", field="runs_in")
         return self._register(self.activities, "activity", target, function, name, runs_in=runs_in)
@@ -100,22 +111,34 @@ class App:
         function: Callable[..., Any],
         options: Mapping[str, Any],
     ) -> Callable[..., Any]:
-        name = check_id(name, f"{kind} name")
+        name, decorated, function = check_id(name, f"{kind} name"), function, original_of(function)
         known = table.get(name)
-        if known is not None and known.function is not function and not _same_code(known.function, function):
-            raise Invalid(f"{kind} '{name}' is registered twice, for two different functions", code="duplicate_handler")
+        if known is not None and not _replaces(known, function):
+            raise Invalid(
+                f"{kind} '{name}' is registered twice: {_place(known.function)} and {_place(function)};"
+                " rename one of the functions, or give one a name of its own with name=",
+                code="duplicate_handler",
+            )
         signature = signature_of(function)
         if signature.surplus:
             wanted = ", ".join(signature.surplus)
-            raise Invalid(f"{kind} '{name}' takes ctx and one input; it also requires {wanted}", code="invalid_handler")
+            message = f"{kind} '{name}' takes ctx and one input; it also requires {wanted}"
+            if not signature.takes_context:
+                message += (
+                    f". Its first parameter, {signature.input_name}, was taken for the input: a context is a parameter"
+                    f" named ctx, or annotated as one, such as {signature.input_name}: {CONTEXTS[kind]}"
+                )
+            raise Invalid(message, code="invalid_handler")
         _check_annotation(f"the input of {kind} '{name}'", signature.input_annotation)
         _check_annotation(f"the result of {kind} '{name}'", signature.result_annotation)
-        definition = Definition(name, function, signature, **options)
+        definition = Definition(name, function, signature, load=_load_of(function), **options)
         if definition.in_process:
             _check_importable(name, function)
         table[name] = definition
-        self._names[function] = name
-        return function
+        if kind == "activity":
+            decorated = refusing(decorated, name, signature.input_name)
+        self._names[function] = self._names[decorated] = name
+        return decorated
 
     def name_of(self, target: Callable[..., Any] | str, kind: str = "workflow_type") -> str:
         """The registered name of a function, or the name itself; `kind` is what it is the name of."""
@@ -162,8 +185,46 @@ def _check_annotation(what: str, annotation: Any) -> None:
             raise Invalid(f"{what}: {error.message}", code=error.code) from error
 
 
-def _same_code(one: Callable[..., Any], other: Callable[..., Any]) -> bool:
-    """A module that is loaded twice, as `python -m` and `assay run` may do, brings the same function again."""
-    return getattr(one, "__qualname__", None) == getattr(other, "__qualname__", "") and getattr(
-        getattr(one, "__code__", None), "co_filename", None
-    ) == getattr(getattr(other, "__code__", None), "co_filename", "")
+def _replaces(known: Definition, function: Callable[..., Any]) -> bool:
+    """Return True if `function` is a newer version of a registered handler, not a second handler of its name.
+
+    A module that is loaded again, as `python -m`, `importlib.reload` and `assay run` do, brings the same handler anew,
+    and so does a notebook cell that is run again. Two functions of one name in one load of one file are a mistake.
+    """
+    former = known.function
+    if former is function or _file_of(former) is None or _code_of(former) is _code_of(function):
+        return former is function or _code_of(former) is not None
+    if _file_of(former) == _file_of(function) and _qualname(former) == _qualname(function):
+        return not Path(str(_file_of(function))).exists() or known.load is not _load_of(function)
+    return _module_of(former) == _module_of(function) and not Path(str(_file_of(function))).exists()
+
+
+def _code_of(function: Callable[..., Any]) -> CodeType | None:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
+def _file_of(function: Callable[..., Any]) -> str | None:
+    code = _code_of(function)
+    return None if code is None else code.co_filename
+
+
+def _qualname(function: Callable[..., Any]) -> str | None:
+    return getattr(function, "__qualname__", None)
+
+
+def _module_of(function: Callable[..., Any]) -> str | None:
+    return getattr(function, "__module__", None)
+
+
+def _load_of(function: Callable[..., Any]) -> object:
+    """Return an object that is the same for functions of one import: a reload gives its module another spec."""
+    names = getattr(inspect.unwrap(function), "__globals__", None)
+    spec = None if names is None else names.get("__spec__")
+    return names if spec is None else spec
+
+
+def _place(function: Callable[..., Any]) -> str:
+    """Return the file and line of a function, for messages."""
+    code = _code_of(function)
+    return repr(function) if code is None else f"{code.co_filename}:{code.co_firstlineno}"

@@ -4,8 +4,9 @@ An engine in this process would take what comes, and one behind HTTP would blame
 here is what both can do with. Ids and names are checked by `check_id`, words for people by `check_text`.
 """
 
+import difflib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from assay.core.errors import Invalid
@@ -47,3 +48,15 @@ def check_function(value: object, what: str) -> None:
         value.close()  # otherwise it warns that it was never awaited
         advice = ": give it the function itself, and its arguments after that"
     raise Invalid(f"{what} needs a function, not {type(value).__name__}{advice}", field="function")
+
+
+def unknown_option(problem: str, name: str, known: Iterable[str]) -> TypeError:
+    """Return the error for a keyword that a call does not have: it names the nearest one, or all of them."""
+    return TypeError(f"{problem} {name!r}; {nearest(name, known)}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return a hint for a misspelt name: the nearest known one, or all of them."""
+    names = [*dict.fromkeys(known)]
+    close = difflib.get_close_matches(name, names, 1)
+    return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names)}"

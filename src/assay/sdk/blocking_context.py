@@ -79,9 +79,11 @@ class BlockingContext:
         """See `Context.sleep`."""
         wait(self._context.sleep(duration))
 
-    def wait_for_signal(self, name: str, timeout: Duration | None = None, *, type: Any = Any) -> Any:
+    def wait_for_signal(
+        self, name: str, timeout: Duration | None = None, *, type: Any = Any, default: Any = None
+    ) -> Any:
         """See `Context.wait_for_signal`."""
-        return wait(self._context.wait_for_signal(name, timeout, type=type))
+        return wait(self._context.wait_for_signal(name, timeout, type=type, default=default))
 
     def start_child_workflow(
         self, workflow_type: Callable[..., Any] | str, *, workflow_id: str, input: Any = None, **options: Any

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from assay.core.record import Record
     from assay.sdk.face import Face
-    from assay.sdk.registry import Records
+    from assay.sdk.records import NamespaceRecord, NamespaceStatsRecord, QueueRecord, WorkerRecord
 
 
 class _BlockingGroup:
@@ -34,19 +33,19 @@ class BlockingNamespaces(_BlockingGroup):
         """Make a namespace; what is started in one that is not there makes it, too. `AlreadyExists`, `Invalid`."""
         self._call("create", name)
 
-    def list(self) -> Records:
+    def list(self) -> list[NamespaceRecord]:
         """All namespaces, by name."""
-        found: Records = self._call("list")
+        found: list[NamespaceRecord] = self._call("list")
         return found
 
-    def describe(self, name: str) -> Record:
+    def describe(self, name: str) -> NamespaceStatsRecord:
         """How many runs of each status, schedules and workers a namespace has; zeros if there is none."""
-        found: Record = self._call("describe", name)
+        found: NamespaceStatsRecord = self._call("describe", name)
         return found
 
-    def stats(self, name: str) -> Record:
+    def stats(self, name: str) -> NamespaceStatsRecord:
         """The same as `describe`."""
-        found: Record = self._call("stats", name)
+        found: NamespaceStatsRecord = self._call("stats", name)
         return found
 
     def delete(self, name: str) -> None:
@@ -59,9 +58,9 @@ class BlockingWorkers(_BlockingGroup):
 
     name = "workers"
 
-    def list(self, *, namespace: str | None = None) -> Records:
+    def list(self, *, namespace: str | None = None) -> list[WorkerRecord]:
         """The workers that were heard of in the last 90 seconds, in order of registration."""
-        found: Records = self._call("list", namespace=namespace)
+        found: list[WorkerRecord] = self._call("list", namespace=namespace)
         return found
 
 
@@ -70,7 +69,7 @@ class BlockingQueues(_BlockingGroup):
 
     name = "queues"
 
-    def stats(self, *, namespace: str | None = None) -> Records:
+    def stats(self, *, namespace: str | None = None) -> list[QueueRecord]:
         """What waits, what is being done and who serves, for each queue with open work or workers, by name."""
-        found: Records = self._call("stats", namespace=namespace)
+        found: list[QueueRecord] = self._call("stats", namespace=namespace)
         return found

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.core.record import Record
     from assay.sdk.face import Face
-    from assay.sdk.schedules import Moment, NewScheduleOptions, Records, SchedulePatch
+    from assay.sdk.records import FireRecord, ScheduleRecord
+    from assay.sdk.schedules import Fires, Moment, NewScheduleOptions, SchedulePatch
 
 
 class BlockingSchedules:
@@ -27,45 +27,45 @@ class BlockingSchedules:
         *,
         namespace: str | None = None,
         **options: Unpack[NewScheduleOptions],
-    ) -> Record:
+    ) -> ScheduleRecord:
         """Make a schedule: its record. `AlreadyExists` if the name is taken, `Invalid` if something is wrong."""
-        found: Record = self._call("create", name, workflow_type, cron_expr, namespace=namespace, **options)
+        found: ScheduleRecord = self._call("create", name, workflow_type, cron_expr, namespace=namespace, **options)
         return found
 
-    def list(self, *, namespace: str | None = None) -> Records:
+    def list(self, *, namespace: str | None = None) -> list[ScheduleRecord]:
         """All schedules, by name."""
-        found: Records = self._call("list", namespace=namespace)
+        found: list[ScheduleRecord] = self._call("list", namespace=namespace)
         return found
 
-    def describe(self, name: str, *, namespace: str | None = None) -> Record | None:
+    def describe(self, name: str, *, namespace: str | None = None) -> ScheduleRecord | None:
         """The record of a schedule; None if there is none."""
-        found: Record | None = self._call("describe", name, namespace=namespace)
+        found: ScheduleRecord | None = self._call("describe", name, namespace=namespace)
         return found
 
-    def patch(self, name: str, *, namespace: str | None = None, **changes: Unpack[SchedulePatch]) -> Record:
+    def patch(self, name: str, *, namespace: str | None = None, **changes: Unpack[SchedulePatch]) -> ScheduleRecord:
         """Change fields; None leaves a field as it is, `clear=["end_at"]` takes its value away."""
-        found: Record = self._call("patch", name, namespace=namespace, **changes)
+        found: ScheduleRecord = self._call("patch", name, namespace=namespace, **changes)
         return found
 
     def pause(
         self, name: str, reason: str | None = None, by: str | None = None, *, namespace: str | None = None
-    ) -> Record:
+    ) -> ScheduleRecord:
         """Stop firing; what is due meanwhile is never made up for."""
-        found: Record = self._call("pause", name, reason, by, namespace=namespace)
+        found: ScheduleRecord = self._call("pause", name, reason, by, namespace=namespace)
         return found
 
-    def resume(self, name: str, *, namespace: str | None = None) -> Record:
+    def resume(self, name: str, *, namespace: str | None = None) -> ScheduleRecord:
         """Fire again, from now on."""
-        found: Record = self._call("resume", name, namespace=namespace)
+        found: ScheduleRecord = self._call("resume", name, namespace=namespace)
         return found
 
     def delete(self, name: str, *, namespace: str | None = None) -> None:
         """Forget a schedule; its runs go on."""
         self._call("delete", name, namespace=namespace)
 
-    def trigger(self, name: str, overlap_policy: str | None = None, *, namespace: str | None = None) -> Record:
+    def trigger(self, name: str, overlap_policy: str | None = None, *, namespace: str | None = None) -> FireRecord:
         """Fire once, now: what became of it, with the `workflow_id` of the run."""
-        found: Record = self._call("trigger", name, overlap_policy, namespace=namespace)
+        found: FireRecord = self._call("trigger", name, overlap_policy, namespace=namespace)
         return found
 
     def backfill(
@@ -76,9 +76,9 @@ class BlockingSchedules:
         overlap_policy: str | None = None,
         *,
         namespace: str | None = None,
-    ) -> Records:
+    ) -> Fires:
         """Fire for each due time from `start` to `end` that no run was started for."""
-        found: Records = self._call("backfill", name, start, end, overlap_policy, namespace=namespace)
+        found: Fires = self._call("backfill", name, start, end, overlap_policy, namespace=namespace)
         return found
 
     def preview(self, name: str, count: int | None = None, *, namespace: str | None = None) -> Sequence[float]:
@@ -86,9 +86,9 @@ class BlockingSchedules:
         found: Sequence[float] = self._call("preview", name, count, namespace=namespace)
         return found
 
-    def fires(self, name: str, limit: int | None = None, *, namespace: str | None = None) -> Records:
+    def fires(self, name: str, limit: int | None = None, *, namespace: str | None = None) -> Fires:
         """What became of the latest due times and why, newest first, 50 unless told."""
-        found: Records = self._call("fires", name, limit, namespace=namespace)
+        found: Fires = self._call("fires", name, limit, namespace=namespace)
         return found
 
     def _call(self, verb: str, *arguments: Any, **options: Any) -> Any:

@@ -11,7 +11,7 @@ from assay.core.payload import Payload
 from assay.core.policies import IdReuse, ParentClose
 from assay.core.start_options import OptionKind, by_option
 from assay.core.texts import check_words
-from assay.sdk.arguments import check_mapping
+from assay.sdk.arguments import check_mapping, nearest
 from assay.sdk.converter import Converter
 from assay.sdk.retry import wire_retry
 from assay.sdk.starts import retry_of
@@ -23,7 +23,8 @@ def child_options(converter: Converter, options: Mapping[str, Any]) -> dict[str,
     for name, value in options.items():
         read = _READERS.get(name)
         if read is None:
-            raise Invalid(f"start_child_workflow has no option '{name}'", field=name)
+            hint = nearest(name, ("workflow_id", "input", "task_queue", *_READERS))
+            raise Invalid(f"start_child_workflow has no option '{name}'; {hint}", field=name)
         if value is not None:
             fields[name] = read(converter, name, value)
     return fields

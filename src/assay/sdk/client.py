@@ -13,7 +13,6 @@ from assay.core.events import Event
 from assay.core.ids import Namespace, RunId, RunKey, WorkflowId
 from assay.core.options import check_id, check_text, duration
 from assay.core.payload import NULL, Payload, same_value, value_of
-from assay.core.record import Record
 from assay.core.replies import Started
 from assay.core.requests import Request, RequestCancel, RestartAsNew, RetryFailed, Signal, StartWorkflow, Terminate
 from assay.core.run import COMPLETED
@@ -25,12 +24,13 @@ from assay.sdk.default_app import DEFAULT_APP
 from assay.sdk.handle import Handle
 from assay.sdk.loop_thread import refuse_in_workflow
 from assay.sdk.reading import Reading
+from assay.sdk.records import Record, RetryRecord
 from assay.sdk.registry import Namespaces, Queues, Workers
 from assay.sdk.requester import requester
 from assay.sdk.results import result_of
 from assay.sdk.schedules import Schedules
 from assay.sdk.standby import Standby
-from assay.sdk.starts import StartKeywords, start_request
+from assay.sdk.starts import StartKeywords, check_takes_input, start_request, the_workflow
 from assay.sdk.transport import Transport
 
 Result = TypeVar("Result")
@@ -85,37 +85,50 @@ class Client(Reading):
     @overload
     async def start(
         self,
-        workflow_type: Callable[..., Coroutine[Any, Any, Result]],
-        workflow_id: str | None = None,
+        workflow: Callable[..., Coroutine[Any, Any, Result]],
         input: Any = None,
+        *,
+        workflow_id: str | None = None,
         **options: Unpack[StartKeywords],
     ) -> Handle[Result]: ...
     @overload
     async def start(
         self,
-        workflow_type: Callable[..., Result],
-        workflow_id: str | None = None,
+        workflow: Callable[..., Result],
         input: Any = None,
+        *,
+        workflow_id: str | None = None,
         **options: Unpack[StartKeywords],
     ) -> Handle[Result]: ...
     @overload
     async def start(
+        self, workflow: str, input: Any = None, *, workflow_id: str | None = None, **options: Unpack[StartKeywords]
+    ) -> Handle[Any]: ...
+    @overload
+    async def start(
         self,
-        workflow_type: str | None = None,
-        workflow_id: str | None = None,
+        *,
+        workflow_type: Callable[..., Any] | str,
         input: Any = None,
+        workflow_id: str | None = None,
         **options: Unpack[StartKeywords],
     ) -> Handle[Any]: ...
 
     async def start(
         self,
-        workflow_type: Callable[..., Any] | str | None = None,
-        workflow_id: str | None = None,
+        workflow: Callable[..., Any] | str | None = None,
         input: Any = None,
+        *misplaced: Any,
+        workflow_id: str | None = None,
+        workflow_type: Callable[..., Any] | str | None = None,
         **options: Unpack[StartKeywords],
     ) -> Handle[Any]:
-        """Start a workflow, named or given as its function; an id with an open run raises `AlreadyExists` (R25)."""
-        request, annotation = self._start_request(workflow_type, workflow_id, input, options)
+        """Start a workflow, named or given as its function; an id with an open run raises `AlreadyExists`.
+
+        `workflow_type=` is another name of the first parameter.
+        """
+        wanted = the_workflow("start", workflow, workflow_type, misplaced)
+        request, annotation = self._start_request(wanted, workflow_id, input, options)
         try:
             started = cast(Started, await self.transport.ask(request))
         except AlreadyExists as error:
@@ -125,18 +138,19 @@ class Client(Reading):
 
     def _start_request(
         self,
-        workflow_type: Callable[..., Any] | str | None,
+        workflow: Callable[..., Any] | str,
         workflow_id: str | None,
         input: Any,
         options: Mapping[str, Any],
     ) -> tuple[StartWorkflow, Any]:
-        """What is asked for at a start, and the annotation of its result."""
-        if workflow_type is None:
-            raise Invalid("start needs a workflow_type: a name, or the function itself", field="workflow_type")
-        name = self.app.name_of(workflow_type)
+        """Return the request of a start, and the annotation of its result."""
+        name = self.app.name_of(workflow)
+        registered = self.app.workflows.get(name)
+        if registered is not None and input is not None:
+            check_takes_input(registered)
         usual = {"namespace": self.namespace, "task_queue": self.app.queue}
         request = start_request(self.converter, name, workflow_id, input, options, usual)
-        known = None if isinstance(workflow_type, str) else self.app.workflows[name]
+        known = None if isinstance(workflow, str) else registered
         return request, Any if known is None else known.signature.result_annotation
 
     @overload
@@ -161,13 +175,23 @@ class Client(Reading):
     async def run(
         self, workflow: str, input: Any = None, *, workflow_id: str | None = None, **options: Unpack[StartKeywords]
     ) -> Any: ...
+    @overload
+    async def run(
+        self,
+        *,
+        workflow_type: Callable[..., Any] | str,
+        input: Any = None,
+        workflow_id: str | None = None,
+        **options: Unpack[StartKeywords],
+    ) -> Any: ...
 
     async def run(
         self,
-        workflow: Callable[..., Any] | str,
+        workflow: Callable[..., Any] | str | None = None,
         input: Any = None,
-        *,
+        *misplaced: Any,
         workflow_id: str | None = None,
+        workflow_type: Callable[..., Any] | str | None = None,
         **options: Unpack[StartKeywords],
     ) -> Any:
         """Start a workflow and wait for its result.
@@ -179,12 +203,13 @@ class Client(Reading):
         An engine in this process is also served: if no worker serves the queue, one runs until this client closes.
         """
         refuse_in_workflow()
+        wanted = the_workflow("run", workflow, workflow_type, misplaced)
         repeatable = workflow_id is not None and options.get("id_reuse_policy") is None
         if workflow_id is not None and not _given(options).keys() & {"id_conflict_policy", "error_if_exists"}:
             options["id_conflict_policy"] = "use_existing"
         if repeatable:
             options["id_reuse_policy"] = "allow_duplicate_failed_only"
-        request, annotation = self._start_request(workflow, workflow_id, input, options)
+        request, annotation = self._start_request(wanted, workflow_id, input, options)
         await self._standby.serve(request.namespace, request.task_queue, request.workflow_type)
         try:
             ended, closing = await self._start_and_wait(request)
@@ -318,7 +343,7 @@ class Client(Reading):
         from_seq: int | None,
         requested_by: str | None,
         namespace: str | None,
-    ) -> Record:
+    ) -> RetryRecord:
         """Retry a run; the answer as a record."""
         request = RetryFailed(
             *self._target(workflow_id, run_id, namespace),
@@ -326,7 +351,7 @@ class Client(Reading):
             reason=check_words(reason, "reason"),
             from_seq=_whole(from_seq),
         )
-        return Record(await self.transport.retry(request))
+        return RetryRecord(await self.transport.retry(request))
 
     async def _tell(self, request: Request) -> None:
         await self.transport.ask(request)

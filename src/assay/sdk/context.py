@@ -238,8 +238,12 @@ class Context:
         timeout: Duration | None = None,  # noqa: ASYNC109  # the name of the original, and a durable timer
         *,
         type: Any = Any,
+        default: Any = None,
     ) -> Any:
-        """The payload of the next signal of that name; None when `timeout` passes first."""
+        """Return the payload of the next signal of that name, or `default` when `timeout` passes first.
+
+        A default of your own tells a time-out from a signal without a payload, which is None.
+        """
         self._check_alive()
         run, name = self._run, check_id(name, "signal name")
         found = run.mailbox.take(name)
@@ -251,7 +255,7 @@ class Context:
         commands.order("wait for signal", commands.count("wait for signal"), name, cmd.WaitForSignal(name, timer_seq))
         run.mailbox.wait(name, future)
         raw = await future
-        return None if raw is None else self._decode(raw, type, f"payload of signal '{name}'")
+        return default if raw is None else self._decode(raw, type, f"payload of signal '{name}'")
 
     def _arm(self, future: "asyncio.Future[Payload | None]", timeout: Duration | None) -> int | None:
         if timeout is None:

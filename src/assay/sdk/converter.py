@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_orig
 import msgspec
 
 from assay.core.errors import Invalid
-from assay.core.input_hash import EMPTY_HASH, HASH_DIGITS, canonical_json, hash_of
+from assay.core.input_hash import canonical_json, hash_of
 from assay.core.payload import BACKSLASH, HARMLESS, PAYLOAD_LIMIT, check_json, check_limits
 from assay.sdk.flaws import find_flaw
 
@@ -27,6 +27,9 @@ _N: Final = ord("n")
 """It or a backslash is in everything that may be wrong: null, nan, inf, and U+0000 as it is written."""
 _AT: Final = re.compile(r"^(?P<problem>.*?) - at `\$(?P<path>[^`]*)`$", re.DOTALL)
 _SHOWN_ERRORS: Final = 3
+REMEMBERED_HASHES: Final = 4_096
+REMEMBERED_BYTES: Final = 256
+"""Longer texts are hashed each time: together the remembered ones take at most about a megabyte."""
 
 
 class Converter:
@@ -66,11 +69,8 @@ class Converter:
                 text = canonical_json(_encode_json(args))  # keys that are no texts are sorted as texts
             except Exception:  # noqa: BLE001  # as above
                 return None
-        if len(text) > PAYLOAD_LIMIT:
-            return None
-        digest = EMPTY_HASH.copy()  # `hash_of` in place: each call costs a hundredth of a step
-        digest.update(text)
-        return digest.hexdigest()[:HASH_DIGITS]
+        known = _hashes.get(text)  # the steps of a run often get the same arguments: its input, an id
+        return _remembered_hash(text) if known is None else known
 
     def decode(self, raw: bytes | msgspec.Raw, annotation: Any = Any, *, name: str = "value") -> Any:
         """The value in `raw` as `annotation` says; raises `Invalid` with the path of what does not fit."""
@@ -147,7 +147,22 @@ def _to_builtin(value: Any) -> Any:
 _encode_json: Final = msgspec.json.Encoder(enc_hook=_to_known).encode
 _encode_sorted: Final = msgspec.json.Encoder(enc_hook=_to_builtin, order="sorted").encode
 _NO_ARGUMENTS: Final = hash_of(b"[]")
+_hashes: Final[dict[bytes, str]] = {}
+"""Hashes by canonical text, so that arguments which occur again cost a look-up and no SHA-256."""
 _encode_msgpack: Final = msgspec.msgpack.Encoder(enc_hook=_to_builtin).encode
+
+
+def _remembered_hash(text: bytes) -> str | None:
+    """Return the hash of canonical JSON that was not met lately, and remember it; None if the text is too large."""
+    size = len(text)
+    if size > PAYLOAD_LIMIT:
+        return None
+    digest = hash_of(text)
+    if size <= REMEMBERED_BYTES:
+        if len(_hashes) >= REMEMBERED_HASHES:
+            _hashes.clear()
+        _hashes[text] = digest
+    return digest
 
 
 def _looks_wrong(raw: bytes, value: Any) -> bool:

@@ -90,7 +90,7 @@ def _to_info(error: BaseException, source: str | None, causes: int) -> FailureIn
     return FailureInfo(
         kind=_kind_of(error),
         message=_message_of(error),
-        retryable=False if isinstance(error, asyncio.CancelledError) else None,
+        retryable=_retryable(error),
         details=_details({"type": name}),
         type=_clean(name, FAILURE_TEXT_LIMIT),
         stack=_stack_of(error),
@@ -132,6 +132,12 @@ def _kind_of(error: BaseException) -> Kind:
     if isinstance(error, AssayError):
         return Kind(error.kind)
     return Kind.CANCELED if isinstance(error, asyncio.CancelledError) else Kind.INTERNAL
+
+
+def _retryable(error: BaseException) -> bool | None:
+    if isinstance(error, Invalid):
+        return error.retryable
+    return False if isinstance(error, asyncio.CancelledError) else None
 
 
 def _message_of(error: BaseException) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from assay.core.duration import Duration
 from assay.core.errors import NotFound
 from assay.core.ids import RunKey
-from assay.core.record import Record
+from assay.sdk.records import StartRecord, WorkflowRecord
 
 if TYPE_CHECKING:
     from assay.sdk.client import Client
@@ -68,16 +68,22 @@ class Handle(Generic[Result]):
         """End it without asking."""
         await self._client.terminate(self.workflow_id, reason, namespace=self.namespace)
 
-    async def describe(self) -> Record:
+    async def describe(self) -> WorkflowRecord:
         """Its record."""
         record = await self._client.describe(self.workflow_id, namespace=self.namespace)
         if record is None:
             raise NotFound(f"workflow {self.workflow_id} not found")
         return record
 
-    def record(self) -> Record:
+    def record(self) -> StartRecord:
         """The answer to the start as a record."""
-        return Record(workflow_id=self.workflow_id, run_id=self.run_id, status=self.status, started=self.started)
+        return StartRecord(
+            workflow_id=self.workflow_id,
+            run_id=self.run_id,
+            status=self.status,
+            started=self.started,
+            pid=f"wf://{self.namespace}/{self.workflow_id}",
+        )
 
     def __repr__(self) -> str:
         return f"Handle(workflow_id={self.workflow_id!r}, run_id={self.run_id!r})"

@@ -9,21 +9,25 @@ from typing import Any, Final, TypedDict, Unpack
 
 from assay.core.errors import Invalid, NotFound
 from assay.core.ids import Namespace
-from assay.core.limits import LARGEST_RUNS_PAGE, RUNS_PAGE
+from assay.core.limits import LARGEST_RUNS_PAGE
 from assay.core.options import check_id
 from assay.core.payload import value_of
-from assay.core.record import Page, Record
 from assay.core.texts import check_words
-from assay.sdk.arguments import check_mapping, check_whole, optional_id
+from assay.sdk.arguments import check_mapping, check_whole, optional_id, unknown_option
 from assay.sdk.converter import Converter
+from assay.sdk.records import EventRecord, QueryRecord, StateRecord, WorkflowRecord
+from assay.sdk.run_lists import AsyncRunList, Page
 from assay.sdk.transport import Transport
-from assay.wire.render import cursor_after
 
-Records = list[Record]
+Runs = list[WorkflowRecord]
+Events = list[EventRecord]
 
 
 class ListFilters(TypedDict, total=False):
-    """Which runs `list` shows (R31); times are seconds since the epoch or a datetime with a zone."""
+    """Which runs `list` shows; `search_attributes` is another name of `search_attrs`.
+
+    Times are seconds since the epoch or a datetime with a zone.
+    """
 
     namespace: str | None
     status: str | None
@@ -33,6 +37,7 @@ class ListFilters(TypedDict, total=False):
     created_after: float | datetime.datetime | None
     created_before: float | datetime.datetime | None
     search_attrs: Mapping[str, Any] | None
+    search_attributes: Mapping[str, Any] | None
     text: str | None
     cursor: str | None
     limit: int | None
@@ -47,18 +52,20 @@ class Reading:
 
     async def describe(
         self, workflow_id: str, run_id: str | None = None, *, namespace: str | None = None
-    ) -> Record | None:
+    ) -> WorkflowRecord | None:
         """The record of the current run of an id, or of the run named; None if there is none."""
         name, run = check_id(workflow_id, "workflow_id"), optional_id(run_id, "run_id")
         record = await self.transport.describe(self._space(namespace), name, run)
-        return None if record is None else Record(record)
+        return None if record is None else WorkflowRecord(record)
 
     async def get_state(
         self, workflow_id: str, name: str | None = None, *, namespace: str | None = None
-    ) -> Record | None:
+    ) -> StateRecord | QueryRecord | None:
         """What a run's queries answered last: the `state` of all, or the `value` of one; None if there is none."""
         record = await self._state(namespace, workflow_id, optional_id(name, "query name"))
-        return None if record is None else Record(record)
+        if record is None:
+            return None
+        return StateRecord(record) if name is None else QueryRecord(record)
 
     async def _state(self, namespace: str | None, workflow_id: str, name: str | None) -> dict[str, Any] | None:
         return await self.transport.state(self._space(namespace), check_id(workflow_id, "workflow_id"), name)
@@ -70,44 +77,58 @@ class Reading:
             raise NotFound(f"query '{name}' for workflow {workflow_id} not found")
         return record["value"]
 
-    async def get_events(self, workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Records:
+    async def get_events(self, workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Events:
         """The history of a run, in order; `NotFound` for an unknown id."""
         name, run = check_id(workflow_id, "workflow_id"), optional_id(run_id, "run_id")
-        return [Record(event) for event in await self.transport.events(self._space(namespace), name, run)]
+        return [EventRecord(event) for event in await self.transport.events(self._space(namespace), name, run)]
 
-    async def list_children(self, workflow_id: str, *, namespace: str | None = None) -> Records:
+    async def list_children(self, workflow_id: str, *, namespace: str | None = None) -> Runs:
         """The children of a workflow, oldest first; `NotFound` for an unknown id."""
         space, workflow_id = self._space(namespace), check_id(workflow_id, "workflow_id")
         if await self.transport.describe(space, workflow_id) is None:
             raise NotFound(f"workflow {workflow_id} not found")
         return await self._all(space, {"parent_id": workflow_id})
 
-    async def list_runs(self, workflow_id: str, *, namespace: str | None = None) -> Records:
+    async def list_runs(self, workflow_id: str, *, namespace: str | None = None) -> Runs:
         """All runs of an id, oldest first; `NotFound` for an unknown id."""
         runs = await self._all(self._space(namespace), {"workflow_id": check_id(workflow_id, "workflow_id")})
         if not runs:
             raise NotFound(f"workflow {workflow_id} not found")
         return runs
 
-    async def list(self, **filters: Unpack[ListFilters]) -> Page:
-        """Runs, newest first; `page.next_cursor` is the `cursor` of the next page, None after the last one."""
-        given = {name: value for name, value in filters.items() if value is not None}
-        unknown = given.keys() - _FILTERS.keys()
-        if unknown:
-            known = ", ".join(_FILTERS)
-            raise TypeError(f"list has no filter {', '.join(sorted(unknown))}; there are {known}")
+    def list(self, **filters: Unpack[ListFilters]) -> AsyncRunList:
+        """Return the runs that match, newest first: `async for` reads all of them, `await` gives the first page.
+
+        Args:
+            **filters: See `ListFilters`; `limit` is the size of a page, 50 unless given.
+
+        Returns:
+            A list of which nothing is read yet; `await runs.page(cursor)` reads one page of it.
+
+        Raises:
+            TypeError: There is no filter of that name.
+            Invalid: A filter has a value that it cannot have.
+        """
+        given = {_FILTER_ALIASES.get(name, name): value for name, value in filters.items() if value is not None}
+        for name in given:
+            if name not in _FILTERS:
+                raise unknown_option("list has no filter", name, _FILTERS)
         wanted = {name: _FILTERS[name](value, name) for name, value in given.items()}
-        return await self._page(self._space(wanted.pop("namespace", None)), wanted)
+        space = self._space(wanted.pop("namespace", None))
+
+        async def read(cursor: str | None) -> Page:
+            return await self._page(space, wanted if cursor is None else {**wanted, "cursor": cursor})
+
+        return AsyncRunList(given, read)
 
     async def _page(self, namespace: Namespace, filters: Mapping[str, Any]) -> Page:
-        records = [Record(record) for record in await self.transport.list(namespace, filters)]
-        full = len(records) >= filters.get("limit", RUNS_PAGE) and records
-        return Page(records, cursor_after(records[-1]) if full else None)
+        found = await self.transport.list(namespace, filters)
+        return Page(map(WorkflowRecord, found), found.next_cursor)
 
-    async def _all(self, namespace: Namespace, filters: Mapping[str, Any]) -> Records:
+    async def _all(self, namespace: Namespace, filters: Mapping[str, Any]) -> Runs:
         """Every run that matches, oldest first."""
         page = await self._page(namespace, filters)
-        found = Records(page)
+        found = Runs(page)
         while page.next_cursor is not None:
             page = await self._page(namespace, {**filters, "cursor": page.next_cursor})
             found.extend(page)
@@ -138,6 +159,7 @@ def _attributes(value: object, name: str) -> Any:
 
 
 _converter: Final = Converter()
+_FILTER_ALIASES: Final = {"search_attributes": "search_attrs"}
 _FILTERS: Final[dict[str, Callable[[Any, str], Any]]] = {
     "namespace": check_id,
     "status": check_words,

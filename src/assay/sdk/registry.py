@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from assay.core.errors import Invalid
 from assay.core.options import check_id
-from assay.core.record import Record
+from assay.sdk.records import NamespaceRecord, NamespaceStatsRecord, QueueRecord, WorkerRecord
 
 if TYPE_CHECKING:
     from assay.sdk.client import Client
-
-Records = list[Record]
 
 
 class RegistryPort(Protocol):
@@ -73,15 +71,15 @@ class Namespaces(_Group):
         """Make a namespace; what is started in one that is not there makes it, too. `AlreadyExists`, `Invalid`."""
         await self._port().create_namespace(check_id(name, "name"))
 
-    async def list(self) -> Records:
+    async def list(self) -> list[NamespaceRecord]:
         """All namespaces, by name."""
-        return [Record(found) for found in await self._port().namespaces()]
+        return [NamespaceRecord(found) for found in await self._port().namespaces()]
 
-    async def describe(self, name: str) -> Record:
+    async def describe(self, name: str) -> NamespaceStatsRecord:
         """How many runs of each status, schedules and workers a namespace has; zeros if there is none (R31)."""
-        return Record(await self._port().count(check_id(name, "name")))
+        return NamespaceStatsRecord(await self._port().count(check_id(name, "name")))
 
-    async def stats(self, name: str) -> Record:
+    async def stats(self, name: str) -> NamespaceStatsRecord:
         """The same as `describe`."""
         return await self.describe(name)
 
@@ -93,14 +91,14 @@ class Namespaces(_Group):
 class Workers(_Group):
     """`client.workers`."""
 
-    async def list(self, *, namespace: str | None = None) -> Records:
+    async def list(self, *, namespace: str | None = None) -> list[WorkerRecord]:
         """The workers that were heard of in the last 90 seconds, in order of registration (R36)."""
-        return [Record(found) for found in await self._port().workers(self._space(namespace))]
+        return [WorkerRecord(found) for found in await self._port().workers(self._space(namespace))]
 
 
 class Queues(_Group):
     """`client.queues`."""
 
-    async def stats(self, *, namespace: str | None = None) -> Records:
+    async def stats(self, *, namespace: str | None = None) -> list[QueueRecord]:
         """What waits, what is being done and who serves, for each queue with open work or workers, by name."""
-        return [Record(found) for found in await self._port().queues(self._space(namespace))]
+        return [QueueRecord(found) for found in await self._port().queues(self._space(namespace))]

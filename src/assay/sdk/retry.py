@@ -10,6 +10,7 @@ from assay.core.errors import Invalid, Kind
 from assay.core.ids import SECOND, seconds
 from assay.core.options import retry_policy
 from assay.core.policies import RetryPolicy
+from assay.sdk.arguments import unknown_option
 
 NonRetryable = str | type[BaseException]
 _LONGEST = 60
@@ -59,7 +60,7 @@ class Retry:
         }
         for alias, value in aliases.items():
             if alias not in _ALIASES:
-                raise TypeError(f"Retry() has no field {alias!r}; it has {', '.join(fields)}")
+                raise unknown_option("Retry() has no field", alias, fields)
             fields[_ALIASES[alias]] = value
         fields["non_retryable"] = names_of(fields["non_retryable"])
         policy = retry_policy(fields, RetryPolicy())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict, Unpack, runtime_checkable
 
@@ -13,18 +12,18 @@ from assay.core.errors import Invalid
 from assay.core.ids import Namespace
 from assay.core.options import check_id, check_text
 from assay.core.payload import Payload
-from assay.core.record import Record
 from assay.core.schedule import Schedule
 from assay.core.texts import check_words
-from assay.sdk.arguments import check_flag, check_mapping, check_whole
+from assay.sdk.arguments import check_flag, check_mapping, check_whole, unknown_option
 from assay.sdk.converter import Converter
 from assay.sdk.reading import epoch
+from assay.sdk.records import FireRecord, ScheduleRecord
 from assay.wire.schedules import core_fields, moment, overlap_of
 
 if TYPE_CHECKING:
     from assay.sdk.client import Client
 
-Records = list[Record]
+Fires = list[FireRecord]
 Moment = float | datetime.datetime
 """Seconds since the epoch, or a datetime with a time zone."""
 
@@ -110,47 +109,51 @@ class Schedules:
         *,
         namespace: str | None = None,
         **options: Unpack[NewScheduleOptions],
-    ) -> Record:
+    ) -> ScheduleRecord:
         """Make a schedule: its record. `AlreadyExists` if the name is taken, `Invalid` if something is wrong."""
         space = self._space(namespace)
         name, cron = check_id(name, "name"), check_words(cron_expr, "cron_expr")
         fields = self._fields({"task_queue": self._client.app.queue, **_given(options)}, NewScheduleOptions)
         schedule = Schedule(space, name, self._client.app.name_of(workflow_type), cron, **fields)
-        return Record(await self._port().ask(rq.CreateSchedule(space, name, schedule)))
+        return ScheduleRecord(await self._port().ask(rq.CreateSchedule(space, name, schedule)))
 
-    async def list(self, *, namespace: str | None = None) -> Records:
+    async def list(self, *, namespace: str | None = None) -> list[ScheduleRecord]:
         """All schedules, by name."""
-        return [Record(found) for found in await self._port().list(self._space(namespace))]
+        return [ScheduleRecord(found) for found in await self._port().list(self._space(namespace))]
 
-    async def describe(self, name: str, *, namespace: str | None = None) -> Record | None:
+    async def describe(self, name: str, *, namespace: str | None = None) -> ScheduleRecord | None:
         """The record of a schedule; None if there is none."""
         found = await self._port().describe(self._space(namespace), check_id(name, "name"))
-        return None if found is None else Record(found)
+        return None if found is None else ScheduleRecord(found)
 
-    async def patch(self, name: str, *, namespace: str | None = None, **changes: Unpack[SchedulePatch]) -> Record:
+    async def patch(
+        self, name: str, *, namespace: str | None = None, **changes: Unpack[SchedulePatch]
+    ) -> ScheduleRecord:
         """Change fields; None leaves a field as it is, `clear=["end_at"]` takes its value away."""
         fields = self._fields(_given(changes), SchedulePatch)
-        return Record(await self._port().ask(rq.PatchSchedule(*self._named(namespace, name), fields)))
+        return ScheduleRecord(await self._port().ask(rq.PatchSchedule(*self._named(namespace, name), fields)))
 
     async def pause(
         self, name: str, reason: str | None = None, by: str | None = None, *, namespace: str | None = None
-    ) -> Record:
+    ) -> ScheduleRecord:
         """Stop firing; what is due meanwhile is never made up for."""
         words = check_text(reason, "reason"), check_text(by, "by")
-        return Record(await self._port().ask(rq.PauseSchedule(*self._named(namespace, name), *words)))
+        return ScheduleRecord(await self._port().ask(rq.PauseSchedule(*self._named(namespace, name), *words)))
 
-    async def resume(self, name: str, *, namespace: str | None = None) -> Record:
+    async def resume(self, name: str, *, namespace: str | None = None) -> ScheduleRecord:
         """Fire again, from now on."""
-        return Record(await self._port().ask(rq.ResumeSchedule(*self._named(namespace, name))))
+        return ScheduleRecord(await self._port().ask(rq.ResumeSchedule(*self._named(namespace, name))))
 
     async def delete(self, name: str, *, namespace: str | None = None) -> None:
         """Forget a schedule; its runs go on."""
         await self._port().ask(rq.DeleteSchedule(*self._named(namespace, name)))
 
-    async def trigger(self, name: str, overlap_policy: str | None = None, *, namespace: str | None = None) -> Record:
+    async def trigger(
+        self, name: str, overlap_policy: str | None = None, *, namespace: str | None = None
+    ) -> FireRecord:
         """Fire once, now: what became of it, with the `workflow_id` of the run."""
         request = rq.TriggerSchedule(*self._named(namespace, name), overlap_of(overlap_policy))
-        return Record(await self._port().ask(request))
+        return FireRecord(await self._port().ask(request))
 
     async def backfill(
         self,
@@ -160,21 +163,21 @@ class Schedules:
         overlap_policy: str | None = None,
         *,
         namespace: str | None = None,
-    ) -> Records:
+    ) -> Fires:
         """Fire for each due time from `start` to `end` that no run was started for."""
         first, last = moment(epoch(start), "start"), moment(epoch(end), "end")
         request = rq.BackfillSchedule(*self._named(namespace, name), first, last, overlap_of(overlap_policy))
-        return [Record(fire) for fire in await self._port().ask(request)]
+        return [FireRecord(fire) for fire in await self._port().ask(request)]
 
     async def preview(self, name: str, count: int | None = None, *, namespace: str | None = None) -> Sequence[float]:
         """The next due times, 10 unless told."""
         wanted = None if count is None else check_whole(count, "count", MOST)
         return await self._port().preview(*self._named(namespace, name), wanted)
 
-    async def fires(self, name: str, limit: int | None = None, *, namespace: str | None = None) -> Records:
+    async def fires(self, name: str, limit: int | None = None, *, namespace: str | None = None) -> Fires:
         """What became of the latest due times and why, newest first, 50 unless told."""
         wanted = None if limit is None else check_whole(limit, "limit", MOST)
-        return [Record(fire) for fire in await self._port().fires(*self._named(namespace, name), wanted)]
+        return [FireRecord(fire) for fire in await self._port().fires(*self._named(namespace, name), wanted)]
 
     def _port(self) -> SchedulePort:
         transport = self._client.transport
@@ -193,7 +196,7 @@ class Schedules:
         told: dict[str, Any] = {}
         for name, value in options.items():
             if name not in names:
-                raise _unknown(name, names)
+                raise unknown_option("a schedule has no option", name, names)
             told[name] = _told(self._client.converter, name, value)
         return core_fields(told)
 
@@ -228,9 +231,3 @@ _CHECKS: Final[dict[str, Callable[[Any, str], Any]]] = {
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
-
-
-def _unknown(name: str, known: Iterable[str]) -> TypeError:
-    close = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
-    return TypeError(f"a schedule has no option {name!r}; {hint}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypedDict
@@ -16,7 +15,8 @@ from assay.core.policies import IdConflict, IdReuse, RetryPolicy
 from assay.core.requests import FirstSignal, StartWorkflow
 from assay.core.start_options import OptionKind, by_option
 from assay.core.texts import check_words
-from assay.sdk.arguments import check_flag, check_mapping
+from assay.sdk.app import Definition
+from assay.sdk.arguments import check_flag, check_mapping, unknown_option
 from assay.sdk.converter import Converter
 from assay.sdk.retry import Retry, names_of
 
@@ -62,7 +62,7 @@ def start_request(
     for name, value in options.items():
         read = _READERS.get(name)
         if read is None:
-            raise _unknown(name)
+            raise unknown_option("a start has no option", name, StartKeywords.__annotations__)
         if value is not None:
             fields.update(read(converter, name, value))
     # An explicit policy decides when both are given (C23).
@@ -80,19 +80,39 @@ def start_request(
     )
 
 
+def the_workflow(
+    call: str,
+    workflow: Callable[..., Any] | str | None,
+    workflow_type: Callable[..., Any] | str | None,
+    misplaced: tuple[Any, ...],
+) -> Callable[..., Any] | str:
+    """Return the workflow that `start` or `run` was called with; refuse a third positional argument."""
+    if misplaced:
+        raise Invalid(
+            f"{call} takes the workflow and its input; give an id by keyword: {call}(workflow, input, workflow_id=...)",
+            field="workflow_id",
+        )
+    wanted = workflow_type if workflow is None else workflow
+    if wanted is None:
+        raise Invalid(f"{call} needs a workflow_type: the function itself, or its name", field="workflow_type")
+    return wanted
+
+
+def check_takes_input(definition: Definition) -> None:
+    """Refuse an input for a workflow without a parameter for one: it is most likely a misplaced id."""
+    if not definition.signature.takes_input:
+        raise Invalid(
+            f"workflow '{definition.name}' takes no input; if an id was meant, give it by keyword: workflow_id=...",
+            field="input",
+        )
+
+
 def _id(workflow_type: str, fields: Mapping[str, Any]) -> WorkflowId:
     """An id for a start that names none; one that may be repeated needs the same each time."""
     if "request_id" in fields:
         return id_of_request(fields["namespace"], fields["request_id"])
     short = workflow_type.lower().encode()[:_TYPE_BYTES].decode(errors="ignore")
     return WorkflowId(f"wf-{short}-{secrets.token_hex(10)}")
-
-
-def _unknown(name: str) -> TypeError:
-    known = list(StartKeywords.__annotations__)
-    close = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
-    return TypeError(f"a start has no option {name!r}; {hint}")
 
 
 Reader = Callable[[Converter, str, Any], dict[str, Any]]

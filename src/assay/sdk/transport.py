@@ -4,7 +4,7 @@ A request that returns is durable; one that was refused raises what the engine s
 outcome is not known and the same request may be sent again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from assay.core.events import Event, Recorded
@@ -12,6 +12,14 @@ from assay.core.grants import Seat
 from assay.core.ids import RunId, RunKey, Time
 from assay.core.replies import Told
 from assay.core.requests import Request, RetryFailed
+
+
+class ListedRuns(list[dict[str, Any]]):
+    """One page of records of runs; `next_cursor` is None after the last page."""
+
+    def __init__(self, records: Iterable[dict[str, Any]], next_cursor: str | None) -> None:
+        super().__init__(records)
+        self.next_cursor = next_cursor
 
 
 class Transport(Protocol):
@@ -56,8 +64,8 @@ class Transport(Protocol):
         """A run's record, or None."""
         ...
 
-    async def list(self, namespace: str, filters: Mapping[str, Any]) -> "Sequence[dict[str, Any]]":
-        """Records of runs, newest first."""
+    async def list(self, namespace: str, filters: Mapping[str, Any]) -> "ListedRuns":
+        """Return a page of records of runs, newest first, with the cursor of the next page if more runs follow."""
         ...
 
     async def events(self, namespace: str, workflow_id: str, run_id: str | None = None) -> Sequence[dict[str, Any]]:

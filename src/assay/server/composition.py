@@ -15,7 +15,6 @@ from assay.core.errors import Invalid
 from assay.engine.clock import Clock, SharedClock, SystemClock
 from assay.engine.engine import Engine
 from assay.engine.janitor import Janitor
-from assay.engine.reads import Reads
 from assay.engine.roster import MAIN, Roster
 from assay.engine.service import Loop
 from assay.engine.stream import Stream
@@ -110,7 +109,7 @@ async def _reading(config: ServerConfig) -> AsyncIterator[tuple[Api, Database]]:
     engine = Engine(database.store, clock)
     await database.store.open()
     try:
-        roster = Roster(database.registry, engine.store, clock)
+        roster = Roster(database.registry, database.store, clock)
         backend = _backend(config, engine, database, roster, Tokens(secrets.token_bytes(32)))
         yield Api(backend), database
         backend.drain()
@@ -120,11 +119,11 @@ async def _reading(config: ServerConfig) -> AsyncIterator[tuple[Api, Database]]:
 
 @asynccontextmanager
 async def _surrounded(config: ServerConfig, engine: Engine, database: Database) -> AsyncIterator[Backend]:
-    roster = Roster(database.registry, engine.store, engine.clock)
+    roster = Roster(database.registry, database.store, database.clock)
     await roster.ensure(MAIN)
     backend = _backend(config, engine, database, roster, await Tokens.of(database.registry))
-    services = (roster, backend.exchange, Janitor(database.leftovers, engine.clock, retention=config.events_ttl))
-    loops = [Loop(service, engine.clock) for service in services]
+    services = (roster, backend.exchange, Janitor(database.leftovers, database.clock, retention=config.events_ttl))
+    loops = [Loop(service, database.clock) for service in services]
     for loop in loops:
         loop.start()
     try:
@@ -139,16 +138,15 @@ async def _surrounded(config: ServerConfig, engine: Engine, database: Database) 
 
 def _backend(config: ServerConfig, engine: Engine, database: Database, roster: Roster, tokens: Tokens) -> Backend:
     telemetry = Telemetry()
-    engine.committer.listen(telemetry.committed)
+    engine.on_commit(telemetry.committed)
     return Backend(
         engine=engine,
         roster=roster,
-        stream=Stream(database.journal, engine.store, engine.committer, engine.clock, config.events_ttl),
+        stream=Stream(database.journal, database.store, engine.on_commit, database.clock, config.events_ttl),
         tokens=tokens,
         polls=Polls(engine),
         exchange=Exchange(engine, tokens, roster),
         telemetry=telemetry,
-        reads=Reads(engine.store, engine.explained),
         settings=settings_of(config),
     )
 

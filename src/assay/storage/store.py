@@ -9,7 +9,7 @@ A store moves rows; it decides nothing. What completion of each call means for r
 * Reads see every write that has returned (I23).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, auto
 from typing import Protocol
 
@@ -152,6 +152,16 @@ class RunRecord(msgspec.Struct, frozen=True):
     closing: Event | None = None
 
 
+class RunPage(list[RunRecord]):
+    """A page of a list of runs; `more` is True if other runs follow the last of these."""
+
+    __slots__ = ("more",)
+
+    def __init__(self, records: Iterable[RunRecord] = (), *, more: bool = False) -> None:
+        super().__init__(records)
+        self.more = more
+
+
 class ActivityRecord(msgspec.Struct, frozen=True):
     """An activity as it is shown to callers, open or closed."""
 
@@ -206,9 +216,13 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     """(key, JSON value) pairs that must all be there, typed: 5 is 5.0 but not "5". An attribute that is a list has each
     of its elements; a wanted list wants them all; null and objects are never there."""
     text: str | None = None
+    parent_run_id: str | None = None
+    """Children that this run has started."""
+    oldest_first: bool = False
     cursor: tuple[Time, str] | None = None
     offset: int = 0
     limit: int = 50
+    """How many runs at most. A page also ends with the run that takes its documents past `RUNS_PAGE_BYTES`."""
 
 
 class StoredEvent(msgspec.Struct, frozen=True, gc=False):
@@ -423,8 +437,8 @@ class Store(Protocol):
         """One run as callers see it; the newest of the id unless `run_id` says which."""
         ...
 
-    async def list_runs(self, wanted: RunFilter) -> Sequence[RunRecord]:
-        """Runs as callers see them, newest first."""
+    async def list_runs(self, wanted: RunFilter) -> RunPage:
+        """Return a page of runs as callers see them; it is never empty while `more` is True."""
         ...
 
     async def count_runs(self, wanted: RunFilter) -> int:

@@ -3,7 +3,7 @@
 Documents of users are JSON values; times and durations are seconds.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -318,11 +318,6 @@ def state_record(
 def cursor_of(created_at: Time, run_id: str) -> str:
     """Return the cursor of a run: a list goes on after that run."""
     return f"{created_at}.{run_id}"
-
-
-def cursor_after(record: Mapping[str, Any]) -> str:
-    """Return the cursor of the run that a user's `record` describes."""
-    return cursor_of(round(record["created_at"] * 1_000_000), record["run_id"])
 
 
 def parse_cursor(text: str) -> tuple[Time, RunId]:

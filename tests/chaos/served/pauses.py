@@ -37,7 +37,7 @@ async def _paused_once(client: assay.Client, engine: Server, worker: Process, nu
         "Patient": {"id": f"Patient-{number}", "seconds": PAUSE + LONGER},
     }
     for kind, order in orders.items():
-        await client.start(kind, order["id"], order)
+        await client.start(kind, order, workflow_id=order["id"])
     await until(lambda: len(_begun(number)) == 2)
     engine.process.pause()
     await asyncio.sleep(PAUSE)

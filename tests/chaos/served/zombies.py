@@ -88,7 +88,7 @@ class Zombie:
         await asyncio.to_thread(worker.wait_for, READY)
         for kind in OUTCOMES:
             order: Order = {"id": f"{kind}-{self.name}", "seconds": 1.0, "until": MORNING}
-            await client.start(kind, order["id"], order, task_queue=self.queue)
+            await client.start(kind, order, workflow_id=order["id"], task_queue=self.queue)
         await until(lambda: len(self.lines("begin")) == 2)
         await asyncio.to_thread(holder.wait_for, re.compile(HOLDS))
 

@@ -106,8 +106,8 @@ def _reopened(reply: object) -> tuple[int, bytes]:
 async def schedule_activity(backend: Backend, call: Call) -> Answer:
     """Schedule an activity of an open run; the second time the seq is used, the first one's record is the answer."""
     body = await call.read(ActivityBody)
-    run = (await backend.reads.run(call.namespace, call.parameters["workflow_id"], call.text("run_id"))).run
-    known = await backend.reads.activity_of(run.run_id, body.seq)
+    run = (await backend.engine.reads.run(call.namespace, call.parameters["workflow_id"], call.text("run_id"))).run
+    known = await backend.engine.reads.activity_of(run.run_id, body.seq)
     if known is not None and call.header(b"idempotency-key") is None:
         return answers.json(activity_record(known), 201)
     # that very run: what is known of the seq says nothing about the next one
@@ -116,7 +116,7 @@ async def schedule_activity(backend: Backend, call: Call) -> Answer:
     try:
         return await change(backend, call, call.namespace, request, partial(_scheduled, run.key, known))
     except AssayError as error:
-        known = await backend.reads.activity_of(run.run_id, body.seq) if error.kind is Kind.UNAVAILABLE else None
+        known = await backend.engine.reads.activity_of(run.run_id, body.seq) if error.kind is Kind.UNAVAILABLE else None
         if known is None:
             raise
         return answers.json(activity_record(known), 201)  # somebody else was faster with this seq
@@ -151,7 +151,7 @@ def _plain(name: str, value: Any) -> Any:
 async def activity(backend: Backend, call: Call) -> Answer:
     """An activity by its id, or by that of one of its attempts (R35)."""
     number = number_of(call.parameters["activity_id"], "activity id")
-    found = await backend.reads.activity(number)
+    found = await backend.engine.reads.activity(number)
     wanted = call.text("namespace")
     if found is None or (wanted is not None and found.namespace != wanted):
         raise NotFound(f"activity {number} not found")

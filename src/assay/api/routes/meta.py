@@ -36,9 +36,7 @@ async def ready(backend: Backend, _: Call) -> Answer:
     """The engine can do its work: the store answers, and nobody has asked it to stop."""
     if backend.drained.is_set():
         raise Unavailable("the engine is stopping", code="engine_stopping")
-    await backend.engine.store.next_due()
-    if backend.engine.stopped is not None:
-        raise backend.engine.stopped
+    await backend.engine.check_ready()
     return answers.json(_health(backend.settings.exposed, backend.settings.read_only))
 
 

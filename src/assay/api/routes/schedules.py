@@ -15,7 +15,7 @@ from assay.core import schedule_requests as rq
 from assay.core.ids import Namespace, seconds
 from assay.core.rules.schedules import check_schedule
 from assay.core.schedule import Schedule
-from assay.engine.scheduler import LARGEST_FIRES, LARGEST_PREVIEW
+from assay.engine.reads import LARGEST_FIRES, LARGEST_PREVIEW
 from assay.wire import responses
 from assay.wire.schedules import (
     BackfillBody,
@@ -112,25 +112,25 @@ async def backfill(backend: Backend, call: Call) -> Answer:
 
 async def list_schedules(backend: Backend, call: Call) -> Answer:
     """The schedules of a namespace, by name."""
-    found = await backend.engine.scheduler.list(call.namespace)
+    found = await backend.engine.reads.schedules(call.namespace)
     return answers.listed([schedule_record(schedule) for schedule in found])
 
 
 async def describe(backend: Backend, call: Call) -> Answer:
     """A schedule as it is now."""
-    return answers.json(schedule_record(await backend.engine.scheduler.find(*_target(call))))
+    return answers.json(schedule_record(await backend.engine.reads.schedule(*_target(call))))
 
 
 async def preview(backend: Backend, call: Call) -> Answer:
     """The next due times."""
-    found = await backend.engine.scheduler.preview(*_target(call), call.whole("count"))
+    found = await backend.engine.reads.preview(*_target(call), call.whole("count"))
     return answers.listed([seconds(due) for due in found])
 
 
 async def fires(backend: Backend, call: Call) -> Answer:
     """What became of the latest due times, newest first."""
-    found = await backend.engine.scheduler.fires(*_target(call), call.whole("limit"))
-    total = await backend.engine.scheduler.count_fires(*_target(call))
+    found = await backend.engine.reads.fires(*_target(call), call.whole("limit"))
+    total = await backend.engine.reads.count_fires(*_target(call))
     return answers.listed([fire_record(fire) for fire in found], total)
 
 

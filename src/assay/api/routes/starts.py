@@ -22,7 +22,6 @@ from assay.core.policies import IdConflict
 from assay.core.replies import Started
 from assay.core.requests import FirstSignal, StartWorkflow
 from assay.core.start_options import OptionKind, by_option, given_options
-from assay.engine.commit.idempotency import check_same
 from assay.wire import responses
 from assay.wire.bodies import SignalAtStart, StartBody
 from assay.wire.render import start_record
@@ -48,7 +47,7 @@ async def start(backend: Backend, call: Call) -> Answer:
     reply = _Reply()
     answer = await change(backend, call, request.namespace, request, reply.rendered)
     if reply.repeated is not None:
-        await check_same(backend.engine.store, request, reply.repeated)
+        await backend.engine.check_repeated(request, reply.repeated)
     if wait is None or answer.status not in (200, 201):
         return answer
     return await _waited(backend, call, request.namespace, answer, wait)

@@ -64,7 +64,7 @@ async def poll_workflow_task(backend: Backend, call: Call) -> Answer:
 async def _task(backend: Backend, grant: TaskGrant) -> responses.WorkflowTask:
     key = grant.key
     history = grant.tail if grant.seen_seq == 0 and grant.tail is not None else None
-    events = await backend.engine.history(key.run_id) if history is None else history
+    events = await backend.engine.reads.history(key.run_id) if history is None else history
     shown = [history_event(recorded) for recorded in events if recorded.seq <= grant.last_seq]
     return responses.WorkflowTask(
         workflow_id=key.workflow_id,
@@ -131,7 +131,7 @@ async def _held(backend: Backend, call: Call, worker: Registration, token: str |
         if lease.namespace != worker.namespace or _of_activity(lease) or not await _named(backend, lease, name):
             raise NotFound("task", code="unknown_task")
         return lease.run_id, lease.fence
-    key = await backend.current(Namespace(worker.namespace), WorkflowId(name))
+    key = await backend.engine.reads.current(Namespace(worker.namespace), WorkflowId(name))
     return key.run_id, HELD
 
 
@@ -142,10 +142,10 @@ def _of_activity(lease: Lease) -> bool:
 
 async def _named(backend: Backend, lease: Lease, workflow_id: str) -> bool:
     """Is the run of a lease one of this workflow?"""
-    run = backend.engine.committer.cache.get(lease.run_id)
+    run = backend.engine.reads.live(lease.run_id)
     if run is not None:
         return run.workflow_id == workflow_id
-    return await backend.engine.store.describe(lease.namespace, workflow_id, lease.run_id) is not None
+    return await backend.engine.reads.find(lease.namespace, workflow_id, lease.run_id) is not None
 
 
 # activities
@@ -173,7 +173,7 @@ async def complete(backend: Backend, call: Call) -> Answer:
     try:
         return await change(backend, call, lease.namespace, request)
     except Refused as refusal:
-        known = await backend.reads.activity(lease.fence)
+        known = await backend.engine.reads.activity(lease.fence)
         if known is not None and _same(known, lease) and known.status == COMPLETED and known.result == result:
             return answers.empty()  # the same report again: its answer was lost (4.3)
         raise refusal
@@ -188,7 +188,7 @@ async def fail(backend: Backend, call: Call) -> Answer:
     try:
         return await change(backend, call, lease.namespace, request)
     except Refused as refusal:
-        known = await backend.reads.activity(lease.fence)
+        known = await backend.engine.reads.activity(lease.fence)
         if known is not None and _same(known, lease) and _failed(known) == failure.message:
             return answers.empty()
         raise refusal
@@ -229,7 +229,7 @@ async def _attempt(backend: Backend, call: Call, token: str | None) -> Lease:
         if lease.fence != number or not _of_activity(lease):
             raise NotFound("task", code="unknown_task")
         return lease
-    found = await backend.reads.activity(number)
+    found = await backend.engine.reads.activity(number)
     if found is None:
         raise NotFound(f"task {number}", code="unknown_task")
     return Lease(Namespace(found.namespace), found.run_id, found.seq, number, activity=True)

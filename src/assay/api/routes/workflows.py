@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from assay.api import answers
 from assay.api.answers import Answer, Header
@@ -40,7 +41,7 @@ NAMESPACE: Final = Parameter("namespace", "The namespace; `main` unless told.")
 RUN: Final = Parameter("run_id", "Another run of the id than the newest one.")
 WAIT: Final = Parameter("wait_secs", "How long to wait for an answer: seconds, or a text; 25 at most.", Seconds)
 TOTAL: Final = Parameter("X-Total-Count", "How many there are in all.", int)
-CURSOR: Final = Parameter("X-Next-Cursor", "Where the next page begins; absent after the last one.")
+CURSOR: Final = Parameter("X-Next-Cursor", "Where the next page begins; there if and only if more follow.")
 
 
 # results
@@ -50,7 +51,7 @@ async def result(backend: Backend, call: Call) -> Answer:
     """How a run ended, after waiting for it; by default the last of its chain."""
     found = await _found(backend, call)
     wait = call.wait()
-    run, closing = await backend.reads.last(found.run, follow=call.flag("follow", True))
+    run, closing = await backend.engine.reads.last(found.run, follow=call.flag("follow", True))
     if closing is not None:
         return answers.json(result_record(run.key, closing))
     if not wait:
@@ -64,9 +65,11 @@ async def outcome(backend: Backend, key: RunKey, wait: float, *, follow: bool) -
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(wait) as limit:
             with backend.held(limit):
-                return result_record(*await backend.engine.closed(key, follow=follow)), True
-    found = await backend.reads.run(key.namespace, key.workflow_id, key.run_id)
-    run, closing = await backend.reads.last(found.run, follow=follow)  # it may have ended a moment too late to be heard
+                return result_record(*await backend.engine.wait_closed(key, follow=follow)), True
+    found = await backend.engine.reads.run(key.namespace, key.workflow_id, key.run_id)
+    run, closing = await backend.engine.reads.last(
+        found.run, follow=follow
+    )  # it may have ended a moment too late to be heard
     return (_still_open(run), False) if closing is None else (result_record(run.key, closing), True)
 
 
@@ -104,7 +107,7 @@ def result_record(key: RunKey, event: Event) -> responses.ResultAnswer:
 
 
 async def _found(backend: Backend, call: Call) -> RunRecord:
-    return await backend.reads.run(call.namespace, call.parameters["workflow_id"], call.text("run_id"))
+    return await backend.engine.reads.run(call.namespace, call.parameters["workflow_id"], call.text("run_id"))
 
 
 async def describe(backend: Backend, call: Call) -> Answer:
@@ -119,7 +122,7 @@ def _record(found: RunRecord) -> responses.WorkflowRecord:
 async def list_runs(backend: Backend, call: Call) -> Answer:
     """Runs, newest first."""
     wanted = run_filter(call.namespace, _filters(call))
-    found, total, more = await backend.reads.page(wanted)
+    found, total, more = await backend.engine.reads.page(wanted)
     return _listed(found, total, more)
 
 
@@ -145,40 +148,31 @@ def _filters(call: Call) -> dict[str, Any]:
     return filters
 
 
-def _place(call: Call) -> dict[str, Any]:
-    """Where a page of a list begins, and how long it is at most."""
+def _place(call: Call, default: int | None = None) -> dict[str, Any]:
+    """Return where a page of a list begins, and how long it is at most: `default` if the caller names no limit."""
     limit, cursor = call.whole("limit"), call.text("cursor")
     return {
-        "limit": None if limit is None else min(limit, LARGEST_LIMIT),
+        "limit": default if limit is None else min(limit, LARGEST_LIMIT),
         "cursor": None if cursor is None else parse_cursor(cursor),
     }
 
 
 async def runs(backend: Backend, call: Call) -> Answer:
-    """The chain of runs of an id, newest first: all of it, or a page as soon as one is asked for."""
-    name, place = call.parameters["workflow_id"], _place(call)
-    wanted = run_filter(call.namespace, {"workflow_id": name, **place})
-    if any(place.values()):
-        found, total, more = await backend.reads.page(wanted)
-    else:
-        found = await backend.reads.all(wanted)
-        total, more = len(found), False
+    """Answer with a page of the chain of runs of an id, newest first."""
+    name = call.parameters["workflow_id"]
+    wanted = run_filter(call.namespace, {"workflow_id": name, **_place(call, LARGEST_LIMIT)})
+    found, total, more = await backend.engine.reads.page(wanted)
     if not total:
         raise NotFound(f"workflow {name}")
     return _listed(found, total, more)
 
 
 async def children(backend: Backend, call: Call) -> Answer:
-    """The children of an id, oldest first: all of them, or a page as soon as one is asked for."""
-    parent, place = await _found(backend, call), _place(call)
-    wanted = run_filter(call.namespace, {"parent_id": call.parameters["workflow_id"], "limit": place["limit"]})
-    found = await backend.reads.all(wanted)
-    if call.text("run_id") is not None:
-        found = [one for one in found if one.run.start.parent and one.run.start.parent.run_id == parent.run.run_id]
-    after = place["cursor"] or (0, "")
-    later = [one for one in reversed(found) if (one.run.created_at, one.run.run_id) > after]
-    page = later if place["limit"] is None else later[: wanted.limit]
-    return _listed(page, len(found), len(page) < len(later))
+    """Answer with a page of the children of an id, oldest first."""
+    parent = await _found(backend, call)
+    of_run = None if call.text("run_id") is None else parent.run.run_id
+    wanted = run_filter(call.namespace, {"parent_id": call.parameters["workflow_id"], **_place(call, LARGEST_LIMIT)})
+    return _listed(*await backend.engine.reads.page(replace(wanted, parent_run_id=of_run, oldest_first=True)))
 
 
 async def events(backend: Backend, call: Call) -> Answer:
@@ -193,10 +187,10 @@ async def events(backend: Backend, call: Call) -> Answer:
     run = (await _found(backend, call)).run
     headers: list[Header] = [(b"x-total-count", str(run.last_seq).encode())]
     if limit is None and cursor is None and order is None:
-        pages = [page async for page in backend.reads.history(run)]
+        pages = [page async for page in backend.engine.reads.history_pages(run)]
         return answers.json([event_record(run.key, one) for page in pages for one in page], 200, headers)
     size = min(limit or EVENTS_PAGE, LARGEST_EVENTS_PAGE)
-    page = await backend.reads.events(run, cursor, size, newest_first=order == "desc")
+    page = await backend.engine.reads.events(run, cursor, size, newest_first=order == "desc")
     if page and (page[-1].seq > 1 if order == "desc" else page[-1].seq < run.last_seq):
         headers.append((b"x-next-cursor", str(page[-1].seq).encode()))
     return answers.json([event_record(run.key, one) for one in page], 200, headers)
@@ -208,7 +202,7 @@ async def _snapshot(backend: Backend, call: Call) -> Snapshot | None:
         run = (await _found(backend, call)).run
     except NotFound:
         return None
-    return await backend.reads.snapshot(run.run_id)
+    return await backend.engine.reads.snapshot(run.run_id)
 
 
 async def state(backend: Backend, call: Call) -> Answer:
@@ -250,11 +244,11 @@ _LISTING = (
     Parameter("search_attrs", "A JSON object; each pair must be among a run's search attributes, typed."),
     Parameter("text", "A part of the id, the type or the run id, whatever its case."),
     Parameter("cursor", "Where a page begins, from X-Next-Cursor of the one before."),
-    Parameter("limit", "How many at most, 50 unless told.", int),
+    Parameter("limit", "How many at most, 50 unless told; a page also ends at 8 MiB of documents.", int),
     Parameter("offset", "How many to leave out.", int),
 )
 _PAGE = (
-    Parameter("limit", "How many at most; all of them unless told.", int),
+    Parameter("limit", "How many at most, 10,000 unless told; a page also ends at 8 MiB of documents.", int),
     Parameter("cursor", "Where a page begins, from X-Next-Cursor of the one before."),
 )
 _EVENTS = (

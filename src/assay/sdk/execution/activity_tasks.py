@@ -30,6 +30,7 @@ from assay.sdk.execution.reports import Reports, unsure
 from assay.sdk.execution.threads import DaemonThreads
 from assay.sdk.execution.workflow_tasks import WorkflowTasks
 from assay.sdk.failures import judged, shown, to_info
+from assay.sdk.recorded_results import encode_result
 from assay.sdk.transport import Transport
 
 log = logging.getLogger("assay.worker")
@@ -117,7 +118,7 @@ class ActivityTasks:
             if definition.in_process:
                 raw = bytes(await self._call_in_process(definition, attempt))
             else:
-                raw = self._converter.encode(await self._call(definition, attempt), name=activity.name)
+                raw = encode_result(self._converter, await self._call(definition, attempt), activity.name)
         except asyncio.CancelledError as error:
             self._cancelled(attempt, error)
         except GeneratorExit:  # the loop is closed, and nobody is left to tell

@@ -24,6 +24,7 @@ from assay.core.policies import RetryPolicy
 from assay.sdk.activity_context import ActivityContext, ActivityInfo
 from assay.sdk.converter import Converter
 from assay.sdk.failures import judged, to_info
+from assay.sdk.recorded_results import encode_result
 from assay.sdk.signatures import signature_of
 
 NAME: Final = "assay-activity"
@@ -196,7 +197,7 @@ def _outcome(call: Call, worker: _Worker) -> Returned | Raised:
         context = ActivityContext(lambda: call.info, converter.decode(call.details), beat)
         args, named = signature.arguments(context, value)
         result = function(*args, **named)
-        return Returned(call.attempt_id, Payload(converter.encode(result, name=call.info.name)))
+        return Returned(call.attempt_id, Payload(encode_result(converter, result, call.info.name)))
     except BaseException as error:  # noqa: BLE001  # SystemExit, too, is a failure of the attempt
         failure = judged(to_info(error, source="activity"), error, call.retry)
         return Raised(call.attempt_id, failure, cancelled=isinstance(error, asyncio.CancelledError))

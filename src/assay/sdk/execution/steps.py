@@ -15,6 +15,7 @@ from assay.sdk.execution.live_run import LiveRun
 from assay.sdk.execution.thread_steps import StepKey, ThreadSteps
 from assay.sdk.execution.threads import DaemonThreads
 from assay.sdk.failures import judged, shown, to_info
+from assay.sdk.recorded_results import encode_result
 from assay.sdk.replay.turn import StepCall, StepOrder
 
 log = logging.getLogger("assay.worker")
@@ -65,7 +66,7 @@ class Steps:
                     value = await order.function(*order.args)
                 else:
                     value = await (self._value if order.timeout is None else self._in_time)(key, order, attempt)
-                raw = self._converter.encode(value, name=f"result of step '{order.name}'")
+                raw = encode_result(self._converter, value, f"result of step '{order.name}'")
             except BaseException as error:  # whatever a step raises is its failure
                 if isinstance(error, GeneratorExit) or (isinstance(error, asyncio.CancelledError) and _cancelled()):
                     raise  # not the step's doing: the run leaves this worker

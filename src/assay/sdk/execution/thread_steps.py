@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from assay.core.ids import RunId
+from assay.sdk.direct_calls import original_of
 from assay.sdk.execution.threads import DaemonThreads, abandon
 from assay.sdk.replay.turn import StepOrder
 
@@ -88,4 +89,5 @@ def _code(function: Callable[..., Any]) -> object:
     """Return what stays the same of a function when a replay makes it anew, as it does with lambdas."""
     if isinstance(function, functools.partial):
         return _code(function.func)
-    return getattr(function, "__code__", function)
+    original = original_of(function)
+    return getattr(original, "__code__", original)

@@ -31,6 +31,7 @@ from assay.sdk.http.http1 import (
 from assay.sdk.http.pool import Pool
 from assay.sdk.http.problems import error_in
 from assay.sdk.retry import wire_retry
+from assay.sdk.transport import ListedRuns
 from assay.wire.bodies import SignalAtStart, StartBody
 
 RECONNECT_SECONDS: Final = 30.0
@@ -40,6 +41,7 @@ FIRST_CONNECT_SECONDS: Final = 2.0
 TAKEN_UP_SECONDS: Final = 1.0
 """Seconds that an attempt must have lasted to count as one that was taken up."""
 ANSWER_SECONDS: Final = HOLD_SECONDS + ANSWER_GRACE_SECONDS
+NEXT_CURSOR: Final = b"x-next-cursor"
 OPEN: Final = frozenset({"PENDING", "RUNNING", "WAITING"})
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -122,15 +124,15 @@ class Calls:
             return None
         return record
 
-    async def list(self, namespace: str, filters: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
-        """Records of runs, newest first."""
+    async def list(self, namespace: str, filters: Mapping[str, Any]) -> ListedRuns:
+        """Return a page of records of runs, newest first, with the cursor of the next page if more runs follow."""
         given = {name: value for name, value in filters.items() if value is not None}
         if "search_attrs" in given:
             given["search_attrs"] = _encode(given["search_attrs"]).decode()
-        found: list[dict[str, Any]] = _decode(
-            await self.call("GET", f"/workflows{_query(namespace=namespace, **given)}")
-        )
-        return found
+        headers: dict[bytes, bytes] = {}
+        answer = await self.call("GET", f"/workflows{_query(namespace=namespace, **given)}", headers=headers)
+        cursor = headers.get(NEXT_CURSOR)
+        return ListedRuns(_decode(answer), None if cursor is None else cursor.decode("ascii"))
 
     async def events(self, namespace: str, workflow_id: str, run_id: str | None) -> Sequence[dict[str, Any]]:
         """A history as records."""
@@ -152,13 +154,23 @@ class Calls:
 
     # requests
 
-    async def call(self, method: str, path: str, body: bytes = b"", key: str | None = None) -> bytes:
-        """The body of the answer; the request is made again as long as that can help and the caller has patience."""
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        key: str | None = None,
+        headers: dict[bytes, bytes] | None = None,
+    ) -> bytes:
+        """Return the body of the answer, and put the answer's headers into `headers` if there is a dict.
+
+        The request is made again as long as a repetition can help and the caller's time is not over.
+        """
         effort = Effort()
         while True:
             effort.begin()
             try:
-                status, answer = await self._pool.request(method, path, body, ANSWER_SECONDS, key)
+                status, answer = await self._pool.request(method, path, body, ANSWER_SECONDS, key, headers)
                 self._met = True
                 if status < 300:
                     return answer

@@ -77,6 +77,10 @@ class AnswerReader:
         except httptools.HttpParserError as error:
             raise Gone(f"what came back is no HTTP: {error}") from None
 
+    def read_headers(self, headers: dict[bytes, bytes]) -> None:
+        """Collect the headers of the next answer, by their names in lower case; other answers are not slowed down."""
+        self._parser = httptools.HttpResponseParser(_HeaderReader(self, headers))
+
     def answered(self, status: int, body: bytes, *, keep: bool) -> None:
         """Take an answer; the connection may be used again if `keep`."""
         raise NotImplementedError
@@ -95,6 +99,19 @@ class AnswerReader:
             return  # an interim answer: the final one follows
         self._parser, self._body = httptools.HttpResponseParser(self), []
         self.answered(status, body[0] if len(body) == 1 else b"".join(body), keep=parser.should_keep_alive())
+
+
+class _HeaderReader:
+    """The callbacks of a parser that collects headers besides."""
+
+    def __init__(self, reader: AnswerReader, headers: dict[bytes, bytes]) -> None:
+        self._headers = headers
+        self.on_body = reader.on_body
+        self.on_message_complete = reader.on_message_complete
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Add a header."""
+        self._headers[name.lower()] = value
 
 
 def path_of(*segments: str, errors: str = "strict") -> str:

@@ -36,12 +36,14 @@ class Connection(AnswerReader, asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # what a stream connection is given
 
-    def ask(self, request: bytes, waiter: "asyncio.Future[Answer]") -> None:
-        """Send a request; its answer goes to `waiter`."""
+    def ask(self, request: bytes, waiter: "asyncio.Future[Answer]", headers: dict[bytes, bytes] | None = None) -> None:
+        """Send a request; its answer goes to `waiter`, and the answer's headers into `headers` if there is a dict."""
         if self.closed:  # lost as soon as it was made
             waiter.set_exception(Gone("the engine closed the connection"))
             return
         self._waiter = waiter
+        if headers is not None:
+            self.read_headers(headers)
         if self._transport is not None:
             self._transport.write(request)
 
@@ -87,14 +89,27 @@ class Pool:
         self.all: set[Connection] = set()
         self.closed = False
 
-    async def request(self, method: str, path: str, body: bytes, seconds: float, key: str | None = None) -> Answer:
-        """The status and the body of the answer; `OSError` when there is none, `TimeoutError` when it is late."""
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        seconds: float,
+        key: str | None = None,
+        headers: dict[bytes, bytes] | None = None,
+    ) -> Answer:
+        """Return the status and the body of the answer; put its headers into `headers` if there is a dict.
+
+        Raises:
+            OSError: No answer came.
+            TimeoutError: The answer is late.
+        """
         refuse_in_workflow()  # on a connection that is open nothing else would notice (R29)
         loop = asyncio.get_running_loop()
         request = self._endpoint.request(method, path, body, key)
         connection = self._free() or await self._connect(loop)
         waiter: asyncio.Future[Answer] = loop.create_future()
-        connection.ask(request, waiter)
+        connection.ask(request, waiter, headers)
         timer = loop.call_later(seconds, connection.abort, TimeoutError("no answer came"))
         try:
             return await waiter

@@ -18,6 +18,7 @@ from assay.sdk.http.link import Link
 from assay.sdk.http.pool import Pool
 from assay.sdk.http.registry import HttpRegistry
 from assay.sdk.http.schedules import HttpSchedules
+from assay.sdk.transport import ListedRuns
 
 LAST_ANSWERS_SECONDS: Final = 2.0
 """How long a closing transport waits for its last answers."""
@@ -94,7 +95,7 @@ class HttpTransport:
         """See `Transport`."""
         return await self._open().describe(namespace, workflow_id, run_id)
 
-    async def list(self, namespace: str, filters: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
+    async def list(self, namespace: str, filters: Mapping[str, Any]) -> ListedRuns:
         """See `Transport`."""
         return await self._open().list(namespace, filters)
 

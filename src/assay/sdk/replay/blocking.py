@@ -68,6 +68,11 @@ def wait(awaitable: Awaitable[Result]) -> Result:
     return result
 
 
+def is_blocking() -> bool:
+    """Return whether the caller is a workflow handler written as `def`."""
+    return isinstance(getcurrent(), _Blocking)
+
+
 def _refuse(blocking: _Blocking) -> None:
     blocking.refused += 1
     if blocking.refused < _REFUSALS:

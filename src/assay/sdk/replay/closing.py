@@ -14,6 +14,7 @@ from assay.core.payload import NULL, Payload
 from assay.core.policies import RetryPolicy
 from assay.sdk.converter import Converter
 from assay.sdk.failures import judged, to_info
+from assay.sdk.recorded_results import encode_result
 from assay.sdk.replay.cancellation import Cancellation
 from assay.sdk.replay.exceptions import TaskFailed, defect_in, ending_in, next_run
 from assay.sdk.replay.loop import WorkflowLoop
@@ -100,7 +101,7 @@ class Closing:
 
     def _completed(self, result: Any) -> cmd.AnyCommand:
         try:
-            raw = self._converter.encode(result, name="result")
+            raw = encode_result(self._converter, result, "result")
         except Invalid as error:
             return self._failed(error)
         return cmd.CompleteWorkflow(NULL if raw == b"null" else Payload(raw))

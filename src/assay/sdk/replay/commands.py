@@ -74,8 +74,8 @@ class Commands:
 
     def count(self, kind: str) -> int:
         """Return the next id of a kind of command."""
-        self.counters[kind] += 1
-        return self.counters[kind]
+        seq = self.counters[kind] = self.counters[kind] + 1
+        return seq
 
     def order(self, kind: str, ident: int | str, name: str, command: cmd.AnyCommand) -> ev.Event | None:
         """Issue a command, or return its echo if the history has it."""

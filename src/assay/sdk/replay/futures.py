@@ -32,7 +32,8 @@ class Futures:
 
     def take_step(self, seq: int, name: str, input_hash: str | None = None) -> asyncio.Future[Payload] | None:
         """Return the future of a step whose outcome is recorded; raise if code asked for another step."""
-        self._commands.check_ordered("step", seq, name)
+        if seq > self._commands.counters["step"]:
+            self._commands.check_ordered("step", seq, name)
         self._started.discard(seq)
         found = self.steps.pop(seq, None)
         if found is None:
@@ -46,7 +47,8 @@ class Futures:
 
     def wants_step(self, seq: int) -> bool:
         """Return whether code still waits for a step; the outcome of one that it cancelled is not reported."""
-        return seq in self.steps and not self.steps[seq][1].done()
+        found = self.steps.get(seq)
+        return found is not None and not found[1].done()
 
     def wants_any_step(self) -> bool:
         """Return whether code waits for a step."""

@@ -32,9 +32,10 @@ class WorkflowIOError(RuntimeError):
 
 
 def refusal(called: str) -> WorkflowIOError:
+    advice = "; to wait, write `await ctx.sleep(seconds)`, a durable timer" if called == "time.sleep" else ""
     return WorkflowIOError(
         f"workflow code called {called}, which cannot be replayed: "
-        "do it in an activity, in ctx.run or in ctx.side_effect, whose outcomes are recorded"
+        f"do it in an activity, in ctx.run or in ctx.side_effect, whose outcomes are recorded{advice}"
     )
 
 

@@ -1,5 +1,6 @@
 """Every question asked of the database, once and by name, in the words of `dialect`."""
 
+from assay.core.limits import RUNS_PAGE_BYTES
 from assay.core.run import OPEN_STATUSES
 from assay.storage.sql.rows import canonical
 from assay.storage.sql.tables import ACTIVITIES, FIRES, OUTBOX, OUTCOMES, RUNS, SNAPSHOTS, Table
@@ -196,9 +197,18 @@ LIMIT 1"""
 ENDINGS = ("WorkflowCompleted", "WorkflowFailed", "WorkflowTerminated", "WorkflowTimedOut")
 """Last events that a record shows something of: a result, or why there is none."""
 
-_RECORD_TABLES = f"""{RUN_TABLES}
-LEFT JOIN events closing ON closing.run_id = r.run_id AND closing.seq = r.last_seq AND closing.kind IN {ENDINGS}"""
-_RECORD = f"SELECT {RUN_COLUMNS}, opening.payload, closing.kind, closing.payload FROM {_RECORD_TABLES}"
+
+def _documents(run: str) -> str:
+    """Return the joins to the documents of a run, which has the alias `run`."""
+    return f"""JOIN events opening ON opening.run_id = {run}.run_id AND opening.seq = 1
+LEFT JOIN documents d ON d.run_id = {run}.run_id
+LEFT JOIN events closing
+    ON closing.run_id = {run}.run_id AND closing.seq = {run}.last_seq AND closing.kind IN {ENDINGS}"""
+
+
+_RECORD_TABLES = f"runs r {_documents('r')}"
+_RECORD_COLUMNS = f"{RUN_COLUMNS}, opening.payload, closing.kind, closing.payload"
+_RECORD = f"SELECT {_RECORD_COLUMNS} FROM {_RECORD_TABLES}"
 
 DESCRIBE_NEWEST = f"""
 {_RECORD} WHERE r.namespace = $1 AND r.workflow_id = $2 AND r.number = (
@@ -236,15 +246,48 @@ class Question:
         return f"${len(self.arguments)}"
 
 
-def list_runs(wanted: RunFilter) -> tuple[str, list[object]]:
-    """The records a filter matches, newest first, a page of them."""
+# Documents are measured without being read: both databases keep the length of a value apart from its overflow pages.
+_DOCUMENT_BYTES = " + ".join(
+    f"coalesce(octet_length({column}), 0)"
+    for column in ("opening.payload", "opening.data", "closing.payload", "d.memo", "d.search")
+)
+
+
+def listed_runs(wanted: RunFilter) -> tuple[str, Question]:
+    """Return the statement that finds the runs of a page and one run more; documents are not read."""
     question = _matching(wanted)
     if wanted.cursor is not None:
-        question.where("(r.created_at, r.run_id) < ({}, {})", *wanted.cursor)
+        after = ">" if wanted.oldest_first else "<"
+        question.where(f"(r.created_at, r.run_id) {after} ({{}}, {{}})", *wanted.cursor)
     conditions = " AND ".join(question.conditions)
-    limit, offset = question.place(wanted.limit), question.place(wanted.offset)
-    page = f"ORDER BY r.created_at DESC, r.run_id DESC LIMIT {limit} OFFSET {offset}"
-    return f"{_RECORD} WHERE {conditions} {page}", question.arguments
+    one_more, offset = question.place(wanted.limit + 1), question.place(wanted.offset)
+    columns_of_run = "r.run_id, r.created_at, r.last_seq"
+    order = _order("r", wanted)
+    return f"SELECT {columns_of_run} FROM runs r WHERE {conditions} {order} LIMIT {one_more} OFFSET {offset}", question
+
+
+def list_runs(wanted: RunFilter) -> tuple[str, list[object]]:
+    """Return the statement for a page of records; the last column of each row is the number of runs that were found.
+
+    Runs are left out from the limit on, and after the run that takes the sum of all documents so far past
+    `RUNS_PAGE_BYTES`: the documents of these runs are never read.
+    """
+    found, question = listed_runs(wanted)
+    limit, most_bytes = question.place(wanted.limit), question.place(RUNS_PAGE_BYTES)
+    measured = f"""SELECT listed.run_id, count(*) OVER () AS found, row_number() OVER ranked AS place,
+    sum({_DOCUMENT_BYTES}) OVER (ranked ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before
+FROM ({found}) AS listed {_documents("listed")}
+WINDOW ranked AS ({_order("listed", wanted)})"""
+    text = f"""SELECT {_RECORD_COLUMNS}, page.found
+FROM ({measured}) AS page CROSS JOIN {_RECORD_TABLES}
+WHERE r.run_id = page.run_id AND page.place <= {limit} AND coalesce(page.bytes_before, 0) <= {most_bytes}
+ORDER BY page.place"""
+    return text, question.arguments
+
+
+def _order(alias: str, wanted: RunFilter) -> str:
+    direction = "" if wanted.oldest_first else " DESC"
+    return f"ORDER BY {alias}.created_at{direction}, {alias}.run_id{direction}"
 
 
 def count_runs(wanted: RunFilter) -> tuple[str, list[object]]:
@@ -265,6 +308,7 @@ def _matching(wanted: RunFilter) -> Question:
         ("r.task_queue = {}", wanted.task_queue),
         ("r.workflow_id = {}", wanted.workflow_id),
         ("r.parent_workflow_id = {}", wanted.parent_id),
+        ("r.parent_run_id = {}", wanted.parent_run_id),
         ("r.created_at > {}", wanted.created_after),
         ("r.created_at < {}", wanted.created_before),
     ):

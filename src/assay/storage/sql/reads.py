@@ -24,6 +24,7 @@ from assay.storage.store import (
     ReadyActivity,
     ReadyTask,
     RunFilter,
+    RunPage,
     RunRecord,
     Snapshot,
 )
@@ -42,8 +43,12 @@ class SqlReads(ABC):
         """The rows of a short question by key."""
 
     async def ask(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
-        """The rows of a question that may take long."""
+        """Return the rows of a query of the engine itself that may take long."""
         return await self._fetch(text, *arguments)
+
+    async def search(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+        """Return the rows of a caller's list or count, which may take long."""
+        return await self.ask(text, *arguments)
 
     async def load(
         self, run_ids: Sequence[RunId], workflow_ids: Sequence[tuple[Namespace, WorkflowId]]
@@ -195,15 +200,16 @@ class SqlReads(ABC):
             found = await self._fetch(queries.DESCRIBE_RUN, namespace, workflow_id, run_id)
         return rows.run_record(found[0]) if found else None
 
-    async def list_runs(self, wanted: RunFilter) -> Sequence[RunRecord]:
+    async def list_runs(self, wanted: RunFilter) -> RunPage:
         """See `Store`."""
         text, arguments = queries.list_runs(wanted)
-        return [rows.run_record(row) for row in await self.ask(text, *arguments)]
+        found = await self.search(text, *arguments)
+        return RunPage(map(rows.run_record, found), more=bool(found) and found[0][-1] > len(found))
 
     async def count_runs(self, wanted: RunFilter) -> int:
         """See `Store`."""
         text, arguments = queries.count_runs(wanted)
-        count: int = (await self.ask(text, *arguments))[0][0]
+        count: int = (await self.search(text, *arguments))[0][0]
         return count
 
     async def activity(self, number: int) -> ActivityRecord | None:

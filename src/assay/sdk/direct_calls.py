@@ -1,0 +1,59 @@
+"""Activities that are called like functions: allowed everywhere but in workflow code.
+
+Workflow code is run again on each replay. A direct call there would do the activity's work unrecorded and once more
+with each replay, so the decorated function raises, and names the call that is recorded.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
+
+from assay.sdk.replay.blocking import is_blocking
+from assay.sdk.replay.guard import FLAG, WorkflowIOError
+
+_ORIGINAL: Final = "__assay_original__"
+
+
+def refusing(function: Callable[..., Any], name: str, input_name: str | None) -> Callable[..., Any]:
+    """Return `function` as callers are to have it: the same but for direct calls in workflow code, which raise.
+
+    Only functions are wrapped. Other callables, such as bound methods, are returned as they are.
+    """
+    if not inspect.isfunction(function) or hasattr(function, _ORIGINAL):
+        return function
+    refuse = functools.partial(_refuse, name, function.__name__, input_name)
+
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def call(*args: Any, **options: Any) -> Any:
+            if FLAG.inside:
+                refuse()
+            return await function(*args, **options)
+
+    else:
+
+        @functools.wraps(function)
+        def call(*args: Any, **options: Any) -> Any:
+            if FLAG.inside:
+                refuse()
+            return function(*args, **options)
+
+    setattr(call, _ORIGINAL, function)
+    return call
+
+
+def original_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function as its author wrote it."""
+    original: Callable[..., Any] = getattr(function, _ORIGINAL, function)
+    return original
+
+
+def _refuse(name: str, function: str, input_name: str | None) -> NoReturn:
+    arguments = function if input_name is None else f"{function}, {input_name}"
+    line = f"{'' if is_blocking() else 'await '}ctx.execute_activity({arguments})"
+    raise WorkflowIOError(
+        f"workflow code called the activity '{name}' like a function: its result would not be recorded, and every"
+        f" replay would run the activity again. Write `{line}`"
+    )
