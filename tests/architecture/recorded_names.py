@@ -23,7 +23,7 @@ from assay.storage.ownership import Owner
 from assay.storage.sql import notes, tables
 from assay.wire import exchange
 from assay.wire.codes import ErrorCode
-from assay.wire.kinds import FIRED, RETRY_REQUESTED, RUNNING, kind_of
+from assay.wire.stream_kinds import FIRED, RETRY_REQUESTED, RUNNING, kind_of
 from tests.architecture.source import source_modules
 
 METRIC = re.compile(r'"(assay_[a-z_]+)", "(?:gauge|counter)"|_histogram\(\s*"(assay_[a-z_]+)"')

@@ -11,7 +11,7 @@ from assay.core.payload import Payload
 from assay.core.policies import IdReuse
 from assay.core.requests import StartWorkflow
 from assay.core.start_options import OPTION_KINDS, OptionKind, StartOptions, by_option, given_options, options_of
-from assay.wire.bodies import StartBody
+from assay.wire.request_bodies import StartBody
 
 RECORDED_OTHERWISE = {"execution_timeout": "execution_deadline", "start_delay": "first_task_at"}
 NOT_RECORDED = {"id_reuse_policy"}

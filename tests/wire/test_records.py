@@ -15,8 +15,8 @@ from assay.core.replies import Started
 from assay.core.run import Run
 from assay.sdk.records import Record
 from assay.sdk.run_lists import Page
-from assay.wire.kinds import facts_of
 from assay.wire.render import cursor_of, parse_cursor
+from assay.wire.stream_kinds import facts_of
 from tests.core.support import (
     NOW,
     ORDER,

@@ -15,7 +15,7 @@ from assay.core.ids import Time, seconds
 from assay.core.schedule import Fire
 from assay.engine.stream import Claim, Entry, News, Note
 from assay.wire import responses
-from assay.wire.kinds import RUNNING, cause_of, facts_of, kind_of
+from assay.wire.stream_kinds import RUNNING, cause_of, facts_of, kind_of
 
 NUMBERS_PER_ROW: Final = 1_024
 CAUSE, EVENT, CLAIMED = -1, 0, 1

@@ -15,8 +15,8 @@ from assay.api.schemas import Schemas
 from assay.core.events import ActivityOptions
 from assay.core.policies import RetryPolicy
 from assay.wire import exchange
-from assay.wire.bodies import CommandsBody
 from assay.wire.original import Sent
+from assay.wire.request_bodies import CommandsBody
 from assay.wire.responses import Problem
 
 ABOUT: Final = """The durable workflow engine assay. Every route is also served under `/api/v1/engine/workflow`.

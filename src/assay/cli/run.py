@@ -65,7 +65,7 @@ def serve(file: Path, url: str | None, key: str | None, options: Mapping[str, An
     from assay.cli.settings import api_key
     from assay.sdk.face import Redirect
     from assay.sdk.worker import Worker
-    from assay.wire.memory import settle
+    from assay.server.garbage_collection import freeze_startup_objects
 
     target = _target(url or os.environ.get("ASSAY_ENGINE_URL") or URL)
     given = {name: value for name, value in options.items() if value is not None}
@@ -80,7 +80,7 @@ def serve(file: Path, url: str | None, key: str | None, options: Mapping[str, An
     wanted = {**listening(file, module, given), **given}
     announce(app, target, wanted.get("queue") or app.queue)
     face.connect(target, None, wanted.pop("namespace", None) or "main")
-    settle()
+    freeze_startup_objects()
     face.listen(app=app, **wanted)
     return 0
 

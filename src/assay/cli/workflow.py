@@ -455,7 +455,7 @@ def _dropped(events: list[dict[str, Any]], status: str, from_seq: int | None) ->
     from assay.core.codec import decode
     from assay.core.events import Recorded
     from assay.core.rules.cut import cut_of, dropped_names
-    from assay.wire.exports import stored_event
+    from assay.wire.parse import stored_event
 
     recorded = [
         Recorded(event.seq, event.time, decode(event.kind, event.payload, event.data))

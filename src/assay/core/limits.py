@@ -20,6 +20,10 @@ LISTENER_DRAIN_SECONDS: Final = STOP_SECONDS - 1.5
 WORKER_DRAIN_SECONDS: Final = STOP_SECONDS - 2.0
 """A worker gives back what it has not finished then."""
 
+COLLECTOR_THRESHOLDS: Final = (10_000, 20, 20)
+"""Of Python's garbage collector in engines and workers: new objects before a collection of the youngest generation, and
+collections of a generation before one of the next."""
+
 RUNS_PAGE: Final = 50
 LARGEST_RUNS_PAGE: Final = 10_000
 """Runs in one answer to a list: by default, and at most; a cursor leads to the rest."""

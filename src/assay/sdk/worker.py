@@ -22,8 +22,8 @@ from assay.sdk.execution.processes import Processes
 from assay.sdk.execution.reports import Reports
 from assay.sdk.execution.threads import DaemonThreads
 from assay.sdk.execution.workflow_tasks import WorkflowTasks
+from assay.sdk.garbage_collection import collect_less_often
 from assay.sdk.transport import Transport
-from assay.wire import memory
 
 log = logging.getLogger("assay.worker")
 RELEASE_ANSWER_SECONDS = 1.0
@@ -115,7 +115,7 @@ class Worker:
     async def run(self) -> None:
         """Serve until `stop` is called; then finish what is begun and give back the rest."""
         Worker.begun += 1
-        memory.spare()
+        collect_less_often()
         self._loop = asyncio.get_running_loop()
         self._activity_tasks.loop = self._loop
         self._processes.start(self.app.activities.values())

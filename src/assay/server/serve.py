@@ -19,11 +19,11 @@ from assay.core.errors import AssayError, Unavailable
 from assay.core.limits import SERVER_DRAIN_SECONDS
 from assay.server.composition import running
 from assay.server.config import ServerConfig
+from assay.server.garbage_collection import settle
 from assay.server.patience import Patience, connections_within
 from assay.server.protocols import protocols_of
 from assay.storage.store import Broken
 from assay.wire.exchange import MESSAGE_LIMIT
-from assay.wire.memory import settle
 
 log = logging.getLogger("assay.server")
 

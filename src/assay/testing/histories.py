@@ -14,7 +14,7 @@ from assay.core.ids import Namespace, RunId, RunKey, Seq, Time, WorkflowId
 from assay.core.payload import NULL, Payload
 from assay.sdk.client import Client
 from assay.sdk.connections import Hosting
-from assay.wire.exports import stored_event
+from assay.wire.parse import stored_event
 
 
 class SavedEvent(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -15,7 +15,7 @@ from assay.core.options import check_text
 from assay.core.payload import NULL, Payload, check_limits, is_empty
 from assay.core.run import STUCK_REASONS, TASK_FAILED
 from assay.core.start_options import OptionKind, options_of
-from assay.wire.spellings import has_other_words, spelled
+from assay.wire.aliases import has_other_words, spelled
 
 log = logging.getLogger("assay.wire")
 

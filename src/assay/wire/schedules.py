@@ -16,7 +16,7 @@ from assay.core.payload import NULL, Payload, value_of
 from assay.core.schedule import Fire, Missed, Overlap, Schedule
 from assay.core.timetable import Dst
 from assay.wire import responses
-from assay.wire.bodies import Seconds
+from assay.wire.request_bodies import Seconds
 
 LATEST_TIME: Final[Time] = 2 * LONGEST_DURATION
 """No time that anybody means is later."""

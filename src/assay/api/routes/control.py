@@ -25,8 +25,8 @@ from assay.core.run import Activity
 from assay.engine.reads import ActivityRecord
 from assay.wire import responses
 from assay.wire.activities import open_activity_record, retry_record
-from assay.wire.bodies import ActivityBody, CancelBody, ContinueBody, RetryBody, SignalBody, TerminateBody
 from assay.wire.render import start_record
+from assay.wire.request_bodies import ActivityBody, CancelBody, ContinueBody, RetryBody, SignalBody, TerminateBody
 
 
 def _target(call: Call) -> dict[str, Any]:

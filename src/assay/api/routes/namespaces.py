@@ -11,8 +11,8 @@ from assay.api.router import Route
 from assay.api.routes.workflows import TOTAL
 from assay.core.errors import Invalid
 from assay.wire import responses
-from assay.wire.bodies import NamespaceBody
 from assay.wire.registrations import namespace_record, namespace_stats
+from assay.wire.request_bodies import NamespaceBody
 
 
 async def create(backend: Backend, call: Call) -> Answer:

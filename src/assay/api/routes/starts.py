@@ -23,8 +23,8 @@ from assay.core.replies import Started
 from assay.core.requests import FirstSignal, StartWorkflow
 from assay.core.start_options import OptionKind, by_option, given_options
 from assay.wire import responses
-from assay.wire.bodies import SignalAtStart, StartBody
 from assay.wire.render import start_record
+from assay.wire.request_bodies import SignalAtStart, StartBody
 
 TYPE_BYTES: Final = 200
 """Of a workflow type in a generated id, which has 255 bytes at most."""

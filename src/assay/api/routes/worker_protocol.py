@@ -37,9 +37,9 @@ from assay.engine.reads import ActivityRecord
 from assay.engine.roster import Registration
 from assay.engine.tokens import Lease
 from assay.wire import responses
-from assay.wire.bodies import CommandsBody, CompleteBody, FailBody, HeartbeatBody, PollBody, Seconds, TaskBody
 from assay.wire.original import FailTaskCommand, Sent, commands_of
 from assay.wire.render import history_event
+from assay.wire.request_bodies import CommandsBody, CompleteBody, FailBody, HeartbeatBody, PollBody, Seconds, TaskBody
 
 WAIT: Final = Parameter(
     "wait_secs", "How long to wait for a task: seconds, or a text; 25 at most. Also in the body.", Seconds

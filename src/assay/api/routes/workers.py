@@ -13,8 +13,8 @@ from assay.core.options import check_hands, check_text
 from assay.engine.commit.idempotency import Rendered
 from assay.engine.roster import WorkerRow
 from assay.wire import responses
-from assay.wire.bodies import RegisterBody, WorkerBody
 from assay.wire.registrations import queue_record, worker_record
+from assay.wire.request_bodies import RegisterBody, WorkerBody
 
 HANDS: Final = 10
 """Tasks of each kind at a time, unless a worker says otherwise."""

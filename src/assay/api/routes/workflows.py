@@ -22,7 +22,6 @@ from assay.core.run import Run
 from assay.engine.filters import LARGEST_LIMIT, run_filter
 from assay.engine.reads import RunRecord, Snapshot
 from assay.wire import responses
-from assay.wire.bodies import Seconds
 from assay.wire.render import (
     cursor_of,
     event_record,
@@ -31,6 +30,7 @@ from assay.wire.render import (
     run_record,
     state_record,
 )
+from assay.wire.request_bodies import Seconds
 
 EVENTS_PAGE: Final = 50
 LARGEST_EVENTS_PAGE: Final = 1_000

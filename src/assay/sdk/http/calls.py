@@ -32,7 +32,7 @@ from assay.sdk.http.pool import Pool
 from assay.sdk.http.problems import error_in
 from assay.sdk.retry import wire_retry
 from assay.sdk.transport import ListedRuns
-from assay.wire.bodies import SignalAtStart, StartBody
+from assay.wire.request_bodies import SignalAtStart, StartBody
 
 RECONNECT_SECONDS: Final = 30.0
 """Seconds for which a call is repeated when the engine cannot be reached; it was there before, so it will be again."""

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from assay.core.errors import Invalid
 from assay.core.ids import SECOND, Seq, Time
 from assay.core.start_options import OptionKind, options_of
-from assay.wire.kinds import BARE
+from assay.wire.stream_kinds import BARE
 
 SHOWN_AS_STORED: Final = (
     "workflow_type", "task_queue", "first_run_id", "previous_run_id", "initiator", "attempt", "schedule", "request_id",

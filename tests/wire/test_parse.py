@@ -10,7 +10,7 @@ from assay.core import events as ev
 from assay.core.errors import Invalid
 from assay.core.ids import RunKey
 from assay.testing.replay import History, load_history, rehearse
-from assay.wire.exports import stored_event
+from assay.wire.parse import stored_event
 from tests.replay.programs import app
 from tests.replay.record import HISTORIES
 from tests.wire.shown import event_record

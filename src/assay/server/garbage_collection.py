@@ -1,0 +1,17 @@
+"""The garbage collector of a process that is an engine's or a worker's alone."""
+
+import gc
+
+from assay.core.limits import COLLECTOR_THRESHOLDS
+
+
+def freeze_startup_objects() -> None:
+    """Exempt all objects of the start-up from collection: they live as long as the process."""
+    gc.collect()
+    gc.freeze()
+
+
+def settle() -> None:
+    """Freeze the objects of the start-up and collect new ones less often, in a process without code of users."""
+    freeze_startup_objects()
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
