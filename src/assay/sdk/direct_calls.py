@@ -9,8 +9,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
-from assay.sdk.replay.blocking import is_blocking
-from assay.sdk.replay.guard import FLAG, WorkflowIOError
+from assay.sdk.replay.workflow_flag import FLAG, WorkflowIOError
 
 _ORIGINAL: Final = "__assay_original__"
 
@@ -51,6 +50,8 @@ def original_of(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _refuse(name: str, function: str, input_name: str | None) -> NoReturn:
+    from assay.sdk.replay.blocking import is_blocking  # imports greenlet, which programs without workers do not need
+
     arguments = function if input_name is None else f"{function}, {input_name}"
     line = f"{'' if is_blocking() else 'await '}ctx.execute_activity({arguments})"
     raise WorkflowIOError(

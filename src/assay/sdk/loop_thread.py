@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from assay.core.errors import Invalid, Unavailable
 from assay.sdk.replay import guard
+from assay.sdk.replay.workflow_flag import FLAG
 
 Outcome = TypeVar("Outcome")
 PATIENCE_SECONDS: Final = 0.5
@@ -81,7 +82,7 @@ class LoopThread:
 
 def refuse_in_workflow(name: str = "assay.Client") -> None:
     """Calls to an engine cannot be replayed, and workflow code runs on the very loop that they would wait for."""
-    if guard.FLAG.inside:
+    if FLAG.inside:
         raise guard.refusal(name)
 
 

@@ -10,8 +10,8 @@ import pytest
 from greenlet import GreenletExit
 
 from assay.sdk.replay.blocking import run_blocking, wait
-from assay.sdk.replay.guard import WorkflowIOError
 from assay.sdk.replay.loop import WorkflowLoop
+from assay.sdk.replay.workflow_flag import WorkflowIOError
 
 
 class Timers:

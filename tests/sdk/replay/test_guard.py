@@ -21,8 +21,8 @@ from typing import Any
 import pytest
 
 from assay.sdk.replay import guard
-from assay.sdk.replay.guard import WorkflowIOError
 from assay.sdk.replay.loop import WorkflowLoop
+from assay.sdk.replay.workflow_flag import FLAG, WorkflowIOError
 
 HERE = str(Path(__file__).parent)
 
@@ -148,7 +148,7 @@ def test_the_flag_comes_down_whatever_happens():
         in_workflow(lambda: sys.exit(1))
     with pytest.raises(ZeroDivisionError), guard.inside():
         _ = 1 / 0
-    assert not guard.FLAG.inside
+    assert not FLAG.inside
     assert read()
 
 
@@ -276,7 +276,7 @@ def test_garbage_of_others_is_finalized_freely():
     Cyclic()
     in_workflow(gc.collect)
     assert len(texts) == 1
-    assert not guard.FLAG.inside
+    assert not FLAG.inside
 
 
 PROGRAM = """

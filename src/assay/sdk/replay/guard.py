@@ -26,9 +26,7 @@ import time
 from types import FrameType, ModuleType
 from typing import Any, Final, NoReturn
 
-
-class WorkflowIOError(RuntimeError):
-    """Workflow code did something that only an activity, `ctx.run` or `ctx.side_effect` may do (R29)."""
+from assay.sdk.replay.workflow_flag import FLAG, WorkflowIOError
 
 
 def refusal(called: str) -> WorkflowIOError:
@@ -37,14 +35,6 @@ def refusal(called: str) -> WorkflowIOError:
         f"workflow code called {called}, which cannot be replayed: "
         f"do it in an activity, in ctx.run or in ctx.side_effect, whose outcomes are recorded{advice}"
     )
-
-
-class _Flag(threading.local):
-    inside: bool = False
-    before_collection: bool = False
-
-
-FLAG: Final = _Flag()
 
 
 class _Crossing:

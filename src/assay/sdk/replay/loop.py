@@ -25,6 +25,7 @@ from typing import Any, Final, NoReturn, Protocol, TypeVar, TypeVarTuple, overlo
 
 from assay.sdk.replay import determinism, guard, teardown
 from assay.sdk.replay.cancellation import TaskBody
+from assay.sdk.replay.workflow_flag import FLAG
 
 HANDLE_LIMIT: Final = 1_000_000
 TIME_LIMIT_SECONDS: Final = 2.0
@@ -150,7 +151,7 @@ class WorkflowLoop(guard.NoIOLoop):
         outer_loop = asyncio._get_running_loop()
         outer_task = None if _SWAP_TASK is None or outer_loop is None else _SWAP_TASK(outer_loop, None)
         outer_hooks = sys.get_asyncgen_hooks()
-        flag = guard.FLAG
+        flag = FLAG
         outer_inside = flag.inside
         self._running = flag.inside = True
         self._thread = threading.get_ident()
