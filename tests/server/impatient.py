@@ -6,7 +6,9 @@ from assay.server.config import ServerConfig
 from assay.server.patience import Patience
 from assay.server.serve import serve
 
-PATIENCE = Patience(head_seconds=1.0, body_seconds=1.0, body_pace=1_024, answer_seconds=1.0, connections=260)
+PATIENCE = Patience(
+    head_seconds=1.0, body_seconds=1.0, body_pace=1_024, answer_seconds=1.0, silence_seconds=3.0, connections=260
+)
 
 
 def say(line: str) -> None:

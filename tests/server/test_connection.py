@@ -2,63 +2,16 @@ import contextlib
 import resource
 import socket
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from assay.server.patience import connections_within
 from tests.api.support import Http, Server, fresh, until
 from tests.server.impatient import PATIENCE
+from tests.server.raw_clients import SOON, connected, one_answer, rest, status
 
-ROOT = Path(__file__).parents[2]
 HEALTH = b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n"
 START = b"POST /api/v1/workflows HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-SOON = 10.0
-"""Seconds: much more than the engine's patience, much less than for ever."""
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("impatient")
-    server = Server(folder, python=("-m", "tests.server.impatient"), PYTHONPATH=str(ROOT))
-    try:
-        yield server
-        assert server.process.poll() is None
-        assert "Traceback" not in server.errors.read_text()
-    finally:
-        server.close()
-
-
-@pytest.fixture
-def http(server: Server) -> Http:
-    return server.http()
-
-
-@contextlib.contextmanager
-def connected(server: Server, sent: bytes = b"") -> Iterator[socket.socket]:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=SOON) as client:
-        client.sendall(sent)
-        yield client
-
-
-def rest(client: socket.socket) -> bytes:
-    """All that comes until the engine hangs up."""
-    found = b""
-    with contextlib.suppress(ConnectionError):
-        while part := client.recv(65_536):
-            found += part
-    return found
-
-
-def one_answer(client: socket.socket) -> bytes:
-    """What comes until the end of a JSON object, on a connection that stays."""
-    found = b""
-    while not found.endswith(b"}"):
-        part = client.recv(65_536)
-        assert part, found
-        found += part
-    return found
 
 
 def drip(client: socket.socket, piece: bytes, pause: float = 0.05) -> float:
@@ -77,10 +30,6 @@ def drip(client: socket.socket, piece: bytes, pause: float = 0.05) -> float:
             break
     client.settimeout(SOON)
     return time.monotonic() - began
-
-
-def status(answer: bytes) -> int:
-    return int(answer.split(b" ", 2)[1])
 
 
 def test_headers_that_trickle_in_are_not_waited_for(server: Server):

@@ -1,6 +1,7 @@
 """Frames are cut out of whatever pieces the network makes of them, and read and written as any WebSocket does."""
 
 import random
+import time
 from typing import Any
 
 import pytest
@@ -79,3 +80,16 @@ def test_a_frame_above_the_limit_comes_at_once_and_is_not_read() -> None:
     ((frame, head),) = Frames(100).cut(framed(b"x" * 101, masked=True)[:20])
     assert (len(frame), head) == (20, 0)
     assert message_of(frame, head, masked=True) is None
+
+
+def test_many_small_frames_cost_as_much_as_their_number() -> None:
+    stream = framed(b"", masked=True) * 200_000  # as one read; a copy of the rest for each frame takes 10 seconds
+    began = time.process_time()
+    assert len(Frames(None).cut(stream)) == 200_000
+    assert time.process_time() - began < 2
+
+
+def test_the_bytes_of_an_incomplete_frame_are_counted() -> None:
+    frames, frame = Frames(None), framed(b"x" * 1_000, masked=True)
+    assert (frames.cut(frame[:100]), frames.partial_bytes) == ([], 100)
+    assert (len(frames.cut(frame[100:])), frames.partial_bytes) == (1, 0)

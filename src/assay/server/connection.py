@@ -30,6 +30,7 @@ class Connection(HttpToolsProtocol):
         self._arrived = 0
         self._in_head = True
         self._untaken_since: float | None = None
+        self._closing_since: float | None = None
         self._answered: RequestResponseCycle | None = None
         """The request that is being answered; `cycle` is the last that came, and there may be some between."""
 
@@ -104,7 +105,10 @@ class Connection(HttpToolsProtocol):
 
     def look(self, now: float) -> None:
         """End the connection if its client has taken too long."""
-        if self._untaken_since is not None and now - self._untaken_since > self.patience.answer_seconds:
+        if self.transport.is_closing() and self._closing_since is None:
+            self._closing_since = now
+        waited = self._closing_since if self._untaken_since is None else self._untaken_since
+        if waited is not None and now - waited > self.patience.answer_seconds:
             self.transport.abort()  # closing would wait for the client to take the rest
         elif self._since is not None and self.flow.read_paused:
             self._since, self._arrived = now, 0  # it is the engine that does not read

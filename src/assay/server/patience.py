@@ -22,6 +22,8 @@ class Patience:
     """Bytes a second beyond that: a body may take long if it is long."""
     answer_seconds: float = 30.0
     """How long an answer may lie around before the client takes any of it."""
+    silence_seconds: float = 60.0
+    """How long a WebSocket stays open on which nothing arrives; workers send a sign of life every few seconds."""
     head_bytes: int = HEADERS_LIMIT + URL_LIMIT + 1_024
     body_bytes: int = MESSAGE_LIMIT + 1024 * 1024
     """More than any route reads; whoever goes on sending after a refusal is cut off here."""

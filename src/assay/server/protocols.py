@@ -47,7 +47,8 @@ def fast(api: Api, patience: Patience) -> Protocols:
     from assay.server.connection import Connection
     from assay.server.sockets import Socket
 
-    return Protocols(api, type("Connection", (Connection,), {"patience": patience}), Socket, None)
+    within = {"patience": patience}
+    return Protocols(api, type("Connection", (Connection,), within), type("Socket", (Socket,), within), None)
 
 
 def plain(api: Api, patience: Patience) -> Protocols:

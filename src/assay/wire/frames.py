@@ -23,55 +23,63 @@ EIGHT_BYTES: Final = 127
 
 
 class Frames:
-    """Bytes as they come, cut into whole frames."""
+    """Cuts a stream of bytes into whole frames."""
 
     def __init__(self, limit: int | None) -> None:
         self._limit = limit
-        self._parts: list[bytes] = []
-        """A frame that is not all there."""
+        self._partial = bytearray()
         self._missing = 0
 
-    def cut(self, data: bytes) -> list[tuple[bytes, int]]:
-        """All frames that are complete now, each with the length of its head.
+    @property
+    def partial_bytes(self) -> int:
+        """Return the size of the incomplete frame that is held."""
+        return len(self._partial)
 
-        One that is above the limit comes at once, as far as it is there, and without a head: it is not to be read.
+    def cut(self, data: bytes) -> list[tuple[bytes, int]]:
+        """Return the frames that are complete now, each with the length of its header.
+
+        A frame above the limit is returned at once, as far as it has arrived, with a header length of 0: the caller
+        must not read it.
         """
-        if self._parts:
-            self._parts.append(data)
+        if self._partial:
+            self._partial += data
             self._missing -= len(data)
             if self._missing > 0:
                 return []
-            data = b"".join(self._parts)
-            self._parts = []
+            data = bytes(self._partial)
+            self._partial = bytearray()
         found: list[tuple[bytes, int]] = []
-        while data:
-            head, size = _measured(data)
+        start, available = 0, len(data)
+        while start < available:
+            head, size = _measured(data, start)
             if self._limit is not None and size > self._limit:
-                found.append((data, 0))
+                found.append((data[start:], 0))
                 break
-            end = head + size
-            if len(data) == end:  # as nearly always
-                found.append((data, head))
+            end = start + head + size
+            if end > available:
+                self._partial += data[start:]
+                self._missing = end - available
                 break
-            if len(data) < end:
-                self._parts, self._missing = [data], end - len(data)
-                break
-            found.append((data[:end], head))
-            data = data[end:]
+            # Slicing the whole of a `bytes` object copies nothing, which is the usual case: one frame per read.
+            found.append((data[start:end], head))
+            start = end
         return found
 
 
-def _measured(data: bytes) -> tuple[int, int]:
-    """How long a frame's head is, and how long what follows; one byte more than there are where these do not tell."""
+def _measured(data: bytes, start: int) -> tuple[int, int]:
+    """Return (header length, payload length) of the frame at `start`.
+
+    If the header is incomplete, return one byte more than the rest of `data` as the header's length.
+    """
     try:
-        second = data[1]
+        second = data[start + 1]
         head, length = (2 + MASK if second & MASKED else 2), second & ~MASKED
         if length == TWO_BYTES:
-            return head + 2, data[2] << 8 | data[3]
+            return head + 2, data[start + 2] << 8 | data[start + 3]
         if length == EIGHT_BYTES:
-            return head + 8, int.from_bytes(data[2:9], "big") << 8 | data[9]
+            return head + 8, int.from_bytes(data[start + 2 : start + 9], "big") << 8 | data[start + 9]
     except IndexError:
-        return len(data) + 1, 0
+        return len(data) - start + 1, 0
     return head, length
 
 
