@@ -15,7 +15,7 @@ from assay.core.replies import Started
 from assay.core.requests import Request, RequestCancel, RetryFailed, Signal, StartWorkflow, Terminate
 from assay.core.run import COMPLETED
 from assay.engine.commit.idempotency import IdempotencyKey, Rendered
-from assay.storage.store import Rejected
+from assay.storage.ports import Rejected
 from simulation.ledger import Sent
 from simulation.loop import Node
 from simulation.programs import Step, walk

@@ -12,10 +12,7 @@ from typing import Any, ClassVar, NoReturn, Protocol
 
 from assay.core.engine_time import ClockReading, Jump, corrected
 from assay.core.ids import SECOND, RunId, Time
-from assay.storage.sql import queries
-from assay.storage.sql.dialect import PostgresDialect
-from assay.storage.sql.reads import SqlReads
-from assay.storage.store import (
+from assay.storage.ports import (
     Changes,
     CommitStatus,
     Conflict,
@@ -25,6 +22,9 @@ from assay.storage.store import (
     ReadyTask,
     Rejected,
 )
+from assay.storage.sql import queries
+from assay.storage.sql.dialect import PostgresDialect
+from assay.storage.sql.reads import SqlReads
 from simulation.answers import ANSWERS
 from simulation.loop import Node, SimLoop
 from simulation.tables import Tables

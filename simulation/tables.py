@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from assay.core.ids import RunId
+from assay.storage.ports import Changes, Conflict, ScheduleChange
 from assay.storage.sql import rows
 from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import Verb
 from assay.storage.sql.schedule_rows import changed_schedules, schedule_update_row
 from assay.storage.sql.tables import Table
 from assay.storage.sql.writes import lost_with, steps, without
-from assay.storage.store import Changes, Conflict, ScheduleChange
 
 Cells = tuple[Any, ...]
 """A row; what is in which place is said by `PLACE`."""

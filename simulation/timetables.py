@@ -12,8 +12,8 @@ from assay.core.ids import SECOND, Namespace, Time
 from assay.core.payload import Payload
 from assay.core.schedule import Missed, Overlap, Schedule
 from assay.core.schedule_requests import CreateSchedule
+from assay.storage.ports import Changes
 from assay.storage.sql.schedule_rows import schedule_of
-from assay.storage.store import Changes
 from simulation.loop import Node
 from simulation.settings import chance_of
 from simulation.store import EPOCH

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from assay.core.ids import Time, WorkerId
 from assay.core.requests import StartWorkflow
 from assay.sdk.replay.runtime import Execution
-from assay.storage.store import Changes
+from assay.storage.ports import Changes
 from simulation.checks.commits import CommitChecks
 from simulation.checks.histories import Archive, check_histories
 from simulation.checks.promises import check_promises, run_named

@@ -9,7 +9,7 @@ from assay.core.events import ActivityOptions, StartData
 from assay.core.ids import SECOND, RunId, Time, WorkerId
 from assay.core.policies import ParentClose
 from assay.core.run import Activity, Run
-from assay.storage.store import ActivityChange, AttemptEnd, Changes, StoredEvent
+from assay.storage.ports import ActivityChange, AttemptEnd, Changes, StoredEvent
 from simulation.shown import shown
 from simulation.tables import PLACE
 

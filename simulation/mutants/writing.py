@@ -15,8 +15,8 @@ from assay.engine.commit.unknown_outcome import was_written
 from assay.engine.dispatcher import _Line
 from assay.engine.reaper import Reaper
 from assay.engine.service import Loop
+from assay.storage.ports import Changes, Outcome, Store, UnansweredCommit
 from assay.storage.sql.dialect import Verb
-from assay.storage.store import Changes, Outcome, Store, UnansweredCommit
 from simulation.mutants.planting import Mutant, Patch, does_nothing, waits_for_nothing
 from simulation.tables import Tables
 

@@ -22,7 +22,7 @@ from assay.engine.engine import Engine
 from assay.engine.roster import Roster
 from assay.engine.tokens import Tokens
 from assay.storage.sql.registry import SqlRegistry
-from assay.storage.sqlite import SqliteStore
+from assay.storage.sqlite.store import SqliteStore
 from assay.wire import exchange as wire
 
 WORKER = WorkerId("w-1")

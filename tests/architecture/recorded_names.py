@@ -19,8 +19,8 @@ from assay.core import commands, events
 from assay.core.effects import OUTBOX_KINDS
 from assay.core.run import CLOSED_STATUSES, OPEN_STATUSES, STUCK_REASONS
 from assay.server.logs import JsonLines
-from assay.storage.ownership import Owner
 from assay.storage.sql import notes, tables
+from assay.storage.sqlite.ownership import Owner
 from assay.wire import exchange
 from assay.wire.codes import ErrorCode
 from assay.wire.stream_kinds import FIRED, RETRY_REQUESTED, RUNNING, kind_of

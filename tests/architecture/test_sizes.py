@@ -68,7 +68,7 @@ def test_test_files_stay_readable():
 
 
 def test_the_store_port_stays_narrow():
-    ports = [module for module in source_modules() if module.name == "assay.storage.store"]
+    ports = [module for module in source_modules() if module.name == "assay.storage.ports"]
     assert [widest_protocol(module) for module in ports if widest_protocol(module) > STORE_PORT_METHODS] == []
 
 

@@ -12,8 +12,8 @@ from assay.core.ids import RunId
 from assay.embedded.stores import store_for
 from assay.engine.clock import SystemClock
 from assay.engine.engine import Engine
-from assay.storage.sqlite import SqliteStore
-from assay.storage.store import Changes
+from assay.storage.ports import Changes
+from assay.storage.sqlite.store import SqliteStore
 
 READY = "ready"
 

@@ -17,7 +17,7 @@ from assay.core.schedule_requests import CreateSchedule
 from assay.embedded.stores import store_for
 from assay.engine.clock import SystemClock
 from assay.engine.engine import Engine
-from assay.storage.store import RunFilter, Store
+from assay.storage.ports import RunFilter, Store
 from assay.storage.verify import verify
 from tests.chaos.schedule_engine import READY
 from tests.core.support import MAIN

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from assay.storage.sql import schema
-from assay.storage.sqlite_connections import create
-from assay.storage.sqlite_writer import SqliteWriter
+from assay.storage.sqlite.connections import create
+from assay.storage.sqlite.writer import SqliteWriter
 from tests.api.support import serving
 from tests.cli.support import Cli, plain_environment, spawn
 from tests.temporary_postgres import create_database, shared_postgres

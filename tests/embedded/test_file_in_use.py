@@ -20,7 +20,7 @@ ACT = sys.argv[1]
 OTHER_PROCESS = [sys.executable, "-c", "import sqlite3; c = sqlite3.connect('app.db');"
     "c.execute('select count(*) from runs').fetchone(); c.close()"]
 if UNPROTECTED:  # as on a system without locks of descriptors
-    from assay.storage.sqlite_lock import OwnedFile
+    from assay.storage.sqlite.lock import OwnedFile
     OwnedFile._lock = lambda self, kind: None
 
 

@@ -13,7 +13,7 @@ from assay.core.ids import SECOND
 from assay.embedded.attendance import Attendance
 from assay.engine.roster import LISTED_SILENCE, SIGNS_WRITE_PAUSE, Roster
 from assay.storage.sql.registry import SqlRegistry
-from assay.storage.sqlite import SqliteStore
+from assay.storage.sqlite.store import SqliteStore
 from tests.clocks import ManualClock
 from tests.temporary_postgres import create_database, shared_postgres
 

@@ -19,7 +19,7 @@ from assay.embedded.transport import WORKER_LEASE, EmbeddedTransport
 from assay.sdk.app import App
 from assay.sdk.client import Client
 from assay.sdk.connections import Hosting, transport_for
-from assay.storage.store import Changes
+from assay.storage.ports import Changes
 from tests.temporary_postgres import create_database, shared_postgres
 
 MAIN = Namespace("main")

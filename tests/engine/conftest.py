@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from assay.engine.engine import Engine
-from assay.storage.sqlite import SqliteStore
+from assay.storage.sqlite.store import SqliteStore
 from tests.clocks import ManualClock
 
 Body = Callable[[Engine, ManualClock], Awaitable[None]]

@@ -14,7 +14,7 @@ from assay.core.requests import Signal, StartWorkflow
 from assay.core.schedule import Fire, FireOutcome, Missed, Overlap, Schedule
 from assay.engine.clock import SystemClock
 from assay.engine.engine import Engine
-from assay.storage.sqlite import SqliteStore
+from assay.storage.sqlite.store import SqliteStore
 from assay.storage.verify import verify
 from tests.clocks import ManualClock
 from tests.core.schedule_support import HOUR, MINUTE, NAME

@@ -12,7 +12,7 @@ from assay.engine.commit import attempt as attempt_module
 from assay.engine.commit.committer import Undecidable
 from assay.engine.commit.idempotency import IdempotencyKey, Rendered
 from assay.engine.timekeeper import DUE_RETRY_PAUSE
-from assay.storage.store import Broken, Changes, Conflict, OutcomeUnknown, Rejected
+from assay.storage.ports import Broken, Changes, Conflict, OutcomeUnknown, Rejected
 from tests.engine.seats import NotingSeat
 
 MAIN = Namespace("main")

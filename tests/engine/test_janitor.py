@@ -8,9 +8,9 @@ from assay.core.requests import StartWorkflow, Terminate
 from assay.engine.commit.idempotency import IdempotencyKey, Rendered
 from assay.engine.engine import Engine
 from assay.engine.janitor import BREATH, FIRE_RETENTION, HOUR, NOTES, OUTCOMES, PAGES, ROWS_PER_SWEEP_COMMIT, Janitor
+from assay.storage.ports import Changes, Outcome
 from assay.storage.sql.leftovers import SqlLeftovers
-from assay.storage.sqlite import SqliteStore
-from assay.storage.store import Changes, Outcome
+from assay.storage.sqlite.store import SqliteStore
 from tests.clocks import ManualClock
 
 MAIN = Namespace("main")

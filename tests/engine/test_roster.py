@@ -11,7 +11,7 @@ from assay.core.ids import SECOND, Time
 from assay.engine.roster import LISTED_SILENCE, Roster, WorkerRow
 from assay.engine.tokens import Lease, Tokens
 from assay.storage.sql.registry import SqlRegistry
-from assay.storage.sqlite import SqliteStore
+from assay.storage.sqlite.store import SqliteStore
 from tests.clocks import ManualClock
 
 Scene = Callable[[Roster, ManualClock], Awaitable[None]]

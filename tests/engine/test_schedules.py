@@ -16,7 +16,7 @@ from assay.core.ids import SECOND, Namespace, Time, WorkflowId
 from assay.core.requests import StartWorkflow, Terminate
 from assay.core.schedule import Fire, FireOutcome, Missed, Overlap, Schedule
 from assay.engine.engine import Engine
-from assay.storage.store import RunFilter
+from assay.storage.ports import RunFilter
 from assay.storage.verify import verify
 from tests.core.schedule_support import DAY, HOUR, MIDNIGHT, MINUTE, NAME
 from tests.core.support import MAIN

@@ -8,9 +8,9 @@ from assay.core.requests import Signal, StartWorkflow
 from assay.core.schedule import Fire, FireOutcome
 from assay.engine.engine import Engine
 from assay.engine.stream import RETENTION, News, Note, Stream
+from assay.storage.ports import Changes, Unfired
 from assay.storage.sql.journal import SqlJournal
-from assay.storage.sqlite import SqliteStore
-from assay.storage.store import Changes, Unfired
+from assay.storage.sqlite.store import SqliteStore
 from tests.clocks import ManualClock
 
 MAIN, OTHER = Namespace("main"), Namespace("other")

@@ -8,8 +8,8 @@ import pytest
 from assay.core.ids import SECOND, Namespace, RunId, Time, WorkflowId
 from assay.core.requests import StartWorkflow
 from assay.engine.engine import Engine
-from assay.storage.sqlite import SqliteStore
-from assay.storage.store import Changes, Rejected
+from assay.storage.ports import Changes, Rejected
+from assay.storage.sqlite.store import SqliteStore
 from tests.clocks import ManualClock
 from tests.engine.seats import NotingSeat
 

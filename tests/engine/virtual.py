@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from assay.core.ids import SECOND, RunId, Time
 from assay.engine.engine import Engine
-from assay.storage.sqlite import SqliteStore
-from assay.storage.store import Changes
+from assay.storage.ports import Changes
+from assay.storage.sqlite.store import SqliteStore
 from tests.core.schedule_support import MIDNIGHT
 
 Result = TypeVar("Result")

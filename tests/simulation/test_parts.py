@@ -6,7 +6,7 @@ import pytest
 
 from assay.core.ids import SECOND
 from assay.core.run import Run
-from assay.storage.store import Changes, Conflict, StoredEvent
+from assay.storage.ports import Changes, Conflict, StoredEvent
 from simulation.loop import Node, SimLoop, Stalled
 from simulation.net import Network
 from simulation.programs import Author, OneOf, expected, matches, walk

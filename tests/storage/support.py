@@ -10,9 +10,9 @@ from assay.core.events import Recorded
 from assay.core.ids import RunId, Time
 from assay.core.run import Run
 from assay.engine.commit.batch import Batch
-from assay.storage.postgres import PostgresStore
-from assay.storage.sqlite import SqliteStore
-from assay.storage.store import Changes
+from assay.storage.ports import Changes
+from assay.storage.postgres.store import PostgresStore
+from assay.storage.sqlite.store import SqliteStore
 from tests.core.support import NOW, FixedIds, Step, World
 
 AnyStore = SqliteStore | PostgresStore

@@ -5,8 +5,8 @@ import asyncio
 import asyncpg
 import pytest
 
-from assay.storage.journal import BEGINNING, Entry
-from assay.storage.postgres import PostgresStore
+from assay.storage.ports import BEGINNING, Entry
+from assay.storage.postgres.store import PostgresStore
 from assay.storage.sql.journal import SqlJournal
 from tests.core.support import signalled, started
 from tests.storage.support import AnyStore, StoredWorld, at

@@ -7,8 +7,8 @@ from assay.core.errors import AssayError
 from assay.core.ids import SECOND, Namespace, Time
 from assay.core.payload import NULL, Payload
 from assay.core.requests import StartWorkflow, WorkflowId
+from assay.storage.ports import RunFilter
 from assay.storage.sql.rows import canonical
-from assay.storage.store import RunFilter
 from tests.core.support import CHILD, MAIN, NOW, ONE, ORDER, TWO, bore, later, starts, terminates, turned
 from tests.storage.support import AnyStore, StoredWorld, as_stored
 

@@ -5,7 +5,7 @@ import pytest
 from assay.core import commands as cmd
 from assay.core.ids import RunId, WorkflowId
 from assay.core.policies import IdConflict
-from assay.storage.store import Outcome
+from assay.storage.ports import Outcome
 from tests.core.support import (
     CHILD,
     MAIN,

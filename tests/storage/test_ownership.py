@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 from assay.core.errors import Invalid, Unavailable
-from assay.storage.ownership import FileLock, refuse_network
-from assay.storage.sqlite import SqliteStore
-from assay.storage.sqlite_reader import SqliteReader
-from assay.storage.store import Broken, RunFilter
+from assay.storage.ports import Broken, RunFilter
+from assay.storage.sqlite.ownership import FileLock, refuse_network
+from assay.storage.sqlite.reader import SqliteReader
+from assay.storage.sqlite.store import SqliteStore
 from tests.core.support import MAIN, NOW, signals, starts
 from tests.storage.support import StoredWorld, as_stored, reloaded
 
 ENGINE = """
 import asyncio, sys
-from assay.storage.sqlite import SqliteStore
+from assay.storage.sqlite.store import SqliteStore
 
 async def main():
     store = SqliteStore(sys.argv[1], clock=lambda: 1_700_000_000_000_000)

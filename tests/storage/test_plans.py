@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from assay.storage.postgres import PostgresStore
+from assay.storage.ports import RunFilter
+from assay.storage.postgres.store import PostgresStore
 from assay.storage.sql import journal, leftovers, queries
 from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import Verb
 from assay.storage.sql.tables import Table
-from assay.storage.store import RunFilter
 from tests.core.support import MAIN, NOW
 from tests.storage.support import AnyStore
 

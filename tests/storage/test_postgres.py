@@ -11,11 +11,11 @@ import pytest
 
 from assay.core.errors import Unavailable
 from assay.core.ids import SECOND, RunId, WorkflowId
-from assay.storage import postgres as module
-from assay.storage import postgres_hints
-from assay.storage.postgres import PostgresStore
-from assay.storage.postgres_connections import SESSION, passing, refuse_unsafe
-from assay.storage.store import Broken, Changes, Conflict, OutcomeUnknown, Rejected
+from assay.storage.ports import Broken, Changes, Conflict, OutcomeUnknown, Rejected
+from assay.storage.postgres import notify
+from assay.storage.postgres import store as module
+from assay.storage.postgres.connections import SESSION, passing, refuse_unsafe
+from assay.storage.postgres.store import PostgresStore
 from tests.core.support import scheduled, signals, starts
 from tests.storage.support import StoredWorld, Stores, as_stored, reloaded
 
@@ -362,7 +362,7 @@ async def test_a_commit_of_one_engine_wakes_the_others(postgres: PostgresStore, 
 
 
 async def test_an_engine_does_not_wake_itself():
-    ear, hints = Ear(), postgres_hints.Hints("")
+    ear, hints = Ear(), notify.Hints("")
     hints._wakes.append(ear)
     hints._sender = 7
     hints._heard(None, 7, "assay", "w")
@@ -372,7 +372,7 @@ async def test_an_engine_does_not_wake_itself():
 
 
 async def test_many_commits_are_few_hints(postgres: PostgresStore, engines: Stores, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(postgres_hints, "QUIET_SECONDS", 0.2)
+    monkeypatch.setattr(notify, "QUIET_SECONDS", 0.2)
     ear = Ear()
     (await engines.open()).subscribe(ear)
     await ear.next()

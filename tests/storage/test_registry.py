@@ -4,9 +4,8 @@ import pytest
 
 from assay.core import commands as cmd
 from assay.core.ids import SECOND
-from assay.storage.registry import NamespaceRow, QueueRow, WorkerRow
+from assay.storage.ports import Conflict, NamespaceRow, Outcome, QueueRow, WorkerRow
 from assay.storage.sql.registry import SqlRegistry
-from assay.storage.store import Conflict, Outcome
 from tests.core.support import NOW, WORKER, claimed, leased, started, terminated, turned
 from tests.storage.support import AnyStore, StoredWorld
 

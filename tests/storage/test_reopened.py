@@ -4,7 +4,7 @@ from assay.core import commands as cmd
 from assay.core import requests as rq
 from assay.core.ids import Namespace, RunId
 from assay.server.verification import verify
-from assay.storage.store import Changes
+from assay.storage.ports import Changes
 from tests.core.support import (
     CHILD,
     GRANDCHILD,

@@ -12,7 +12,7 @@ from assay.core.rules.fires import ScheduleDecision
 from assay.core.schedule import Fire, FireOutcome, Missed, Overlap, Schedule, Trigger, Waiting
 from assay.engine.commit.batch import Batch
 from assay.engine.commit.batch_schedules import gather
-from assay.storage.store import Changes, Conflict
+from assay.storage.ports import Changes, Conflict
 from assay.storage.verify import verify
 from tests.core.schedule_support import HOUR, MIDNIGHT, MINUTE, NAME, Timed
 from tests.core.support import MAIN

@@ -10,8 +10,8 @@ import pytest
 
 from assay.core.errors import AssayError, Unavailable
 from assay.storage.sql import queries, schema
-from assay.storage.sqlite import SqliteStore
-from assay.storage.sqlite_reader import SqliteReader
+from assay.storage.sqlite.reader import SqliteReader
+from assay.storage.sqlite.store import SqliteStore
 from tests.core.support import NOW, starts
 from tests.storage.support import AnyStore, StoredWorld, Stores, as_stored, reloaded
 from tests.temporary_postgres import create_database

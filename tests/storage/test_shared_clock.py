@@ -10,9 +10,9 @@ import pytest
 from assay.core.engine_time import Jump
 from assay.core.ids import SECOND, Time
 from assay.engine.clock import SharedClock
-from assay.storage import postgres as module
-from assay.storage.postgres import PostgresStore
-from assay.storage.store import Changes, Rejected
+from assay.storage.ports import Changes, Rejected
+from assay.storage.postgres import store as module
+from assay.storage.postgres.store import PostgresStore
 from tests.storage.support import Stores
 
 HOUR: Time = 3_600 * SECOND

@@ -19,9 +19,12 @@ import pytest
 
 from assay.core.ids import RunId, WorkflowId
 from assay.core.payload import Payload
-from assay.storage import sqlite, sqlite_connections, sqlite_wal, sqlite_writer
-from assay.storage.sqlite import SqliteStore
-from assay.storage.store import Broken, OutcomeUnknown, Rejected, RunFilter
+from assay.storage.ports import Broken, OutcomeUnknown, Rejected, RunFilter
+from assay.storage.sqlite import connections
+from assay.storage.sqlite import store as store_module
+from assay.storage.sqlite import wal as wal_module
+from assay.storage.sqlite import writer as writer_module
+from assay.storage.sqlite.store import SqliteStore
 from tests.core.support import MAIN, NOW, ORDER, signals, starts
 from tests.storage.states import STATES
 from tests.storage.support import StoredWorld, Stores, as_stored, reloaded
@@ -87,7 +90,7 @@ def fault(store: SqliteStore, error: Exception, *, done: bool = False, at: str =
 async def test_a_slow_disk_gets_a_writer_thread(
     path: Path, monkeypatch: pytest.MonkeyPatch, taken: float, inline: bool
 ):
-    monkeypatch.setattr(sqlite_connections, "sync_time", lambda folder: taken)
+    monkeypatch.setattr(connections, "sync_time", lambda folder: taken)
     store = SqliteStore(path, clock=lambda: NOW)
     await store.open()
     assert store.inline is inline
@@ -96,7 +99,7 @@ async def test_a_slow_disk_gets_a_writer_thread(
 
 
 def test_the_time_of_a_disk_is_measured(tmp_path: Path):
-    assert 0 < sqlite_connections.sync_time(tmp_path) < 10
+    assert 0 < connections.sync_time(tmp_path) < 10
     assert list(tmp_path.iterdir()) == []
 
 
@@ -156,7 +159,7 @@ async def test_writes_in_a_thread_go_on_when_their_callers_are_cancelled(path: P
 
 WRITER = """
 import asyncio, sys
-from assay.storage.sqlite import SqliteStore
+from assay.storage.sqlite.store import SqliteStore
 from tests.core.support import starts
 from tests.storage.states import STATES
 from tests.storage.support import StoredWorld
@@ -202,14 +205,14 @@ async def test_the_wal_is_moved_to_the_file_while_writing_goes_on(store: SqliteS
     large = Payload(b'"' + b"x" * 100_000 + b'"')
     for number in range(120):
         await world.do(starts(f"order-{number}", input=large))
-    pages = sqlite_writer.CHECKPOINT_PAGES + 200
+    pages = writer_module.CHECKPOINT_PAGES + 200
     assert size(path.with_name("engine.db-wal")) < 2 * pages * 4096
     assert size(path) > 100 * 100_000
 
 
 def used(path: Path) -> int:
     """Bytes of frames that count, by SQLite's own reckoning."""
-    connection = sqlite_connections.open_reader(path)
+    connection = connections.open_reader(path)
     _, frames, _ = connection.execute("PRAGMA wal_checkpoint(NOOP)").fetchall()[0]
     connection.close()
     return 32 + int(frames) * (24 + 4096)
@@ -220,7 +223,7 @@ async def test_small_commits_overwrite_what_is_there(store: SqliteStore, path: P
     world, longer = StoredWorld(store), 0
     for number in range(60):
         before = size(wal)
-        assert used(path) + sqlite_wal.SPARE_FRAMES * (24 + 4096) <= before
+        assert used(path) + wal_module.SPARE_FRAMES * (24 + 4096) <= before
         await world.do(starts(f"order-{number}"))
         longer += size(wal) > before
     assert 0 < longer < 20
@@ -246,15 +249,15 @@ async def test_a_disk_that_has_no_room_ahead_is_written_to_all_the_same(
     def refuse(*_: object) -> int:
         raise OSError(errno.ENOSPC, "no room")
 
-    monkeypatch.setattr(sqlite_wal.os, "pwrite", refuse)
+    monkeypatch.setattr(wal_module.os, "pwrite", refuse)
     store._opened()._wal.forget()
     world = await StoredWorld(store).do(starts())
     assert await reloaded(store, world.run) == as_stored(world.run)
 
 
 async def test_a_large_wal_is_cut_when_there_is_time(store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sqlite_writer, "LARGE_WAL_PAGES", 0)
-    monkeypatch.setattr(sqlite, "IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(writer_module, "LARGE_WAL_PAGES", 0)
+    monkeypatch.setattr(store_module, "IDLE_SECONDS", 0.01)
     wal = path.with_name("engine.db-wal")
     writer, cut = store._opened(), asyncio.Event()
     truncate = writer.truncate
@@ -270,7 +273,7 @@ async def test_a_large_wal_is_cut_when_there_is_time(store: SqliteStore, path: P
 
 async def test_a_reader_in_the_way_keeps_the_wal_and_blocks_nobody(store: SqliteStore, path: Path):
     world = await StoredWorld(store).do(starts())
-    reader = sqlite_connections.open_reader(path)
+    reader = connections.open_reader(path)
     cursor = reader.execute("BEGIN; SELECT run_id FROM runs")
     await world.do(signals())
     store._opened().truncate()
@@ -347,7 +350,7 @@ async def test_a_failed_checkpoint_stops_the_store_after_the_commit(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ):
     world = await StoredWorld(store).do(starts())
-    monkeypatch.setattr(sqlite_writer, "CHECKPOINT_PAGES", 0)
+    monkeypatch.setattr(writer_module, "CHECKPOINT_PAGES", 0)
 
     class Failing(Faulty):
         def wal_checkpoint(self, **_: object) -> None:

@@ -11,11 +11,11 @@ import apsw
 import pytest
 
 from assay.core.errors import Invalid, ReadOnly, Unavailable
-from assay.storage import sqlite_connections as connections
-from assay.storage.ownership import in_use
-from assay.storage.sqlite import SqliteStore
-from assay.storage.sqlite_reader import SqliteReader
-from assay.storage.store import Changes, ReadTooLong, RunRecord
+from assay.storage.ports import Changes, ReadTooLong, RunRecord
+from assay.storage.sqlite import connections
+from assay.storage.sqlite.ownership import in_use
+from assay.storage.sqlite.reader import SqliteReader
+from assay.storage.sqlite.store import SqliteStore
 from tests.core.support import NOW, starts
 from tests.storage.support import StoredWorld
 
@@ -23,7 +23,7 @@ ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELEC
 
 KILLED = """
 import asyncio, os, signal, sys
-from assay.storage.sqlite import SqliteStore
+from assay.storage.sqlite.store import SqliteStore
 from tests.core.support import NOW, starts
 from tests.storage.support import StoredWorld
 

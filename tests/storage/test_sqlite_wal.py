@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.storage import sqlite_wal
-from assay.storage.sqlite import SqliteStore
-from assay.storage.sqlite_wal import Wal
-from assay.storage.store import Replaced
+from assay.storage.ports import Replaced
+from assay.storage.sqlite import wal as module
+from assay.storage.sqlite.store import SqliteStore
+from assay.storage.sqlite.wal import Wal
 from tests.core.support import NOW, signals, starts
 from tests.storage.support import StoredWorld
 
@@ -39,7 +39,7 @@ def test_a_file_that_is_deleted_moved_or_replaced_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path_factory: pytest.TempPathFactory,
 ):
-    monkeypatch.setattr(sqlite_wal, "TICK_SECONDS", -1.0 if settled else 60.0)
+    monkeypatch.setattr(module, "TICK_SECONDS", -1.0 if settled else 60.0)
     for act in (os.unlink, lambda path: os.rename(path, f"{path}.old"), lambda path: os.replace(files / "new", path)):
         for made in ("engine.db", "engine.db-wal", "new"):
             (files / made).write_bytes(b"")

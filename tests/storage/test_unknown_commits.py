@@ -14,9 +14,9 @@ from assay.core.ids import Namespace, WorkflowId
 from assay.core.requests import Request, Signal, StartWorkflow
 from assay.engine.commit import unknown_outcome
 from assay.engine.engine import Engine
-from assay.storage.postgres import PostgresStore
-from assay.storage.postgres_commits import PostgresCommit
-from assay.storage.store import CommitStatus, OutcomeUnknown, Rejected
+from assay.storage.ports import CommitStatus, OutcomeUnknown, Rejected
+from assay.storage.postgres.commits import PostgresCommit
+from assay.storage.postgres.store import PostgresStore
 from tests.storage.postgres_proxy import PostgresProxy
 
 MAIN = Namespace("main")

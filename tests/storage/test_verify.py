@@ -8,8 +8,8 @@ import pytest
 
 from assay.core import commands as cmd
 from assay.core.ids import SECOND, Time
-from assay.storage.postgres import PostgresStore
-from assay.storage.sqlite_reader import SqliteReader
+from assay.storage.postgres.store import PostgresStore
+from assay.storage.sqlite.reader import SqliteReader
 from assay.storage.verify import Violation, verify
 from tests.core.support import (
     CHILD,

@@ -6,7 +6,7 @@ from assay.core import commands as cmd
 from assay.core.ids import SECOND, RunId, WorkflowId
 from assay.core.payload import NULL
 from assay.core.run import CANCELLED, COMPLETED, FAILED
-from assay.storage.store import Changes, Conflict, Outcome
+from assay.storage.ports import Changes, Conflict, Outcome
 from assay.storage.verify import verify
 from tests.core.support import (
     CHILD,

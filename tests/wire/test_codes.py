@@ -16,7 +16,7 @@ from tests.docs.pages import ROOT
 
 assert assay.api.app, assay.server.connection  # imported for the errors that they and theirs define
 
-ANSWERING = ("core.", "wire.", "engine.", "api.", "storage.store", "server.connection")
+ANSWERING = ("core.", "wire.", "engine.", "api.", "storage.ports", "server.connection")
 """Who has a say in answers. What else `server` and `storage` refuse is to begin."""
 
 NOT_SENT = {

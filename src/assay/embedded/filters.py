@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from assay.engine import filters as engine_filters
-from assay.storage.store import RunFilter
+from assay.storage.ports import RunFilter
 from assay.wire.render import parse_cursor
 
 

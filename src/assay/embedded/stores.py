@@ -7,18 +7,18 @@ from assay.core.ids import Time
 from assay.storage.urls import PostgresUrl, SqliteUrl, parse_url
 
 if TYPE_CHECKING:
-    from assay.storage.postgres import PostgresStore
-    from assay.storage.sqlite import SqliteStore
+    from assay.storage.postgres.store import PostgresStore
+    from assay.storage.sqlite.store import SqliteStore
 
 
 def store_for(url: str, now: Callable[[], Time]) -> "SqliteStore | PostgresStore":
     """The store that `url` names; it is not connected yet."""
     match parse_url(url):
         case SqliteUrl(path):
-            from assay.storage.sqlite import SqliteStore
+            from assay.storage.sqlite.store import SqliteStore
 
             return SqliteStore(path, clock=now)
         case PostgresUrl(dsn):
-            from assay.storage.postgres import PostgresStore
+            from assay.storage.postgres.store import PostgresStore
 
             return PostgresStore(dsn)

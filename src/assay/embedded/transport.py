@@ -27,9 +27,9 @@ from assay.engine.roster import MAIN, Roster, check_namespace
 from assay.engine.service import Loop
 from assay.sdk.loop_thread import refuse_in_workflow
 from assay.sdk.transport import ListedRuns
+from assay.storage.ports import RunRecord
 from assay.storage.sql.leftovers import SqlLeftovers
 from assay.storage.sql.registry import SqlRegistry
-from assay.storage.store import RunRecord
 from assay.wire.activities import retry_record
 from assay.wire.render import cursor_of, event_record, run_record, state_record
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from assay.core.ids import SECOND, Time
 from assay.engine.clock import Clock, SharedClock
 from assay.engine.presence import TICK, Presence
-from assay.storage.store import Store
+from assay.storage.ports import Store
 
 log = logging.getLogger("assay.engine")
 

@@ -7,7 +7,7 @@ from assay.core.ids import SECOND, Time
 from assay.core.requests import Deliver
 from assay.engine.clock import Clock
 from assay.engine.commit.committer import Committed, Committer
-from assay.storage.store import Store
+from assay.storage.ports import Store
 
 COURIER_PAGE_MESSAGES = 1_000
 LOST_MESSAGE_AGE: Time = 5 * SECOND

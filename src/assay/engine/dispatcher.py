@@ -12,7 +12,7 @@ from assay.core.grants import Seat, TaskGrant
 from assay.core.ids import Namespace, RunId, Time, WorkerId
 from assay.core.requests import LeaseActivity, LeaseTask
 from assay.core.run import Activity, Run
-from assay.storage.store import ReadyActivity, ReadyTask
+from assay.storage.ports import ReadyActivity, ReadyTask
 
 Lease = LeaseTask | LeaseActivity
 

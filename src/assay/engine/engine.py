@@ -33,7 +33,7 @@ from assay.engine.scheduler import Scheduler
 from assay.engine.service import Loop
 from assay.engine.timekeeper import Timekeeper
 from assay.engine.unserved import explained
-from assay.storage.store import RunRecord, Store
+from assay.storage.ports import RunRecord, Store
 
 log = logging.getLogger("assay.engine")
 RESULT_POLL_SECONDS = 1.0

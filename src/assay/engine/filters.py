@@ -9,7 +9,7 @@ from assay.core.ids import SECOND, Time
 from assay.core.limits import LARGEST_RUNS_PAGE, RUNS_PAGE
 from assay.core.rules.attributes import KEY
 from assay.core.run import CLOSED_STATUSES, OPEN_STATUSES
-from assay.storage.store import RunFilter
+from assay.storage.ports import RunFilter
 
 # WAITING is one of the wire's seven; no run of ours has it.
 STATUSES: Final = (*OPEN_STATUSES, "WAITING", *CLOSED_STATUSES)

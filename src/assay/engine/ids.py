@@ -5,7 +5,7 @@ import random
 
 from assay.core.ids import RunId
 from assay.engine.clock import Clock
-from assay.storage.store import Store
+from assay.storage.ports import Store
 
 BLOCK = 200_000
 """Numbers reserved at a time: rarely enough to cost nothing, and far below what 63 bits hold."""

@@ -6,7 +6,7 @@ from typing import Final
 from assay.core.duration import DAY, HOUR
 from assay.core.ids import SECOND, Time
 from assay.engine.clock import Clock
-from assay.storage.leftovers import Leftovers
+from assay.storage.ports import Leftovers
 
 OUTCOMES: Final[Time] = DAY
 """How long a repeated request is known again at least (4.4)."""

@@ -11,7 +11,7 @@ from assay.core.run import Run
 from assay.core.schedule import Fire, Schedule
 from assay.engine.clock import Clock
 from assay.engine.commit.cache import RunCache
-from assay.storage.store import ActivityRecord, HeldLease, RunFilter, RunPage, RunRecord, Snapshot, Store
+from assay.storage.ports import ActivityRecord, HeldLease, RunFilter, RunPage, RunRecord, Snapshot, Store
 
 READ_PAGE_ROWS = 500
 HISTORY_PAGE = 10_000

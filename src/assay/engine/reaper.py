@@ -10,7 +10,7 @@ from assay.core.requests import ExtendActivity, ExtendTask, LoseTask, ReleaseAct
 from assay.engine.clock import Clock
 from assay.engine.commit.committer import Committer
 from assay.engine.dispatcher import Dispatcher
-from assay.storage.store import HeldLease, Store
+from assay.storage.ports import HeldLease, Store
 
 READY_PAGE_TASKS = 10_000
 SHARED_READY_PAUSE: Time = SECOND

@@ -17,8 +17,7 @@ from assay.core.ids import SECOND, Namespace, Time, WorkerId
 from assay.core.options import check_id
 from assay.engine.clock import Clock
 from assay.engine.commit.idempotency import IdempotencyKey, Rendered
-from assay.storage.registry import NamespaceCounts, NamespaceRow, QueueRow, Registry, WorkerRow
-from assay.storage.store import Outcome, Store
+from assay.storage.ports import NamespaceCounts, NamespaceRow, Outcome, QueueRow, Registry, Store, WorkerRow
 
 MAIN: Final = "main"
 LISTED_SILENCE: Final[Time] = 90 * SECOND

@@ -7,7 +7,7 @@ from assay.core.events import next_run_of
 from assay.core.schedule_requests import ElapseSchedule, ScheduledRunClosed
 from assay.engine.clock import Clock
 from assay.engine.commit.committer import Committed, Committer
-from assay.storage.store import Store
+from assay.storage.ports import Store
 
 
 class Scheduler:

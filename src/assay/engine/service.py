@@ -7,7 +7,7 @@ from typing import Protocol
 
 from assay.core.errors import AssayError
 from assay.core.ids import SECOND, Time
-from assay.storage.store import Broken
+from assay.storage.ports import Broken
 
 log = logging.getLogger("assay.engine")
 FAILED_SERVICE_PAUSE: Time = SECOND

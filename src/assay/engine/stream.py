@@ -14,8 +14,7 @@ from assay.core.errors import AssayError
 from assay.core.ids import SECOND, Time
 from assay.engine.clock import Clock
 from assay.engine.commit.committer import Committed
-from assay.storage.journal import BEGINNING, Claim, Entry, Journal, News, Note, Position
-from assay.storage.store import Store
+from assay.storage.ports import BEGINNING, Claim, Entry, Journal, News, Note, Position, Store
 
 log = logging.getLogger("assay.engine")
 

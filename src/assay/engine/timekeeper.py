@@ -15,7 +15,7 @@ from assay.core.schedule_requests import ElapseSchedule
 from assay.engine.clock import Clock
 from assay.engine.commit.committer import Committed, Committer
 from assay.engine.presence import Presence
-from assay.storage.store import Deadline, Store
+from assay.storage.ports import Deadline, Store
 
 DUE_PAGE_RUNS = 1_000
 DUE_RETRY_PAUSE: Time = SECOND // 10

@@ -15,7 +15,7 @@ import msgspec
 
 from assay.core.errors import NotFound
 from assay.core.ids import Namespace, RunId
-from assay.storage.registry import Registry
+from assay.storage.ports import Registry
 
 TOKEN_SECRET_NAME: Final = "task_tokens"  # noqa: S105  # the name of the secret
 LONGEST_TOKEN_CHARS: Final = 2_048

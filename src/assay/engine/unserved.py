@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from assay.core.ids import SECOND, Time
 from assay.core.run import NO_HANDLER, Stuck
 from assay.engine.dispatcher import Dispatcher
-from assay.storage.store import RunRecord
+from assay.storage.ports import RunRecord
 
 UNSERVED_AGE: Final[Time] = 5 * SECOND
 """How long a task must have been due where other engines may have a worker for it."""

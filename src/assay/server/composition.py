@@ -20,14 +20,11 @@ from assay.engine.service import Loop
 from assay.engine.stream import Stream
 from assay.engine.tokens import Tokens
 from assay.server.config import ServerConfig
-from assay.storage import ownership
-from assay.storage.journal import Journal
-from assay.storage.leftovers import Leftovers
-from assay.storage.registry import Registry
+from assay.storage.ports import Journal, Leftovers, Registry, Store
 from assay.storage.sql.journal import SqlJournal
 from assay.storage.sql.leftovers import SqlLeftovers
 from assay.storage.sql.registry import SqlRegistry
-from assay.storage.store import Store
+from assay.storage.sqlite import ownership
 from assay.storage.urls import PostgresUrl, SqliteUrl, parse_url
 
 
@@ -48,13 +45,13 @@ def database_of(config: ServerConfig) -> Database:
     """The database that a configuration names; it is not open yet, and only its own driver is imported."""
     match parse_url(config.database):
         case SqliteUrl(path):
-            from assay.storage.sqlite import SqliteStore
+            from assay.storage.sqlite.store import SqliteStore
 
             clock = SystemClock()
             file = SqliteStore(path, clock=clock.now, migrate=config.migrate)
             return Database(file, clock, SqlRegistry(file), SqlJournal(file), SqlLeftovers(file), str(file.path))
         case PostgresUrl(dsn):
-            from assay.storage.postgres import PostgresStore
+            from assay.storage.postgres.store import PostgresStore
 
             server = PostgresStore(dsn, migrate=config.migrate)
             ports = SqlRegistry(server), SqlJournal(server), SqlLeftovers(server)
@@ -65,7 +62,7 @@ def read_only_database_of(config: ServerConfig, clock: SystemClock) -> Database:
     """Return the file that a configuration names, to be read beside the engine that uses it; it is not open yet."""
     match parse_url(config.database):
         case SqliteUrl(path):
-            from assay.storage.sqlite_reader import SqliteReader
+            from assay.storage.sqlite.reader import SqliteReader
 
             file = SqliteReader(path, clock=clock.now)
             return Database(file, clock, SqlRegistry(file), SqlJournal(file), SqlLeftovers(file), str(file.path))

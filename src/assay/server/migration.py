@@ -10,8 +10,8 @@ from assay.storage.sql import schema
 from assay.storage.urls import PostgresUrl, SqliteUrl, parse_url
 
 if TYPE_CHECKING:
-    from assay.storage.postgres import PostgresStore
-    from assay.storage.sqlite import SqliteStore
+    from assay.storage.postgres.store import PostgresStore
+    from assay.storage.sqlite.store import SqliteStore
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ async def migrate(url: str) -> Migrated:
 def _store(url: str) -> "tuple[SqliteStore | PostgresStore, str]":
     match parse_url(url):
         case SqliteUrl(path):
-            from assay.storage.sqlite import SqliteStore
+            from assay.storage.sqlite.store import SqliteStore
 
             file = SqliteStore(path, clock=SystemClock().now)
             return file, str(file.path)
         case PostgresUrl(dsn):
-            from assay.storage.postgres import PostgresStore
+            from assay.storage.postgres.store import PostgresStore
 
             return PostgresStore(dsn), redacted(dsn)

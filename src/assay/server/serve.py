@@ -22,7 +22,7 @@ from assay.server.config import ServerConfig
 from assay.server.garbage_collection import settle
 from assay.server.patience import Patience, connections_within
 from assay.server.protocols import protocols_of
-from assay.storage.store import Broken
+from assay.storage.ports import Broken
 from assay.wire.exchange import MESSAGE_LIMIT
 
 log = logging.getLogger("assay.server")

@@ -21,7 +21,7 @@ async def violations(url: str) -> AsyncIterator[Violation]:
 async def _opened(url: str) -> AsyncIterator[tuple[SqlReads, Time]]:
     match parse_url(url):
         case SqliteUrl(path):
-            from assay.storage.sqlite_reader import SqliteReader
+            from assay.storage.sqlite.reader import SqliteReader
 
             clock = SystemClock()
             reader = SqliteReader(path, clock=clock.now, seconds=None)
@@ -31,7 +31,7 @@ async def _opened(url: str) -> AsyncIterator[tuple[SqlReads, Time]]:
             finally:
                 await reader.close()
         case PostgresUrl(dsn):
-            from assay.storage.postgres import PostgresStore
+            from assay.storage.postgres.store import PostgresStore
 
             store = PostgresStore(dsn, migrate=False)
             await store.open()

@@ -38,7 +38,7 @@ from assay.engine.commit.prefetch import PREFETCHING, named, prefetch
 from assay.engine.dispatcher import Dispatcher, task_grant
 from assay.engine.ids import BlockIds
 from assay.engine.presence import Presence
-from assay.storage.store import Store
+from assay.storage.ports import Store
 
 Id = tuple[Namespace, WorkflowId]
 Grant = tuple[Seat, TaskGrant | ActivityGrant, PendingRequest | None]

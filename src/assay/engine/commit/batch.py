@@ -15,7 +15,7 @@ from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.payload import NULL
 from assay.core.run import CANCELLED, PENDING, RUNNING, Activity, Run, Task
 from assay.core.schedule import Schedule
-from assay.storage.store import ActivityChange, AttemptEnd, Changes, Extent, ScheduleChange, Snapshot, StoredEvent
+from assay.storage.ports import ActivityChange, AttemptEnd, Changes, Extent, ScheduleChange, Snapshot, StoredEvent
 
 UNCLAIMED, REOPENED = 0, 1
 """The epoch of a task that nobody has held yet; a reopened run begins as one whose task was held before (R20)."""

@@ -10,7 +10,7 @@ from assay.core.run import Run
 from assay.core.schedule import FireOutcome, Schedule
 from assay.core.schedule_requests import ScheduleRequest
 from assay.engine.commit.batch import Batch
-from assay.storage.store import Store, Unfired
+from assay.storage.ports import Store, Unfired
 
 Id = tuple[Namespace, WorkflowId]
 Key = tuple[Namespace, str]

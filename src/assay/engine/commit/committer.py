@@ -28,7 +28,7 @@ from assay.engine.commit.unknown_outcome import was_written
 from assay.engine.dispatcher import Dispatcher, Lease
 from assay.engine.ids import BlockIds
 from assay.engine.presence import Presence
-from assay.storage.store import Broken, Conflict, OutcomeUnknown, Rejected, Store
+from assay.storage.ports import Broken, Conflict, OutcomeUnknown, Rejected, Store
 
 log = logging.getLogger("assay.engine")
 

@@ -13,7 +13,7 @@ from assay.core.ids import RunId, Time
 from assay.core.payload import same_value, value_of
 from assay.core.replies import Started
 from assay.core.requests import StartWorkflow
-from assay.storage.store import Outcome, Store
+from assay.storage.ports import Outcome, Store
 
 
 class Rendered(msgspec.Struct, frozen=True):

@@ -28,7 +28,7 @@ from assay.core.requests import Advance, Request, RestartAsNew, RetryFailed
 from assay.core.rules.children import address
 from assay.core.rules.cut import concerned_children, cut_by, cut_of, is_end_by, refusal_of
 from assay.core.run import Run
-from assay.storage.store import Store
+from assay.storage.ports import Store
 
 Id = tuple[Namespace, WorkflowId]
 

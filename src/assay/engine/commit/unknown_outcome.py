@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 
 from assay.engine.commit.batch import Batch
-from assay.storage.store import CommitStatus, Rejected, Store, UnansweredCommit
+from assay.storage.ports import CommitStatus, Rejected, Store, UnansweredCommit
 
 UNKNOWN_AFTER_SECONDS = 30.0
 """Seconds until the outcome is given up as unknown."""

@@ -10,8 +10,8 @@ from assay.core.failure import FailureInfo
 from assay.core.ids import RunId
 from assay.core.payload import NULL, Payload
 from assay.core.run import OPEN_STATUSES, Activity
+from assay.storage.ports import ActivityChange, ActivityRecord, AttemptEnd
 from assay.storage.sql.rows import Cells, document, payload
-from assay.storage.store import ActivityChange, ActivityRecord, AttemptEnd
 
 _encode = msgspec.json.Encoder().encode
 _DEFAULT_OPTIONS = _encode(DEFAULT_OPTIONS)

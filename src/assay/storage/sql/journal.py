@@ -5,7 +5,7 @@ from typing import Any
 
 from assay.core.ids import Time
 from assay.core.schedule import escaped
-from assay.storage.journal import BEGINNING, Entry, News, Position
+from assay.storage.ports import BEGINNING, Entry, News, Position
 from assay.storage.sql import notes
 from assay.storage.sql.reads import SqlReads
 

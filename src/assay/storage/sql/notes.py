@@ -12,9 +12,8 @@ import msgspec
 
 from assay.core.ids import Time
 from assay.core.schedule import Fire, escaped
-from assay.storage.journal import Claim, Note
+from assay.storage.ports import Changes, Claim, Note
 from assay.storage.sql.rows import Cells
-from assay.storage.store import Changes
 
 SEQ: Final = 0
 CLAIMS: Final = "Claims"

@@ -2,9 +2,9 @@
 
 from assay.core.limits import RUNS_PAGE_BYTES
 from assay.core.run import OPEN_STATUSES
+from assay.storage.ports import RunFilter
 from assay.storage.sql.rows import canonical
 from assay.storage.sql.tables import ACTIVITIES, FIRES, OUTBOX, OUTCOMES, RUNS, SNAPSHOTS, Table
-from assay.storage.store import RunFilter
 
 # ruff: noqa: S608  # what is put together here are constants of this file and of `tables`; values are parameters
 

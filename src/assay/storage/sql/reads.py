@@ -14,9 +14,7 @@ from assay.core.payload import Payload
 from assay.core.rules.cut import open_children
 from assay.core.run import Run
 from assay.core.schedule import Fire, Schedule, schedule_key
-from assay.storage.sql import activity_rows, queries, rows, schedule_rows
-from assay.storage.sql.dialect import Dialect
-from assay.storage.store import (
+from assay.storage.ports import (
     ActivityRecord,
     Deadline,
     HeldLease,
@@ -28,6 +26,8 @@ from assay.storage.store import (
     RunRecord,
     Snapshot,
 )
+from assay.storage.sql import activity_rows, queries, rows, schedule_rows
+from assay.storage.sql.dialect import Dialect
 
 EVENTS_PER_READ = 500
 """Events read at a time; between two pages others may run."""

@@ -6,9 +6,8 @@ from typing import Any, Protocol
 import msgspec
 
 from assay.core.ids import Time
-from assay.storage.registry import NamespaceCounts, NamespaceRow, QueueRow, WorkerRow
+from assay.storage.ports import NamespaceCounts, NamespaceRow, Outcome, QueueRow, WorkerRow
 from assay.storage.sql.dialect import Dialect
-from assay.storage.store import Outcome
 
 Statement = tuple[str, tuple[object, ...]]
 Rows = Sequence[Sequence[Any]]

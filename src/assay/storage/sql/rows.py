@@ -12,7 +12,7 @@ from assay.core.ids import RunId, Time, WorkflowId
 from assay.core.payload import NULL, Payload
 from assay.core.policies import ParentClose
 from assay.core.run import Child, Run, Stuck, Task
-from assay.storage.store import (
+from assay.storage.ports import (
     Outcome,
     RunRecord,
     Snapshot,

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from assay.core.schedule import Fire, FireOutcome, Schedule, Trigger
+from assay.storage.ports import Changes, ScheduleChange
 from assay.storage.sql.rows import Cells
-from assay.storage.store import Changes, ScheduleChange
 
 _encode = msgspec.json.Encoder().encode
 _schedule = msgspec.json.Decoder(Schedule).decode

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import astuple
 
 from assay.core.ids import RunId
+from assay.storage.ports import Changes, Extent
 from assay.storage.sql import activity_rows, notes, rows, schedule_rows
 from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import Verb
 from assay.storage.sql.rows import Cells
 from assay.storage.sql.tables import Table
-from assay.storage.store import Changes, Extent
 
 Step = tuple[Verb, Table, Sequence[Cells]]
 """Rows of one table and what to do with them."""

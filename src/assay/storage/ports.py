@@ -1,6 +1,8 @@
-"""THE PORT between the engine and a database.
+"""The ports between the engine and a database.
 
-A store moves rows; it decides nothing. What completion of each call means for recovery is the contract:
+`Store` is the port of the write path and of reads, `Registry` of namespaces, workers and queues, `Journal` of the event
+stream, `Leftovers` of rows that are kept for a while. A store moves rows; it decides nothing. Recovery relies on these
+rules:
 
 * `write` is one transaction. When it returns, all of it is durable and survives a power cut (I1, I2), except for the
   runs it names as lost: of those nothing was written, another engine was faster. When it raises `Rejected`, nothing
@@ -9,7 +11,7 @@ A store moves rows; it decides nothing. What completion of each call means for r
 * Reads see every write that has returned (I23).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import Enum, auto
 from typing import Protocol
 
@@ -21,9 +23,64 @@ from assay.core.errors import AssayError, Kind, Unavailable
 from assay.core.events import Event, Recorded
 from assay.core.failure import FailureInfo
 from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
-from assay.core.payload import NULL, Payload
-from assay.core.run import Activity, Run
-from assay.core.schedule import Fire, Schedule, schedule_key
+from assay.core.payload import Payload
+from assay.core.registrations import NamespaceCounts, NamespaceRow, QueueRow, WorkerRow
+from assay.core.run import Run
+from assay.core.schedule import Fire, Schedule
+from assay.storage.changes import (
+    ActivityChange,
+    AttemptEnd,
+    Changes,
+    Extent,
+    Outcome,
+    ScheduleChange,
+    Snapshot,
+    StoredEvent,
+    Unfired,
+)
+from assay.storage.journal_entries import BEGINNING, Claim, Entry, News, Note, Position
+
+__all__ = [
+    "BEGINNING",
+    "ActivityChange",
+    "ActivityRecord",
+    "AttemptEnd",
+    "Broken",
+    "Changes",
+    "Claim",
+    "CommitStatus",
+    "Conflict",
+    "Deadline",
+    "Entry",
+    "Extent",
+    "HeldLease",
+    "Journal",
+    "Leftovers",
+    "NamespaceCounts",
+    "NamespaceRow",
+    "News",
+    "Note",
+    "Outcome",
+    "OutcomeUnknown",
+    "Position",
+    "QueueRow",
+    "ReadTooLong",
+    "ReadyActivity",
+    "ReadyTask",
+    "Registry",
+    "Rejected",
+    "Replaced",
+    "RunFilter",
+    "RunPage",
+    "RunRecord",
+    "ScheduleChange",
+    "Snapshot",
+    "Store",
+    "StoredEvent",
+    "UnansweredCommit",
+    "Unfired",
+    "WorkerRow",
+]
 
 
 class Rejected(AssayError):
@@ -132,17 +189,6 @@ class HeldLease(msgspec.Struct, frozen=True, gc=False):
     until: Time | None = None
 
 
-class Outcome(msgspec.Struct, frozen=True, gc=False):
-    """What a request with an idempotency key was answered the first time (4.4)."""
-
-    namespace: str
-    key: str
-    fingerprint: bytes
-    status: int
-    body: bytes
-    created_at: Time
-
-
 class RunRecord(msgspec.Struct, frozen=True):
     """A run as it is shown to callers: its row, its input, and its result or the event that says why it has none."""
 
@@ -192,15 +238,6 @@ class ActivityRecord(msgspec.Struct, frozen=True):
     """Since when the last attempt waited for a worker, or could have."""
 
 
-class Snapshot(msgspec.Struct, frozen=True):
-    """What a run's queries answer, and as of which event."""
-
-    run_id: RunId
-    event_seq: int
-    state: Payload
-    created_at: Time
-
-
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Which runs a list shows; newest first. `cursor` is (created_at, run_id) of the last one already seen."""
 
@@ -223,118 +260,6 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     offset: int = 0
     limit: int = 50
     """How many runs at most. A page also ends with the run that takes its documents past `RUNS_PAGE_BYTES`."""
-
-
-class StoredEvent(msgspec.Struct, frozen=True, gc=False):
-    """An event as bytes, in its place."""
-
-    run_id: RunId
-    seq: int
-    time: Time
-    kind: str
-    payload: bytes
-    data: bytes | None
-    claimed: int = 0
-    """1 if the run was claimed for the first time in the same transaction, after this event: no event says so."""
-
-
-class Extent(Enum):
-    """How much of a row a change writes."""
-
-    ALL = auto()
-    STATE = auto()
-    OUTCOME = auto()
-
-
-class ActivityChange(msgspec.Struct, frozen=True, gc=False):
-    """An activity's row after a decision; `status` is PENDING or RUNNING while it is open.
-
-    `extent` tells how much of the row is new: all of it, what changes while it is open, or only its outcome.
-    """
-
-    run: Run
-    activity: Activity
-    status: str
-    time: Time
-    extent: Extent
-    result: Payload = NULL
-    error: str | None = None
-
-
-class AttemptEnd(msgspec.Struct, frozen=True, gc=False):
-    """An attempt that ended without being its activity's outcome."""
-
-    run: Run
-    activity: Activity
-    outcome: str
-    failure: FailureInfo | None
-    time: Time
-
-
-class ScheduleChange(msgspec.Struct, frozen=True):
-    """A schedule's row after a decision, None when it is deleted; the row must still have version - 1."""
-
-    namespace: str
-    name: str
-    schedule: Schedule | None
-    version: int
-
-    @property
-    def key(self) -> RunId:
-        """What a lost one is called, and what the runs decided with it are tied to."""
-        return schedule_key(self.namespace, self.name)
-
-    @property
-    def is_new(self) -> bool:
-        """Is there to be no such row yet?"""
-        return self.version == 1
-
-
-class Unfired(msgspec.Struct, frozen=True):
-    """Due times of one schedule that started no run; told under a name that nothing else has."""
-
-    key: RunId
-    name: str
-    fires: Sequence[Fire]
-
-
-class Changes(msgspec.Struct):
-    """One transaction's worth of changes; what stays empty costs nothing."""
-
-    new_runs: list[Run] = msgspec.field(default_factory=list)
-    runs: list[Run] = msgspec.field(default_factory=list)
-    """Changed runs; `version` is already the new one, the row must still have the one before."""
-    events: list[StoredEvent] = msgspec.field(default_factory=list)
-    claims: list[tuple[Run, Time]] = msgspec.field(default_factory=list)
-    """Runs that were claimed for the first time, each before any event that it has here."""
-    activities: dict[int, ActivityChange] = msgspec.field(default_factory=dict)
-    """By activity id, so that an activity that changes twice in a batch is written once."""
-    attempts: list[AttemptEnd] = msgspec.field(default_factory=list)
-    deadlines: dict[tuple[RunId, str, int], Time | None] = msgspec.field(default_factory=dict)
-    """By (run, kind, ref): when it is due, or None to forget it."""
-    closed: list[RunId] = msgspec.field(default_factory=list)
-    """Runs that ended: all their deadlines go."""
-    snapshots: dict[RunId, Snapshot] = msgspec.field(default_factory=dict)
-    attributed: list[Run] = msgspec.field(default_factory=list)
-    """Runs whose search attributes changed."""
-    schedules: dict[tuple[str, str], ScheduleChange] = msgspec.field(default_factory=dict)
-    """Schedules that lost their compare-and-set come back by their key, like runs; a name taken is a `Conflict`."""
-    fires: list[Fire] = msgspec.field(default_factory=list)
-    """What became of due times; a due time that is there already is a `Conflict` (I11)."""
-    retaken: list[Fire] = msgspec.field(default_factory=list)
-    """Fires whose due times are recorded as missed: that record makes way for the new one."""
-    unfired: list[Unfired] = msgspec.field(default_factory=list)
-    messages: list[tuple[RunId, Message, Time]] = msgspec.field(default_factory=list)
-    """Messages for the outbox, each with the run that sends it; a key that is there already is the same message."""
-    acknowledged: list[tuple[RunId, str]] = msgspec.field(default_factory=list)
-    """Keys of messages that were taken, each with the run that took it."""
-    outcomes: list[tuple[RunId | None, Outcome]] = msgspec.field(default_factory=list)
-    """Answers to keep, each with the run it is about, if any."""
-    not_before: tuple[Time, Time] | None = None
-    """For changes that fire deadlines: the engine time and the wall time that they were decided at. Where engines share
-    a store its clock must have reached both when the changes are written (I10)."""
-    ties: list[tuple[RunId, RunId]] = msgspec.field(default_factory=list)
-    """Runs decided together, as a parent and the child it starts: if one is lost, so is the other (I2)."""
 
 
 class Store(Protocol):
@@ -451,4 +376,106 @@ class Store(Protocol):
 
     async def snapshot(self, run_id: RunId) -> Snapshot | None:
         """What a run's queries answer."""
+        ...
+
+
+class Registry(Protocol):
+    """The rows beside the histories: namespaces, workers, queues and the engine's own secrets.
+
+    No decision depends on them. A change that has an `Outcome` writes it in the same transaction, so a repeated request
+    has its effect once.
+    """
+
+    async def namespaces(self) -> Sequence[NamespaceRow]:
+        """All namespaces, by name."""
+        ...
+
+    async def create_namespace(self, row: NamespaceRow, outcome: Outcome | None = None) -> bool:
+        """Create a namespace; False if it was there already."""
+        ...
+
+    async def delete_namespace(self, name: str, outcome: Outcome | None = None) -> bool:
+        """Forget a namespace that has no open run; False if it has one or was not there."""
+        ...
+
+    async def counts(self, namespace: str, seen_after: Time) -> NamespaceCounts:
+        """What a namespace holds."""
+        ...
+
+    async def register(self, row: WorkerRow, outcome: Outcome | None = None) -> None:
+        """Keep a worker's registration."""
+        ...
+
+    async def seen(self, workers: Sequence[tuple[str, Time]]) -> None:
+        """Note when workers were last heard of."""
+        ...
+
+    async def worker(self, worker_id: str) -> WorkerRow | None:
+        """A registration by its id."""
+        ...
+
+    async def workers(self, namespace: str, seen_after: Time) -> Sequence[WorkerRow]:
+        """Workers that were heard of after a time, in order of registration."""
+        ...
+
+    async def holdings(self, workers: Sequence[str]) -> dict[str, int]:
+        """How many tasks each of these workers holds."""
+        ...
+
+    async def queues(self, namespace: str, seen_after: Time) -> Sequence[QueueRow]:
+        """The queues that have open work or workers, by name."""
+        ...
+
+    async def secret(self, name: str, fresh: bytes) -> bytes:
+        """A secret of this database; `fresh` becomes it if there is none yet."""
+        ...
+
+
+class Journal(Protocol):
+    """All events and notes in the order in which they became durable, which never changes once read (I24)."""
+
+    async def head(self) -> Position:
+        """The position of the newest row that may be read."""
+        ...
+
+    async def position(self, row_id: int) -> Position:
+        """The position of the row with this id, or of the last one before it."""
+        ...
+
+    async def since(self, time: Time) -> int | None:
+        """The id of the first row of this time or later; none if all are older."""
+        ...
+
+    async def after(self, position: Position, limit: int) -> Sequence[News]:
+        """The rows after a position, oldest first."""
+        ...
+
+    async def concerns(self, namespaces: Collection[str], after: Position, before: int | None) -> bool:
+        """Is any row of these namespaces after a position and, unless that is None, below an id?"""
+        ...
+
+
+class Leftovers(Protocol):
+    """Rows that are kept for a while: outcomes of old requests, due times that started no run, old notes.
+
+    Histories are never deleted here. A deletion that is interrupted goes on at the next call.
+    """
+
+    async def forget_outcomes(self, before: Time, limit: int) -> int:
+        """Forget answers given before a time, oldest first; how many.
+
+        An answer stays while a run of its namespace is open that is as old as itself: it may be about that run, and is
+        kept for the life of it (4.4).
+        """
+        ...
+
+    async def forget_fires(self, before: Time, limit: int) -> int:
+        """Forget records from before a time of due times that started no run; how many.
+
+        One that did start a run is kept like the run: a backfill must not start it again (I11).
+        """
+        ...
+
+    async def forget_notes(self, before: Time, limit: int) -> int:
+        """Forget notes of the journal from before a time, which nobody is told any more; how many."""
         ...

@@ -1,4 +1,4 @@
-"""Who may use a database file: one engine at a time, on this machine, and never a forked child (4.5, R28).
+"""Who may use a database file: one engine at a time, on this machine (I9).
 
 The lock is the kernel's: it goes with its process, so a restart after kill -9 begins at once and a paused owner keeps
 it. What the lock file says is only for the message to whoever comes second.
@@ -11,8 +11,6 @@ import socket
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
-from weakref import WeakSet
 
 import msgspec
 
@@ -119,27 +117,3 @@ def refuse_network(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> No
     if kind in NETWORK_FILESYSTEMS or kind.startswith("fuse."):
         text = f"{folder} is on a network filesystem ({kind}), where SQLite loses data: use a local disk, or Postgres"
         raise Unavailable(text, code="network_filesystem")
-
-
-class Owning(Protocol):
-    """Somebody who holds what a forked child must not touch."""
-
-    def forked(self) -> None:
-        """Called in the child: let go without a word to the database."""
-        ...
-
-
-_owning: WeakSet[Owning] = WeakSet()
-
-
-def tell_of_forks(owner: Owning) -> None:
-    """Call `owner.forked` in every child that this process forks from now on."""
-    _owning.add(owner)
-
-
-def _forked() -> None:
-    for owner in tuple(_owning):
-        owner.forked()
-
-
-os.register_at_fork(after_in_child=_forked)

@@ -17,13 +17,13 @@ import apsw
 from assay.core.engine_time import ClockReading, Jump
 from assay.core.errors import AssayError, Invalid, ReadOnly, Unavailable
 from assay.core.ids import RunId, Time
-from assay.storage import sqlite_connections as connections
+from assay.storage.ports import Broken, Changes, ReadTooLong
 from assay.storage.sql import queries, schema
 from assay.storage.sql.dialect import SqliteDialect
 from assay.storage.sql.reads import SqlReads
-from assay.storage.sqlite_lock import Identity, identity_of
-from assay.storage.sqlite_writer import DIALECT
-from assay.storage.store import Broken, Changes, ReadTooLong
+from assay.storage.sqlite import connections
+from assay.storage.sqlite.lock import Identity, identity_of
+from assay.storage.sqlite.writer import DIALECT
 
 READ_SECONDS: Final = 5.0
 """A longer read transaction would keep the engine's WAL from beginning anew."""

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import apsw
 
 from assay.core.errors import AssayError, Invalid
-from assay.storage.store import Broken, Conflict, OutcomeUnknown, Rejected
+from assay.storage.ports import Broken, Conflict, OutcomeUnknown, Rejected
 
 _BROKEN = (apsw.IOError, apsw.CorruptError, apsw.NotADBError, apsw.CantOpenError, apsw.ReadOnlyError)
 _UNDONE = (apsw.FullError, apsw.BusyError, apsw.LockedError)

@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from assay.storage.sqlite_lock import Identity, identity_of
-from assay.storage.store import Replaced
+from assay.storage.ports import Replaced
+from assay.storage.sqlite.lock import Identity, identity_of
 
 WAL_HEAD_BYTES: Final = 32
 FRAME_HEAD_BYTES: Final = 24

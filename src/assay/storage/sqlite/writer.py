@@ -13,14 +13,14 @@ import apsw
 from assay.core.errors import Unavailable
 from assay.core.ids import RunId, Time
 from assay.core.run import Run
-from assay.storage import sqlite_connections as connections
+from assay.storage.ports import Broken, Changes, Replaced, ScheduleChange
 from assay.storage.sql import queries, rows, schema
 from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import SqliteDialect, Verb
 from assay.storage.sql.schedule_rows import changed_schedules, schedule_update_row
 from assay.storage.sql.writes import lost_with, steps, without
-from assay.storage.sqlite_wal import Wal
-from assay.storage.store import Broken, Changes, Replaced, ScheduleChange
+from assay.storage.sqlite import connections
+from assay.storage.sqlite.wal import Wal
 
 logger = logging.getLogger(__name__)
 

@@ -1,10 +1,4 @@
-"""The port for reading all that happened as one stream, in the order in which it became durable (4.6).
-
-The journal is every event of every history, and beside them notes: of what happened and no history tells.
-"""
-
-from collections.abc import Collection, Sequence
-from typing import Protocol
+"""Rows of the journal: every event of every history, and notes on changes that no history records."""
 
 import msgspec
 
@@ -68,27 +62,3 @@ class Note(msgspec.Struct, frozen=True):
 
 
 News = Entry | Note
-
-
-class Journal(Protocol):
-    """All events and notes, in one order that never changes once read."""
-
-    async def head(self) -> Position:
-        """The position of the newest row that may be read."""
-        ...
-
-    async def position(self, row_id: int) -> Position:
-        """The position of the row with this id, or of the last one before it."""
-        ...
-
-    async def since(self, time: Time) -> int | None:
-        """The id of the first row of this time or later; none if all are older."""
-        ...
-
-    async def after(self, position: Position, limit: int) -> Sequence[News]:
-        """The rows after a position, oldest first."""
-        ...
-
-    async def concerns(self, namespaces: Collection[str], after: Position, before: int | None) -> bool:
-        """Is any row of these namespaces after a position and, unless that is None, below an id?"""
-        ...

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from assay.core.errors import Unavailable
-from assay.storage.postgres_connections import DRIVER_ERRORS, connect
+from assay.storage.postgres.connections import DRIVER_ERRORS, connect
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from asyncpg import exceptions as pg
 
 from assay._version import __version__
 from assay.core.errors import AssayError, Invalid, Unavailable
-from assay.storage.store import Broken, Conflict, OutcomeUnknown, Rejected
+from assay.storage.ports import Broken, Conflict, OutcomeUnknown, Rejected
 
 OLDEST_SERVER = 14
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from assay.core.errors import Invalid
 from assay.core.ids import RunId
+from assay.storage.ports import CommitStatus
 from assay.storage.sql import queries
-from assay.storage.store import CommitStatus
 
 STATUSES = {
     "committed": CommitStatus.COMMITTED,

@@ -18,14 +18,15 @@ import apsw
 from assay.core.engine_time import ClockReading, Jump
 from assay.core.errors import Invalid, Unavailable
 from assay.core.ids import RunId, Time
-from assay.storage import sqlite_connections as connections
-from assay.storage.ownership import FileLock, refuse_network, tell_of_forks
+from assay.storage.forks import call_after_fork
+from assay.storage.ports import Broken, Changes, Replaced
 from assay.storage.sql import queries, schema
 from assay.storage.sql.dialect import SqliteDialect
 from assay.storage.sql.reads import SqlReads
-from assay.storage.sqlite_lock import OwnedFile
-from assay.storage.sqlite_writer import DIALECT, SqliteWriter
-from assay.storage.store import Broken, Changes, Replaced
+from assay.storage.sqlite import connections
+from assay.storage.sqlite.lock import OwnedFile
+from assay.storage.sqlite.ownership import FileLock, refuse_network
+from assay.storage.sqlite.writer import DIALECT, SqliteWriter
 
 SLOW_SYNC = 0.001
 """Seconds. A disk that needs longer gets a writer thread, so that the event loop does not wait for it."""
@@ -84,7 +85,7 @@ class SqliteStore(SqlReads):
             schema.refuse_unmigrated(schema.known())  # before there is a file and a lock that nobody wants
         try:
             self._lock.take(self._clock())
-            tell_of_forks(self)
+            call_after_fork(self)
             self._open(folder)
         except OSError as error:
             await self.close()

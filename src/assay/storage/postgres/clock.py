@@ -7,7 +7,7 @@ advisory lock there for its life. Engine time is read by functions in the databa
 from typing import Any
 
 from assay.core.engine_time import ClockReading, Jump
-from assay.storage.postgres_connections import DRIVER_ERRORS, connect, translated
+from assay.storage.postgres.connections import DRIVER_ERRORS, connect, translated
 from assay.storage.sql import queries
 
 ALIVE_LOCK = 7_016_996_765_293_437_283

@@ -16,12 +16,13 @@ from asyncpg import exceptions as pg
 
 from assay.core.engine_time import ClockReading, Jump
 from assay.core.ids import SECOND, RunId, Time
-from assay.storage.ownership import tell_of_forks
-from assay.storage.postgres_clock import PostgresClock
-from assay.storage.postgres_commits import PostgresCommit
-from assay.storage.postgres_connections import DRIVER_ERRORS, OPTIONS, connect, passing, refuse_unsafe, translated
-from assay.storage.postgres_hints import Hints
-from assay.storage.postgres_schema import migrate
+from assay.storage.forks import call_after_fork
+from assay.storage.ports import Broken, Changes, HeldLease, OutcomeUnknown, ReadyActivity, ReadyTask, Rejected
+from assay.storage.postgres.clock import PostgresClock
+from assay.storage.postgres.commits import PostgresCommit
+from assay.storage.postgres.connections import DRIVER_ERRORS, OPTIONS, connect, passing, refuse_unsafe, translated
+from assay.storage.postgres.notify import Hints
+from assay.storage.postgres.schema import migrate
 from assay.storage.sql import queries, rows, schema
 from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import PostgresDialect, Verb
@@ -30,7 +31,6 @@ from assay.storage.sql.rows import Cells
 from assay.storage.sql.schedule_rows import changed_schedules, schedule_update_row
 from assay.storage.sql.tables import Table
 from assay.storage.sql.writes import lost_with, steps, without
-from assay.storage.store import Broken, Changes, HeldLease, OutcomeUnknown, ReadyActivity, ReadyTask, Rejected
 
 DIALECT = PostgresDialect()
 
@@ -113,7 +113,7 @@ class PostgresStore(SqlReads):
             self._dsn, min_size=0, max_size=self._pool_size, reset=_as_it_is, **OPTIONS
         )
         self._hints.open()
-        tell_of_forks(self)
+        call_after_fork(self)
 
     def forked(self) -> None:
         """In a forked child: forget the connections, whose sockets are the parent's to speak on (R28)."""
