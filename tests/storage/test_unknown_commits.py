@@ -35,10 +35,10 @@ class Engines:
     async def kinds(self) -> list[str]:
         """Return the kinds of the events that the other engine reads."""
         try:
-            key = await self.other.current("main", "a")
+            key = await self.other.reads.current("main", "a")
         except NotFound:
             return []
-        return [type(recorded.event).__name__ for recorded in await self.other.history(key.run_id)]
+        return [type(recorded.event).__name__ for recorded in await self.other.reads.history(key.run_id)]
 
 
 @asynccontextmanager
@@ -72,7 +72,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> "asyncio.Queue[CommitStatus]":
 async def held(engines: Engines, request: Request, looks: "asyncio.Queue[CommitStatus]") -> asyncio.Future[object]:
     """Ask for a change whose COMMIT the proxy holds; return once the engine has found it in progress."""
     engines.proxy.cut_next_commit()
-    answer = engines.proxied.committer.submit(request)
+    answer = engines.proxied.submit(request)
     look = asyncio.ensure_future(looks.get())
     await asyncio.wait({answer, look}, return_when=asyncio.FIRST_COMPLETED, timeout=30)
     assert not answer.done(), answer
@@ -97,9 +97,9 @@ async def test_a_commit_that_never_arrives_is_a_rejection(database: str, tmp_pat
         for request, kinds in ((START, []), (SIGNAL, ["WorkflowStarted"])):
             engines.proxy.cut_next_commit(swallow=True)
             with pytest.raises(Rejected):
-                await asyncio.wait_for(engines.proxied.committer.submit(request), 30)
+                await asyncio.wait_for(engines.proxied.submit(request), 30)
             assert await engines.kinds() == kinds
-            await engines.proxied.committer.submit(request)
+            await engines.proxied.submit(request)
 
 
 async def test_a_backend_that_ends_before_its_commit_arrives_is_a_rejection(
@@ -136,7 +136,7 @@ async def test_a_commit_in_progress_for_too_long_is_an_unknown_outcome(
     monkeypatch.setattr(unknown_outcome, "UNKNOWN_AFTER_SECONDS", 0.0)
     async with two_engines(database, tmp_path) as engines:
         engines.proxy.cut_next_commit()
-        answer = engines.proxied.committer.submit(START)
+        answer = engines.proxied.submit(START)
         with pytest.raises(OutcomeUnknown):
             await asyncio.wait_for(answer, 30)
         engines.proxy.deliver.set()
@@ -146,13 +146,13 @@ async def test_runs_that_lost_their_compare_and_set_are_decided_again(
     database: str, tmp_path: Path, looks: "asyncio.Queue[CommitStatus]"
 ):
     async with two_engines(database, tmp_path) as engines:
-        await engines.proxied.committer.submit(START)
-        await engines.other.committer.submit(SIGNAL)  # the first engine's cache is old now
-        again = engines.proxied.committer.submit(SIGNAL)
+        await engines.proxied.submit(START)
+        await engines.other.submit(SIGNAL)  # the first engine's cache is old now
+        again = engines.proxied.submit(SIGNAL)
         answer = await held(engines, replace(START, workflow_id=WorkflowId("b")), looks)
         engines.proxy.deliver.set()
         await asyncio.wait_for(asyncio.gather(answer, again), 30)
-        assert await engines.other.current("main", "b")
+        assert await engines.other.reads.current("main", "b")
         assert await engines.kinds() == ["WorkflowStarted", "SignalReceived", "SignalReceived"]
 
 
@@ -160,7 +160,7 @@ async def test_the_error_that_ended_a_connection_is_the_one_that_is_reported(dat
     async with two_engines(database, tmp_path) as engines:
         engines.proxy.cut_next_commit(swallow=True)
         with pytest.raises(Rejected) as caught:
-            await asyncio.wait_for(engines.proxied.committer.submit(START), 30)
+            await asyncio.wait_for(engines.proxied.submit(START), 30)
         assert "released back to the pool" not in str(caught.value)
 
 
