@@ -15,7 +15,7 @@ from assay.sdk.converter import Converter
 from assay.sdk.transport import Transport
 from assay.sdk.worker import Worker
 from simulation.loop import Node
-from simulation.seats import Greeting, RemoteSeat
+from simulation.remote_workers import Greeting, RemoteWorker
 from simulation.settings import chance_of
 from simulation.shown import shown
 from simulation.store import EPOCH, SimStore
@@ -47,7 +47,7 @@ class EngineHost:
         self.node = Node(self.name)
         self.engine: Engine | None = None
         self.workers: list[tuple[Worker, asyncio.Task[None]]] = []
-        self._seats: dict[str, tuple[RemoteSeat, Time]] = {}
+        self._remote_workers: dict[str, tuple[RemoteWorker, Time]] = {}
         self._world = world
         self._boots = 0
         self.booted: Time = 0
@@ -64,7 +64,7 @@ class EngineHost:
         self.node = Node(f"{self.name}.{self._boots}")
         self.engine = None
         self.workers = []
-        self._seats = {}
+        self._remote_workers = {}
         self._world.loop.spawn(self.node, self._run())
 
     async def _run(self) -> None:
@@ -87,20 +87,20 @@ class EngineHost:
         for _ in range(settings.local_workers):
             worker = world.worker(LocalTransport(engine, self.noted, lease))
             self.workers.append((worker, world.loop.create_task(worker.run())))
-        await self._watch_seats(engine)
+        await self._watch_workers(engine)
 
     def _clock(self) -> Clock:
         """Make a real clock on simulated readings; the boot clock goes on while the process is paused."""
         kind = SharedClock if self._world.settings.shared else SystemClock
         return kind(lambda: self._world.loop.now * 1_000, lambda: EPOCH + self._world.loop.now + self.skew)
 
-    async def _watch_seats(self, engine: Engine) -> None:
+    async def _watch_workers(self, engine: Engine) -> None:
         while True:
             await asyncio.sleep(1)
-            for name, (seat, heard) in tuple(self._seats.items()):
+            for name, (worker, heard) in tuple(self._remote_workers.items()):
                 if self._world.loop.now - heard > SILENCE:
-                    del self._seats[name]
-                    engine.remove_worker(seat)
+                    del self._remote_workers[name]
+                    engine.remove_worker(worker)
 
     def running(self) -> Engine:
         """The engine, or `Unavailable` while it starts."""
@@ -128,22 +128,22 @@ class EngineHost:
         if self._world.ledger.tracing:
             self._world.ledger.note(self._world.loop.now, f"{self.node} {shown(request)} -> {shown(error or reply)}")
 
-    def greet(self, greeting: Greeting, make: "RemoteSeat") -> "asyncio.Future[Any]":
-        """A worker says that it is there and how many hands it has free."""
+    def greet(self, greeting: Greeting, make: "RemoteWorker") -> "asyncio.Future[Any]":
+        """A worker says that it is there and how many free slots it has."""
         engine = self.running()
-        known = self._seats.get(greeting.worker)
-        seat = make if known is None else known[0]
-        seat.update(greeting)
-        self._seats[greeting.worker] = seat, self._world.loop.now
+        known = self._remote_workers.get(greeting.worker)
+        worker = make if known is None else known[0]
+        worker.update(greeting)
+        self._remote_workers[greeting.worker] = worker, self._world.loop.now
         if known is None:
-            engine.add_worker(seat)
+            engine.add_worker(worker)
         else:
-            engine.offer_work(seat)
+            engine.offer_work(worker)
         return self._done(engine.now())
 
     def dismiss(self, worker: str) -> "asyncio.Future[Any]":
         """A worker takes its leave."""
-        known = self._seats.pop(worker, None)
+        known = self._remote_workers.pop(worker, None)
         if known is not None:
             self.running().remove_worker(known[0])
         return self._done(None)

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from assay.core.errors import AssayError
 from assay.core.events import Event, Recorded
-from assay.core.grants import Seat
+from assay.core.grants import ConnectedWorker
 from assay.core.ids import RunId, RunKey, Time
 from assay.core.replies import Told
 from assay.core.requests import Request, RetryFailed
 from assay.engine.engine import Engine
 from assay.sdk.transport import ListedRuns
 from assay.sdk.worker import Worker
-from simulation.seats import Greeting, RemoteSeat
+from simulation.remote_workers import Greeting, RemoteWorker
 from simulation.settings import chance_of
 from simulation.store import EPOCH
 
@@ -71,7 +71,7 @@ class LocalTransport(_WorkersOnly):
         self.lease = lease
         self._engine = engine
         self._note = note
-        self._seats: list[Seat] = []
+        self._workers: list[ConnectedWorker] = []
 
     def now(self) -> Time:
         """See `Transport`."""
@@ -94,20 +94,20 @@ class LocalTransport(_WorkersOnly):
         """See `Transport`."""
         return await self._engine.reads.history(run_id, after)
 
-    def join(self, seat: Seat) -> None:
+    def add_worker(self, worker: ConnectedWorker) -> None:
         """See `Transport`."""
-        self._seats.append(seat)
-        self._engine.add_worker(seat)
+        self._workers.append(worker)
+        self._engine.add_worker(worker)
 
-    def leave(self, seat: Seat) -> None:
+    def remove_worker(self, worker: ConnectedWorker) -> None:
         """See `Transport`."""
-        self._seats.remove(seat)
-        self._engine.remove_worker(seat)
+        self._workers.remove(worker)
+        self._engine.remove_worker(worker)
 
-    def free(self, seat: Seat) -> None:
+    def offer_slots(self, worker: ConnectedWorker) -> None:
         """See `Transport`: as in the embedded engine, one that is leaving gets no more."""
-        if seat in self._seats:
-            self._engine.offer_work(seat)
+        if worker in self._workers:
+            self._engine.offer_work(worker)
 
 
 class RemoteTransport(_WorkersOnly):
@@ -120,7 +120,7 @@ class RemoteTransport(_WorkersOnly):
         self._turn = first
         self._worker: Worker | None = None
         self._greeter: asyncio.Task[None] | None = None
-        self._hands = asyncio.Event()
+        self._slots_free = asyncio.Event()
         self._offset: Time = 0
         self._chance = chance_of(world.settings.seed, host.name, "clock")
 
@@ -153,28 +153,28 @@ class RemoteTransport(_WorkersOnly):
         )
         return found
 
-    def join(self, seat: Seat) -> None:
+    def add_worker(self, worker: ConnectedWorker) -> None:
         """See `Transport`."""
-        if isinstance(seat, Worker):
-            self._worker = seat
-            self._greeter = self._world.loop.create_task(self._greet_for_ever(seat))
+        if isinstance(worker, Worker):
+            self._worker = worker
+            self._greeter = self._world.loop.create_task(self._greet_for_ever(worker))
 
     async def _greet_for_ever(self, worker: Worker) -> None:
         while True:
-            self._hands.clear()
+            self._slots_free.clear()
             await self._greet(worker)
             try:
-                await asyncio.wait_for(self._hands.wait(), PAUSE)
+                await asyncio.wait_for(self._slots_free.wait(), PAUSE)
             except TimeoutError:
                 continue
 
     async def _greet(self, worker: Worker) -> None:
         engine = self._engine
         held = frozenset(run.key.run_id for run in worker._workflow_tasks._live)
-        greeting = Greeting(worker.worker, worker.free_tasks, worker.free_activities, held)
-        seat = RemoteSeat(self._world.network, engine, self._host, worker)
+        greeting = Greeting(worker.worker, worker.slots.tasks, worker.slots.activities, held)
+        remote = RemoteWorker(self._world.network, engine, self._host, worker)
         try:
-            time = await self._world.network.call(self._host, engine, lambda: engine.greet(greeting, seat))
+            time = await self._world.network.call(self._host, engine, lambda: engine.greet(greeting, remote))
         except AssayError:
             self._turn += 1
             return
@@ -182,16 +182,16 @@ class RemoteTransport(_WorkersOnly):
         if self._world.settings.has("clock"):
             self._offset += int(self._chance.uniform(-1_500_000, 1_500_000))
 
-    def leave(self, seat: Seat) -> None:
+    def remove_worker(self, worker: ConnectedWorker) -> None:
         """See `Transport`."""
         engine = self._engine
         if self._greeter is not None:
             self._greeter.cancel()
-        self._world.network.call(self._host, engine, lambda: engine.dismiss(seat.worker)).add_done_callback(_noted)
+        self._world.network.call(self._host, engine, lambda: engine.dismiss(worker.worker)).add_done_callback(_noted)
 
-    def free(self, seat: Seat) -> None:
+    def offer_slots(self, worker: ConnectedWorker) -> None:
         """See `Transport`."""
-        self._hands.set()
+        self._slots_free.set()
 
 
 def _tell(told: Told, answer: "asyncio.Future[Any]") -> None:

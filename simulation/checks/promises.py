@@ -75,16 +75,16 @@ def _finished(world: "World", archive: Archive) -> Iterator[str]:
 
 
 def _hands(world: "World", archive: Archive) -> Iterator[str]:
-    """Once nothing is open, every worker has all its hands free, and not one more."""
+    """Once nothing is open, every worker has all its slots free, and not one more."""
     settings = world.settings
     if any(life.end is None for life in archive.lives.values()):
         return
     for worker in world.living:
         if worker._activity_tasks._attempts:
             yield f"L1 a worker still works on {list(worker._activity_tasks._attempts)}, which nobody wants"
-        hands = (worker.free_tasks, worker.free_activities)
-        if hands != (settings.task_hands, settings.activity_hands):
-            yield f"L1 a worker has {hands} free hands of {settings.task_hands} and {settings.activity_hands}"
+        free = (worker.slots.tasks, worker.slots.activities)
+        if free != (settings.task_hands, settings.activity_hands):
+            yield f"L1 a worker has {free} free slots of {settings.task_hands} and {settings.activity_hands}"
 
 
 def _starts(world: "World", archive: Archive) -> Iterator[str]:

@@ -52,7 +52,7 @@ async def terminated_while_its_history_is_read(url: str) -> tuple[int, str]:
     async with assay.Client(transport, app=app) as client:
         worker = await served(client)
         ended = await client.get_events("patient-1")
-    return worker.free_tasks, ended[-1].event_type
+    return worker.slots.tasks, ended[-1].event_type
 
 
 def test_a_run_that_ends_while_it_is_replayed_is_simply_left(tmp_path: Path, caplog: pytest.LogCaptureFixture):

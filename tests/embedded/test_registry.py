@@ -169,13 +169,13 @@ def test_a_worker_that_stays_is_seen_and_one_that_has_left_is_forgotten(tmp_path
         async with await Client.connect(f"sqlite://{tmp_path}/other.db", app=greeting()) as client:
             worker = Worker(client)
         assert await attendance.run_once() is None
-        attendance.join(worker)
+        attendance.add_worker(worker)
         for _ in range(3):
             await attendance.show()
             assert [row.id for row, _ in await roster.workers("main")] == [worker.worker]
             clock.advance(2 * LISTED_SILENCE)
         await attendance.run_once()
-        attendance.leave(worker)
+        attendance.remove_worker(worker)
         clock.advance(LISTED_SILENCE - SECOND)
         await attendance.show()
         assert len(await roster.workers("main")) == 1

@@ -19,7 +19,7 @@ from assay.storage.verify import verify
 from tests.clocks import ManualClock
 from tests.core.schedule_support import HOUR, MINUTE, NAME
 from tests.core.support import MAIN
-from tests.engine.seats import NotingSeat
+from tests.engine.noting_worker import NotingWorker
 
 WALL: Time = 1_700_000_000 * SECOND
 LEASE: Time = 10 * SECOND
@@ -163,7 +163,7 @@ async def leased(engine: Engine) -> Time | None:
 
 
 async def lease(engine: Engine) -> None:
-    engine.add_worker(NotingSeat())
+    engine.add_worker(NotingWorker())
     await engine.submit(StartWorkflow(namespace=MAIN, workflow_id=WorkflowId("a"), workflow_type="T"))
 
 

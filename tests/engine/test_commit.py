@@ -13,7 +13,7 @@ from assay.engine.commit.committer import Undecidable
 from assay.engine.commit.idempotency import IdempotencyKey, Rendered
 from assay.engine.timekeeper import DUE_RETRY_PAUSE
 from assay.storage.ports import Broken, Changes, Conflict, OutcomeUnknown, Rejected
-from tests.engine.seats import NotingSeat
+from tests.engine.noting_worker import NotingWorker
 
 MAIN = Namespace("main")
 
@@ -161,12 +161,12 @@ def test_a_worker_whose_lease_meets_a_bug_has_its_hand_free_again(with_engine, m
             return decide(run, request, at)
 
         await engine.submit(start("a"))
-        seat = NotingSeat()
+        worker = NotingWorker()
         monkeypatch.setattr(attempt_module, "decide", poisoned)
-        engine.add_worker(seat)
-        assert seat.free_tasks == 0
+        engine.add_worker(worker)
+        assert worker.slots.tasks == 0
         await engine._committer.drain()
-        assert seat.free_tasks == 1
+        assert worker.slots.tasks == 1
 
     with_engine(body)
 

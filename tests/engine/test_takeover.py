@@ -11,7 +11,7 @@ from assay.engine.engine import Engine
 from assay.storage.ports import Changes, Rejected
 from assay.storage.sqlite.store import SqliteStore
 from tests.clocks import ManualClock
-from tests.engine.seats import NotingSeat
+from tests.engine.noting_worker import NotingWorker
 
 MAIN = Namespace("main")
 LEASE: Time = 10 * SECOND
@@ -24,11 +24,11 @@ class FullDisk(SqliteStore):
         raise Rejected("no room")
 
 
-async def leave_a_lease(path: Path, clock: ManualClock, seat: NotingSeat | None = None) -> None:
+async def leave_a_lease(path: Path, clock: ManualClock, worker: NotingWorker | None = None) -> None:
     """An engine gives the task of `a` to a worker and has one of `b` left, and is gone before the worker reports."""
     engine = Engine(SqliteStore(path, in_thread=False, clock=clock.now), clock)
     await engine.start()
-    engine.add_worker(seat or NotingSeat())
+    engine.add_worker(worker or NotingWorker())
     for name in ("a", "b"):
         await engine.submit(StartWorkflow(namespace=MAIN, workflow_id=WorkflowId(name), workflow_type="T"))
     await engine.stop()
@@ -71,18 +71,18 @@ def test_what_was_lost_with_the_engine_before_goes_out_after_what_has_waited_lon
 
     async def main() -> None:
         clock, path = ManualClock(), tmp_path / "engine.db"
-        old = NotingSeat()
+        old = NotingWorker()
         old.local, old.lease = True, None  # a worker in the engine's own process
         await leave_a_lease(path, clock, old)
         clock.advance(SECOND)
         engine = Engine(SqliteStore(path, in_thread=False, clock=clock.now), clock)
         await engine.start()
         try:
-            new = NotingSeat("w-2")
+            new = NotingWorker("w-2")
             engine.add_worker(new)
             await engine._committer.drain()
             assert [grant.key.workflow_id for grant in new.grants] == ["b"]
-            new.free_tasks += 1
+            new.slots.tasks += 1
             engine.offer_work(new)
             await engine._committer.drain()
             assert [grant.key.workflow_id for grant in new.grants] == ["b", "a"]

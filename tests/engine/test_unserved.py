@@ -6,20 +6,20 @@ from assay.core.ids import Namespace, WorkflowId
 from assay.core.requests import StartWorkflow
 from assay.core.run import Stuck
 from assay.engine.engine import Engine
-from tests.engine.seats import NotingSeat
+from tests.engine.noting_worker import NotingWorker
 
 MAIN = Namespace("main")
 
 
-def serves(*kinds: str, tasks: int = 1) -> NotingSeat:
-    seat = NotingSeat(tasks=tasks)
-    seat.workflows = frozenset(kinds)
-    return seat
+def serves(*kinds: str, tasks: int = 1) -> NotingWorker:
+    worker = NotingWorker(tasks=tasks)
+    worker.workflows = frozenset(kinds)
+    return worker
 
 
-async def stuck(engine: Engine, *seats: NotingSeat) -> Stuck | None:
-    for seat in seats:
-        engine.add_worker(seat)
+async def stuck(engine: Engine, *workers: NotingWorker) -> Stuck | None:
+    for worker in workers:
+        engine.add_worker(worker)
     await engine.submit(StartWorkflow(namespace=MAIN, workflow_id=WorkflowId("one"), workflow_type="Nope"))
     return (await engine.reads.run("main", "one")).run.task.stuck
 
@@ -36,9 +36,9 @@ def test_a_type_that_no_worker_of_its_queue_serves_is_stuck(with_engine):
     with_engine(body)
 
 
-@pytest.mark.parametrize("seats", [(), (NotingSeat,), (lambda: serves("A"), lambda: serves("Nope", tasks=0))])
-def test_a_run_that_waits_for_a_worker_or_a_free_hand_is_not(with_engine, seats):
+@pytest.mark.parametrize("workers", [(), (NotingWorker,), (lambda: serves("A"), lambda: serves("Nope", tasks=0))])
+def test_a_run_that_waits_for_a_worker_or_a_free_hand_is_not(with_engine, workers):
     async def body(engine, clock):
-        assert await stuck(engine, *(seat() for seat in seats)) is None
+        assert await stuck(engine, *(worker() for worker in workers)) is None
 
     with_engine(body)

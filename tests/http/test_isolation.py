@@ -109,7 +109,7 @@ def test_a_worker_never_has_more_in_hand_than_it_said(engine: Server, hands: int
             worker = Worker(client, max_concurrent_activities=hands)
             running = asyncio.create_task(worker.run())
             assert await asyncio.gather(*(client.run("Wide", 10) for _ in range(4))) == [10] * 4
-            assert (worker.free_tasks, worker.free_activities) == (256, hands)
+            assert (worker.slots.tasks, worker.slots.activities) == (256, hands)
             worker.stop()
             await running
 

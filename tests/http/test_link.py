@@ -37,9 +37,7 @@ class Bench:
     activities: frozenset[str] | None = None
 
     def __init__(self, tasks: int = 10, activities: int = 10) -> None:
-        self.free_tasks = tasks
-        self.free_activities = activities
-        self.processes = Slots()
+        self.slots = Slots(tasks, activities)
         self.taken: list[TaskGrant | ActivityGrant] = []
         self.kept: set[str] = set()
         self.cancelled: list[int] = []
@@ -156,7 +154,7 @@ def test_a_task_or_an_attempt_that_comes_twice_is_taken_once_and_its_hand_given_
         for _ in range(2):
             tell(link, tasks=[task()], activities=[attempt(7)])
         assert len(bench.taken) == 2
-        assert (bench.free_tasks, bench.free_activities) == (9, 9)
+        assert (bench.slots.tasks, bench.slots.activities) == (9, 9)
         assert said(link).freed == (1, 1)
         tell(link, tasks=[task(epoch=2, token=SECOND_LEASE)])
         assert len(bench.taken) == 3
@@ -203,7 +201,7 @@ def test_freed_hands_are_told_at_once_only_if_the_engine_may_wait_for_them():
     def test(link: Link, bench: Bench) -> None:
         said(link)
         tell(link, activities=[attempt(7)])
-        bench.free_activities += 1
+        bench.slots.activities += 1
         link.freed()
         assert not link.ready.is_set()
         assert said(link).freed == (0, 1)
@@ -213,7 +211,7 @@ def test_freed_hands_are_told_at_once_only_if_the_engine_may_wait_for_them():
     def scarce(link: Link, bench: Bench) -> None:
         said(link)
         tell(link, activities=[attempt(7)])
-        bench.free_activities += 1
+        bench.slots.activities += 1
         link.freed()
         assert link.ready.is_set()
 
@@ -222,24 +220,24 @@ def test_freed_hands_are_told_at_once_only_if_the_engine_may_wait_for_them():
 
 def test_idle_processes_are_told_at_once_and_so_is_one_that_died():
     def test(link: Link, bench: Bench) -> None:
-        bench.processes = Slots(frozenset({"act"}), 1)
+        bench.slots.process_activities, bench.slots.processes = frozenset({"act"}), 1
         hello = said(link, hello=True).hello
         assert hello is not None
         assert (hello.process_activities, hello.free_processes) == (("act",), 1)
         tell(link, activities=[attempt(7)])
-        assert bench.processes.free == 0
+        assert bench.slots.processes == 0
         link.freed()
         assert not link.ready.is_set()
         for change, total in ((2, 2), (-1, 1)):
-            bench.processes.free += change
+            bench.slots.processes += change
             link.freed()
             assert link.ready.is_set()
             assert said(link).freed_processes == total
-        bench.processes.free -= 1
+        bench.slots.processes -= 1
         hello = said(link, hello=True).hello
         assert hello is not None
         assert hello.free_processes == 0
-        bench.processes.free += 1
+        bench.slots.processes += 1
         assert said(link).freed_processes == 1
 
     linked(test)

@@ -74,7 +74,7 @@ class Place:
 
     @asynccontextmanager
     async def worker(self, app: App | None = None, *, clean: bool = True, **options: Any) -> AsyncIterator[Worker]:
-        """A worker; when it goes and has finished everything, all its hands are free."""
+        """A worker; when it goes and has finished everything, all its slots are free."""
         settled = {"max_concurrent_workflows": TASKS, "max_concurrent_activities": ACTIVITIES, **options}
         worker = Worker(self.client, app=app, **settled)
         running = asyncio.create_task(worker.run())
@@ -85,8 +85,8 @@ class Place:
             worker.stop()
             await running
         if clean:
-            hands = settled["max_concurrent_workflows"], settled["max_concurrent_activities"]
-            assert (worker.free_tasks, worker.free_activities) == hands, "a hand was lost or found"
+            slots = settled["max_concurrent_workflows"], settled["max_concurrent_activities"]
+            assert (worker.slots.tasks, worker.slots.activities) == slots, "a slot was lost or found"
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ from assay.api.reports import problem_of
 from assay.api.sessions import Session
 from assay.core.errors import AssayError, Invalid, NotFound, Refused, Unavailable
 from assay.core.ids import SECOND, Time
-from assay.core.options import check_hands, check_id
+from assay.core.options import check_concurrency, check_id
 from assay.engine.engine import Engine
 from assay.engine.roster import Roster, WorkerRow
 from assay.engine.tokens import Tokens
@@ -261,8 +261,8 @@ def _row(namespace: str, worker: str, hello: wire.Hello) -> WorkerRow:
         task_queue=hello.queue,
         workflows=hello.workflows,
         activities=hello.activities,
-        max_concurrent_workflows=check_hands(hello.max_concurrent_workflows, "max_concurrent_workflows"),
-        max_concurrent_activities=check_hands(hello.max_concurrent_activities, "max_concurrent_activities"),
+        max_concurrent_workflows=check_concurrency(hello.max_concurrent_workflows, "max_concurrent_workflows"),
+        max_concurrent_activities=check_concurrency(hello.max_concurrent_activities, "max_concurrent_activities"),
         registered_at=0,
         last_heartbeat=0,
     )

@@ -1,10 +1,11 @@
-"""Polls of workers that ask for one task at a time, answered at once or held until there is one (wire 1.5).
+"""Polls of workers that fetch one task at a time, answered at once or held until a task is ready.
 
-A poll sits down as a worker with one free hand. A held workflow poll also ends when an activity waits on its queue: its
-worker may be one that does one thing after the other and would never come to it (wire 7.2).
+A poll is added to the engine as a worker with one free slot. A held workflow poll also ends when an activity waits on
+its queue: a worker that does one thing after the other would never come to the activity.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from assay.api.call import Call
@@ -29,11 +30,35 @@ class TooManyPolls(AssayError):
     kind = Kind.RATE_LIMITED
 
 
-class PollSeat:
-    """See `Seat`: one free hand, for a workflow task or for an activity."""
+class PollSlots(Slots):
+    """The one slot of a poll; `released` is called when the lease that had reserved it was refused."""
+
+    __slots__ = ("_released",)
+
+    def __init__(self, released: Callable[[], None], *, tasks: bool) -> None:
+        super().__init__(tasks=1 if tasks else 0, activities=0 if tasks else 1)
+        self._released = released
+
+    def release(self, activity: str | None = None) -> None:
+        """See `Slots`."""
+        super().release(activity)
+        self._released()
+
+    @property
+    def free(self) -> bool:
+        """Return whether the slot is neither reserved nor withdrawn."""
+        return self.tasks + self.activities > 0
+
+    def withdraw(self) -> None:
+        """Offer no slot any more."""
+        self.tasks = self.activities = 0
+
+
+class PollingWorker:
+    """A poll as a `ConnectedWorker`: one free slot, for a workflow task or for an activity."""
 
     local = False
-    processes = Slots()
+    identity = ""
 
     def __init__(self, worker: Registration, queue: str, lease: Time | None, *, tasks: bool, held: bool) -> None:
         self.worker = worker.worker
@@ -44,38 +69,20 @@ class PollSeat:
         self.activities = worker.activities
         self.tasks = tasks
         self.held = held
-        self._free = 1
+        self._slot = PollSlots(self._slot_released, tasks=tasks)
+        self.slots: Slots = self._slot
         self._loop = asyncio.get_running_loop()
         self.answer: asyncio.Future[Grant | None] = self._loop.create_future()
 
-    @property
-    def free_tasks(self) -> int:
-        """One until a task is on its way."""
-        return self._free if self.tasks else 0
-
-    @free_tasks.setter
-    def free_tasks(self, free: int) -> None:
-        self._set(free)
-
-    @property
-    def free_activities(self) -> int:
-        """One until an activity is on its way."""
-        return 0 if self.tasks else self._free
-
-    @free_activities.setter
-    def free_activities(self, free: int) -> None:
-        self._set(free)
-
-    def _set(self, free: int) -> None:
-        self._free = free
-        if free and not self.held:
-            # whoever freed the hand may fill it again before the loop gets on
+    def _slot_released(self) -> None:
+        if not self.held:
+            # The dispatcher may reserve the slot again for other queued work before the next iteration of the loop.
             self._loop.call_soon(self.settle)
 
     def settle(self) -> None:
-        """Nothing is on its way: a poll that is not held is answered, and gets nothing more until it has risen."""
-        if self._free and not self.answer.done():
-            self._free = 0
+        """Answer with nothing, unless the slot is reserved for work on its way; no work is leased to it afterwards."""
+        if self._slot.free and not self.answer.done():
+            self._slot.withdraw()
             self.answer.set_result(None)
 
     def release(self) -> None:
@@ -84,19 +91,19 @@ class PollSeat:
         self.settle()
 
     def holds(self, _run_id: RunId) -> bool:
-        """See `Seat`: such a worker keeps nothing."""
+        """See `ConnectedWorker`: a polling worker keeps no live runs."""
         return False
 
     def take(self, grant: Grant) -> None:
-        """See `Seat`."""
+        """See `ConnectedWorker`."""
         if not self.answer.done():
             self.answer.set_result(grant)
 
     def news(self, run_id: RunId) -> None:
-        """See `Seat`: it will see with its next task."""
+        """See `ConnectedWorker`: new events come with the next task."""
 
     def cancel(self, attempt_id: int, *, over: bool = False) -> None:
-        """See `Seat`: it will hear with its next heartbeat."""
+        """See `ConnectedWorker`: the answer to its next heartbeat has the cancel."""
 
 
 class Polls:
@@ -105,7 +112,7 @@ class Polls:
     def __init__(self, engine: Engine, limit: int = HOLDING) -> None:
         self._engine = engine
         self._limit = limit
-        self._held: set[PollSeat] = set()
+        self._held: set[PollingWorker] = set()
         self.draining = False
         engine.on_idle_activity(self._idle_activity)
 
@@ -115,62 +122,64 @@ class Polls:
     def drain(self) -> None:
         """Answer all that are held, and hold no more."""
         self.draining = True
-        for seat in tuple(self._held):
-            seat.release()
+        for poller in tuple(self._held):
+            poller.release()
 
     def _idle_activity(self, namespace: Namespace, queue: str, name: str) -> None:
-        for seat in tuple(self._held):
-            here = seat.tasks and (seat.namespace, seat.queue) == (namespace, queue)
-            if here and (seat.activities is None or name in seat.activities):
-                seat.release()
+        for poller in tuple(self._held):
+            here = poller.tasks and (poller.namespace, poller.queue) == (namespace, queue)
+            if here and (poller.activities is None or name in poller.activities):
+                poller.release()
 
-    async def poll(self, call: Call, seat: PollSeat, wait: float) -> Grant | None:
-        """A task for the seat, or None when there is none; what its caller cannot get any more is given back."""
+    async def poll(self, call: Call, poller: PollingWorker, wait: float) -> Grant | None:
+        """Return a task, or None if none came in time; a task that the caller cannot get any more is released."""
         if self.draining:
             return None
-        seat.held = self._may_hold(seat, wait)
-        self._engine.add_worker(seat)
+        poller.held = self._may_hold(poller, wait)
+        self._engine.add_worker(poller)
         try:
-            if not seat.held:
-                seat.settle()
-                return await asyncio.shield(seat.answer)
-            return await self._hold(call, seat, wait)
+            if not poller.held:
+                poller.settle()
+                return await asyncio.shield(poller.answer)
+            return await self._hold(call, poller, wait)
         finally:
-            self._engine.remove_worker(seat)
-            if not seat.answer.done():
-                seat.answer.add_done_callback(lambda _: self._return(seat))
-                seat.release()
+            self._engine.remove_worker(poller)
+            if not poller.answer.done():
+                poller.answer.add_done_callback(lambda _: self._return(poller))
+                poller.release()
 
-    def _may_hold(self, seat: PollSeat, wait: float) -> bool:
+    def _may_hold(self, poller: PollingWorker, wait: float) -> bool:
         if wait <= 0:
             return False
         if len(self._held) >= self._limit:
             raise TooManyPolls(f"{self._limit} polls are held already")
-        return not (seat.tasks and self._engine.has_waiting_activity(seat.namespace, seat.queue, seat.activities))
+        return not (
+            poller.tasks and self._engine.has_waiting_activity(poller.namespace, poller.queue, poller.activities)
+        )
 
-    async def _hold(self, call: Call, seat: PollSeat, wait: float) -> Grant | None:
-        self._held.add(seat)
+    async def _hold(self, call: Call, poller: PollingWorker, wait: float) -> Grant | None:
+        self._held.add(poller)
         gone = call.watch()
-        timer = asyncio.get_running_loop().call_later(wait, seat.release)
+        timer = asyncio.get_running_loop().call_later(wait, poller.release)
         try:
-            await asyncio.wait((seat.answer, gone), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((poller.answer, gone), return_when=asyncio.FIRST_COMPLETED)
             if not gone.done():
-                return seat.answer.result()
-            if seat.answer.done():
-                self._return(seat)
+                return poller.answer.result()
+            if poller.answer.done():
+                self._return(poller)
             return None
         finally:
             timer.cancel()
-            self._held.discard(seat)
+            self._held.discard(poller)
 
-    def _return(self, seat: PollSeat) -> None:
+    def _return(self, poller: PollingWorker) -> None:
         """A task whose caller vanished before a byte of it was written is free at once, uncounted (R11)."""
-        grant = None if seat.answer.cancelled() else seat.answer.result()
+        grant = None if poller.answer.cancelled() else poller.answer.result()
         if grant is not None:
-            self._engine.post(_given_back(grant, seat))
+            self._engine.post(_given_back(grant, poller))
 
 
-def _given_back(grant: Grant, seat: PollSeat) -> Request:
+def _given_back(grant: Grant, poller: PollingWorker) -> Request:
     if isinstance(grant, TaskGrant):
-        return ReleaseTask(grant.key.run_id, seat.worker, grant.epoch)
+        return ReleaseTask(grant.key.run_id, poller.worker, grant.epoch)
     return ReleaseActivity(grant.key.run_id, grant.activity.seq, grant.activity.attempt_id)

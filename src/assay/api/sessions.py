@@ -1,4 +1,4 @@
-"""One worker as the engine knows it: a seat for the dispatcher, a memory of answers, and what waits to be told.
+"""One worker as the engine knows it: a `ConnectedWorker`, a memory of answers, and what waits to be told.
 
 A session outlives its connections. What a worker repeats after a cut gets its first answer again; what was leased to
 it and never sent goes back uncounted; what was sent and it does not name is sent again (R11).
@@ -31,13 +31,14 @@ from assay.wire import exchange as wire
 log = logging.getLogger("assay.exchange")
 TASK: Final = -1
 """Stands for the seq of a workflow task among leases: those of activities begin with 0."""
-MOST_HANDS: Final = 100_000
+MAX_SLOTS: Final = 100_000
+"""Free slots of one kind that a worker is counted with at most."""
 EVENTS_PER_HISTORY_READ: Final = 500
 """Events read at a time for a page of a history."""
 
 
 class Session:
-    """See `Seat` for what the dispatcher wants of it."""
+    """The engine's end of the protocol for one worker; to the dispatcher a `ConnectedWorker`."""
 
     local = False
     lease: Time | None = WORKER_LEASE
@@ -48,16 +49,15 @@ class Session:
         self.queue = ""
         self.workflows: frozenset[str] | None = None
         self.activities: frozenset[str] | None = None
-        self.free_tasks = 0
-        self.free_activities = 0
-        self.processes = Slots()
+        self.identity = ""
+        self.slots = Slots()
         self.greetings = 0
         self.forgotten = False
         self.greeting = asyncio.Lock()
         self.heard = self.signed = asyncio.get_running_loop().time()
         self.orders = Orders(engine, tokens, namespace, worker)
         self._engine = engine
-        self._seated = False
+        self._added = False
         self._leaving = False
         self._runs: set[str] = set()
         self._freed = (0, 0)
@@ -71,15 +71,15 @@ class Session:
         self._releasing: set[asyncio.Future[object]] = set()
         self._reading: set[asyncio.Task[None]] = set()
 
-    # as a seat
+    # as a connected worker
 
     def holds(self, run_id: RunId) -> bool:
-        """See `Seat`."""
+        """See `ConnectedWorker`."""
         return run_id in self._runs
 
     def take(self, grant: TaskGrant | ActivityGrant) -> None:
-        """See `Seat`; a worker that has gone meanwhile never had it."""
-        if not self._seated:
+        """See `ConnectedWorker`; a worker that has gone meanwhile never had it."""
+        if not self._added:
             self._release(grant)
         elif isinstance(grant, ActivityGrant):
             self.orders.activity(grant)
@@ -90,11 +90,11 @@ class Session:
             self._give(grant)
 
     def news(self, run_id: RunId) -> None:
-        """See `Seat`."""
+        """See `ConnectedWorker`."""
         self.orders.news(run_id)
 
     def cancel(self, attempt_id: int, *, over: bool = False) -> None:
-        """See `Seat`."""
+        """See `ConnectedWorker`."""
         self.orders.cancel(attempt_id, over=over)
 
     # coming and going
@@ -106,40 +106,40 @@ class Session:
         self.leave()
         self.orders.hush()
         self.queue = hello.queue
+        self.identity = hello.identity
         self.workflows = None if hello.workflows is None else frozenset(hello.workflows)
         self.activities = None if hello.activities is None else frozenset(hello.activities)
         self._runs = set(hello.runs)
         self._freed = (0, 0)
         self._freed_processes = 0
-        self.free_tasks = min(hello.free_tasks, MOST_HANDS)
-        self.free_activities = min(hello.free_activities, MOST_HANDS)
-        self.processes = Slots(frozenset(hello.process_activities), min(hello.free_processes, MOST_HANDS))
+        self.slots = Slots(
+            min(hello.free_tasks, MAX_SLOTS),
+            min(hello.free_activities, MAX_SLOTS),
+            frozenset(hello.process_activities),
+            min(hello.free_processes, MAX_SLOTS),
+        )
         if hello.again:
             await self._settle()
             await self._repeat(hello.held)
         self._leaving = False
-        self.sit()
+        self.join()
 
-    def sit(self) -> None:
+    def join(self) -> None:
         """Take work."""
-        if not self._seated and not self._leaving:
-            self._seated = True
+        if not self._added and not self._leaving:
+            self._added = True
             self._engine.add_worker(self)
 
     def leave(self) -> None:
         """Take no more work, and give back what was never sent, uncounted (R11)."""
-        if self._seated:
-            self._seated = False
+        if self._added:
+            self._added = False
             self._engine.remove_worker(self)
         for grant in self.orders.unsent():
             self._release(grant)
 
     def _release(self, grant: TaskGrant | ActivityGrant) -> None:
-        if isinstance(grant, TaskGrant):
-            self.free_tasks += 1
-        else:
-            self.free_activities += 1
-            self.processes.release(grant.activity.name)
+        self.slots.release(None if isinstance(grant, TaskGrant) else grant.activity.name)
         released = self._engine.submit(_given_back(grant, self.worker))
         self._releasing.add(released)
         released.add_done_callback(self._released)
@@ -182,11 +182,10 @@ class Session:
         if seq != TASK:
             activity = run.activities.get(seq)
             if activity is not None and activity.attempt_id == fence and activity.worker == self.worker:
-                self.free_activities -= 1
-                self.processes.reserve(activity.name)
+                self.slots.reserve(activity.name)
                 self.orders.activity(ActivityGrant(run.key, run.start, activity))
         elif run.task.worker == self.worker and run.task.epoch == fence:
-            self.free_tasks -= 1
+            self.slots.reserve()
             self._give(task_grant(run))
 
     # hearing
@@ -216,8 +215,8 @@ class Session:
         if message.leaving:
             self._leaving = True
             self.leave()
-        elif not self._seated:
-            self.sit()
+        elif not self._added:
+            self.join()
         self._runs.difference_update(message.dropped)
         self._forget(message.answered)
         for report in message.reports:
@@ -229,11 +228,11 @@ class Session:
 
     def _free(self, freed: tuple[int, int], processes: int) -> None:
         before, self._freed = self._freed, freed
-        self.free_tasks += freed[0] - before[0]
-        self.free_activities += freed[1] - before[1]
-        self.processes.free += processes - self._freed_processes
+        self.slots.tasks += freed[0] - before[0]
+        self.slots.activities += freed[1] - before[1]
+        self.slots.processes += processes - self._freed_processes
         self._freed_processes = processes
-        if self._seated:
+        if self._added:
             self._engine.offer_work(self)
 
     def _forget(self, answered: int) -> None:
@@ -298,8 +297,8 @@ class Session:
         """The worker drops the run now. If it repeated a turn whose answer was lost, it may still hold the task."""
         self._runs.discard(lease.run_id)
         run = self._engine.reads.live(RunId(lease.run_id))
-        if run is not None and run.task.worker == self.worker and self._seated:
-            self.free_tasks -= 1
+        if run is not None and run.task.worker == self.worker and self._added:
+            self.slots.reserve()
             self._give(task_grant(run))
 
     def _answer(self, answer: wire.Answer) -> None:
@@ -332,7 +331,7 @@ class Session:
                 events = await self._engine.reads.events_after(run_id, after, EVENTS_PER_HISTORY_READ + 1)
         if self.greetings != greeting:
             return
-        if not self._seated:
+        if not self._added:
             self._release(grant)
         elif events is None or len(events) > EVENTS_PER_HISTORY_READ:
             self.orders.task(grant, None, after)

@@ -1,4 +1,4 @@
-"""What an engine hands to a worker, and what it must know of one."""
+"""Work that is leased to a worker, and the worker as the engine sees it."""
 
 from typing import Protocol
 
@@ -11,7 +11,7 @@ from assay.core.slots import Slots
 
 
 class TaskGrant(msgspec.Struct, frozen=True, gc=False):
-    """A workflow task in the hands of a worker. `tail` are the events after `seen_seq`, if they are in memory."""
+    """A workflow task that is leased to a worker. `tail` are the events after `seen_seq`, if they are in memory."""
 
     key: RunKey
     start: StartData
@@ -23,38 +23,37 @@ class TaskGrant(msgspec.Struct, frozen=True, gc=False):
 
 
 class ActivityGrant(msgspec.Struct, frozen=True, gc=False):
-    """An attempt of an activity in the hands of a worker."""
+    """An attempt of an activity that is leased to a worker."""
 
     key: RunKey
     start: StartData
     activity: Activity
 
 
-class Seat(Protocol):
-    """A worker as the dispatcher sees it: what it serves, how many hands it has free, and where to put the work."""
+class ConnectedWorker(Protocol):
+    """A worker as the dispatcher sees it: the types that it serves, its free slots, and where its leases go."""
 
     worker: WorkerId
     namespace: Namespace
     queue: str
-    free_tasks: int
-    free_activities: int
-    processes: Slots
-    """Idle processes, for the activities that run in one; such an activity takes a general slot as well."""
+    identity: str
+    """Its name for people, for example host and process; empty if unknown."""
+    slots: Slots
     lease: Time | None
     local: bool
 
     @property
     def workflows(self) -> frozenset[str] | None:
-        """The workflow types it serves; None for all."""
+        """Return the workflow types that it serves; None for all."""
         ...
 
     @property
     def activities(self) -> frozenset[str] | None:
-        """The activities it serves; None for all."""
+        """Return the names of the activities that it serves; None for all."""
         ...
 
     def holds(self, run_id: RunId) -> bool:
-        """Does it keep the run's live coroutine? Then the run's work is best done there."""
+        """Return whether it keeps the run's live coroutine: work of the run is then best leased to it."""
         ...
 
     def take(self, grant: TaskGrant | ActivityGrant) -> None:
@@ -62,15 +61,9 @@ class Seat(Protocol):
         ...
 
     def news(self, run_id: RunId) -> None:
-        """A run whose task this worker holds has new events (R3)."""
+        """Notify the worker that a run whose task it holds has new events."""
         ...
 
     def cancel(self, attempt_id: int, *, over: bool = False) -> None:
-        """An attempt that this worker runs is no longer wanted; `over` if it has timed out or its lease was lost."""
+        """Cancel an attempt that this worker runs; `over` if it has timed out or its lease was lost."""
         ...
-
-
-class Colleague(Seat, Protocol):
-    """A worker as it introduces itself."""
-
-    identity: str

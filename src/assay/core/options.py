@@ -60,8 +60,8 @@ def check_id(value: str, name: str) -> str:
 LARGEST_CONCURRENCY = 1_000_000
 
 
-def check_hands(number: int, name: str) -> int:
-    """How many things a worker can do at a time, within what anybody can mean and any database can hold."""
+def check_concurrency(number: int, name: str) -> int:
+    """Return how much work a worker may have at a time; raise `Invalid` beyond the range that databases store."""
     if not 0 <= number <= LARGEST_CONCURRENCY:
         raise Invalid(f"{name} must be from 0 to {LARGEST_CONCURRENCY:,}", field=name)
     return number

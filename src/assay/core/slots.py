@@ -1,29 +1,47 @@
-"""Free slots of a worker for activities that need more than one of its general slots."""
+"""Free slots of a worker: how much more work may be leased to it."""
 
 
 class Slots:
-    """The free slots of a worker for the activities with certain names; activities with other names need none.
+    """The free slots of one worker: for workflow tasks, for activities, and processes for activities that need one.
 
-    Below zero there are more leased activities than slots: one was lost after it was offered.
+    An activity that runs in a process takes an activity slot and a process. A count below zero means that more work is
+    leased than the worker has slots for: a process exited after it was offered.
     """
 
-    __slots__ = ("free", "names")
+    __slots__ = ("activities", "process_activities", "processes", "tasks")
 
-    def __init__(self, names: frozenset[str] = frozenset(), free: int = 0) -> None:
-        self.names = names
-        self.free = free
+    def __init__(
+        self,
+        tasks: int = 0,
+        activities: int = 0,
+        process_activities: frozenset[str] = frozenset(),
+        processes: int = 0,
+    ) -> None:
+        self.tasks = tasks
+        self.activities = activities
+        self.process_activities = process_activities
+        """The names of the activities that run in a process."""
+        self.processes = processes
 
     @property
     def exhausted(self) -> frozenset[str]:
-        """Return the names of activities that cannot be leased at present."""
-        return self.names if self.free <= 0 else frozenset()
+        """Return the names of activities that cannot be leased although an activity slot is free."""
+        return self.process_activities if self.processes <= 0 else frozenset()
 
-    def reserve(self, name: str) -> None:
-        """Take a slot for an activity, if activities with this name need one."""
-        if name in self.names:
-            self.free -= 1
+    def reserve(self, activity: str | None = None) -> None:
+        """Reserve the slot of an activity with this name, or of a workflow task if there is no name."""
+        if activity is None:
+            self.tasks -= 1
+        else:
+            self.activities -= 1
+            if activity in self.process_activities:
+                self.processes -= 1
 
-    def release(self, name: str) -> None:
-        """Give back the slot of an activity, if activities with this name need one."""
-        if name in self.names:
-            self.free += 1
+    def release(self, activity: str | None = None) -> None:
+        """Release the slot of an activity with this name, or of a workflow task if there is no name."""
+        if activity is None:
+            self.tasks += 1
+        else:
+            self.activities += 1
+            if activity in self.process_activities:
+                self.processes += 1

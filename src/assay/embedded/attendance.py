@@ -7,7 +7,7 @@ looks at writes nothing, and nothing is ever written because a worker is merely 
 
 import asyncio
 
-from assay.core.grants import Colleague, Seat
+from assay.core.grants import ConnectedWorker
 from assay.core.ids import Time, WorkerId
 from assay.core.options import check_id
 from assay.core.registrations import WorkerRow
@@ -23,15 +23,15 @@ class Attendance:
         self._newcomers: dict[WorkerId, WorkerRow] = {}
         self._introducing = asyncio.Lock()
 
-    def join(self, worker: Colleague) -> None:
-        """A worker is about to sit down, with all hands free."""
+    def add_worker(self, worker: ConnectedWorker) -> None:
+        """Add a worker that is about to be added to the engine, with all slots free."""
         self._newcomers[worker.worker] = _row(worker)
         self._present.add(worker.worker)
 
-    def leave(self, seat: Seat) -> None:
-        """A worker has left: silence hides it after a while, as everywhere."""
-        self._newcomers.pop(seat.worker, None)
-        self._present.discard(seat.worker)
+    def remove_worker(self, worker: ConnectedWorker) -> None:
+        """Remove a worker that has stopped: the list of workers hides it after a while without a heartbeat."""
+        self._newcomers.pop(worker.worker, None)
+        self._present.discard(worker.worker)
 
     async def show(self) -> None:
         """Let the roster know of all who are here, and that they live."""
@@ -50,7 +50,7 @@ class Attendance:
         return await self._roster.run_once()
 
 
-def _row(worker: Colleague) -> WorkerRow:
+def _row(worker: ConnectedWorker) -> WorkerRow:
     """A worker's registration; what could not be kept is refused here, since nobody hears of it later."""
     return WorkerRow(
         id=worker.worker,
@@ -59,8 +59,8 @@ def _row(worker: Colleague) -> WorkerRow:
         task_queue=check_id(worker.queue, "queue"),
         workflows=None if worker.workflows is None else tuple(sorted(worker.workflows)),
         activities=None if worker.activities is None else tuple(sorted(worker.activities)),
-        max_concurrent_workflows=worker.free_tasks,
-        max_concurrent_activities=worker.free_activities,
+        max_concurrent_workflows=worker.slots.tasks,
+        max_concurrent_activities=worker.slots.activities,
         registered_at=0,
         last_heartbeat=0,
     )

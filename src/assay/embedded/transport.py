@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from assay.core.errors import Invalid, NotFound, Unavailable
 from assay.core.events import Event, Recorded
-from assay.core.grants import Colleague, Seat
+from assay.core.grants import ConnectedWorker
 from assay.core.ids import SECOND, RunId, RunKey, Time
 from assay.core.limits import WORKER_LEASE
 from assay.core.options import check_id, checked_start
@@ -67,7 +67,7 @@ class EmbeddedTransport:
         self._loops = (cleaning, self._signs) if store.shared else (cleaning,)
         self.registry = EmbeddedRegistry(self._running, self._roster, self._attendance)
         self.schedules = EmbeddedSchedules(self._running, self._roster)
-        self._seats: list[Seat] = []
+        self._workers: list[ConnectedWorker] = []
         self.forked = False
         self._owner: tuple[int, asyncio.AbstractEventLoop] | None = None
 
@@ -176,32 +176,31 @@ class EmbeddedTransport:
             raise NotFound(f"workflow {workflow_id} not found")
         return found
 
-    def join(self, seat: Seat) -> None:
+    def add_worker(self, worker: ConnectedWorker) -> None:
         """See `Transport`."""
         engine = self._running()
-        worker: Colleague = seat  # type: ignore[assignment]  # every worker of the SDK is one
-        self._attendance.join(worker)
-        engine.add_worker(seat)
-        self._seats.append(seat)
+        self._attendance.add_worker(worker)
+        engine.add_worker(worker)
+        self._workers.append(worker)
         self._signs.wake()
 
-    def leave(self, seat: Seat) -> None:
+    def remove_worker(self, worker: ConnectedWorker) -> None:
         """See `Transport`."""
-        if seat in self._seats:
-            self._seats.remove(seat)
-            self._attendance.leave(seat)
-            self._engine.remove_worker(seat)
+        if worker in self._workers:
+            self._workers.remove(worker)
+            self._attendance.remove_worker(worker)
+            self._engine.remove_worker(worker)
 
-    def free(self, seat: Seat) -> None:
+    def offer_slots(self, worker: ConnectedWorker) -> None:
         """See `Transport`."""
-        if seat in self._seats:  # one that is leaving gets no more
-            self._engine.offer_work(seat)
+        if worker in self._workers:  # a worker that stops gets no more work
+            self._engine.offer_work(worker)
 
     def served(self, namespace: str, queue: str) -> bool:
         """See `Hosting`; what nobody can serve is said at once, before a worker begins in vain."""
         check_namespace(namespace)
         check_id(queue, "task_queue")
-        return any(seat.namespace == namespace and seat.queue == queue for seat in self._seats)
+        return any(worker.namespace == namespace and worker.queue == queue for worker in self._workers)
 
 
 def _shown(found: RunRecord) -> dict[str, Any]:

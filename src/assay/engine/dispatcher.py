@@ -1,14 +1,14 @@
-"""Who gets which task: ready work on one side, workers with free hands on the other.
+"""Who gets which task: ready work on one side, workers with free slots on the other.
 
 Work that becomes ready in a batch is leased in the same transaction when a fitting worker waits (design section 2);
-other work queues here, oldest first (R13), until somebody has a hand free. What is queued is only a hint: the lease
+other work queues here, oldest first (R13), until a worker has a free slot. What is queued is only a hint: the lease
 itself is decided by `core`, so a stale entry costs one refused request.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
-from assay.core.grants import Seat, TaskGrant
+from assay.core.grants import ConnectedWorker, TaskGrant
 from assay.core.ids import Namespace, RunId, Time, WorkerId
 from assay.core.requests import LeaseActivity, LeaseTask
 from assay.core.run import Activity, Run
@@ -75,10 +75,10 @@ class _Line:
 
 
 class _Room:
-    """One queue of one namespace: its seats and its two lines."""
+    """One queue of one namespace: its workers and its two lines."""
 
     def __init__(self) -> None:
-        self.seats: deque[Seat] = deque()
+        self.workers: deque[ConnectedWorker] = deque()
         self.tasks = _Line()
         self.activities = _Line()
 
@@ -92,37 +92,37 @@ class Dispatcher:
 
     def __init__(self) -> None:
         self._rooms: dict[tuple[Namespace, str], _Room] = {}
-        self._seats: dict[WorkerId, Seat] = {}
-        self._submit: Callable[[Lease, Seat], None] | None = None
+        self._workers: dict[WorkerId, ConnectedWorker] = {}
+        self._submit: Callable[[Lease, ConnectedWorker], None] | None = None
         self._idle: list[Callable[[Namespace, str, str], None]] = []
 
     def on_idle_activity(self, listener: Callable[[Namespace, str, str], None]) -> None:
         """Call `listener` with namespace, queue and name when an activity has to wait because nobody takes it."""
         self._idle.append(listener)
 
-    def connect(self, submit: Callable[[Lease, Seat], None]) -> None:
+    def connect(self, submit: Callable[[Lease, ConnectedWorker], None]) -> None:
         """Say where leases of queued work are to be decided."""
         self._submit = submit
 
-    def join(self, seat: Seat) -> None:
-        """A worker is there."""
-        self._seats[seat.worker] = seat
-        self._room(seat.namespace, seat.queue).seats.append(seat)
-        self.pump(seat)
+    def add_worker(self, worker: ConnectedWorker) -> None:
+        """Lease work to this worker from now on, queued work first."""
+        self._workers[worker.worker] = worker
+        self._room(worker.namespace, worker.queue).workers.append(worker)
+        self.offer_work(worker)
 
-    def leave(self, seat: Seat) -> None:
-        """A worker takes no more work."""
-        if self._seats.get(seat.worker) is seat:  # polls of one worker are seats of their own
-            del self._seats[seat.worker]
-        room = self._room(seat.namespace, seat.queue)
-        if seat in room.seats:
-            room.seats.remove(seat)
-        if not (room.seats or room.tasks or room.activities):
-            del self._rooms[seat.namespace, seat.queue]  # queues that somebody once asked for must not pile up
+    def remove_worker(self, worker: ConnectedWorker) -> None:
+        """Lease no more work to this worker."""
+        if self._workers.get(worker.worker) is worker:  # each poll of a worker is added by itself
+            del self._workers[worker.worker]
+        room = self._room(worker.namespace, worker.queue)
+        if worker in room.workers:
+            room.workers.remove(worker)
+        if not (room.workers or room.tasks or room.activities):
+            del self._rooms[worker.namespace, worker.queue]  # queues that somebody once asked for must not pile up
 
-    def seat(self, worker: WorkerId) -> Seat | None:
-        """The worker's seat, if it is there."""
-        return self._seats.get(worker)
+    def find_worker(self, worker: WorkerId) -> ConnectedWorker | None:
+        """Return the worker with this id, if it is connected."""
+        return self._workers.get(worker)
 
     def _room(self, namespace: Namespace, queue: str) -> _Room:
         room = self._rooms.get((namespace, queue))
@@ -130,50 +130,50 @@ class Dispatcher:
             room = self._rooms[namespace, queue] = _Room()
         return room
 
-    def assign_task(self, run: Run) -> tuple[LeaseTask, Seat] | None:
+    def assign_task(self, run: Run) -> tuple[LeaseTask, ConnectedWorker] | None:
         """A lease for a run whose task just became ready, or None after putting it into its line."""
         kind = run.start.workflow_type
         room = self._room(run.namespace, run.start.task_queue)
         if not room.tasks.has(kind):
-            seat = self._pick(room, run.run_id, kind, tasks=True)
-            if seat is not None:
-                seat.free_tasks -= 1
-                return LeaseTask(run.run_id, seat.worker, seat.lease, seat.local), seat
+            worker = self._pick(room, run.run_id, kind, tasks=True)
+            if worker is not None:
+                worker.slots.reserve()
+                return LeaseTask(run.run_id, worker.worker, worker.lease, worker.local), worker
         room.tasks.add(kind, run.task.since or 0, run.run_id, 0)
         return None
 
-    def assign_activity(self, run: Run, activity: Activity) -> tuple[LeaseActivity, Seat] | None:
+    def assign_activity(self, run: Run, activity: Activity) -> tuple[LeaseActivity, ConnectedWorker] | None:
         """A lease for an activity that just became ready, or None after putting it into its line."""
         room = self._room(run.namespace, activity.queue)
         if not room.activities.has(activity.name):
-            seat = self._pick(room, run.run_id, activity.name, tasks=False)
-            if seat is not None:
+            worker = self._pick(room, run.run_id, activity.name, tasks=False)
+            if worker is not None:
                 name = activity.name
-                seat.free_activities -= 1
-                seat.processes.reserve(name)
-                return LeaseActivity(run.run_id, activity.seq, seat.worker, seat.lease, seat.local, name), seat
+                worker.slots.reserve(name)
+                return LeaseActivity(run.run_id, activity.seq, worker.worker, worker.lease, worker.local, name), worker
         room.activities.add(activity.name, activity.queued_at, run.run_id, activity.seq)
         for listener in self._idle:
             listener(run.namespace, activity.queue, activity.name)
         return None
 
-    def _pick(self, room: _Room, run_id: RunId, kind: str, *, tasks: bool) -> Seat | None:
-        """A worker with a free hand that serves `kind`; the one that holds the run first (R13)."""
-        found: Seat | None = None
-        for seat in room.seats:
-            if (seat.free_tasks if tasks else seat.free_activities) <= 0:
+    def _pick(self, room: _Room, run_id: RunId, kind: str, *, tasks: bool) -> ConnectedWorker | None:
+        """Return a worker with a free slot that serves `kind`; a worker that holds the run comes first."""
+        found: ConnectedWorker | None = None
+        for worker in room.workers:
+            slots = worker.slots
+            if (slots.tasks if tasks else slots.activities) <= 0:
                 continue
-            kinds = seat.workflows if tasks else seat.activities
+            kinds = worker.workflows if tasks else worker.activities
             if kinds is not None and kind not in kinds:
                 continue
-            if not tasks and kind in seat.processes.exhausted:
+            if not tasks and kind in slots.exhausted:
                 continue
-            if seat.holds(run_id):
-                return seat
-            found = found or seat
-        if found is not None and len(room.seats) > 1:
-            room.seats.remove(found)
-            room.seats.append(found)
+            if worker.holds(run_id):
+                return worker
+            found = found or worker
+        if found is not None and len(room.workers) > 1:
+            room.workers.remove(found)
+            room.workers.append(found)
         return found
 
     def load(self, tasks: Iterable[ReadyTask], activities: Iterable[ReadyActivity]) -> None:
@@ -187,47 +187,43 @@ class Dispatcher:
             room.activities.add(activity.name, activity.since, activity.run_id, activity.seq)
             rooms.add((activity.namespace, activity.queue))
         for key in rooms:
-            for seat in tuple(self._rooms[key].seats):
-                self.pump(seat)
+            for worker in tuple(self._rooms[key].workers):
+                self.offer_work(worker)
 
-    def pump(self, seat: Seat) -> None:
-        """Ask for leases of queued work for as many hands as the worker has free, if it has not left."""
-        room = self._rooms.get((seat.namespace, seat.queue))
+    def offer_work(self, worker: ConnectedWorker) -> None:
+        """Lease queued work to a worker, up to its free slots; no-op for a removed worker."""
+        room = self._rooms.get((worker.namespace, worker.queue))
         if room is None or not (room.tasks.queued or room.activities.queued):
             return
-        if self._submit is None or seat not in room.seats:
+        if self._submit is None or worker not in room.workers:
             return
-        for lease in self._queued_for(seat, room):
-            self._submit(lease, seat)
+        for lease in self._queued_for(worker, room):
+            self._submit(lease, worker)
 
-    def _queued_for(self, seat: Seat, room: _Room) -> Iterator[Lease]:
-        while seat.free_tasks > 0 and room.tasks:
-            found = room.tasks.pop(seat.workflows)
+    def _queued_for(self, worker: ConnectedWorker, room: _Room) -> Iterator[Lease]:
+        slots = worker.slots
+        while slots.tasks > 0 and room.tasks:
+            found = room.tasks.pop(worker.workflows)
             if found is None:
                 break
-            seat.free_tasks -= 1
-            yield LeaseTask(found[0], seat.worker, seat.lease, seat.local)
-        while seat.free_activities > 0 and room.activities:
-            found = room.activities.pop(seat.activities, seat.processes.exhausted)
+            slots.reserve()
+            yield LeaseTask(found[0], worker.worker, worker.lease, worker.local)
+        while slots.activities > 0 and room.activities:
+            found = room.activities.pop(worker.activities, slots.exhausted)
             if found is None:
                 break
             run_id, seq, name = found
-            seat.free_activities -= 1
-            seat.processes.reserve(name)
-            yield LeaseActivity(run_id, seq, seat.worker, seat.lease, seat.local, name)
+            slots.reserve(name)
+            yield LeaseActivity(run_id, seq, worker.worker, worker.lease, worker.local, name)
 
-    def refused(self, lease: Lease, seat: Seat) -> None:
-        """A lease was not given after all: the hand is free again."""
-        if isinstance(lease, LeaseTask):
-            seat.free_tasks += 1
-        else:
-            seat.free_activities += 1
-            seat.processes.release(lease.name)
-        self.pump(seat)
+    def refused(self, lease: Lease, worker: ConnectedWorker) -> None:
+        """Release the slot of a lease that was refused, and lease other queued work."""
+        worker.slots.release(None if isinstance(lease, LeaseTask) else lease.name)
+        self.offer_work(worker)
 
     @property
     def backlog(self) -> bool:
-        """Does any work wait here for a hand?"""
+        """Return whether any work waits here for a slot."""
         return any(len(room.tasks) or len(room.activities) for room in self._rooms.values())
 
     def depth(self) -> dict[tuple[Namespace, str], tuple[int, int]]:
@@ -242,7 +238,7 @@ class Dispatcher:
     def served(self, namespace: Namespace, queue: str) -> frozenset[str] | None:
         """The workflow types that workers of a queue serve; None if there are no workers, or one that serves all."""
         room = self._rooms.get((namespace, queue))
-        kinds = [seat.workflows for seat in room.seats] if room is not None else []
+        kinds = [worker.workflows for worker in room.workers] if room is not None else []
         if not kinds or any(one is None for one in kinds):
             return None
         return frozenset[str]().union(*(one for one in kinds if one is not None))

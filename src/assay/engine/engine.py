@@ -13,7 +13,7 @@ import msgspec
 
 from assay.core.errors import AssayError, NotFound, Unavailable
 from assay.core.events import Event, next_run_of
-from assay.core.grants import Seat
+from assay.core.grants import ConnectedWorker
 from assay.core.ids import Namespace, RunKey, Time
 from assay.core.limits import STARTUP_GRACE
 from assay.core.replies import Started, Told
@@ -201,17 +201,17 @@ class Engine:
 
     # workers
 
-    def add_worker(self, worker: Seat) -> None:
+    def add_worker(self, worker: ConnectedWorker) -> None:
         """Add a worker: it is sent tasks of its queue, up to its free slots, until `remove_worker`."""
-        self._dispatcher.join(worker)
+        self._dispatcher.add_worker(worker)
 
-    def remove_worker(self, worker: Seat) -> None:
+    def remove_worker(self, worker: ConnectedWorker) -> None:
         """Send a worker no more tasks; its leases stay until they are reported, released or run out."""
-        self._dispatcher.leave(worker)
+        self._dispatcher.remove_worker(worker)
 
-    def offer_work(self, worker: Seat) -> None:
+    def offer_work(self, worker: ConnectedWorker) -> None:
         """Lease queued work to a worker whose number of free slots has grown; no-op for a removed worker."""
-        self._dispatcher.pump(worker)
+        self._dispatcher.offer_work(worker)
 
     def has_waiting_activity(self, namespace: Namespace, queue: str, names: frozenset[str] | None) -> bool:
         """Return whether an activity of these names (None: of any name) waits on a queue for a worker."""

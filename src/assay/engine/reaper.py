@@ -71,7 +71,7 @@ class Reaper:
 
     def _serves(self, lease: HeldLease) -> bool:
         """Can only this engine have heard of the worker that holds a lease?"""
-        return not self._store.shared or self._dispatcher.seat(WorkerId(lease.worker)) is not None
+        return not self._store.shared or self._dispatcher.find_worker(WorkerId(lease.worker)) is not None
 
     async def _ask(self, requests: Iterable[Request]) -> None:
         asked = [self._committer.submit(request) for request in requests]

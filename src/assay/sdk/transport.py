@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from assay.core.events import Event, Recorded
-from assay.core.grants import Seat
+from assay.core.grants import ConnectedWorker
 from assay.core.ids import RunId, RunKey, Time
 from assay.core.replies import Told
 from assay.core.requests import Request, RetryFailed
@@ -76,14 +76,14 @@ class Transport(Protocol):
         """What the run's queries answer, or None."""
         ...
 
-    def join(self, seat: Seat) -> None:
-        """Sit down as a worker."""
+    def add_worker(self, worker: ConnectedWorker) -> None:
+        """Connect a worker: work of its queue is leased to it, up to its free slots, until `remove_worker`."""
         ...
 
-    def leave(self, seat: Seat) -> None:
-        """Take no more work."""
+    def remove_worker(self, worker: ConnectedWorker) -> None:
+        """Lease no more work to a worker; its reports are sent on."""
         ...
 
-    def free(self, seat: Seat) -> None:
-        """A hand of the worker is free again."""
+    def offer_slots(self, worker: ConnectedWorker) -> None:
+        """Announce that a worker has more free slots than before."""
         ...

@@ -1,4 +1,4 @@
-"""A worker: takes workflow tasks and activities of one queue, as many at once as it has hands."""
+"""A worker: takes workflow tasks and activities of one queue, as many at once as it has slots."""
 
 import asyncio
 import functools
@@ -40,7 +40,7 @@ class Connected(Protocol):
 
 
 class Worker:
-    """Serves an app's handlers until it is stopped; sits at the engine as a `Seat`."""
+    """Serves an app's handlers until it is stopped; a `ConnectedWorker` of the engine."""
 
     begun: ClassVar[int] = 0
     """How many workers this process has run."""
@@ -66,9 +66,7 @@ class Worker:
         self.identity = check_text(identity, "identity") or f"{socket.gethostname()}-{os.getpid()}"
         self.namespace = Namespace(optional_id(namespace, "namespace") or client.namespace)
         self.queue = optional_id(queue, "queue") or self.app.queue
-        self.free_tasks = max_concurrent_workflows
-        self.free_activities = max_concurrent_activities
-        self.processes = Slots()
+        self.slots = Slots(max_concurrent_workflows, max_concurrent_activities)
         self.lease = self._transport.lease
         self.local = self._transport.lease is None
         self._threads = DaemonThreads(max_concurrent_activities + 8)
@@ -84,7 +82,7 @@ class Worker:
             freed=self._task_freed,
             errors=check_errors(errors),
         )
-        self._processes = Processes(self.processes, _process_limit(max_processes), self._process_offered)
+        self._processes = Processes(self.slots, _process_limit(max_processes), self._process_offered)
         self._activity_tasks = ActivityTasks(
             self._transport,
             self.app,
@@ -119,11 +117,11 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._activity_tasks.loop = self._loop
         self._processes.start(self.app.activities.values())
-        self._transport.join(self)
+        self._transport.add_worker(self)
         try:
             await self._extend_until_stopped()
         finally:
-            self._transport.leave(self)
+            self._transport.remove_worker(self)
             try:
                 await self._drain()
             finally:
@@ -163,7 +161,7 @@ class Worker:
     def _busy(self) -> bool:
         return self._workflow_tasks.busy or self._activity_tasks.busy or self._reports.unanswered > 0
 
-    # as a seat
+    # as a connected worker
 
     def holds(self, run_id: RunId) -> bool:
         """Does it keep the run's live coroutine?"""
@@ -204,15 +202,15 @@ class Worker:
             self._activity_tasks.cancel(attempt_id, over=over)
 
     def _task_freed(self) -> None:
-        self.free_tasks += 1
-        self._transport.free(self)
+        self.slots.release()
+        self._transport.offer_slots(self)
 
     def _activity_freed(self) -> None:
-        self.free_activities += 1
-        self._transport.free(self)
+        self.slots.activities += 1  # the process of an activity is counted by `Processes`
+        self._transport.offer_slots(self)
 
     def _process_offered(self) -> None:
-        self._transport.free(self)
+        self._transport.offer_slots(self)
 
 
 def _process_limit(number: int | None) -> int:

@@ -73,7 +73,7 @@ class Desk:
         self.requests: list[rq.Request] = []
         self.held: tuple[type[rq.Request], ...] = ()
         self.waiting: list[Sent] = []
-        self.seat: Worker | None = None
+        self.worker: Worker | None = None
         self.unreadable: AssayError | None = None
         self._changed = asyncio.Event()
 
@@ -95,14 +95,14 @@ class Desk:
             raise self.unreadable
         return self.world.histories[run_id][after:]
 
-    def join(self, seat: Worker) -> None:
-        self.seat = seat
+    def add_worker(self, worker: Worker) -> None:
+        self.worker = worker
         self.pump()
 
-    def leave(self, seat: Worker) -> None:
-        self.seat = None
+    def remove_worker(self, worker: Worker) -> None:
+        self.worker = None
 
-    def free(self, seat: Worker) -> None:
+    def offer_slots(self, worker: Worker) -> None:
         asyncio.get_running_loop().call_soon(self.pump)
 
     # the engine
@@ -137,10 +137,10 @@ class Desk:
         for effect in decision.effects:
             activity = getattr(effect, "activity", None)
             wanted = getattr(effect, "status", None) != "CANCELLED" and not getattr(activity, "cancel_requested", False)
-            if self.seat is not None and activity is not None and activity.running and not wanted:
-                self.seat.cancel(activity.attempt_id)
-        if self.seat is not None and run.task.since is not None and run.task.worker == self.seat.worker:
-            self.seat.news(run.run_id)
+            if self.worker is not None and activity is not None and activity.running and not wanted:
+                self.worker.cancel(activity.attempt_id)
+        if self.worker is not None and run.task.since is not None and run.task.worker == self.worker.worker:
+            self.worker.news(run.run_id)
         self._changed.set()
         return decision
 
@@ -156,35 +156,35 @@ class Desk:
         self.pump()
 
     def pump(self) -> None:
-        """Lease what is ready to the worker, as far as it has hands."""
-        seat = self.seat
-        if seat is None:
+        """Lease what is ready to the worker, up to its free slots."""
+        worker = self.worker
+        if worker is None:
             return
         for run in tuple(self.world.runs.values()):
             if run.closed:
                 continue
-            if run.task.ready and seat.free_tasks > 0 and run.start.workflow_type in seat.workflows:
+            if run.task.ready and worker.slots.tasks > 0 and run.start.workflow_type in worker.workflows:
                 self.lease_task(run)
             for activity in tuple(run.activities.values()):
-                if activity.ready and seat.free_activities > 0 and activity.queue == seat.queue:
+                if activity.ready and worker.slots.activities > 0 and activity.queue == worker.queue:
                     self.lease_activity(run, activity.seq)
 
     def lease_task(self, run: Run) -> None:
         """Give the run's task to the worker."""
-        seat = self.seat
-        assert seat is not None
-        seat.free_tasks -= 1
-        self.world.take(rq.LeaseTask(run.run_id, seat.worker, seat.lease, seat.local))
+        worker = self.worker
+        assert worker is not None
+        worker.slots.reserve()
+        self.world.take(rq.LeaseTask(run.run_id, worker.worker, worker.lease, worker.local))
         tail = tuple(self.world.histories[run.run_id][run.seen_seq :])
-        seat.take(TaskGrant(run.key, run.start, run.task.epoch, run.seen_seq, run.last_seq, 0, tail))
+        worker.take(TaskGrant(run.key, run.start, run.task.epoch, run.seen_seq, run.last_seq, 0, tail))
 
     def lease_activity(self, run: Run, seq: int) -> None:
         """Give an activity to the worker."""
-        seat = self.seat
-        assert seat is not None
-        seat.free_activities -= 1
-        self.world.take(rq.LeaseActivity(run.run_id, seq, seat.worker, seat.lease, seat.local))
-        seat.take(ActivityGrant(run.key, run.start, run.activities[seq]))
+        worker = self.worker
+        assert worker is not None
+        worker.slots.reserve(run.activities[seq].name)
+        self.world.take(rq.LeaseActivity(run.run_id, seq, worker.worker, worker.lease, worker.local))
+        worker.take(ActivityGrant(run.key, run.start, run.activities[seq]))
 
     # what the test does and looks at
 
@@ -258,7 +258,7 @@ async def serving(app: App, *, desk: Desk | None = None, **options: Any) -> Asyn
     """A worker that serves; at the end every hand it has must be free again, no more and no fewer."""
     desk = desk or Desk()
     worker = Worker(Connection(desk, app), **{"max_concurrent_workflows": 5, "max_concurrent_activities": 7, **options})
-    before = worker.free_tasks, worker.free_activities
+    before = worker.slots.tasks, worker.slots.activities
     mishaps: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: mishaps.append(context))
     running = asyncio.create_task(worker.run())
@@ -274,7 +274,7 @@ async def serving(app: App, *, desk: Desk | None = None, **options: Any) -> Asyn
         await running
     await desk.quiet()
     assert mishaps == []
-    assert (worker.free_tasks, worker.free_activities) == before, "a hand was lost or found"
+    assert (worker.slots.tasks, worker.slots.activities) == before, "a slot was lost or found"
 
 
 def on_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:

@@ -133,7 +133,7 @@ async def test_a_result_whose_run_lives_elsewhere_is_reported_alone_and_again_if
 
     async with serving(app_with(waits), max_cached_runs=1) as (desk, worker):
         run = call(desk, "waits")
-        await desk.until(lambda: worker.free_activities == 6)
+        await desk.until(lambda: worker.slots.activities == 6)
         desk.start("calls", ["nobody", None, {"task_queue": "elsewhere"}], workflow_id="another")
         await desk.until(lambda: not worker.holds(run.run_id))
         desk.held = (rq.CompleteActivity,)
@@ -271,7 +271,7 @@ async def test_a_coroutine_is_cancelled_where_it_waits_and_may_clean_up():
 
     async with serving(app_with(waits)) as (desk, worker):
         run = call(desk, "waits", heartbeat_timeout_secs=0.01)
-        await desk.until(lambda: worker.free_activities == 6)
+        await desk.until(lambda: worker.slots.activities == 6)
         await desk.quiet()
         attempt = run.activities[1].attempt_id
         desk.cancel()
@@ -348,13 +348,13 @@ async def test_an_attempt_that_is_cancelled_before_it_begins_is_reported_and_its
         desk.held = (rq.Advance,)
         run = desk.start("stays")
         await desk.held_request(rq.Advance)
-        seat, desk.seat, desk.held = desk.seat, None, ()
+        connected, desk.worker, desk.held = desk.worker, None, ()
         desk.let()
-        desk.seat = seat
+        desk.worker = connected
         desk.lease_activity(run, 1)
         desk.cancel()
         await desk.until(lambda: desk.events(ev.ActivityCancelled))
-        assert worker.free_activities == 7
+        assert worker.slots.activities == 7
         desk.signal("end", "over")
         assert await desk.result() == "over"
 
@@ -372,7 +372,7 @@ async def test_a_worker_that_stops_waits_for_its_activities():
 
     async with serving(app_with(waits)) as (desk, worker):
         call(desk, "waits")
-        await desk.until(lambda: worker.free_activities == 6)
+        await desk.until(lambda: worker.slots.activities == 6)
         worker.stop()
         await desk.quiet()
         go_on.set()
@@ -403,16 +403,16 @@ async def test_a_worker_that_stops_gives_back_what_goes_on_for_too_long(kind: st
 @on_loop
 async def test_an_activity_that_comes_after_the_end_is_given_back_at_once():
     async with serving(app_with(loud)) as (desk, worker):
-        seat, desk.held = desk.seat, (rq.Advance,)
+        connected, desk.held = desk.worker, (rq.Advance,)
         run = call(desk, "loud", "a")
         await desk.held_request(rq.Advance)
-        desk.seat = None
+        desk.worker = None
         desk.held = ()
         desk.let()
         await desk.quiet()
         assert run.activities[1].ready
-    desk.seat = seat
+    desk.worker = connected
     desk.lease_activity(run, 1)
-    desk.seat = None
+    desk.worker = None
     await desk.until(lambda: run.activities[1].ready)
-    assert worker.free_activities == 7
+    assert worker.slots.activities == 7

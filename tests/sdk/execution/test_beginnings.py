@@ -54,7 +54,7 @@ async def test_a_task_that_is_given_again_when_its_run_is_closed_begins_no_step(
         run = desk.start("pay")
         await desk.result()
         desk.kept = desk.world.histories[run.run_id][:2]  # as they were read for the task, before the second step
-        worker.free_tasks -= 1
+        worker.slots.tasks -= 1
         worker.take(TaskGrant(run.key, run.start, 2, 2, 2, 0, None))
         await desk.quiet()
         assert charged == [0, 1]
@@ -71,7 +71,7 @@ async def test_a_history_that_comes_after_the_lease_is_over_begins_no_step():
     desk.open.clear()
     async with serving(app, desk=desk, drain_seconds=0):
         await desk.quiet()
-        desk.seat = None
+        desk.worker = None
         desk.world.now += 11 * SECOND
         desk.ask(rq.Elapse(run.run_id, "run"))
         desk.world.take(rq.LeaseTask(run.run_id, WorkerId("another"), 10 * SECOND))
@@ -86,8 +86,8 @@ async def test_a_run_that_is_terminated_while_its_task_is_on_its_way_begins_no_s
     async with serving(app) as (desk, _):
         run = desk.start("pay")  # the task is in the worker's hands, and not yet looked at
         desk.ask(rq.Terminate(MAIN, WorkflowId("one")))
-        assert desk.seat is not None
-        desk.seat.news(run.run_id)  # as the engine does for a run that ends in somebody's hands
+        assert desk.worker is not None
+        desk.worker.news(run.run_id)  # as the engine does for a run that ends in somebody's hands
         await desk.quiet()
         assert (run.closed, charged) == (True, [])
 

@@ -72,7 +72,7 @@ class Bench:
         self.beats.append(None if details == NULL else value_of(details))
 
     async def ready(self, free: int = 1) -> None:
-        await until(lambda: self.slots.free >= free)
+        await until(lambda: self.slots.processes >= free)
 
 
 @asynccontextmanager
@@ -94,15 +94,15 @@ def engine() -> None:
 @on_loop
 async def test_a_slot_is_offered_when_a_process_is_ready_and_not_before():
     async with bench(activities.process_number, limit=2) as made:
-        assert made.slots.names == {"process_number"}
-        assert (made.slots.free, made.offered) == (0, 0)
+        assert made.slots.process_activities == {"process_number"}
+        assert (made.slots.processes, made.offered) == (0, 0)
         await made.ready()
-        assert (made.slots.free, made.offered) == (1, 1)
+        assert (made.slots.processes, made.offered) == (1, 1)
         found = await made.call(activities.process_number)
         assert found != os.getpid()
         await made.ready(2)
         assert await made.call(activities.process_number) != os.getpid()
-        assert made.slots.free == 2
+        assert made.slots.processes == 2
 
 
 @on_loop
@@ -115,14 +115,14 @@ async def test_there_are_no_processes_without_need_and_no_more_than_allowed():
             assert len(made.processes._processes) <= 3
             await asyncio.sleep(0.01)
         await made.ready(3)
-        assert made.slots.free == 3
+        assert made.slots.processes == 3
 
 
 @on_loop
 async def test_an_activity_that_was_registered_late_gets_its_turn():
     async with bench(activities.sleeps) as made:
         assert await made.call(activities.greets, "Ada") == "Hello, Ada!"
-        assert made.slots.free == 1
+        assert made.slots.processes == 1
     async with bench() as made:
         assert await made.call(activities.greets, "Ada") == "Hello, Ada!"
 
@@ -174,7 +174,7 @@ async def test_a_process_that_dies_takes_its_activity_with_it_and_not_the_next()
             with pytest.raises(Failure, match=code) as caught:
                 await made.call(activities.dies)
             assert caught.value.kind == Kind.UNAVAILABLE
-            assert made.slots.free == 0
+            assert made.slots.processes == 0
         assert await made.call(activities.process_number) != os.getpid()
 
 
@@ -183,7 +183,7 @@ async def test_an_idle_process_that_dies_takes_its_slot_with_it():
     async with bench(activities.process_number) as made:
         number = await made.call(activities.process_number)
         os.kill(number, signal.SIGKILL)
-        await until(lambda: made.slots.free == 0)
+        await until(lambda: made.slots.processes == 0)
         await made.ready()
         assert await made.call(activities.process_number) != number
 
@@ -208,15 +208,15 @@ async def test_an_attempt_that_is_over_before_it_has_a_process_never_runs(over: 
         await made.ready()
         busy = asyncio.create_task(made.call(activities.sleeps, 0.3, 1))
         late = asyncio.create_task(made.call(activities.ignores_sigterm, str(tmp_path / "ran"), 2))
-        await until(lambda: made.slots.free == -1)
+        await until(lambda: made.slots.processes == -1)
         made.processes.cancel(2, over=over)
         with pytest.raises(asyncio.CancelledError):
             await late
-        assert made.slots.free == 0
+        assert made.slots.processes == 0
         await busy
         await made.call(activities.sleeps, 0, 3)
         assert not (tmp_path / "ran").exists()
-        assert made.slots.free == 1
+        assert made.slots.processes == 1
 
 
 @on_loop
@@ -229,7 +229,7 @@ async def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path):
         with pytest.raises(asyncio.CancelledError):
             await call
         assert alive(number)
-        assert made.slots.free == 0, "it still has the place of another one"
+        assert made.slots.processes == 0, "it still has the place of another one"
         await until(lambda: not alive(number))
         await made.ready()
 
@@ -255,7 +255,7 @@ async def test_nobody_waits_for_a_process_when_the_worker_goes(tmp_path: Path):
     with pytest.raises(Failure, match="died"):
         await call
     await until(lambda: not made.processes.alive)
-    assert made.slots.free == 0
+    assert made.slots.processes == 0
 
 
 @on_loop
@@ -264,14 +264,14 @@ async def test_processes_that_are_ended_while_they_start_are_not_left_behind():
     await asyncio.sleep(0)
     made.processes.kill()
     await until(lambda: not made.processes.alive)
-    assert made.slots.free == 0
+    assert made.slots.processes == 0
 
 
 @on_loop
 async def test_processes_are_started_beside_the_loop():
     async with bench(activities.process_number, limit=2) as made:
         loop, late = asyncio.get_running_loop(), 0.0
-        while made.slots.free < 1:
+        while made.slots.processes < 1:
             begun = loop.time()
             await asyncio.sleep(0.001)
             late = max(late, loop.time() - begun)
@@ -287,7 +287,7 @@ async def test_a_module_that_cannot_be_imported_fails_the_attempt_and_not_the_pr
         with pytest.raises(RaisedInProcess, match="no_such_module") as caught:
             await made.call(activities.greets)
         assert caught.value.failure.type == "ModuleNotFoundError"
-        assert made.slots.free == 1
+        assert made.slots.processes == 1
     assert "cannot import tests.no_such_module" in caplog.text
 
 
@@ -300,7 +300,7 @@ async def test_processes_that_die_while_they_start_are_started_less_and_less_oft
         with pytest.raises(Failure, match=r"died before it could run one \(exit code 9\).*__main__") as caught:
             await made.call(exits_on_import.never)
         assert caught.value.kind == Kind.UNAVAILABLE
-        assert made.slots.free == 1, "who comes next is told at once"
+        assert made.slots.processes == 1, "who comes next is told at once"
         with pytest.raises(Failure, match="exit code 9"):
             await made.call(exits_on_import.never)
         said = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
@@ -308,7 +308,7 @@ async def test_processes_that_die_while_they_start_are_started_less_and_less_oft
         assert pauses == ["0.01 s", "0.02 s", "0.04 s"]
         made.processes._modules = ()
         assert await until(lambda: made.processes._broken is None)
-        assert made.slots.free == 1
+        assert made.slots.processes == 1
         assert await made.call(activities.greets, "Ada") == "Hello, Ada!"
 
 

@@ -151,7 +151,7 @@ async def test_a_back_off_that_is_too_long_to_wait_for_is_left_to_a_timer():
     async with serving(app) as (desk, worker):
         run = desk.start("steps")
         await desk.until(lambda: run.timers)
-        assert worker.free_tasks == 5
+        assert worker.slots.tasks == 5
         (failed,) = desk.events(ev.StepFailed)
         assert (failed.final_attempt, failed.retry_in) == (1, 30)
         desk.world.now = run.timers[1]

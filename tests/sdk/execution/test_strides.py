@@ -132,7 +132,7 @@ async def test_a_worker_that_is_lost_meanwhile_is_replaced_by_one_that_replays(c
             desk.let()
         await desk.held_request(rq.Advance)
         desk.swallow()  # it was recorded, and its worker never hears of it
-        desk.seat, desk.held = None, ()
+        desk.worker, desk.held = None, ()
         if run.task.worker is not None:
             desk.world.take(rq.LoseTask(run.run_id, run.task.epoch))
     desk.waiting.clear()

@@ -350,7 +350,7 @@ async def test_a_task_that_is_given_again_costs_one_hand():
         desk.world.now += 11 * SECOND
         desk.ask(rq.Elapse(run.run_id, "run"))
         await desk.until(lambda: len(desk.waiting) == 2)
-        assert worker.free_tasks == 4
+        assert worker.slots.tasks == 4
         desk.held = ()
         desk.let()
         desk.let()
@@ -366,8 +366,8 @@ async def test_a_task_that_is_given_again_while_its_history_is_read_is_worked_on
         desk.signal("noise")
         desk.world.now += 11 * SECOND
         desk.ask(rq.Elapse(run.run_id, "run"))
-        assert worker.free_tasks == 3
-        await desk.until(lambda: worker.free_tasks == 5)
+        assert worker.slots.tasks == 3
+        await desk.until(lambda: worker.slots.tasks == 5)
         desk.signal("go", 1)
         assert await desk.result() == 1
 
@@ -387,7 +387,7 @@ async def test_the_task_is_kept_while_a_step_runs_and_its_lease_extended():
         run = desk.start("steps")
         await desk.until(lambda: len(desk.told(rq.ExtendTask)) >= 2)
         assert run.task.worker == worker.worker
-        assert worker.free_tasks == 4
+        assert worker.slots.tasks == 4
         finish.set()
         assert await desk.result() is True
 
@@ -404,14 +404,14 @@ async def test_a_task_that_somebody_else_took_is_let_go():
     async with serving(served, desk=Desk(lease=SECOND * 3 // 50)) as (desk, worker):
         run = desk.start("steps")
         await desk.until(lambda: worker.holds(run.run_id))
-        seat, desk.seat = desk.seat, None
+        connected, desk.worker = desk.worker, None
         desk.world.now += 11 * SECOND
         desk.ask(rq.Elapse(run.run_id, "run"))
         desk.ask(rq.LeaseTask(run.run_id, WorkerId("w-other"), None))
-        await desk.until(lambda: worker.free_tasks == 5)
+        await desk.until(lambda: worker.slots.tasks == 5)
         assert not worker.holds(run.run_id)
         desk.ask(rq.ReleaseTask(run.run_id, WorkerId("w-other"), run.task.epoch))
-        desk.seat = seat
+        desk.worker = connected
         finish.set()
         desk.pump()
         assert await desk.result() is True
@@ -498,7 +498,7 @@ async def test_a_step_that_code_gave_up_neither_holds_the_task_nor_is_told():
         await desk.until(lambda: run.seen_seq > 0)
         desk.signal("stop")
         await desk.until(lambda: run.task.worker is None)
-        assert worker.free_tasks == 5
+        assert worker.slots.tasks == 5
         finish.set()
         await desk.quiet()
         assert worker.holds(run.run_id)
@@ -552,16 +552,16 @@ async def test_a_worker_that_stops_finishes_what_it_has_begun():
 @on_loop
 async def test_work_that_comes_after_the_end_is_given_back_at_once():
     async with serving(app) as (desk, worker):
-        seat = desk.seat
-        assert seat is not None
+        connected = desk.worker
+        assert connected is not None
     desk.start("waits")
     run = desk.world.newest[WorkflowId("one")]
-    desk.seat = seat
+    desk.worker = connected
     desk.lease_task(run)
-    desk.seat = None
+    desk.worker = None
     await desk.until(lambda: run.task.worker is None)
     assert run.task.ready
-    assert worker.free_tasks == 5
+    assert worker.slots.tasks == 5
 
 
 @on_loop

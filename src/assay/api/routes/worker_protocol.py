@@ -13,7 +13,7 @@ from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import Call, payload
 from assay.api.mutations import change
-from assay.api.polls import PollSeat
+from assay.api.polls import PollingWorker
 from assay.api.records import task_record
 from assay.api.router import Parameter, Route
 from assay.api.routes.control import number_of
@@ -54,8 +54,8 @@ async def poll_workflow_task(backend: Backend, call: Call) -> Answer:
     body = await call.read(PollBody)
     worker = await backend.roster.worker(body.worker_id)
     lease = backend.settings.task_lease
-    seat = PollSeat(worker, body.queue, lease, tasks=True, held=False)
-    grant = await backend.polls.poll(call, seat, call.wait(body.wait_secs) or 0.0)
+    poller = PollingWorker(worker, body.queue, lease, tasks=True, held=False)
+    grant = await backend.polls.poll(call, poller, call.wait(body.wait_secs) or 0.0)
     if not isinstance(grant, TaskGrant):
         return answers.json(None)
     return answers.json(await _task(backend, grant))
@@ -155,8 +155,8 @@ async def poll_activity_task(backend: Backend, call: Call) -> Answer:
     """An attempt of an activity, or `{"task": null}`."""
     body = await call.read(PollBody)
     worker = await backend.roster.worker(body.worker_id)
-    seat = PollSeat(worker, body.queue, None, tasks=False, held=False)
-    grant = await backend.polls.poll(call, seat, call.wait(body.wait_secs) or 0.0)
+    poller = PollingWorker(worker, body.queue, None, tasks=False, held=False)
+    grant = await backend.polls.poll(call, poller, call.wait(body.wait_secs) or 0.0)
     if not isinstance(grant, ActivityGrant):
         return answers.json(responses.NoTask(task=None))
     activity = grant.activity

@@ -9,14 +9,14 @@ from assay.api.call import Call
 from assay.api.mutations import answer_of, key_of
 from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE, TOTAL
-from assay.core.options import check_hands, check_text
+from assay.core.options import check_concurrency, check_text
 from assay.engine.commit.idempotency import Rendered
 from assay.engine.roster import WorkerRow
 from assay.wire import responses
 from assay.wire.registrations import queue_record, worker_record
 from assay.wire.request_bodies import RegisterBody, WorkerBody
 
-HANDS: Final = 10
+DEFAULT_CONCURRENCY: Final = 10
 """Tasks of each kind at a time, unless a worker says otherwise."""
 
 
@@ -31,8 +31,8 @@ async def register(backend: Backend, call: Call) -> Answer:
         task_queue=body.queue,
         workflows=None if body.workflows is None else tuple(body.workflows),
         activities=None if body.activities is None else tuple(body.activities),
-        max_concurrent_workflows=_hands(body.max_concurrent_workflows, "max_concurrent_workflows"),
-        max_concurrent_activities=_hands(body.max_concurrent_activities, "max_concurrent_activities"),
+        max_concurrent_workflows=_concurrency(body.max_concurrent_workflows, "max_concurrent_workflows"),
+        max_concurrent_activities=_concurrency(body.max_concurrent_activities, "max_concurrent_activities"),
         registered_at=0,
         last_heartbeat=0,
     )
@@ -46,8 +46,8 @@ def _registered(reply: object) -> tuple[int, bytes]:
     return 200, answers.encoded(responses.RegisterAnswer(worker_id=reply.id))
 
 
-def _hands(number: int | None, name: str) -> int:
-    return HANDS if number is None else check_hands(number, name)
+def _concurrency(number: int | None, name: str) -> int:
+    return DEFAULT_CONCURRENCY if number is None else check_concurrency(number, name)
 
 
 async def heartbeat(backend: Backend, call: Call) -> Answer:

@@ -9,7 +9,7 @@ from time import perf_counter
 from assay.core.decide import decide
 from assay.core.effects import Decision
 from assay.core.errors import AssayError, Unavailable
-from assay.core.grants import ActivityGrant, Seat, TaskGrant
+from assay.core.grants import ActivityGrant, ConnectedWorker, TaskGrant
 from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.moment import Moment
 from assay.core.requests import (
@@ -41,7 +41,7 @@ from assay.engine.presence import Presence
 from assay.storage.ports import Store
 
 Id = tuple[Namespace, WorkflowId]
-Grant = tuple[Seat, TaskGrant | ActivityGrant, PendingRequest | None]
+Grant = tuple[ConnectedWorker, TaskGrant | ActivityGrant, PendingRequest | None]
 """Work for a worker, and its lease request; None if the batch leased it on its own account."""
 
 
@@ -77,7 +77,7 @@ class BatchAttempt:
         self._newest: dict[Id, Run] = {}
         self._answers: list[tuple[PendingRequest, object, RunId | None]] = []
         self._grants: list[Grant] = []
-        self._news: list[tuple[Seat, RunId]] = []
+        self._news: list[tuple[ConnectedWorker, RunId]] = []
         """Workers that hold the task of a run with new events."""
         self._again: list[PendingRequest] = []
         """Requests to decide again, in another attempt."""
@@ -251,8 +251,8 @@ class BatchAttempt:
         run_id = decision.run.run_id
         reply = decision.reply if pending.key is None else self._keep_outcome(pending, decision.reply, run_id, at)
         self._answers.append((pending, reply, run_id))
-        if pending.seat is not None:
-            self._grant(pending.seat, decision, pending)
+        if pending.worker is not None:
+            self._grant(pending.worker, decision, pending)
 
     def _elapse_activities(self, run: Run, at: Moment) -> None:
         """The deadline of a run stands for those of its activities, too, and has to be set anew."""
@@ -335,26 +335,26 @@ class BatchAttempt:
         for run, worker in self.batch.left:
             self._notify(run, worker)
 
-    def _begin_attempt(self, run: Run, lease: LeaseActivity, seat: Seat, at: Moment) -> None:
+    def _begin_attempt(self, run: Run, lease: LeaseActivity, worker: ConnectedWorker, at: Moment) -> None:
         try:
             leased = lease_ready_activity(run, lease, at)
         except AssayError:
-            self._tools.dispatcher.refused(lease, seat)
+            self._tools.dispatcher.refused(lease, worker)
             return
         self.batch.attempt_begun(run, leased, at.now)
-        self._grants.append((seat, ActivityGrant(run.key, run.start, leased), None))
+        self._grants.append((worker, ActivityGrant(run.key, run.start, leased), None))
 
-    def _grant(self, seat: Seat, decision: Decision, pending: PendingRequest) -> None:
+    def _grant(self, worker: ConnectedWorker, decision: Decision, pending: PendingRequest) -> None:
         run = decision.run
         if isinstance(decision.reply, Activity):
-            self._grants.append((seat, ActivityGrant(run.key, run.start, decision.reply), pending))
+            self._grants.append((worker, ActivityGrant(run.key, run.start, decision.reply), pending))
         else:
-            self._grants.append((seat, task_grant(run), pending))
+            self._grants.append((worker, task_grant(run), pending))
 
     def _notify(self, run: Run, worker: WorkerId) -> None:
-        seat = self._tools.dispatcher.seat(worker)
-        if seat is not None:
-            self._news.append((seat, run.run_id))
+        holder = self._tools.dispatcher.find_worker(worker)
+        if holder is not None:
+            self._news.append((holder, run.run_id))
 
     # write
 
@@ -390,26 +390,26 @@ class BatchAttempt:
         return again
 
     def _hand_out(self, lost: frozenset[RunId]) -> None:
-        for seat, grant, pending in self._grants:
+        for worker, grant, pending in self._grants:
             if grant.key.run_id not in lost:
-                seat.take(grant)
+                worker.take(grant)
             elif pending is None:
-                _free(seat, grant)
-        for seat, run_id in self._news:
+                _release_slot(worker, grant)
+        for worker, run_id in self._news:
             if run_id not in lost:
-                seat.news(run_id)
+                worker.news(run_id)
         for run_id, activity, over in self.batch.unwanted:
             if run_id in lost:
                 continue  # not written: the attempt is still current
-            holder = None if activity.worker is None else self._tools.dispatcher.seat(activity.worker)
+            holder = None if activity.worker is None else self._tools.dispatcher.find_worker(activity.worker)
             if holder is not None:
                 holder.cancel(activity.attempt_id, over=over)
 
     def release_slots(self) -> None:
         """Release the worker slots that this batch had reserved on its own account: nothing was written."""
-        for seat, grant, pending in self._grants:
+        for worker, grant, pending in self._grants:
             if pending is None:
-                _free(seat, grant)
+                _release_slot(worker, grant)
 
     def fail(self, error: AssayError) -> None:
         """Refuse all requests of the batch: nothing was written, or nobody knows."""
@@ -419,15 +419,11 @@ class BatchAttempt:
 
     def refuse(self, pending: PendingRequest, error: AssayError) -> None:
         """Refuse one request; the slot that a lease had reserved is free again."""
-        if pending.seat is not None and isinstance(pending.request, LeaseTask | LeaseActivity):
-            self._tools.dispatcher.refused(pending.request, pending.seat)
+        if pending.worker is not None and isinstance(pending.request, LeaseTask | LeaseActivity):
+            self._tools.dispatcher.refused(pending.request, pending.worker)
         pending.fail(error)
 
 
-def _free(seat: Seat, grant: TaskGrant | ActivityGrant) -> None:
+def _release_slot(worker: ConnectedWorker, grant: TaskGrant | ActivityGrant) -> None:
     """Release the slot that was reserved for a grant."""
-    if isinstance(grant, TaskGrant):
-        seat.free_tasks += 1
-    else:
-        seat.free_activities += 1
-        seat.processes.release(grant.activity.name)
+    worker.slots.release(None if isinstance(grant, TaskGrant) else grant.activity.name)

@@ -14,7 +14,7 @@ from typing import Any
 
 from assay.core.effects import Message
 from assay.core.errors import AssayError, Kind, Unavailable
-from assay.core.grants import Seat
+from assay.core.grants import ConnectedWorker
 from assay.core.ids import RunId, Time
 from assay.core.replies import Told, telling
 from assay.core.requests import Request
@@ -141,8 +141,8 @@ class Committer:
         """Like `submit`, for callers with a callback in place of a future, or without interest in the outcome."""
         self._enqueue(PendingRequest(request, told))
 
-    def _lease(self, lease: Lease, seat: Seat) -> None:
-        self._enqueue(PendingRequest(lease, None, seat))
+    def _lease(self, lease: Lease, worker: ConnectedWorker) -> None:
+        self._enqueue(PendingRequest(lease, None, worker))
 
     def _enqueue(self, pending: PendingRequest) -> None:
         if self._stopped is not None:

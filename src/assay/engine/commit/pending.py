@@ -3,7 +3,7 @@
 import logging
 
 from assay.core.errors import AssayError
-from assay.core.grants import Seat
+from assay.core.grants import ConnectedWorker
 from assay.core.replies import Told
 from assay.core.requests import Request
 from assay.engine.commit.idempotency import IdempotencyKey
@@ -14,18 +14,18 @@ log = logging.getLogger("assay.engine")
 class PendingRequest:
     """A request that has no outcome yet, with the callback for it, or the worker that a lease is for."""
 
-    __slots__ = ("again", "callback", "key", "needs_prefetch", "request", "seat")
+    __slots__ = ("again", "callback", "key", "needs_prefetch", "request", "worker")
 
     def __init__(
         self,
         request: Request,
         callback: Told | None = None,
-        seat: Seat | None = None,
+        worker: ConnectedWorker | None = None,
         key: IdempotencyKey | None = None,
     ) -> None:
         self.request = request
         self.callback = callback
-        self.seat = seat
+        self.worker = worker
         self.key = key
         self.again = False
         """Was decided before, on a state that proved old: its run has been loaded since."""

@@ -111,7 +111,7 @@ class Processes:
         """Start the first process if any of the activities runs in one, and set the names that need a slot."""
         refuse_while_loading()
         found = [definition for definition in definitions if definition.in_process]
-        self._slots.names = frozenset(definition.name for definition in found)
+        self._slots.process_activities = frozenset(definition.name for definition in found)
         self._modules = tuple(sorted({address_of(definition)[0] for definition in found}))
         if found:
             self._grow()
@@ -131,8 +131,8 @@ class Processes:
             Failure: The process exited, or none can be started.
             asyncio.CancelledError: The attempt was cancelled or is over.
         """
-        if call.info.name not in self._slots.names:
-            self._slots.free -= 1  # registered after the worker's start: the engine reserved nothing
+        if call.info.name not in self._slots.process_activities:
+            self._slots.processes -= 1  # registered after the worker's start: the engine reserved nothing
         attempt = _Attempt(call, limit, beat)
         self._attempts[call.attempt_id] = attempt
         self._waiting.append(attempt)
@@ -172,7 +172,7 @@ class Processes:
         if process is None:
             if attempt in self._waiting:
                 self._waiting.remove(attempt)
-            self._slots.free += 1
+            self._slots.processes += 1
         elif process.attempt_id == attempt.call.attempt_id:
             process.terminate()
 
@@ -224,7 +224,7 @@ class Processes:
             attempt.end(Failure(text, kind=Kind.UNAVAILABLE))
         if process in self._idle:
             self._idle.remove(process)
-            self._slots.free -= 1
+            self._slots.processes -= 1
             self._offered()
         if self._closed:
             return
@@ -244,7 +244,7 @@ class Processes:
             self._pause = asyncio.get_running_loop().call_later(pause, self._paused)
         if self._broken is None and self._failed_starts >= FAILED_STARTS and not self._ever_ready:
             self._broken = reason
-            self._slots.free += 1
+            self._slots.processes += 1
             self._assign()
             self._offered()
 
@@ -280,7 +280,7 @@ class Processes:
                 log.error("a process for activities cannot import %s", problem)
         if self._broken is not None:
             self._broken = None
-            self._slots.free -= 1
+            self._slots.processes -= 1
         self._rest(process)
         self._offered()
 
@@ -294,7 +294,7 @@ class Processes:
             process.terminate()
             return
         self._idle.append(process)
-        self._slots.free += 1
+        self._slots.processes += 1
         self._assign()
 
     # the end
@@ -302,7 +302,7 @@ class Processes:
     def close(self) -> None:
         """Terminate all processes, and start no more."""
         self._closed = True
-        self._slots.free -= len(self._idle)
+        self._slots.processes -= len(self._idle)
         self._idle.clear()
         if self._pause is not None:
             self._pause.cancel()

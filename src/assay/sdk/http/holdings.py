@@ -1,27 +1,28 @@
-"""What one worker has in its hands: the tokens of its leases, the runs it keeps alive, and how many hands are free."""
+"""The leases that one worker holds, with their tokens, and its free slots as the engine counts them."""
 
 from typing import Final
 
 from assay.core import requests as rq
 from assay.core.errors import AssayError, NotFound, Refused
-from assay.core.grants import Seat
+from assay.core.grants import ConnectedWorker
 from assay.core.ids import RunId
 from assay.core.replies import Advanced
+from assay.core.slots import Slots
 from assay.wire import exchange as wire
 
 OUTCOMES: Final = (rq.CompleteActivity, rq.FailActivity, rq.CancelledActivity)
 """How an attempt ended; if that cannot be recorded, the attempt has failed, and that is reported instead."""
 ENDS: Final = (*OUTCOMES, rq.ReleaseActivity)
 """Reports after which a worker has nothing more to say about an attempt."""
-ENOUGH: Final = 8
-"""Hands that the engine must believe free before a worker keeps it waiting for news of more."""
+UNANNOUNCED_SLOTS_ABOVE: Final = 8
+"""While the engine counts at least so many free slots, it can wait for the next message to learn of more."""
 
 
 class Holdings:
     """Leases by what they are for."""
 
-    def __init__(self, seat: Seat) -> None:
-        self._seat = seat
+    def __init__(self, worker: ConnectedWorker) -> None:
+        self._worker = worker
         self._tasks: dict[str, tuple[str, int]] = {}
         """By run: the token of its last lease, and the epoch. A run that is no longer leased keeps it for its turns."""
         self._leased: set[str] = set()
@@ -67,12 +68,12 @@ class Holdings:
 
     def live(self) -> tuple[str, ...]:
         """The runs that are live here; the engine will believe so."""
-        self._given = {run_id for run_id in self._tasks if self._seat.holds(RunId(run_id))}
+        self._given = {run_id for run_id in self._tasks if self._worker.holds(RunId(run_id))}
         return tuple(self._given)
 
     def left(self) -> list[str]:
         """Runs that the engine believes to be live here and that are so no longer; said once."""
-        left = [run_id for run_id in self._given if not self._seat.holds(RunId(run_id))]
+        left = [run_id for run_id in self._given if not self._worker.holds(RunId(run_id))]
         self._given.difference_update(left)
         for run_id in left:
             if run_id not in self._leased:
@@ -143,58 +144,45 @@ class Holdings:
             del self._tasks[run_id]
 
 
-class Hands:
-    """Free hands of a worker, and how many of them the engine knows of; totals, so that no message is missed."""
+class AnnouncedSlots:
+    """The free slots of a worker as its engine counts them.
 
-    def __init__(self, seat: Seat) -> None:
-        self._seat = seat
-        self.most = self._base = seat.free_tasks, seat.free_activities
-        self._received_tasks = self._received_attempts = 0
-        self._known_tasks, self._known_activities = self._base
-        """What the engine believes to be free."""
-        self._base_processes = self._known_processes = seat.processes.free
-        self._received_processes = 0
+    Each message has the totals of slots released since the last hello: so a lost message costs nothing.
+    """
 
-    def count(self) -> tuple[int, int]:
-        """Begin to count from now on: what is free."""
-        self._base = self._known_tasks, self._known_activities = self._seat.free_tasks, self._seat.free_activities
-        self._received_tasks = self._received_attempts = self._received_processes = 0
-        self._base_processes = self._known_processes = self._seat.processes.free
-        return self._base
+    def __init__(self, slots: Slots) -> None:
+        self._slots = slots
+        self.most = Slots(slots.tasks, slots.activities)
+        self._known = self._released = self.restart()
 
-    def received_task(self) -> None:
-        """The engine has used a hand for a workflow task."""
-        self._received_tasks += 1
-        self._known_tasks -= 1
+    def restart(self) -> Slots:
+        """Return the free slots, from which both ends count from now on."""
+        slots = self._slots
+        self._known = Slots(slots.tasks, slots.activities, slots.process_activities, slots.processes)
+        self._released = Slots()
+        return slots
 
-    def received_attempt(self, name: str) -> None:
-        """Count an activity that the engine has leased."""
-        self._received_attempts += 1
-        self._known_activities -= 1
-        if name in self._seat.processes.names:
-            self._received_processes += 1
-            self._known_processes -= 1
+    def leased(self, activity: str | None = None) -> None:
+        """Count work that the engine has reserved a slot for: an activity by its name, or a workflow task."""
+        self._known.reserve(activity)
 
-    def freed(self) -> tuple[int, int]:
-        """Hands that became free since the count, to be told to the engine."""
-        tasks, activities = self._known_tasks, self._known_activities = (
-            self._seat.free_tasks,
-            self._seat.free_activities,
-        )
-        return tasks - self._base[0] + self._received_tasks, activities - self._base[1] + self._received_attempts
-
-    def freed_processes(self) -> int:
-        """Return how many processes became idle since the count; fewer if idle ones have died."""
-        free = self._known_processes = self._seat.processes.free
-        return free - self._base_processes + self._received_processes
+    def announce(self) -> Slots:
+        """Return the totals of released slots for the next message; the engine counts right once it has received it."""
+        slots, known, released = self._slots, self._known, self._released
+        released.tasks += slots.tasks - known.tasks
+        released.activities += slots.activities - known.activities
+        released.processes += slots.processes - known.processes  # below zero if idle processes have exited
+        known.tasks, known.activities, known.processes = slots.tasks, slots.activities, slots.processes
+        return released
 
     @property
     def urgent(self) -> bool:
-        """May the engine believe us busier than we are? Else it is told with whatever is said next."""
-        if self._seat.processes.free != self._known_processes:
-            return True  # they are few, and an engine that assumes too many leases attempts that have to wait
-        free, known = self._seat.free_activities, self._known_activities
-        if free > known and (known < ENOUGH or free > 2 * known):
+        """Return whether the engine may lease less than it could, or more processes than there are."""
+        slots, known = self._slots, self._known
+        if slots.processes != known.processes:
             return True
-        free, known = self._seat.free_tasks, self._known_tasks
-        return free > known and (known < ENOUGH or free > 2 * known)
+        return _too_few(slots.activities, known.activities) or _too_few(slots.tasks, known.tasks)
+
+
+def _too_few(free: int, known: int) -> bool:
+    return free > known and (known < UNANNOUNCED_SLOTS_ABOVE or free > 2 * known)

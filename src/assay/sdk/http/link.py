@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from assay.core import requests as rq
 from assay.core.errors import AssayError, Invalid, Kind, Refused, Unavailable
 from assay.core.events import Recorded
-from assay.core.grants import Colleague
+from assay.core.grants import ConnectedWorker
 from assay.core.ids import RunId
 from assay.core.replies import Told, telling
 from assay.sdk.http.clock import LearnedClock
-from assay.sdk.http.holdings import Hands, Holdings
+from assay.sdk.http.holdings import AnnouncedSlots, Holdings
 from assay.sdk.http.problems import error_of
 from assay.sdk.http.replies import BEATEN, Waiting
 from assay.sdk.http.wording import REPORTS, activity_grant, task_grant
@@ -31,14 +31,14 @@ log = logging.getLogger("assay.worker")
 class Link:
     """What one worker and its engine tell each other."""
 
-    def __init__(self, seat: Colleague, clock: LearnedClock) -> None:
-        self.seat = seat
+    def __init__(self, worker: ConnectedWorker, clock: LearnedClock) -> None:
+        self.worker = worker
         self.ready = Bell()
         """Is there something to say?"""
         self.leaving = False
         self._clock = clock
-        self._held = Holdings(seat)
-        self._hands = Hands(seat)
+        self._held = Holdings(worker)
+        self._slots = AnnouncedSlots(worker.slots)
         self._next = 1
         self._spoken = 0
         self._outgoing: list[wire.Report] = []
@@ -63,7 +63,7 @@ class Link:
         attempt_id = getattr(request, "attempt_id", None)
         if attempt_id is not None:
             return self._held.has_attempt(attempt_id)
-        return getattr(request, "worker", None) == self.seat.worker
+        return getattr(request, "worker", None) == self.worker.worker
 
     def knows(self, run_id: str) -> bool:
         """Was this worker given the run?"""
@@ -106,8 +106,8 @@ class Link:
             after = events[-1].seq
 
     def freed(self) -> None:
-        """A hand is free again: the engine hears of it with the next message, at once if it may believe us busy."""
-        if self._hands.urgent:
+        """Announce a slot that became free: with the next message, or at once if the engine counts too few to wait."""
+        if self._slots.urgent:
             self.ready.ring()
 
     def live(self) -> None:
@@ -128,12 +128,13 @@ class Link:
         if hello:
             reports = [waiting.report for waiting in self._waiting.values()]
         dropped, self._dropped = self._dropped, []
+        released = self._slots.announce()
         message = wire.WorkerMessage(
             number=self._number(),
             hello=greeting,
             reports=tuple(reports),
-            freed=self._hands.freed(),
-            freed_processes=self._hands.freed_processes(),
+            freed=(released.tasks, released.activities),
+            freed_processes=released.processes,
             answered=next(iter(self._waiting), self._next),
             dropped=tuple(dropped),
             leaving=self.leaving,
@@ -154,21 +155,20 @@ class Link:
         return self._spoken
 
     def _hello(self) -> wire.Hello:
-        seat, most = self.seat, self._hands.most
-        free_tasks, free_activities = self._hands.count()
+        worker, slots, most = self.worker, self._slots.restart(), self._slots.most
         again, self._greeted = self._greeted, True
         return wire.Hello(
-            queue=seat.queue,
-            namespace=seat.namespace,
-            identity=seat.identity,
-            workflows=None if seat.workflows is None else tuple(sorted(seat.workflows)),
-            activities=None if seat.activities is None else tuple(sorted(seat.activities)),
-            max_concurrent_workflows=most[0],
-            max_concurrent_activities=most[1],
-            free_tasks=free_tasks,
-            free_activities=free_activities,
-            process_activities=tuple(sorted(seat.processes.names)),
-            free_processes=seat.processes.free,
+            queue=worker.queue,
+            namespace=worker.namespace,
+            identity=worker.identity,
+            workflows=None if worker.workflows is None else tuple(sorted(worker.workflows)),
+            activities=None if worker.activities is None else tuple(sorted(worker.activities)),
+            max_concurrent_workflows=most.tasks,
+            max_concurrent_activities=most.activities,
+            free_tasks=slots.tasks,
+            free_activities=slots.activities,
+            process_activities=tuple(sorted(slots.process_activities)),
+            free_processes=slots.processes,
             held=self._held.held(),
             runs=self._held.live(),
             again=again,
@@ -225,24 +225,23 @@ class Link:
         for task in message.tasks:
             self._take_task(task)
         for order in message.activities:
-            self._hands.received_attempt(order.name)
+            self._slots.leased(order.name)
             if self._held.take_attempt(order):
-                self.seat.free_activities -= 1
-                self.seat.processes.reserve(order.name)
-                self.seat.take(activity_grant(order, self.seat.namespace, self.seat.worker))
+                self.worker.slots.reserve(order.name)
+                self.worker.take(activity_grant(order, self.worker.namespace, self.worker.worker))
         for run_id in message.news:
-            self.seat.news(RunId(run_id))
+            self.worker.news(RunId(run_id))
         for attempt_id in message.cancelled:
-            self.seat.cancel(attempt_id, over=attempt_id in message.over)
+            self.worker.cancel(attempt_id, over=attempt_id in message.over)
 
     def _take_task(self, task: wire.Task) -> None:
-        self._hands.received_task()
+        self._slots.leased()
         if self._held.take_task(task):
-            self.seat.free_tasks -= 1
-            grant = task_grant(task, self.seat.namespace)
+            self.worker.slots.reserve()
+            grant = task_grant(task, self.worker.namespace)
             if grant.tail is None and task.events is not None:
                 self._histories[task.run_id] = wire.received(task.events)
-            self.seat.take(grant)
+            self.worker.take(grant)
 
     def _answered(self, answer: wire.Answer) -> None:
         waiting = self._waiting.pop(answer.n, None)

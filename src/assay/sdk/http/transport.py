@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from assay.core.errors import Invalid, Refused, Unavailable
 from assay.core.events import Event, Recorded
-from assay.core.grants import Colleague, Seat
+from assay.core.grants import ConnectedWorker
 from assay.core.ids import RunId, RunKey, Time
 from assay.core.limits import WORKER_LEASE
 from assay.core.replies import Started, Told
@@ -125,30 +125,29 @@ class HttpTransport:
                 return await link.history(run_id, after)
         raise Refused("no worker here holds this run", code="stale_task")
 
-    def join(self, seat: Seat) -> None:
+    def add_worker(self, worker: ConnectedWorker) -> None:
         """See `Transport`."""
         from assay.sdk.http.carriers import Carrier  # a program that only manages workflows never needs it
 
         self._open()
-        worker: Colleague = seat  # type: ignore[assignment]  # every worker of the SDK is one
         link = Link(worker, self._clock)
-        path = f"{path_of('workers', seat.worker, 'exchange')}{query_of({'namespace': seat.namespace})}"
+        path = f"{path_of('workers', worker.worker, 'exchange')}{query_of({'namespace': worker.namespace})}"
         carrier = Carrier(self._pool, path, link)
         carrying = asyncio.get_running_loop().create_task(carrier.run(), name="assay-exchange")
         self._links[link] = carrying
         carrying.add_done_callback(lambda _: self._links.pop(link, None))
 
-    def leave(self, seat: Seat) -> None:
-        """See `Transport`; what the worker still has to tell is carried on."""
+    def remove_worker(self, worker: ConnectedWorker) -> None:
+        """See `Transport`."""
         for link in self._links:
-            if link.seat is seat:
+            if link.worker is worker:
                 link.leaving = True
                 link.ready.ring()
 
-    def free(self, seat: Seat) -> None:
+    def offer_slots(self, worker: ConnectedWorker) -> None:
         """See `Transport`."""
         for link in self._links:
-            if link.seat is seat:
+            if link.worker is worker:
                 link.freed()
 
 

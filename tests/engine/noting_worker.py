@@ -7,16 +7,15 @@ from assay.core.ids import Namespace, RunId, Time, WorkerId
 from assay.core.slots import Slots
 
 
-class NotingSeat:
+class NotingWorker:
     """Takes work and keeps it in a list; `given` is set with each piece."""
 
     def __init__(self, name: str = "w-1", queue: str = "default", tasks: int = 1, activities: int = 1) -> None:
         self.worker = WorkerId(name)
         self.namespace = Namespace("main")
         self.queue = queue
-        self.free_tasks = tasks
-        self.free_activities = activities
-        self.processes = Slots()
+        self.identity = ""
+        self.slots = Slots(tasks, activities)
         self.lease: Time | None = 10_000_000
         self.local = False
         self.workflows: frozenset[str] | None = None

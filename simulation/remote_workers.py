@@ -24,8 +24,8 @@ class Greeting(msgspec.Struct, frozen=True):
     held: frozenset[RunId]
 
 
-class RemoteSeat:
-    """See `Seat`; what the engine puts here goes over the network."""
+class RemoteWorker:
+    """See `ConnectedWorker`; what the engine puts here goes over the network."""
 
     def __init__(self, network: Network, engine: "EngineHost", host: Host, worker: Worker) -> None:
         self.worker = worker.worker
@@ -33,9 +33,8 @@ class RemoteSeat:
         self.queue = worker.queue
         self.lease: Time | None = worker.lease
         self.local = False
-        self.free_tasks = 0
-        self.free_activities = 0
-        self.processes = Slots()
+        self.identity = worker.identity
+        self.slots = Slots()
         self.workflows: frozenset[str] | None = worker.workflows
         self.activities: frozenset[str] | None = worker.activities
         self._held: frozenset[RunId] = frozenset()
@@ -46,24 +45,24 @@ class RemoteSeat:
 
     def update(self, greeting: Greeting) -> None:
         """The worker has said how it is."""
-        self.free_tasks = greeting.free_tasks
-        self.free_activities = greeting.free_activities
+        self.slots.tasks = greeting.free_tasks
+        self.slots.activities = greeting.free_activities
         self._held = greeting.held
 
     def holds(self, run_id: RunId) -> bool:
-        """See `Seat`."""
+        """See `ConnectedWorker`."""
         return run_id in self._held
 
     def take(self, grant: TaskGrant | ActivityGrant) -> None:
-        """See `Seat`."""
+        """See `ConnectedWorker`."""
         self._send(_give, self._worker, grant)
 
     def news(self, run_id: RunId) -> None:
-        """See `Seat`."""
+        """See `ConnectedWorker`."""
         self._send(self._worker.news, run_id)
 
     def cancel(self, attempt_id: int, *, over: bool = False) -> None:
-        """See `Seat`."""
+        """See `ConnectedWorker`."""
         self._send(functools.partial(self._worker.cancel, over=over), attempt_id)
 
     def _send(self, deliver: Any, *args: Any) -> None:
@@ -71,8 +70,5 @@ class RemoteSeat:
 
 
 def _give(worker: Worker, grant: TaskGrant | ActivityGrant) -> None:
-    if isinstance(grant, TaskGrant):
-        worker.free_tasks -= 1
-    else:
-        worker.free_activities -= 1
+    worker.slots.reserve(None if isinstance(grant, TaskGrant) else grant.activity.name)
     worker.take(grant)
