@@ -202,7 +202,7 @@ IN_CODE: dict[str, Callable[[Context], Any]] = {
         id_reuse_policy=wrong
     ),
     "context must be a mapping, not int": child(context=wrong),
-    "start_child_workflow has no option 'seq'": child(seq=1),
+    "start_child_workflow has no option 'summry'; did you mean 'summary'?": child(summry="x"),
 }
 
 

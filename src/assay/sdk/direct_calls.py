@@ -8,10 +8,12 @@ import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
+from weakref import WeakKeyDictionary
 
 from assay.sdk.replay.workflow_flag import FLAG, WorkflowIOError
 
-_ORIGINAL: Final = "__assay_original__"
+# A table and not an attribute of the wrapper: functools.wraps in a user's decorator would copy the attribute.
+_ORIGINALS: Final = WeakKeyDictionary[Callable[..., Any], Callable[..., Any]]()
 
 
 def refusing(function: Callable[..., Any], name: str, input_name: str | None) -> Callable[..., Any]:
@@ -19,7 +21,7 @@ def refusing(function: Callable[..., Any], name: str, input_name: str | None) ->
 
     Only functions are wrapped. Other callables, such as bound methods, are returned as they are.
     """
-    if not inspect.isfunction(function) or hasattr(function, _ORIGINAL):
+    if not inspect.isfunction(function) or function in _ORIGINALS:
         return function
     refuse = functools.partial(_refuse, name, function.__name__, input_name)
 
@@ -39,14 +41,13 @@ def refusing(function: Callable[..., Any], name: str, input_name: str | None) ->
                 refuse()
             return function(*args, **options)
 
-    setattr(call, _ORIGINAL, function)
+    _ORIGINALS[call] = function
     return call
 
 
 def original_of(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function as its author wrote it."""
-    original: Callable[..., Any] = getattr(function, _ORIGINAL, function)
-    return original
+    return _ORIGINALS.get(function, function) if inspect.isfunction(function) else function
 
 
 def _refuse(name: str, function: str, input_name: str | None) -> NoReturn:
