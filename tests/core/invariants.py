@@ -17,6 +17,7 @@ from assay.core.ids import SECOND
 from assay.core.payload import NULL
 from assay.core.policies import ParentClose
 from assay.core.run import PENDING, RUNNING, Run
+from assay.core.sizes import activity_bytes, event_bytes
 from tests.core.support import World
 
 REBUILT = [
@@ -56,6 +57,12 @@ def check_run(run: Run, history: list[Recorded]) -> None:
     check_open_work(run, history)
     check_documents(run, history)
     check_task(run, history)
+    check_sizes(run)
+
+
+def check_sizes(run: Run) -> None:
+    assert run.tail_bytes == sum(event_bytes(recorded.event) for recorded in run.tail or ()), "the size of the tail"
+    assert run.activity_bytes == sum(map(activity_bytes, run.activities.values())), "the size of the activities"
 
 
 def check_order(run: Run, history: list[Recorded]) -> None:

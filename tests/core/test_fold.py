@@ -4,8 +4,9 @@ from assay.core import events as ev
 from assay.core.commands import CompleteWorkflow, ContinueAsNew, FailWorkflow, ScheduleActivity, ScheduleTimer
 from assay.core.effects import Effect
 from assay.core.events import KINDS, Recorded
-from assay.core.fold import CLOSE_REASONS, EFFECTS, EVENTS, TAIL_LIMIT, apply
+from assay.core.fold import CLOSE_REASONS, EFFECTS, EVENTS, apply, trim_tail
 from assay.core.ids import SECOND
+from assay.core.limits import TAIL_EVENTS
 from assay.core.payload import Payload
 from assay.core.run import PENDING, Run
 from tests.core.support import (
@@ -108,12 +109,13 @@ def test_the_tail_holds_what_no_accepted_turn_has_seen():
 
 
 def test_a_tail_that_grows_too_long_is_left_to_the_store():
-    world = given(started(), *[signalled() for _ in range(TAIL_LIMIT)])
-    assert world.run.tail is None
+    world = given(started(), *[signalled() for _ in range(TAIL_EVENTS)])
+    trim_tail(world.run)
+    assert (world.run.tail, world.run.tail_bytes) == (None, 0)
     world.take(turned(seen_seq=500))
     assert (world.run.seen_seq, world.run.tail) == (500, None)
     world.take(turned())
-    assert (world.run.seen_seq, world.run.tail) == (TAIL_LIMIT + 1, [])
+    assert (world.run.seen_seq, world.run.tail) == (TAIL_EVENTS + 1, [])
 
 
 def test_a_closed_run_never_changes_again():

@@ -113,7 +113,9 @@ def command(dice: Dice, seq: Any) -> cmd.AnyCommand:
         case 9:
             return cmd.WaitForSignal(dice.some(["paid", "other"]))
         case 10:
-            return cmd.RecordSideEffect(seq("effect"), "id", dice.some([NULL, *DOCUMENTS]), dice.some([True, False]))
+            return cmd.RecordSideEffect(
+                seq("effect"), "id", dice.some([NULL, *DOCUMENTS]), resume=dice.some([True, False])
+            )
         case 11:
             return cmd.RecordVersion("change", 1) if dice.seldom(2) else cmd.RecordSnapshot(dice.some(DOCUMENTS))
         case _:

@@ -40,7 +40,7 @@ def serve(
     Exit codes: 0 stopped, 1 could not start, 64 called wrongly, 74 the storage failed.
     """
     from assay.server import logs
-    from assay.server.config import DEFAULT_DATABASE, ServerConfig, events_ttl, task_lease
+    from assay.server.config import DEFAULT_DATABASE, ServerConfig, cache_bytes, events_ttl, task_lease
     from assay.server.serve import serve as run
 
     config = ServerConfig(
@@ -53,6 +53,7 @@ def serve(
         allowed_hosts=allowed_host,
         task_lease=task_lease(),
         events_ttl=events_ttl(),
+        cache_bytes=cache_bytes(),
     ).checked()
     logs.install("DEBUG" if verbose_of(context) else "INFO")
     raise click.exceptions.Exit(run(config, _say))

@@ -12,7 +12,9 @@ from assay.core import effects as fx
 from assay.core import events as ev
 from assay.core.effects import Decision
 from assay.core.ids import Time
+from assay.core.limits import TAIL_BYTES, TAIL_EVENTS
 from assay.core.run import PENDING, RUNNING, Activity, Run, Task
+from assay.core.sizes import activity_bytes, event_bytes
 
 CLOSE_REASONS: dict[type[ev.Event], str | None] = {
     ev.WorkflowCompleted: None,
@@ -23,9 +25,6 @@ CLOSE_REASONS: dict[type[ev.Event], str | None] = {
     ev.WorkflowContinuedAsNew: "continued_as_new",
 }
 """`close_reason` by closing event (D8)."""
-
-TAIL_LIMIT = 1_000
-"""Beyond this a run's unseen events are read from the store when they are needed."""
 
 
 def fold(run: Run, decision: Decision) -> None:
@@ -46,8 +45,19 @@ def fold(run: Run, decision: Decision) -> None:
 
 
 def put_activity(run: Run, activity: Activity) -> None:
-    """An open activity is now as given."""
+    """Add an open activity, or replace it."""
+    known = run.activities.get(activity.seq)
+    run.activity_bytes += activity_bytes(activity) - (0 if known is None else activity_bytes(known))
     run.activities[activity.seq] = activity
+
+
+def trim_tail(run: Run) -> None:
+    """Drop a tail that is too large to be kept in memory.
+
+    Only between batches: while one is decided, its requests must find the events of the requests before them.
+    """
+    if run.tail_bytes > TAIL_BYTES or (run.tail is not None and len(run.tail) > TAIL_EVENTS):
+        run.tail, run.tail_bytes = None, 0
 
 
 def apply(run: Run, recorded: ev.Recorded) -> None:
@@ -68,8 +78,8 @@ def _remember(run: Run, events: list[ev.Recorded]) -> None:
     """Keep for the next task what its worker has not seen."""
     if run.tail is not None:
         run.tail.extend(events)
-        if len(run.tail) > TAIL_LIMIT:
-            run.tail = None
+        for recorded in events:
+            run.tail_bytes += event_bytes(recorded.event)
 
 
 def _close(run: Run, recorded: ev.Recorded) -> None:
@@ -86,6 +96,7 @@ def _close(run: Run, recorded: ev.Recorded) -> None:
 def _empty(run: Run) -> None:
     run.cancel_deadline = None
     run.activities.clear()
+    run.activity_bytes = 0
     run.timers.clear()
     run.children.clear()
 
@@ -150,18 +161,20 @@ def give(run: Run, task: Task, time: Time) -> None:
 def _saw(run: Run, seq: int) -> None:
     run.seen_seq = seq
     if seq == run.last_seq:
-        run.tail = []
+        run.tail, run.tail_bytes = [], 0
     elif run.tail is not None:
         run.tail = [recorded for recorded in run.tail if recorded.seq > seq]
+        run.tail_bytes = sum(event_bytes(recorded.event) for recorded in run.tail)
 
 
 def _put_activity(run: Run, effect: fx.PutActivity) -> None:
-    activity = effect.activity
-    run.activities[activity.seq] = activity
+    put_activity(run, effect.activity)
 
 
 def _close_activity(run: Run, effect: fx.CloseActivity) -> None:
-    run.activities.pop(effect.activity.seq, None)
+    known = run.activities.pop(effect.activity.seq, None)
+    if known is not None:
+        run.activity_bytes -= activity_bytes(known)
 
 
 def _arm_timer(run: Run, effect: fx.ArmTimer) -> None:

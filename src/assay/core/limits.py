@@ -24,6 +24,12 @@ COLLECTOR_THRESHOLDS: Final = (10_000, 20, 20)
 """Of Python's garbage collector in engines and workers: new objects before a collection of the youngest generation, and
 collections of a generation before one of the next."""
 
+CACHE_BYTES: Final = 64 * 1024 * 1024
+"""Folded runs that an engine keeps in memory, unless `ASSAY_CACHE_BYTES` changes it."""
+TAIL_BYTES: Final = 64 * 1024
+TAIL_EVENTS: Final = 1_000
+"""Beyond either, a run's unseen events are not kept in memory: they are read from the store when they are needed."""
+
 RUNS_PAGE: Final = 50
 LARGEST_RUNS_PAGE: Final = 10_000
 """Runs in one answer to a list: by default, and at most; a cursor leads to the rest."""

@@ -191,6 +191,9 @@ class Run(msgspec.Struct):
     children: dict[WorkflowId, Child] = msgspec.field(default_factory=dict)
     tail: list[Recorded] | None = msgspec.field(default_factory=list)
     """Events after `seen_seq`; None when they are only in the store."""
+    tail_bytes: int = 0
+    activity_bytes: int = 0
+    """The sizes of `tail` and `activities` (`core/sizes.py`), added up as they change."""
     open_steps: set[int] | None = None
     """Steps up to `step_mark` without an outcome, for they may end in any order; None in a run read from the store."""
     # What follows describes the rows of the run: the write path sets it, no rule does.

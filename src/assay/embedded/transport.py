@@ -21,6 +21,7 @@ from assay.embedded.registry import EmbeddedRegistry
 from assay.embedded.schedules import EmbeddedSchedules
 from assay.embedded.stores import store_for
 from assay.engine.clock import Clock, SharedClock, SystemClock
+from assay.engine.commit.cache import cache_bytes
 from assay.engine.engine import Engine
 from assay.engine.janitor import Janitor
 from assay.engine.roster import MAIN, Roster, check_namespace
@@ -59,7 +60,7 @@ class EmbeddedTransport:
         clock: Clock = SharedClock() if store.shared else own
         # Where other processes could take over a worker's work, they do so after this silence.
         self.lease: Time | None = WORKER_LEASE if store.shared else None
-        self._engine = Engine(store, clock)
+        self._engine = Engine(store, clock, cache_bytes=cache_bytes(os.environ))
         self._roster = Roster(SqlRegistry(store), store, clock)
         self._attendance = Attendance(self._roster)
         self._signs = Loop(self._attendance, clock)

@@ -15,7 +15,7 @@ from assay.core.errors import AssayError, NotFound, Unavailable
 from assay.core.events import Event, next_run_of
 from assay.core.grants import ConnectedWorker
 from assay.core.ids import Namespace, RunKey, Time
-from assay.core.limits import STARTUP_GRACE
+from assay.core.limits import CACHE_BYTES, STARTUP_GRACE
 from assay.core.replies import Started, Told
 from assay.core.requests import Request, StartWorkflow
 from assay.engine.clock import Clock, SharedClock, SystemClock
@@ -69,6 +69,7 @@ class Engine:
         *,
         ids: BlockIds | None = None,
         cache_limit: int = 10_000,
+        cache_bytes: int = CACHE_BYTES,
         halving: bool = False,
         task_lease: Time = STARTUP_GRACE,
     ) -> None:
@@ -83,6 +84,7 @@ class Engine:
             self._dispatcher,
             presence,
             cache_limit=cache_limit,
+            cache_bytes=cache_bytes,
             halving=halving,
         )
         self.reads = Reads(store, self._clock, self._committer.cache, self._explained)

@@ -89,7 +89,13 @@ async def running(config: ServerConfig) -> AsyncIterator[tuple[Api, Database]]:
             yield served
         return
     database = database_of(config)
-    engine = Engine(database.store, database.clock, halving=not database.store.shared, task_lease=config.task_lease)
+    engine = Engine(
+        database.store,
+        database.clock,
+        cache_bytes=config.cache_bytes,
+        halving=not database.store.shared,
+        task_lease=config.task_lease,
+    )
     try:
         await engine.start()
         async with _surrounded(config, engine, database) as backend:

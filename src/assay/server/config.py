@@ -8,6 +8,8 @@ from ipaddress import ip_address
 from assay.core.duration import parse_duration
 from assay.core.errors import Invalid
 from assay.core.ids import SECOND, Time
+from assay.core.limits import CACHE_BYTES
+from assay.engine.commit import cache
 from assay.engine.stream import RETENTION
 from assay.server.patience import Patience
 
@@ -30,6 +32,8 @@ class ServerConfig:
     task_lease: Time = 30 * SECOND
     events_ttl: Time = RETENTION
     """How far back the event stream goes on for a client that was away."""
+    cache_bytes: int = CACHE_BYTES
+    """Folded runs that the engine keeps in memory."""
     patience: Patience = field(default_factory=Patience)
 
     def checked(self) -> "ServerConfig":
@@ -67,6 +71,11 @@ def task_lease(environment: Mapping[str, str] = os.environ) -> Time:
 def events_ttl(environment: Mapping[str, str] = os.environ) -> Time:
     """How far back the event stream can be resumed (R40)."""
     return _seconds("ASSAY_EVENTS_TTL_SECS", ServerConfig.events_ttl, environment)
+
+
+def cache_bytes(environment: Mapping[str, str] = os.environ) -> int:
+    """Return how many bytes of folded runs the engine keeps in memory."""
+    return cache.cache_bytes(environment)
 
 
 def _seconds(name: str, default: Time, environment: Mapping[str, str]) -> Time:

@@ -1,23 +1,34 @@
 """The folded state of runs that were touched lately, so that a hot run costs no read."""
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Final
 
+from assay.core.errors import Invalid
+from assay.core.fold import trim_tail
 from assay.core.ids import Namespace, RunId, WorkflowId
+from assay.core.limits import CACHE_BYTES
 from assay.core.run import Run
+from assay.core.sizes import run_bytes
+
+CACHE_BYTES_VARIABLE: Final = "ASSAY_CACHE_BYTES"
 
 Id = tuple[Namespace, WorkflowId]
 
 
 class RunCache:
-    """Runs by run id and the newest run by workflow id, least recently used first out.
+    """Runs by run id and the newest run by workflow id, bounded in number and in bytes, least recently used first out.
 
     On a store with one engine it is always right; on a shared one a stale entry loses its compare-and-set and is
     dropped (design section 2).
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, limit_bytes: int = CACHE_BYTES) -> None:
         self._limit = limit
+        self._limit_bytes = limit_bytes
+        self.held_bytes = 0
+        """The size of all runs here, each as of its last `put`."""
+        self._sizes: dict[RunId, int] = {}
         self._runs: OrderedDict[RunId, Run] = OrderedDict()
         self._newest: dict[Id, RunId] = {}
 
@@ -37,8 +48,12 @@ class RunCache:
         return None if run_id is None else self.get(run_id)
 
     def put(self, run: Run) -> None:
-        """Keep a run; as the newest of its id unless a newer one is here."""
+        """Keep a run without a tail that is too large; as the newest of its id unless a newer one is here."""
         run_id = run.run_id
+        trim_tail(run)
+        size = run_bytes(run)
+        self.held_bytes += size - self._sizes.get(run_id, 0)
+        self._sizes[run_id] = size
         if self._runs.get(run_id) is run:
             self._runs.move_to_end(run_id)
             return
@@ -52,6 +67,7 @@ class RunCache:
     def drop(self, run: Run) -> None:
         """Forget a run."""
         self._runs.pop(run.run_id, None)
+        self.held_bytes -= self._sizes.pop(run.run_id, 0)
         key = (run.namespace, run.workflow_id)
         if self._newest.get(key) == run.run_id:
             del self._newest[key]
@@ -64,9 +80,21 @@ class RunCache:
     def clear(self) -> None:
         """Forget everything."""
         self._runs.clear()
+        self._sizes.clear()
+        self.held_bytes = 0
         self._newest.clear()
 
     def trim(self) -> None:
-        """Forget the least recently used runs beyond the limit."""
-        while len(self._runs) > self._limit:
+        """Forget the least recently used runs beyond the limits."""
+        while len(self._runs) > self._limit or self.held_bytes > self._limit_bytes:
             self.drop(next(iter(self._runs.values())))
+
+
+def cache_bytes(environment: Mapping[str, str]) -> int:
+    """Return how many bytes of folded runs the engine keeps; raise `Invalid` for a setting that is no number."""
+    text = environment.get(CACHE_BYTES_VARIABLE, "").strip()
+    if not text:
+        return CACHE_BYTES
+    if not (text.isascii() and text.isdecimal()):
+        raise Invalid(f"{CACHE_BYTES_VARIABLE} must be a number of bytes, not {text!r}", field="environment")
+    return int(text)

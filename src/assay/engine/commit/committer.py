@@ -16,6 +16,7 @@ from assay.core.effects import Message
 from assay.core.errors import AssayError, Kind, Unavailable
 from assay.core.grants import ConnectedWorker
 from assay.core.ids import RunId, Time
+from assay.core.limits import CACHE_BYTES
 from assay.core.replies import Told, telling
 from assay.core.requests import Request
 from assay.engine.clock import Clock
@@ -86,11 +87,12 @@ class Committer:
         presence: Presence,
         *,
         cache_limit: int = 10_000,
+        cache_bytes: int = CACHE_BYTES,
         halving: bool = False,
     ) -> None:
         """`halving` is for workers in other processes: they go to work on one half of what waits while this engine
         decides the other. Without it, all who ask together are answered together, and then both sides wait in turn."""
-        self.cache = RunCache(cache_limit)
+        self.cache = RunCache(cache_limit, cache_bytes)
         self.answering = False
         """True while replies are delivered. Messages to workers that result from them are sent once, after the last."""
         self._tools = Tools(store, clock, ids, dispatcher, self.cache, presence)

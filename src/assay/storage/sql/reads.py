@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from assay.core.effects import Message
 from assay.core.events import Adopted, ChildWorkflowStarted, Recorded
+from assay.core.fold import put_activity
 from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.payload import Payload
 from assay.core.rules.cut import open_children
@@ -71,7 +72,7 @@ class SqlReads(ABC):
         wanted = self.dialect.texts(tuple(runs))
         for row in await self._fetch(queries.OPEN_ACTIVITIES, wanted):
             run_id, activity = activity_rows.activity_of(row)
-            runs[run_id].activities[activity.seq] = activity
+            put_activity(runs[run_id], activity)
         for run_id, kind, ref, due in await self._fetch(queries.RUN_DEADLINES, wanted):
             if kind == "timer":
                 runs[run_id].timers[ref] = due
