@@ -126,11 +126,11 @@ def test_the_failure_of_an_activity_is_the_cause_all_the_way(tmp_path: Path):
         return caught, *[await failure_of(client, "Odd", how) for how in ("let through", "step", "child")]
 
     caught, uncaught, step, child = served(tmp_path, app_with(odd, charge), program)
-    said = "activity 'charge' failed after 2 attempts: no such card"
+    said = "activity 'charge' failed after 2 attempts: LookupError: no such card"
     assert caught == ["Failure", "LookupError", "no such card", True, said]
     for failure, what in ((uncaught, "activity 'charge'"), (step, "step 'charge'")):
         assert (failure.message, failure.type) == ("no such card", "LookupError")
-        assert f"ActivityError: {what} failed: no such card" in failure.stack
+        assert f"ActivityError: {what} failed: LookupError: no such card" in failure.stack
         assert "await ctx." in failure.stack
         assert "declined()" not in failure.stack
         assert (failure.cause.message, failure.cause.type) == ("no such card", "LookupError")

@@ -45,7 +45,7 @@ def classes(above: type[AssayError] = AssayError) -> Iterator[type[AssayError]]:
 
 def raised() -> set[tuple[str, Kind]]:
     """The codes that the sources name, each with the kind of the error that has it."""
-    names = {module.name for module in answering()}
+    names = {"assay"} | {module.name for module in answering()}  # public errors have the name of the package
     known = {kind.__name__: kind for kind in classes() if kind.__module__ in names and kind.__name__[0] != "_"}
     found = {(kind.code, kind("").kind if issubclass(kind, Failure) else kind.kind) for kind in known.values()}
     calls = [node for module in answering() for node in ast.walk(module.tree) if isinstance(node, ast.Call)]

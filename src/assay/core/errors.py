@@ -149,6 +149,23 @@ class Failure(AssayError):
         if cause is not None:
             self.__cause__ = cause
 
+    def matches(self, *classes: type[BaseException] | str) -> bool:
+        """Return whether the failure was raised as one of the classes, each given as a class or by its name.
+
+        A failure keeps the name of its class in `type` and not the class itself, which another program may lack: the
+        names are compared, and a base class does not match.
+        """
+        return self.type is not None and self.type in [getattr(one, "__name__", one) for one in classes]
+
+    def _described(self) -> str:
+        """Return the message after the name of the exception's class, as Python prints an exception.
+
+        The message of a group counts its exceptions: the first of them, its cause, is the reason.
+        """
+        text = self.message if not self.type or self.message.startswith(self.type) else f"{self.type}: {self.message}"
+        is_group = self.type in ("ExceptionGroup", "BaseExceptionGroup")
+        return f"{text}: {self.cause._described()}" if is_group and self.cause is not None else text
+
     def __setstate__(self, state: dict[str, Any] | None) -> None:
         # Exceptions do not pickle __cause__, and a traceback without it hides the reason.
         super().__setstate__(state)
@@ -201,7 +218,7 @@ class ActivityError(Failure):
             return self.message
         tries = f" after {self.attempts} attempts" if self.attempts > 1 else ""
         what = "step" if self.source == "step" else "activity"
-        return f"{what} {self.activity!r} failed{tries}: {self.message}"
+        return f"{what} {self.activity!r} failed{tries}: {self._described()}"
 
 
 class ChildError(Failure):
@@ -229,7 +246,7 @@ class ChildError(Failure):
     def __str__(self) -> str:
         if not self.workflow_id:
             return self.message
-        return f"child workflow {self.workflow_id!r} did not complete: {self.message}"
+        return f"child workflow {self.workflow_id!r} did not complete: {self._described()}"
 
 
 class _ClosedUnhappily(Failure):
@@ -247,7 +264,7 @@ class _ClosedUnhappily(Failure):
         self.run_id = run_id
 
     def __str__(self) -> str:
-        return f"workflow {self.workflow_id!r} {self._said}: {self.message}" if self.workflow_id else self.message
+        return f"workflow {self.workflow_id!r} {self._said}: {self._described()}" if self.workflow_id else self.message
 
 
 class WorkflowFailed(_ClosedUnhappily):
@@ -364,3 +381,21 @@ class Refused(AssayError):
     # Whom the request was about, where that is known.
     workflow_id: str | None = None
     run_id: str | None = None
+
+
+for _public in (
+    AssayError,
+    Failure,
+    ActivityError,
+    ChildError,
+    WorkflowFailed,
+    WorkflowCancelled,
+    WorkflowTerminated,
+    WorkflowTimedOut,
+    AlreadyExists,
+    NotFound,
+    Invalid,
+    NonDeterminismError,
+    Unavailable,
+):
+    _public.__module__ = "assay"  # tracebacks show the name that programs import

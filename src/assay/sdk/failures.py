@@ -81,7 +81,7 @@ def _details_of(info: FailureInfo) -> Any:
 
 
 def _to_info(error: BaseException, source: str | None, causes: int) -> FailureInfo:
-    cause = error.__cause__ or getattr(error, "cause", None)
+    cause = error.__cause__ or getattr(error, "cause", None) or _first_member(error)
     chained = _to_info(cause, None, causes - 1) if isinstance(cause, BaseException) and causes else None
     if isinstance(error, Failure):
         with contextlib.suppress(Exception):  # a subclass of the user's that lacks what a Failure has
@@ -100,7 +100,7 @@ def _to_info(error: BaseException, source: str | None, causes: int) -> FailureIn
 
 
 def _from_failure(error: Failure, source: str | None, cause: FailureInfo | None) -> FailureInfo:
-    own = type(error).__module__.startswith("assay.")
+    own = type(error).__module__.partition(".")[0] == "assay"
     name = error.type or (None if own else type(error).__name__)  # a user's subclass is told by its name
     return FailureInfo(
         kind=Kind(error.kind),
@@ -148,6 +148,11 @@ def _message_of(error: BaseException) -> str:
     if not text and isinstance(error, asyncio.CancelledError):
         return "operation canceled"
     return _clean(text or type(error).__name__, FAILURE_TEXT_LIMIT)
+
+
+def _first_member(error: BaseException) -> BaseException | None:
+    """Return the first exception in a group: the reason for which a `TaskGroup` failed."""
+    return error.exceptions[0] if isinstance(error, BaseExceptionGroup) else None
 
 
 def _details(value: Any) -> Payload:

@@ -31,15 +31,18 @@ def failure_of(key: RunKey, closing: ev.Event) -> errors.Failure:
     names: _Names = {"workflow_id": key.workflow_id, "run_id": key.run_id}
     match closing:
         case ev.WorkflowFailed(error=text, failure=info):
-            return to_exception(info or FailureInfo(message=text), errors.WorkflowFailed, **names)
+            error = to_exception(info or FailureInfo(message=text), errors.WorkflowFailed, **names)
+            if error.stack:
+                error.add_note(f"In the workflow:\n{error.stack.rstrip()}")
+            return error
         case ev.WorkflowCancelled(reason=reason):
             return errors.WorkflowCancelled(reason or "its cancellation was requested", **names)
         case ev.WorkflowTerminated(reason=reason):
             return errors.WorkflowTerminated(reason, **names)
         case ev.WorkflowTimedOut(error=text, scope=scope):
-            error = errors.WorkflowTimedOut(text or f"its {scope} time-out passed", **names)
-            error.timeout_type = scope
-            return error
+            late = errors.WorkflowTimedOut(text or f"its {scope} time-out passed", **names)
+            late.timeout_type = scope
+            return late
     return errors.WorkflowFailed(f"closed by an event that this version does not know: {_name(closing)}", **names)
 
 

@@ -118,7 +118,8 @@ class ActivityTasks:
             if definition.in_process:
                 raw = bytes(await self._call_in_process(definition, attempt))
             else:
-                raw = encode_result(self._converter, await self._call(definition, attempt), activity.name)
+                result, name = await self._call(definition, attempt), f"result of activity '{activity.name}'"
+                raw = encode_result(self._converter, result, name, definition.signature.result_annotation)
         except asyncio.CancelledError as error:
             self._cancelled(attempt, error)
         except GeneratorExit:  # the loop is closed, and nobody is left to tell

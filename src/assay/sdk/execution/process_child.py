@@ -197,7 +197,9 @@ def _outcome(call: Call, worker: _Worker) -> Returned | Raised:
         context = ActivityContext(lambda: call.info, converter.decode(call.details), beat)
         args, named = signature.arguments(context, value)
         result = function(*args, **named)
-        return Returned(call.attempt_id, Payload(encode_result(converter, result, call.info.name)))
+        name = f"result of activity '{call.info.name}'"
+        raw = encode_result(converter, result, name, signature.result_annotation)
+        return Returned(call.attempt_id, Payload(raw))
     except BaseException as error:  # noqa: BLE001  # SystemExit, too, is a failure of the attempt
         failure = judged(to_info(error, source="activity"), error, call.retry)
         return Raised(call.attempt_id, failure, cancelled=isinstance(error, asyncio.CancelledError))

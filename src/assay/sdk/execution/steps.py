@@ -10,6 +10,7 @@ from assay.core.events import StepCompleted, StepFailed
 from assay.core.ids import SECOND, Time
 from assay.core.payload import NULL, Payload
 from assay.core.requests import StepOutcome
+from assay.sdk.annotations import result_annotation
 from assay.sdk.converter import Converter
 from assay.sdk.execution.live_run import LiveRun
 from assay.sdk.execution.thread_steps import StepKey, ThreadSteps
@@ -66,7 +67,8 @@ class Steps:
                     value = await order.function(*order.args)
                 else:
                     value = await (self._value if order.timeout is None else self._in_time)(key, order, attempt)
-                raw = encode_result(self._converter, value, f"result of step '{order.name}'")
+                annotation = result_annotation(order.function)
+                raw = encode_result(self._converter, value, f"result of step '{order.name}'", annotation)
             except BaseException as error:  # whatever a step raises is its failure
                 if isinstance(error, GeneratorExit) or (isinstance(error, asyncio.CancelledError) and _cancelled()):
                     raise  # not the step's doing: the run leaves this worker

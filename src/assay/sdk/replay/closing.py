@@ -27,12 +27,20 @@ UNTOLD = (ev.SignalReceived, ev.WorkflowCancelRequested)
 class Closing:
     """The end of one run, seen from its code."""
 
-    __slots__ = ("_cancellation", "_converter", "_loop", "_mailbox", "error", "policy", "waits")
+    __slots__ = ("_annotation", "_cancellation", "_converter", "_loop", "_mailbox", "error", "policy", "waits")
 
     def __init__(
-        self, converter: Converter, loop: WorkflowLoop, mailbox: Mailbox, cancellation: Cancellation, *, waits: bool
+        self,
+        converter: Converter,
+        loop: WorkflowLoop,
+        mailbox: Mailbox,
+        cancellation: Cancellation,
+        annotation: Any,
+        *,
+        waits: bool,
     ) -> None:
         self._converter = converter
+        self._annotation = annotation
         self._loop = loop
         self._mailbox = mailbox
         self._cancellation = cancellation
@@ -101,7 +109,7 @@ class Closing:
 
     def _completed(self, result: Any) -> cmd.AnyCommand:
         try:
-            raw = encode_result(self._converter, result, "result")
+            raw = encode_result(self._converter, result, "result", self._annotation)
         except Invalid as error:
             return self._failed(error)
         return cmd.CompleteWorkflow(NULL if raw == b"null" else Payload(raw))

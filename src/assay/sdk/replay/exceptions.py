@@ -35,6 +35,8 @@ class Notified(asyncio.CancelledError):
 class CancelRequested(Notified):
     """The run was asked to cancel, or cancels itself; let it pass to end the run as CANCELLED."""
 
+    __module__ = "assay"  # tracebacks show the name that programs import
+
     def __init__(self, reason: str | None = None, *, notice: Notice | None = None) -> None:
         super().__init__(Notice(reason) if notice is None else notice)
         self.reason = reason

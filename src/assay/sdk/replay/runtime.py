@@ -69,7 +69,8 @@ class Execution:
         self.speculation = Speculation(loop)
         self.cancellation = Cancellation(loop)
         waits = (definition.errors or errors) == "wait"
-        self.closing = Closing(converter, loop, self.mailbox, self.cancellation, waits=waits)
+        annotation = definition.signature.result_annotation
+        self.closing = Closing(converter, loop, self.mailbox, self.cancellation, annotation, waits=waits)
         self.main: asyncio.Task[Any] | None = None
         self._main = main
         self._inputs: deque[Recorded] = deque()
