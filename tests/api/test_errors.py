@@ -3,6 +3,7 @@ import socket
 
 import pytest
 
+from assay.api.guard import same_authority
 from tests.api.described import check_problem
 from tests.api.support import JSON, PREFIX, Http, Server, Worker, fresh
 
@@ -174,6 +175,60 @@ def test_a_page_of_our_own_may_change_things(http: Http):
     name = http.start()["workflow_id"]
     headers = {"Origin": f"http://localhost:{http.port}", "Sec-Fetch-Site": "same-origin"}
     assert http.raw("POST", f"{PREFIX}/workflows/{name}/terminate", None, headers).status == 200
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "same"),
+    [
+        ("http://localhost:8080", "localhost:8080", True),
+        ("https://localhost:8080", "localhost:8080", True),  # TLS may end at a proxy
+        ("http://LocalHost", "localhost", True),
+        ("http://localhost", "localhost:80", True),
+        ("https://localhost", "localhost:443", True),
+        ("https://localhost:443", "localhost", True),
+        ("http://[::1]:8080", "[::1]:8080", True),
+        ("http://192.168.1.5:8080", "192.168.1.5:8080", True),
+        ("http://203.0.113.7", "192.168.1.5:8080", False),
+        ("http://localhost:3000", "localhost:8080", False),
+        ("http://127.0.0.1:8080", "localhost:8080", False),
+        ("https://localhost", "localhost:80", False),
+        ("http://localhost", "localhost:443", False),
+        ("http://localhost.evil.example:8080", "localhost:8080", False),
+        ("http://user@localhost:8080", "localhost:8080", False),
+        ("http://localhost:8080/", "localhost:8080", False),
+        ("http://localhost:x", "localhost:8080", False),
+        ("localhost:8080", "localhost:8080", False),
+        ("file://", "localhost", False),
+        ("null", "null", False),
+        ("", "", False),
+    ],
+)
+def test_an_origin_is_our_own_by_host_and_port(origin: str, host: str, same: bool):
+    assert same_authority(origin, host) is same
+
+
+def test_another_page_of_the_same_machine_changes_nothing(http: Http):
+    """Browsers send no Sec-Fetch-Site to plain http beyond loopback: the Origin alone must tell the pages apart."""
+    body, host = b'{"workflow_type":"T"}', f"localhost:{http.port}"
+    for origin in ("http://localhost:3000", f"http://127.0.0.1:{http.port}", "http://203.0.113.7"):
+        headers = {"Host": host, "Origin": origin}
+        problem(http.raw("POST", f"{PREFIX}/workflows", body, {**headers, **JSON}), 403, "cross_origin")
+        problem(http.raw("GET", f"{PREFIX}/workers/w-1/exchange", None, {**UPGRADE, **headers}), 403, "cross_origin")
+    assert (
+        http.raw("POST", f"{PREFIX}/workflows", body, {"Host": host, "Origin": f"http://{host}", **JSON}).status == 201
+    )
+
+
+@pytest.mark.parametrize("body", [b'{"workflow_type":"T"}', b"{}", b" null "])
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/problem+json"])
+def test_a_page_sends_bodies_as_json_and_says_so(http: Http, body: bytes, kind: str | None):
+    headers = {"Host": f"localhost:{http.port}", "Origin": f"http://localhost:{http.port}"}
+    headers |= {} if kind is None else {"Content-Type": kind}
+    problem(http.raw("POST", f"{PREFIX}/workflows", body, headers), 415, "unsupported_media_type")
+
+
+def test_a_program_may_leave_the_type_of_a_body_out(http: Http):
+    assert http.raw("POST", f"{PREFIX}/workflows", b'{"workflow_type":"T"}').status == 201
 
 
 def test_long_urls_and_headers_are_refused(http: Http):

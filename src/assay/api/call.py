@@ -182,6 +182,8 @@ class Call:
         """The body as a struct; nothing, null, {} and [] are the same (D4)."""
         body = await self.body()
         if is_empty(body):
+            if body:
+                self.check_origin_type()
             return _decode(b"{}", kind)
         self.check_type()
         value = check_json(body, limit=BODY_LIMIT, depth=DEPTH_LIMIT + WRAPPING, keys=MEMBERS, name="body")
@@ -189,12 +191,24 @@ class Call:
         return _decode(body, kind)
 
     def check_type(self) -> None:
-        """Another explicit type than JSON is refused; no type is JSON (R33)."""
+        """Raise `Invalid` for a type other than JSON; a program may leave the type out."""
         if self.header(b"content-encoding") not in (None, "identity"):
             raise Invalid("request bodies must not be compressed", code="unsupported_encoding")
-        kind = (self.header(b"content-type") or "").partition(";")[0].strip().lower()
+        kind = self._content_type()
+        self.check_origin_type()
         if kind and kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
             raise Invalid(f"the body must be application/json, not {kind}", code="unsupported_media_type")
+
+    def check_origin_type(self) -> None:
+        """Raise `Invalid` for the body of a page without `application/json`: browsers send that type only if allowed.
+
+        A form or a script of another site can send any other type, or none, without asking the engine first.
+        """
+        if self.header(b"origin") is not None and self._content_type() != "application/json":
+            raise Invalid("with an Origin the body must be application/json", code="unsupported_media_type")
+
+    def _content_type(self) -> str:
+        return (self.header(b"content-type") or "").partition(";")[0].strip().lower()
 
     # presence
 

@@ -12,6 +12,7 @@ HEADERS_LIMIT: Final = 16 * 1024
 URL_LIMIT: Final = 8 * 1024
 READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 OWN_SITES: Final = frozenset({"same-origin", "none"})
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 class Misdirected(AssayError):
@@ -35,7 +36,7 @@ def check(call: Call, settings: Settings) -> None:
     if call.repeats(b"host") or not allowed(host, settings):
         raise Misdirected(f"this engine is not called {host!r}; `--allowed-host` adds a name")
     if call.method not in READING:
-        _check_origin(call, settings)
+        _check_origin(call, host)
 
 
 def _check_size(call: Call) -> None:
@@ -69,18 +70,30 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _check_origin(call: Call, settings: Settings) -> None:
-    """A browser says where a page comes from; programs say nothing."""
-    site = call.header(b"sec-fetch-site")
-    if site is not None and site not in OWN_SITES:
+def _check_origin(call: Call, host: str) -> None:
+    """Raise `CrossOrigin` for a page of another site; browsers name the page's site, programs send neither header."""
+    site, origin = call.header(b"sec-fetch-site"), call.header(b"origin")
+    if site is None and origin is None:
+        return
+    if call.repeats(b"sec-fetch-site") or call.repeats(b"origin"):
         raise CrossOrigin("changes are not made for pages of other sites")
-    origin = call.header(b"origin")
-    if origin is not None and not allowed(_origin_host(origin), settings):
+    # Sec-Fetch-Site is the browser's own verdict. Browsers do not send it to plain http beyond loopback.
+    if site not in OWN_SITES if site is not None else not same_authority(origin or "", host):
         raise CrossOrigin("changes are not made for pages of other sites")
 
 
-def _origin_host(origin: str) -> str:
+def same_authority(origin: str, host: str) -> bool:
+    """Return whether an `Origin` has the host and port of the `Host` header.
+
+    The schemes are not compared, because TLS may end at a proxy. A missing port is the default of the Origin's scheme.
+    """
     try:
-        return urlsplit(origin).netloc
+        page, called = urlsplit(origin), urlsplit(f"//{host}")
+        default = DEFAULT_PORTS.get(page.scheme)
+        found = page.hostname, page.port or default
+        wanted = called.hostname, called.port or default
     except ValueError:
-        return ""
+        return False
+    # An Origin is scheme, host and port. A text with more than these was not sent by a browser.
+    bare = "@" not in page.netloc and origin.lower() == f"{page.scheme}://{page.netloc}".lower()
+    return bare and page.hostname is not None and found == wanted
