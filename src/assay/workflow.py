@@ -19,6 +19,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, Never, TypeVar, Unpack, overload
 
 from assay.core.errors import Invalid
+from assay.sdk.absent import KEEP_INPUT
 from assay.sdk.blocking_registry import BlockingNamespaces, BlockingQueues, BlockingWorkers
 from assay.sdk.blocking_schedules import BlockingSchedules
 from assay.sdk.default_app import DEFAULT_APP
@@ -241,9 +242,22 @@ def terminate(
 
 
 def continue_as_new(
-    workflow_id: str, input: Any = None, *, run_id: str | None = None, namespace: str | None = None
+    workflow_id: str, input: Any = KEEP_INPUT, *, run_id: str | None = None, namespace: str | None = None
 ) -> StartRecord:
-    """Start the next run of an id with a fresh history; an open run is closed, a closed one left alone."""
+    """Start the next run of an id with a fresh history; an open run is closed, a closed one left alone.
+
+    Args:
+        workflow_id: The workflow id.
+        input: The next run's input, which may be None; left out, the next run has the input of this one.
+        run_id: Another run of the id than the newest one.
+        namespace: The namespace of the id, if it is not that of the connection.
+
+    Returns:
+        The record of the new run.
+
+    Raises:
+        NotFound: There is no such run.
+    """
 
     async def act(client: Any) -> StartRecord:
         handle = await client.continue_as_new(workflow_id, input, run_id=run_id, namespace=namespace)

@@ -17,15 +17,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from assay._version import __version__
 from assay.server.verification import violations
 
 PREFIX = "/api/v1"
 OTHER_PREFIX = "/api/v1/engine/workflow"
 JSON = {"Content-Type": "application/json"}
 START_SECONDS = 30
-STAMP = {"assay_engine_version": __version__}
-"""What the engine adds to the search attributes of a run that is started over REST."""
 
 _numbers = itertools.count(1)
 

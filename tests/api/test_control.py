@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from tests.api.support import STAMP, Http, Worker, activity, claimed, complete, fresh, until
+from tests.api.support import Http, Worker, activity, claimed, complete, fresh, until
 
 EMPTY_BODIES = [None, b"", b"null", b"{}", b"[]", b" \n", b"[ ]", b"{\n}", b" [\t\r\n] "]
 
@@ -145,8 +145,35 @@ def test_continue_as_new_of_an_open_run(http: Http, body: bytes | None):
     old, new = http.describe(name, run_id=first["run_id"]), http.describe(name)
     assert (old["status"], old["close_reason"]) == ("COMPLETED", "continued_as_new")
     assert old["next_run_id"] == new["run_id"] == reply.json()["run_id"]
-    assert (new["input"], new["search_attributes"], new["status"]) == (None, {"env": "prod", **STAMP}, "PENDING")
+    assert (new["input"], new["search_attributes"], new["status"]) == (1, {"env": "prod"}, "PENDING")
     assert http.kinds(name) == ["WorkflowStarted", "SignalReceived"]
+
+
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ({"input": None}, {"item": "book"}),
+        ({"keep_input": True}, {"item": "book"}),
+        ({"input": None, "keep_input": False}, None),
+        ({"keep_input": False}, None),
+        ({"input": 5, "keep_input": False}, 5),
+    ],
+)
+def test_the_input_of_the_next_run(http: Http, closed: bool, body: dict[str, object], found: object):
+    name, other = http.start(input={"item": "book"})["workflow_id"], fresh("other")
+    if closed:
+        http.post(f"/workflows/{name}/terminate")
+    assert http.post(f"/workflows/{name}/continue-as-new", body).status == 201
+    assert http.describe(name)["input"] == found
+    assert http.post(f"/workflows/{name}/continue-as-new", {**body, "workflow_id": other}).status == 201
+    assert http.describe(other)["input"] == found
+
+
+def test_an_input_that_is_given_is_not_kept(http: Http):
+    name = http.start()["workflow_id"]
+    reply = http.post(f"/workflows/{name}/continue-as-new", {"input": 5, "keep_input": True})
+    assert (reply.status, reply.json()["field"]) == (400, "keep_input")
 
 
 def test_continue_as_new_of_a_closed_run_leaves_it_alone(http: Http):

@@ -1,11 +1,9 @@
-import json
 import threading
 import time
-from urllib.parse import quote
 
 import pytest
 
-from tests.api.support import OTHER_PREFIX, STAMP, Http, Server, Worker, activity, complete, fresh
+from tests.api.support import OTHER_PREFIX, Http, Server, Worker, activity, complete, fresh
 
 
 def test_a_start_is_answered_with_201_and_its_ids(http: Http):
@@ -135,7 +133,7 @@ def test_every_option_is_shown_in_the_record(http: Http):
     assert (record["run_timeout"], record["task_timeout"]) == (3600, 5)
     assert record["execution_deadline"] == pytest.approx(record["created_at"] + 7200)
     assert record["retry_policy"]["maximum_attempts"] == 4
-    assert record["search_attributes"] == {"env": "prod", "n": 5, **STAMP}
+    assert record["search_attributes"] == {"env": "prod", "n": 5}
     assert record["memo"] == {"note": ["any", {"thing": None}]}
     assert (record["context"], record["summary"], record["task_queue"]) == ({"tenant": "t-1"}, "an order", "orders")
     signals = [event["payload"] for event in http.history(started["workflow_id"])[1:]]
@@ -277,46 +275,26 @@ def test_a_missing_type_is_a_wrong_shape(http: Http):
 def test_empty_tables_are_empty_whatever_they_look_like(http: Http):
     name = http.start(search_attributes=[], memo=[], context=[], signals={}, retry_policy=[])["workflow_id"]
     record = http.describe(name)
-    assert (record["search_attributes"], record["memo"], record["context"]) == (STAMP, {}, {})
+    assert (record["search_attributes"], record["memo"], record["context"]) == ({}, {}, {})
 
 
 def test_blanks_in_an_empty_table_say_nothing(http: Http):
     body = b'{"workflow_type": "Order", "search_attributes": [ ], "memo": [\n], "signals": { }, "retry_policy": [\t]}'
     name = http.post("/workflows", body).json()["workflow_id"]
     record = http.describe(name)
-    assert (record["search_attributes"], record["memo"], record["retry_policy"] is None) == (STAMP, {}, False)
+    assert (record["search_attributes"], record["memo"], record["retry_policy"] is None) == ({}, {}, False)
 
 
-def test_the_engine_says_in_the_search_attributes_which_version_began_a_run(http: Http):
-    (version,) = STAMP.values()
-    assert http.get("/version").json()["version"] == version
-    namespace = fresh("ns")
-    for name, fields in {
-        "plain": {},
-        "told": {"search_attributes": {"env": "prod"}, "engine_stamp": None},
-        "refused": {"engine_stamp": False},
-        "refused-too": {"engine_stamp": False, "search_attributes": {"env": "prod"}},
-        "own": {"search_attributes": {"assay_engine_version": "mine"}},
-        "full": {"search_attributes": {f"k{n}": n for n in range(32)}},
-    }.items():
-        http.start(name, namespace=namespace, **fields)
-    found = {run["id"]: run["search_attributes"] for run in http.get(f"/workflows?namespace={namespace}").json()}
-    assert (found["plain"], found["told"]) == (STAMP, {"env": "prod", **STAMP})
-    assert (found["refused"], found["refused-too"]) == (None, {"env": "prod"})
-    assert found["own"] == {"assay_engine_version": "mine"}
-    assert len(found["full"]) == 32
-    stamped = http.get(f"/workflows?namespace={namespace}&search_attrs={quote(json.dumps(STAMP))}").json()
-    assert sorted(run["id"] for run in stamped) == ["plain", "told"]
-
-
-def test_a_stamp_is_inherited_by_the_next_run_and_by_no_child(http: Http):
+def test_a_record_has_the_version_of_the_engine_that_began_the_run(http: Http):
+    version = http.get("/version").json()["version"]
     queue = fresh("queue")
-    worker = Worker(http, queue)
-    name = http.start(task_queue=queue)["workflow_id"]
+    name = http.start(task_queue=queue, engine_stamp=True, search_attributes={"env": "prod"})["workflow_id"]
     child = {"type": "StartChildWorkflow", "workflow_type": "C", "workflow_id": f"{name}-child", "task_queue": "x"}
-    worker.turn(name, child, {"type": "ContinueAsNew"})
-    assert http.describe(f"{name}-child")["search_attributes"] is None
-    assert http.describe(name)["search_attributes"] == STAMP
+    Worker(http, queue).turn(name, child, {"type": "ContinueAsNew"})
+    records = [http.describe(name), http.describe(f"{name}-child"), http.describe(http.start()["workflow_id"])]
+    assert [record["engine_version"] for record in records] == [version] * 3
+    assert [record["search_attributes"] for record in records] == [{"env": "prod"}, None, None]
+    assert http.history(name)[0]["engine_version"] == version
 
 
 def test_unknown_fields_and_parameters_are_ignored(http: Http):

@@ -6,6 +6,7 @@ from assay.core.ids import Namespace, WorkflowId
 from assay.core.requests import StartWorkflow
 from assay.core.run import Stuck
 from assay.engine.engine import Engine
+from assay.storage.ports import RunFilter
 from tests.engine.noting_worker import NotingWorker
 
 MAIN = Namespace("main")
@@ -28,10 +29,14 @@ def test_a_type_that_no_worker_of_its_queue_serves_is_stuck(with_engine):
     async def body(engine, clock):
         found = await stuck(engine, serves("B", "A"))
         assert (found.reason, found.attempt, found.next_try_at) == ("no_handler", 0, None)
+        listed, total, _ = await engine.reads.page(RunFilter(namespace="main", stuck=True))
+        assert ([one.run.workflow_id for one in listed], total) == (["one"], 1)
+        assert not await engine.reads.listed(RunFilter(namespace="other", stuck=True))
         assert found.message == "no worker of queue default has a handler for workflow type Nope (registered: A, B)"
         engine.add_worker(serves("Nope"))
         await engine._committer.drain()
         assert (await engine.reads.run("main", "one")).run.task.stuck is None
+        assert not await engine.reads.listed(RunFilter(namespace="main", stuck=True))
 
     with_engine(body)
 

@@ -306,6 +306,9 @@ def test_continue_as_new_opens_the_next_run_and_result_follows_it(tmp_path: Path
     async def main() -> None:
         async with connected(tmp_path) as client:
             first = await client.start("Order", {"n": 1}, workflow_id="o-1")
+            assert [run.id for run in await client.list(status="open", type="Order")] == ["o-1"]
+            assert await client.list(status="closed") == []
+            assert await client.list(stuck=True, workflow_type="Order") == []
             second = await client.continue_as_new("o-1", {"n": 2})
             record = await first.describe()
             assert (record.run_id, record.input, record.previous_run_id) == (second.run_id, {"n": 2}, first.run_id)
@@ -317,7 +320,9 @@ def test_continue_as_new_opens_the_next_run_and_result_follows_it(tmp_path: Path
                 await first.result()
             assert caught.value.run_id == second.run_id
             third = await client.continue_as_new("o-1")
-            assert (await third.describe()).status == "PENDING"
+            record = await third.describe()
+            assert (record.status, record.input) == ("PENDING", {"n": 2})  # kept, and none only if none is given
+            assert (await (await client.continue_as_new("o-1", None)).describe()).input is None
 
     asyncio.run(main())
 

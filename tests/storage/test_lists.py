@@ -7,9 +7,23 @@ from assay.core.errors import AssayError
 from assay.core.ids import SECOND, Namespace, Time
 from assay.core.payload import NULL, Payload
 from assay.core.requests import StartWorkflow, WorkflowId
-from assay.storage.ports import RunFilter
+from assay.storage.ports import RunFilter, ServedQueue
 from assay.storage.sql.rows import canonical
-from tests.core.support import CHILD, MAIN, NOW, ONE, ORDER, TWO, bore, later, starts, terminates, turned
+from tests.core.support import (
+    CHILD,
+    MAIN,
+    NOW,
+    ONE,
+    ORDER,
+    TWO,
+    bore,
+    claimed,
+    fails_task,
+    later,
+    starts,
+    terminates,
+    turned,
+)
 from tests.storage.support import AnyStore, StoredWorld, as_stored
 
 ODD_IDS = [
@@ -90,6 +104,30 @@ async def _by_cursor(store: AnyStore) -> list[str]:
         seen += found(page)
         cursor = (page[-1].run.created_at, page[-1].run.run_id)
     return seen
+
+
+async def test_open_closed_and_stuck_runs_are_found(store: AnyStore):
+    world = StoredWorld(store)
+    await world.do(
+        starts("closed"),
+        turned(cmd.CompleteWorkflow(ONE), of=WorkflowId("closed")),
+        later(SECOND),
+        starts("fresh"),
+        later(SECOND),
+        starts(),
+        claimed(),
+        fails_task("task_failed", "NameError"),
+        later(SECOND),
+        starts("misspelt", workflow_type="Ordr"),
+    )
+    assert await listed(store, open=True) == ["misspelt", ORDER, "fresh"]
+    assert await listed(store, open=False) == ["closed"]
+    assert await listed(store, stuck=True) == [ORDER]
+    assert await listed(store, stuck=False) == ["misspelt", "fresh", "closed"]
+    served = (ServedQueue("default", ("Order",)), ServedQueue("slow", ()))
+    assert await listed(store, stuck=True, served=served) == ["misspelt", ORDER]
+    assert await listed(store, stuck=True, served=served, served_before=NOW) == [ORDER]
+    assert await listed(store, stuck=True, served=(ServedQueue("default", ("Ordr", "Order")),)) == [ORDER]
 
 
 async def test_filters(store: AnyStore):

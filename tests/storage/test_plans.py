@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from assay.storage.ports import RunFilter
+from assay.storage.ports import RunFilter, ServedQueue
 from assay.storage.postgres.store import PostgresStore
 from assay.storage.sql import journal, leftovers, queries
 from assay.storage.sql import tables as t
@@ -43,6 +43,12 @@ FILTERS = {
     "a page": RunFilter(namespace=MAIN),
     "a later page": RunFilter(namespace=MAIN, cursor=(NOW, "a")),
     "open ones": RunFilter(namespace=MAIN, status="RUNNING"),
+    "all open ones": RunFilter(namespace=MAIN, open=True),
+    "closed ones": RunFilter(namespace=MAIN, open=False),
+    "stuck ones": RunFilter(namespace=MAIN, stuck=True),
+    "stuck ones of served queues": RunFilter(
+        namespace=MAIN, stuck=True, served=(ServedQueue("default", ("Order",)),), served_before=NOW
+    ),
     "a chain": RunFilter(namespace=MAIN, workflow_id="a"),
     "children": RunFilter(namespace=MAIN, parent_id="a"),
     "by attribute": RunFilter(namespace=MAIN, search=(("stage", "new"),)),

@@ -4,6 +4,7 @@ import sys
 from typing import Any, Final
 
 import click
+from click.core import ParameterSource
 
 from assay.cli.arguments import DEFAULT_QUEUE, JSON, JSON_FORMS, JSON_OBJECT, NAME, SECONDS, STATUS, STATUSES
 from assay.cli.options import RemoteGroup, global_options
@@ -391,20 +392,29 @@ def terminate(session: Session, workflow_id: str, reason: str | None, run_id: st
 
 @workflow.command("continue-as-new")
 @_id
-@click.option("--input", "input", metavar="JSON", type=JSON, help=f"Input of the new run. {JSON_FORMS}")
+@click.option(
+    "--input", "input", metavar="JSON", type=JSON, help=f"Input of the new run. {JSON_FORMS}  [default: as before]"
+)
 @click.option("--new-id", metavar="ID", type=NAME, help="Begin a chain of its own under this id.")
 @_run_id
 @connected
 def continue_as_new(session: Session, workflow_id: str, input: Any, new_id: str | None, run_id: str | None) -> None:
     """Begin a new run with an empty history.
 
-    It has the type, queue and search attributes of this one, which ends if it is open.
+    It has the type, queue and search attributes of this one, which ends if it is open, and its input unless
+    there is --input.
 
     \b
-    Example:
+    Examples:
+      assay workflow continue-as-new poller
       assay workflow continue-as-new poller --input '{"cursor": 42}'
     """
-    body = {"input": input} if new_id is None else {"input": input, "workflow_id": new_id}
+    source = click.get_current_context().get_parameter_source("input")
+    body: dict[str, Any] = {"input": input}
+    if input is None and source is ParameterSource.COMMANDLINE:  # a null that was typed, unlike no input at all
+        body["keep_input"] = False
+    if new_id is not None:
+        body["workflow_id"] = new_id
     answer = session.engine.post("workflows", workflow_id, "continue-as-new", body=body, run_id=run_id)
     session.printer.record(answer.document)
 

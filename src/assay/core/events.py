@@ -105,6 +105,8 @@ class StartData(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     reopening: Reopening | None = None
     first_workflow_type: str | None = None
     """The type that the chain was started with, if a continue-as-new has changed it."""
+    engine_version: str | None = None
+    """The version of the engine that began the run."""
 
     @property
     def chain_types(self) -> tuple[str, str]:

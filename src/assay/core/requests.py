@@ -98,6 +98,8 @@ class RestartAsNew(ToWorkflow, frozen=True, gc=False):
     signals: tuple[Recorded, ...] = ()
     new_workflow_id: WorkflowId | None = None
     """Another id begins a chain of its own."""
+    keep_input: bool = False
+    """The next run has the input of this one, which is read before the decision, instead of `input`."""
 
 
 class RetryFailed(ToWorkflow, frozen=True, gc=False):

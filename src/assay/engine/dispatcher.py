@@ -243,6 +243,11 @@ class Dispatcher:
             return None
         return frozenset[str]().union(*(one for one in kinds if one is not None))
 
+    def served_queues(self, namespace: Namespace) -> dict[str, frozenset[str]]:
+        """Return the workflow types of each queue of a namespace whose workers do not serve all types."""
+        found = {queue: self.served(space, queue) for space, queue in self._rooms if space == namespace}
+        return {queue: types for queue, types in found.items() if types is not None}
+
     def waits(self, namespace: Namespace, queue: str, names: frozenset[str] | None) -> bool:
         """Does an activity of these names wait on a queue?"""
         room = self._rooms.get((namespace, queue))

@@ -32,8 +32,8 @@ from assay.engine.reaper import Reaper
 from assay.engine.scheduler import Scheduler
 from assay.engine.service import Loop
 from assay.engine.timekeeper import Timekeeper
-from assay.engine.unserved import explained
-from assay.storage.ports import RunRecord, Store
+from assay.engine.unserved import explained, with_served
+from assay.storage.ports import RunFilter, RunRecord, Store
 
 log = logging.getLogger("assay.engine")
 RESULT_POLL_SECONDS = 1.0
@@ -87,7 +87,7 @@ class Engine:
             cache_bytes=cache_bytes,
             halving=halving,
         )
-        self.reads = Reads(store, self._clock, self._committer.cache, self._explained)
+        self.reads = Reads(store, self._clock, self._committer.cache, self._explained, self._with_served)
         self._feed = Feed()
         self._courier = Courier(store, self._clock, self._committer)
         self._reaper = Reaper(store, self._clock, self._committer, self._dispatcher, task_lease)
@@ -264,6 +264,10 @@ class Engine:
     def _explained(self, record: RunRecord) -> RunRecord:
         """Return a record with the reason why its run waits, where only this engine's list of workers has it."""
         return explained(record, self._dispatcher, self._clock.now(), shared=self._store.shared)
+
+    def _with_served(self, wanted: RunFilter) -> RunFilter:
+        """Return a filter that knows the queues of this engine's workers, where the filter looks for stuck runs."""
+        return with_served(wanted, self._dispatcher, self._clock.now(), shared=self._store.shared)
 
     async def _closing(self, key: RunKey) -> Event:
         known = key.run_id in self._committer.cache  # then it is open, as far as this engine knows

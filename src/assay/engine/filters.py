@@ -13,6 +13,8 @@ from assay.storage.ports import RunFilter
 
 # WAITING is one of the wire's seven; no run of ours has it.
 STATUSES: Final = (*OPEN_STATUSES, "WAITING", *CLOSED_STATUSES)
+OPENNESS: Final = {"OPEN": True, "CLOSED": False}
+"""Filters that stand where a status does."""
 LARGEST_LIMIT: Final = LARGEST_RUNS_PAGE
 _LATEST: Final = 2**62
 
@@ -23,9 +25,12 @@ def run_filter(namespace: str, filters: Mapping[str, Any]) -> RunFilter:
     `cursor` is the creation time and the run id of the last run that was seen.
     """
     given = {name: value for name, value in filters.items() if value is not None}
+    status = _status(given.get("status"))
     return RunFilter(
         namespace=namespace,
-        status=_status(given.get("status")),
+        status=None if status in OPENNESS else status,
+        open=OPENNESS.get(status or ""),
+        stuck=_flag(given, "stuck"),
         workflow_type=_text(given, "type"),
         task_queue=_text(given, "queue"),
         workflow_id=_text(given, "workflow_id"),
@@ -44,9 +49,16 @@ def _status(value: object) -> str | None:
     if value is None:
         return None
     status = str(value).upper()
-    if status not in STATUSES:
-        raise Invalid(f"status is '{value}'; it can be {', '.join(STATUSES)}", field="status")
+    if status not in STATUSES and status not in OPENNESS:
+        raise Invalid(f"status is '{value}'; it can be {', '.join(STATUSES)}, or open or closed", field="status")
     return status
+
+
+def _flag(given: Mapping[str, Any], name: str) -> bool | None:
+    value = given.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise Invalid(f"{name} must be true or false, not {value!r}", field=name)
+    return value
 
 
 def _text(given: Mapping[str, Any], name: str) -> str | None:

@@ -28,12 +28,18 @@ class Reads:
     """The reading side of an engine: answers of the store, and of the engine's own cache where that is always right."""
 
     def __init__(
-        self, store: Store, clock: Clock, cache: RunCache, explained: Callable[[RunRecord], RunRecord]
+        self,
+        store: Store,
+        clock: Clock,
+        cache: RunCache,
+        explained: Callable[[RunRecord], RunRecord],
+        with_served: Callable[[RunFilter], RunFilter],
     ) -> None:
         self._store = store
         self._clock = clock
         self._cache = cache
         self._explained = explained
+        self._with_served = with_served
 
     # runs
 
@@ -90,12 +96,13 @@ class Reads:
 
     async def page(self, wanted: RunFilter) -> tuple[Sequence[RunRecord], int, bool]:
         """Return the runs of one page, how many there are in all, and whether more follow."""
+        wanted = self._with_served(wanted)
         found, total = await asyncio.gather(self.listed(wanted), self._store.count_runs(wanted))
         return found, total, found.more
 
     async def listed(self, wanted: RunFilter) -> RunPage:
         """Return the runs of one page, which shows whether more follow, without counting them all."""
-        found = await self._store.list_runs(wanted)
+        found = await self._store.list_runs(self._with_served(wanted))
         return RunPage(map(self._explained, found), more=found.more)
 
     # histories

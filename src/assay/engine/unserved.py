@@ -4,10 +4,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from assay.core.ids import SECOND, Time
+from assay.core.ids import SECOND, Namespace, Time
 from assay.core.run import NO_HANDLER, Stuck
 from assay.engine.dispatcher import Dispatcher
-from assay.storage.ports import RunRecord
+from assay.storage.ports import RunFilter, RunRecord, ServedQueue
 
 UNSERVED_AGE: Final[Time] = 5 * SECOND
 """How long a task must have been due where other engines may have a worker for it."""
@@ -26,3 +26,12 @@ def explained(record: RunRecord, dispatcher: Dispatcher, now: Time, *, shared: b
     message = f"no worker of queue {queue} has a handler for workflow type {kind} (registered: {known})"
     stuck = Stuck(NO_HANDLER, message, task.failures)
     return replace(record, run=replace(run, task=replace(task, stuck=stuck)))
+
+
+def with_served(wanted: RunFilter, dispatcher: Dispatcher, now: Time, *, shared: bool) -> RunFilter:
+    """Return a filter that finds the same runs stuck as `explained` shows, if it looks for stuck runs at all."""
+    if wanted.stuck is None:
+        return wanted
+    served = dispatcher.served_queues(Namespace(wanted.namespace))
+    queues = tuple(ServedQueue(queue, tuple(sorted(types))) for queue, types in sorted(served.items()))
+    return replace(wanted, served=queues, served_before=now - UNSERVED_AGE if shared else None)

@@ -17,6 +17,7 @@ from assay.core.replies import Started
 from assay.core.requests import Request, RequestCancel, RestartAsNew, RetryFailed, Signal, StartWorkflow, Terminate
 from assay.core.run import COMPLETED
 from assay.core.texts import check_words
+from assay.sdk.absent import KEEP_INPUT
 from assay.sdk.app import App
 from assay.sdk.connections import Joining, transport_for
 from assay.sdk.converter import Converter
@@ -297,11 +298,25 @@ class Client(Reading):
         await self._tell(Terminate(*self._target(workflow_id, run_id, namespace), reason=words))
 
     async def continue_as_new(
-        self, workflow_id: str, input: Any = None, *, run_id: str | None = None, namespace: str | None = None
+        self, workflow_id: str, input: Any = KEEP_INPUT, *, run_id: str | None = None, namespace: str | None = None
     ) -> Handle[Any]:
-        """Start the next run of an id with a fresh history; an open run is closed, a closed one left alone (R38)."""
-        raw = NULL if input is None else Payload(self.converter.encode(input, name="input"))
-        request = RestartAsNew(*self._target(workflow_id, run_id, namespace), input=raw)
+        """Start the next run of an id with a fresh history; an open run is closed, a closed one left alone.
+
+        Args:
+            workflow_id: The workflow id.
+            input: The next run's input, which may be None; left out, the next run has the input of this one.
+            run_id: Another run of the id than the newest one.
+            namespace: The namespace of the id, if it is not the client's.
+
+        Returns:
+            A handle of the new run.
+
+        Raises:
+            NotFound: There is no such run.
+        """
+        keeps = input is KEEP_INPUT
+        raw = NULL if keeps or input is None else Payload(self.converter.encode(input, name="input"))
+        request = RestartAsNew(*self._target(workflow_id, run_id, namespace), input=raw, keep_input=keeps)
         started = cast(Started, await self.transport.ask(request))
         return Handle(self, started.key, started=started.started, status=started.status)
 

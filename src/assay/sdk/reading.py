@@ -13,7 +13,7 @@ from assay.core.limits import LARGEST_RUNS_PAGE
 from assay.core.options import check_id
 from assay.core.payload import value_of
 from assay.core.texts import check_words
-from assay.sdk.arguments import check_mapping, check_whole, optional_id, unknown_option
+from assay.sdk.arguments import check_flag, check_mapping, check_whole, optional_id, unknown_option
 from assay.sdk.converter import Converter
 from assay.sdk.records import EventRecord, QueryRecord, StateRecord, WorkflowRecord
 from assay.sdk.run_lists import AsyncRunList, Page
@@ -24,14 +24,17 @@ Events = list[EventRecord]
 
 
 class ListFilters(TypedDict, total=False):
-    """Which runs `list` shows; `search_attributes` is another name of `search_attrs`.
+    """Which runs `list` shows; `search_attributes` is another name of `search_attrs`, `workflow_type` of `type`.
 
+    `status` is a status, or `open` or `closed`; `stuck=True` finds runs that wait for a fix.
     Times are seconds since the epoch or a datetime with a zone.
     """
 
     namespace: str | None
     status: str | None
+    stuck: bool | None
     type: str | None
+    workflow_type: str | None
     queue: str | None
     parent_id: str | None
     created_after: float | datetime.datetime | None
@@ -159,10 +162,11 @@ def _attributes(value: object, name: str) -> Any:
 
 
 _converter: Final = Converter()
-_FILTER_ALIASES: Final = {"search_attributes": "search_attrs"}
+_FILTER_ALIASES: Final = {"search_attributes": "search_attrs", "workflow_type": "type"}
 _FILTERS: Final[dict[str, Callable[[Any, str], Any]]] = {
     "namespace": check_id,
     "status": check_words,
+    "stuck": check_flag,
     "type": check_words,
     "queue": check_words,
     "parent_id": check_words,

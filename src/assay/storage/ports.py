@@ -238,11 +238,26 @@ class ActivityRecord(msgspec.Struct, frozen=True):
     """Since when the last attempt waited for a worker, or could have."""
 
 
+class ServedQueue(msgspec.Struct, frozen=True):
+    """A task queue whose workers serve these workflow types and no others."""
+
+    queue: str
+    workflow_types: tuple[str, ...]
+
+
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Which runs a list shows; newest first. `cursor` is (created_at, run_id) of the last one already seen."""
 
     namespace: str
     status: str | None = None
+    open: bool | None = None
+    """True for runs that are open, False for closed ones."""
+    stuck: bool | None = None
+    """True for runs that wait for a fix: whose workflow task failed, or waits for a handler that `served` lacks."""
+    served: tuple[ServedQueue, ...] = ()
+    """Queues on which a waiting task of another type is stuck, since only the engine's list of workers shows it."""
+    served_before: Time | None = None
+    """Only tasks that have waited since before this time are stuck for lack of a handler."""
     workflow_type: str | None = None
     task_queue: str | None = None
     workflow_id: str | None = None

@@ -106,6 +106,7 @@ def _start_fields(start: StartData) -> dict[str, Any]:
         "summary": start.summary,
         "details": start.details,
         "priority": value_of(start.priority),
+        "engine_version": start.engine_version,
     }
 
 

@@ -32,8 +32,8 @@ class StartBody(SpelledOptions, frozen=True, gc=False, kw_only=False, omit_defau
     signals: list[SignalAtStart] | None = None
     sender: str | None = msgspec.field(default=None, name="from")
     request_id: str | None = None
-    engine_stamp: bool | None = True
-    """Does the engine add its version to the search attributes, as `assay_engine_version`?"""
+    engine_stamp: bool | None = None
+    """Ignored; older clients send it."""
 
 
 class SignalBody(msgspec.Struct, kw_only=True):
@@ -65,6 +65,8 @@ class ContinueBody(msgspec.Struct, kw_only=True):
 
     input: Payload = NULL
     workflow_id: str | None = None
+    keep_input: bool | None = None
+    """True keeps the input of this run, as without an input; false makes null an input like any other."""
 
 
 class RetryBody(msgspec.Struct, kw_only=True):

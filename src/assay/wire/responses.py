@@ -18,7 +18,9 @@ def _one_of(*words: str) -> msgspec.Meta:
     return msgspec.Meta(extra_json_schema={"enum": list(words)})
 
 
-Status = Annotated[str, _one_of("PENDING", "RUNNING", "WAITING", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT")]
+STATUSES = ("PENDING", "RUNNING", "WAITING", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT")
+Status = Annotated[str, _one_of(*STATUSES)]
+StatusFilter = Annotated[str, _one_of(*STATUSES, "open", "closed")]
 
 
 class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -126,6 +128,7 @@ class StartFields(msgspec.Struct, kw_only=True):
     summary: str | None
     details: str | None
     priority: Any
+    engine_version: str | None
 
 
 class WorkflowRecord(StartFields):

@@ -18,6 +18,7 @@ from assay.core.commands import ScheduleActivity
 from assay.core.errors import AssayError, Invalid, Kind, NotFound
 from assay.core.ids import Namespace, RunId, RunKey, WorkflowId, seconds
 from assay.core.options import check_id, check_text, duration
+from assay.core.payload import NULL
 from assay.core.replies import Reopened, Started
 from assay.core.requests import RequestCancel, RestartAsNew, RetryFailed, ScheduleDirect, Signal, Terminate
 from assay.core.rules.retry import check_words
@@ -74,9 +75,18 @@ async def continue_as_new(backend: Backend, call: Call) -> Answer:
     request = RestartAsNew(
         **_target(call),
         input=payload(body.input, "input"),
+        keep_input=_keeps_input(body),
         new_workflow_id=WorkflowId(body.workflow_id or "") if other else None,
     )
     return await change(backend, call, call.namespace, request, _continued)
+
+
+def _keeps_input(body: ContinueBody) -> bool:
+    """Return True if the next run has the input of this one: if the body has none, and does not make null the input."""
+    absent = body.input is NULL or body.input == NULL
+    if body.keep_input and not absent:
+        raise Invalid("keep_input is true, and there is an input; give one of them", field="keep_input")
+    return absent if body.keep_input is None else body.keep_input
 
 
 def _continued(reply: object) -> tuple[int, bytes]:

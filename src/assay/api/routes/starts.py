@@ -1,12 +1,11 @@
 """Runs are started, and waited for if somebody asks for that in the same request."""
 
-from typing import Any, Final
+from typing import Final
 from uuid import uuid4
 
 import msgspec
 from msgspec.structs import replace
 
-from assay._version import __version__
 from assay.api import answers
 from assay.api.answers import Answer
 from assay.api.backend import Backend
@@ -15,9 +14,8 @@ from assay.api.mutations import change
 from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE, WAIT, outcome
 from assay.core.ids import Namespace, RunId, RunKey, WorkflowId, id_of_request
-from assay.core.limits import LIMITS
 from assay.core.options import OPTION_PARSERS, check_id, check_text, checked_start, choice
-from assay.core.payload import NULL, Payload
+from assay.core.payload import Payload
 from assay.core.policies import IdConflict
 from assay.core.replies import Started
 from assay.core.requests import FirstSignal, StartWorkflow
@@ -28,12 +26,7 @@ from assay.wire.request_bodies import SignalAtStart, StartBody
 
 TYPE_BYTES: Final = 200
 """Of a workflow type in a generated id, which has 255 bytes at most."""
-STAMP: Final = "assay_engine_version"
-"""The search attribute that tells which version of the engine began a run."""
-
-_STAMP_ALONE: Final = Payload(msgspec.json.encode({STAMP: __version__}))
 _PARSERS: Final = {**OPTION_PARSERS, **by_option({OptionKind.OBJECT: document, OptionKind.VALUE: payload})}
-_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _started: Final = msgspec.json.Decoder(responses.StartAnswer).decode
 
 
@@ -64,15 +57,8 @@ def start_request(body: StartBody, namespace: str) -> StartWorkflow:
         id_conflict_policy=_conflict(body),
         signals=tuple(_first(signal, body.sender) for signal in body.signals or ()),
         request_id=body.request_id,
-        **_options(body),
+        **given_options(body, _PARSERS),
     )
-
-
-def _options(body: StartBody) -> dict[str, Any]:
-    options = given_options(body, _PARSERS)
-    if body.engine_stamp is not False:
-        options["search_attributes"] = _stamped(options.get("search_attributes", NULL))
-    return options
 
 
 def _id(body: StartBody, namespace: str) -> WorkflowId:
@@ -81,16 +67,6 @@ def _id(body: StartBody, namespace: str) -> WorkflowId:
         return id_of_request(namespace, body.request_id)
     short = body.workflow_type.lower().encode()[:TYPE_BYTES].decode(errors="ignore")
     return WorkflowId(f"wf-{short}-{uuid4().hex[:12]}")
-
-
-def _stamped(attributes: Payload) -> Payload:
-    """Return search attributes with the version of the engine added, if they have none and there is room."""
-    if attributes is NULL:
-        return _STAMP_ALONE
-    found = _members(attributes)
-    if STAMP in found or len(found) >= LIMITS.search_attributes:
-        return attributes
-    return Payload(msgspec.json.encode({**found, STAMP: __version__}))
 
 
 def _conflict(body: StartBody) -> IdConflict:

@@ -135,9 +135,12 @@ def _listed(found: Sequence[RunRecord], total: int, more: bool) -> Answer:
 def _filters(call: Call) -> dict[str, Any]:
     filters: dict[str, Any] = {name: call.text(name) for name in FILTERS}
     filters["created_after"], filters["created_before"] = call.number("created_after"), call.number("created_before")
-    attributes = call.text("search_attrs")
+    filters["type"] = filters["type"] or call.text("workflow_type")
+    attributes = call.text("search_attrs") or call.text("search_attributes")
     filters |= _place(call)
     filters["offset"] = call.whole("offset")
+    if call.text("stuck") is not None:
+        filters["stuck"] = call.flag("stuck", False)
     if attributes is not None:
         try:
             filters["search_attrs"] = msgspec.json.decode(attributes)
@@ -234,14 +237,18 @@ def _read(path: str, operation_id: str, summary: str, reaction: Any, answer: Any
 
 
 _LISTING = (
-    Parameter("status", "Runs of one status.", responses.Status),
-    Parameter("type", "Runs of one workflow type."),
+    Parameter("status", "Runs of one status, or all that are `open` or `closed`.", responses.StatusFilter),
+    Parameter("stuck", "True for runs that are stuck, false for the others.", bool),
+    Parameter("type", "Runs of one workflow type; `workflow_type` is another name."),
     Parameter("queue", "Runs of one task queue."),
     Parameter("workflow_id", "Runs of one id."),
     Parameter("parent_id", "Children of one id."),
     Parameter("created_after", "Seconds since the epoch.", float),
     Parameter("created_before", "Seconds since the epoch.", float),
-    Parameter("search_attrs", "A JSON object; each pair must be among a run's search attributes, typed."),
+    Parameter(
+        "search_attrs",
+        "A JSON object; each pair must be among a run's search attributes, typed. `search_attributes` is another name.",
+    ),
     Parameter("text", "A part of the id, the type or the run id, whatever its case."),
     Parameter("cursor", "Where a page begins, from X-Next-Cursor of the one before."),
     Parameter("limit", "How many at most, 50 unless told; a page also ends at 8 MiB of documents.", int),

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from assay._version import __version__
 from assay.core.effects import Decision
 from assay.core.errors import AlreadyExists, Invalid
 from assay.core.events import ParentLink, Recorded, SignalReceived, StartData, WorkflowStarted
@@ -64,6 +65,7 @@ def born(request: StartWorkflow, previous: Run | None, at: Moment, parent: Paren
         scheduled_for=request.scheduled_for,
         schedule=request.schedule,
         request_id=request.request_id,
+        engine_version=__version__,
     )
     options = recorded_options(request)
     if request.run_timeout is not None or request.execution_timeout is not None:
@@ -168,6 +170,7 @@ def successor(
         last_failure=last_failure,
         reopening=None,
         first_workflow_type=None if kind == first_kind else first_kind,
+        engine_version=__version__,
     )
     fresh = Run(run.namespace, run.workflow_id, at.ids.run_id(), run.number + 1, start, at.now)
     decision = begin(fresh, input, at)

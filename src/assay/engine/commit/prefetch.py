@@ -1,11 +1,12 @@
 """What a decision needs read first, beyond the run it is about.
 
-Most requests are decided with their run alone. Four kinds need more, which is read here while the batch is loaded and
+Most requests are decided with their run alone. Five kinds need more, which is read here while the batch is loaded and
 passed along in the request or the moment: `decide` itself reads nothing.
 
 * Children that are started, runs that a retry or a restart names: the newest runs of their ids (`named`).
 * Commands with numbers that a polling worker chose itself: the numbers that are free (`_with_unused`).
 * A run that continues as new: the signals that its code has not consumed (`_with_unread`, `_unseen_signals`).
+* A run that is continued from outside with the input it has: that input (`_input_of`).
 * A run that is retried: its history, and those of the children that ended with it (`_with_histories`).
 """
 
@@ -23,6 +24,7 @@ from assay.core.errors import Invalid
 from assay.core.events import Recorded
 from assay.core.ids import Namespace, RunId, WorkflowId
 from assay.core.limits import LIMITS
+from assay.core.payload import NULL, Payload
 from assay.core.policies import ParentClose
 from assay.core.requests import Advance, Request, RestartAsNew, RetryFailed
 from assay.core.rules.children import address
@@ -66,6 +68,8 @@ async def prefetch(request: Request, run: Run, store: Store) -> tuple[Request, S
         continuing = next((command for command in request.commands if isinstance(command, ContinueAsNew)), None)
         return request if continuing is None else await _with_unread(request, continuing, run, store), ()
     if isinstance(request, RestartAsNew):
+        if request.keep_input:
+            request = replace(request, input=await _input_of(run, store), keep_input=False)
         return replace(request, signals=await _unseen_signals(run, store)), ()
     if isinstance(request, RetryFailed):
         return await _with_histories(request, run, store)
@@ -74,6 +78,14 @@ async def prefetch(request: Request, run: Run, store: Store) -> tuple[Request, S
 
 # Numbers of commands. A run knows the highest seq of each kind, which is enough for code that counts, as our SDK does.
 # Polling workers choose their seqs and send old commands again, and any client may schedule an activity under any seq.
+
+
+async def _input_of(run: Run, store: Store) -> Payload:
+    """Return the input of a run, from its first event."""
+    for recorded in await store.events(run.run_id, 0, 1):
+        if isinstance(recorded.event, ev.WorkflowStarted):
+            return recorded.event.input
+    return NULL
 
 
 async def _with_unused(request: Advance, run: Run, store: Store) -> Advance:

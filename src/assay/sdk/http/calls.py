@@ -236,7 +236,6 @@ def _start_body(request: rq.StartWorkflow) -> bytes:
             workflow_type=request.workflow_type,
             workflow_id=request.workflow_id,
             request_id=request.request_id or f"r-{uuid.uuid4().hex}",
-            engine_stamp=False,  # a run is the same whichever way its engine was reached
             namespace=_unless(request.namespace, "main"),
             task_queue=_unless(request.task_queue, "default"),
             input=request.input,
@@ -279,9 +278,16 @@ def _cancel(request: rq.RequestCancel) -> tuple[str, dict[str, Any]]:
     return "cancel", body | _given(**{"from": request.sender})
 
 
+def _next_input(request: rq.RestartAsNew) -> dict[str, Any]:
+    """Return the body's fields for the input; without one the engine keeps the input of the source."""
+    if request.keep_input:
+        return {}
+    return _given(input=request.input) or {"input": None, "keep_input": False}
+
+
 _CHANGES: Final[dict[type[rq.Request], Callable[[Any], tuple[str, dict[str, Any]]]]] = {
     rq.Signal: _signal,
     rq.RequestCancel: _cancel,
     rq.Terminate: lambda request: ("terminate", _given(reason=request.reason)),
-    rq.RestartAsNew: lambda request: ("continue-as-new", _given(input=request.input)),
+    rq.RestartAsNew: lambda request: ("continue-as-new", _next_input(request)),
 }

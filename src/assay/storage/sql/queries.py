@@ -314,8 +314,12 @@ def _matching(wanted: RunFilter) -> Question:
     ):
         if value is not None:
             question.where(condition, value)
-    if wanted.status in OPEN_STATUSES:
+    if wanted.open or wanted.stuck or wanted.status in OPEN_STATUSES:
         question.where("r.closed_at IS NULL")
+    if wanted.open is False:
+        question.where("r.closed_at IS NOT NULL")
+    if wanted.stuck is not None:
+        question.conditions.append(f"r.run_id {'' if wanted.stuck else 'NOT '}IN ({_stuck_runs(question, wanted)})")
     for key, sought in wanted.search:
         for element in sought if isinstance(sought, list | tuple) else (sought,):
             question.where(_ATTRIBUTED, key, canonical(element))
@@ -324,6 +328,25 @@ def _matching(wanted: RunFilter) -> Question:
         found = [f"$contains({column}, {place})" for column in ("r.workflow_id", "r.workflow_type", "r.run_id")]
         question.conditions.append(f"({' OR '.join(found)})")
     return question
+
+
+def _stuck_runs(question: Question, wanted: RunFilter) -> str:
+    """Return the statement that finds stuck runs: two small sets, each by a partial index."""
+    found = "SELECT s.run_id FROM runs s WHERE s.namespace = $1 AND s.stuck IS NOT NULL AND s.closed_at IS NULL"
+    if not wanted.served:
+        return found
+    other_types = []
+    for served in wanted.served:
+        types = ", ".join(question.place(name) for name in served.workflow_types)
+        unserved = f" AND u.workflow_type NOT IN ({types})" if types else ""
+        other_types.append(f"(u.task_queue = {question.place(served.queue)}{unserved})")
+    waiting = "u.task_since IS NOT NULL AND u.task_worker IS NULL AND u.task_not_before IS NULL"
+    if wanted.served_before is not None:
+        waiting += f" AND u.task_since <= {question.place(wanted.served_before)}"
+    return (
+        f"{found} UNION SELECT u.run_id FROM runs u WHERE {waiting} AND u.closed_at IS NULL"
+        f" AND u.namespace = $1 AND ({' OR '.join(other_types)})"
+    )
 
 
 def _folded(text: str) -> str:
