@@ -16,6 +16,7 @@ from assay.core.rules import activities, timers, workflow_tasks
 from assay.core.run import Activity, Run
 from assay.engine.commit.batch import Batch
 from assay.engine.timekeeper import Timekeeper
+from assay.storage.ports import StoredRun
 from simulation.mutants.planting import Mutant, Patch
 from simulation.mutants.turns import REMOTE
 
@@ -158,7 +159,7 @@ def _silent_end() -> list[Patch]:
     """A worker is not told that the attempt it hangs on is over."""
     original = Batch._note_attempt
 
-    def note(self: Batch, run: Run, effect: Any, now: Time) -> None:
+    def note(self: Batch, run: StoredRun, effect: Any, now: Time) -> None:
         before = list(self.unwanted)
         original(self, run, effect, now)
         self.unwanted[:] = before

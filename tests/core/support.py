@@ -68,6 +68,7 @@ class World:
         self.outbox: dict[str, Message] = {}
         self.sent: list[Message] = []
         self.effects: list[Effect] = []
+        self.history_full = False
 
     @property
     def run(self) -> Run:
@@ -89,7 +90,7 @@ class World:
         return self.runs.get(request.run_id) if isinstance(request, rq.ToRun | rq.ToWorkflow) else None
 
     def moment(self) -> Moment:
-        return Moment(self.now, self.ids, self.newest)
+        return Moment(self.now, self.ids, self.newest, history_full=self.history_full)
 
     def when(self, step: Step) -> Decision:
         """What the core decides; the world stays as it is."""

@@ -2,12 +2,15 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
+from assay.core.commands import ScheduleActivity
 from assay.core.errors import AlreadyExists, Invalid, Kind, NotFound, Unavailable
-from assay.core.ids import SECOND, Namespace, WorkflowId
+from assay.core.ids import SECOND, Namespace, WorkerId, WorkflowId
+from assay.core.limits import LIMITS
 from assay.core.replies import Started
-from assay.core.requests import LeaseTask, Signal, StartWorkflow, Terminate
+from assay.core.requests import Advance, LeaseTask, Signal, StartWorkflow, Terminate
 from assay.engine.commit import attempt as attempt_module
 from assay.engine.commit.committer import Undecidable
 from assay.engine.commit.idempotency import IdempotencyKey, Rendered
@@ -33,6 +36,20 @@ def test_requests_of_one_batch_see_each_other(with_engine):
         run_id = asked[0].result().key.run_id
         kinds = [type(recorded.event).__name__ for recorded in await engine.reads.history(run_id)]
         assert kinds == ["WorkflowStarted", "SignalReceived", "SignalReceived"]
+
+    with_engine(body)
+
+
+def test_a_run_whose_stored_history_is_too_large_fails(with_engine, monkeypatch):
+    monkeypatch.setattr(attempt_module, "LIMITS", msgspec.structs.replace(LIMITS, history_bytes=10))
+
+    async def body(engine, clock):
+        key = (await engine.submit(start("long"))).key
+        task = await engine.submit(LeaseTask(key.run_id, WorkerId("w"), None))
+        command = ScheduleActivity(1, "charge")
+        assert (await engine.submit(Advance(key.run_id, WorkerId("w"), task.epoch, 1, (command,)))).closed
+        found = await engine.reads.run("main", "long")
+        assert (found.run.status, found.closing.failure.type) == ("FAILED", "limit_exceeded")
 
     with_engine(body)
 

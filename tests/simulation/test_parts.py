@@ -6,7 +6,7 @@ import pytest
 
 from assay.core.ids import SECOND
 from assay.core.run import Run
-from assay.storage.ports import Changes, Conflict, StoredEvent
+from assay.storage.ports import Changes, Conflict, StoredEvent, StoredRun
 from simulation.loop import Node, SimLoop, Stalled
 from simulation.net import Network
 from simulation.programs import Author, OneOf, expected, matches, walk
@@ -125,9 +125,10 @@ def test_a_call_that_is_not_answered_ends_in_doubt():
 # tables
 
 
-def row_of(run: Run, version: int) -> Run:
-    run.version = version
-    return run
+def row_of(run: Run, version: int) -> StoredRun:
+    stored = StoredRun.of(run)
+    stored.version = version
+    return stored
 
 
 def test_a_run_is_changed_only_by_whoever_read_it_last():

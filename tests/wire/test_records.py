@@ -41,10 +41,11 @@ ORIGINAL = [
     "claimed_by", "search_attributes", "archived_at", "archive_uri", "created_at", "updated_at", "completed_at",
 ]  # fmt: skip
 BIG = 2**90
+HISTORY_BYTES = 321
 
 
 def shown(run: Run, input: Payload = NULL, result: Payload = NULL) -> Record:
-    return Record(run_record(run, input, result))
+    return Record(run_record(run, HISTORY_BYTES, input, result))
 
 
 def records(world: World) -> list[Record]:
@@ -97,7 +98,7 @@ def test_a_completed_run_has_its_result():
 def test_a_failed_run_has_its_structured_failure():
     failure = FailureInfo(kind=Kind.NOT_FOUND, message="gone", cause=FailureInfo(message="inner"))
     world = given(started(), turned(FailWorkflow("gone", failure)))
-    record = run_record(world.run, NULL, NULL, world.history()[-1])
+    record = run_record(world.run, HISTORY_BYTES, NULL, NULL, world.history()[-1])
     assert record["error"] == "gone"
     assert record["failure"]["kind"] == "NOT_FOUND"
     assert record["failure"]["cause"]["message"] == "inner"
@@ -105,7 +106,7 @@ def test_a_failed_run_has_its_structured_failure():
 
 def test_a_terminated_run_says_so_in_its_close_reason():
     world = given(started(), terminated(reason="enough"))
-    record = Record(run_record(world.run, NULL, NULL, world.history()[-1]))
+    record = Record(run_record(world.run, HISTORY_BYTES, NULL, NULL, world.history()[-1]))
     assert (record.status, record.close_reason, record.error) == ("FAILED", "terminated", "enough")
     assert (record.failure["kind"], record.failure["message"]) == ("CANCELED", "enough")
 

@@ -21,10 +21,10 @@ from assay.core.limits import WORKER_LEASE
 from assay.core.replies import Advanced
 from assay.core.requests import Advance, Elapse, ExtendActivity, ExtendTask, ReleaseActivity, ReleaseTask, Request
 from assay.core.rules.activities import HIGHEST_SEQ
-from assay.core.run import Run
 from assay.core.slots import Slots
 from assay.engine.dispatcher import task_grant
 from assay.engine.engine import Engine
+from assay.engine.reads import StoredRun
 from assay.engine.tokens import Lease, Tokens, unknown
 from assay.wire import exchange as wire
 
@@ -175,10 +175,10 @@ class Session:
             if seq != TASK:
                 self.orders.cancel(attempt_id)
 
-    async def _runs_of(self, run_ids: set[RunId]) -> list[Run]:
+    async def _runs_of(self, run_ids: set[RunId]) -> list[StoredRun]:
         return [run for run in await self._engine.reads.live_all(run_ids) if run.namespace == self.namespace]
 
-    def _give_again(self, run: Run, seq: int, fence: int) -> None:
+    def _give_again(self, run: StoredRun, seq: int, fence: int) -> None:
         if seq != TASK:
             activity = run.activities.get(seq)
             if activity is not None and activity.attempt_id == fence and activity.worker == self.worker:

@@ -1,8 +1,7 @@
 """How a decision or a lease changes the state of its run.
 
-Only the functions here change what decisions rest on, but for two cases: a rule that creates a run sets its first state
-(`births`, `retry`), and the write path keeps the fields that describe the run's rows (`version`, `armed` and
-`history_bytes`).
+No other module assigns a field of a `Run` (`tests/architecture/test_runs.py`). Facts about the rows of a run, such as
+their version, are no part of it: the write path keeps them in a `StoredRun`.
 """
 
 from collections.abc import Callable

@@ -12,10 +12,14 @@ NOBODY: Mapping[WorkflowId, Run] = MappingProxyType({})
 class Moment:
     """The circumstances of one decision."""
 
-    __slots__ = ("current", "ids", "now")
+    __slots__ = ("current", "history_full", "ids", "now")
 
-    def __init__(self, now: Time, ids: Ids, current: Mapping[WorkflowId, Run] = NOBODY) -> None:
+    def __init__(
+        self, now: Time, ids: Ids, current: Mapping[WorkflowId, Run] = NOBODY, *, history_full: bool = False
+    ) -> None:
         self.now = now
         self.ids = ids
         self.current = current
-        """The newest run of each workflow id that the request names, in the namespace of its run (R14)."""
+        """The newest run of each workflow id that the request names, in the namespace of its run."""
+        self.history_full = history_full
+        """True if the stored events of the run take more bytes than a history may."""

@@ -152,7 +152,7 @@ class Child(msgspec.Struct, frozen=True, gc=False):
 class Run(msgspec.Struct):
     """One execution of a workflow, as of the last decision or lease that was folded into it.
 
-    `fold` applies decisions and leases; the last three fields are kept by the write path (`engine/commit/batch.py`).
+    A rule creates a run (`rules/births.py`, `rules/retry.py`), and from then on only `fold` changes it.
     """
 
     namespace: Namespace
@@ -196,13 +196,6 @@ class Run(msgspec.Struct):
     """The sizes of `tail` and `activities` (`core/sizes.py`), added up as they change."""
     open_steps: set[int] | None = None
     """Steps up to `step_mark` without an outcome, for they may end in any order; None in a run read from the store."""
-    # What follows describes the rows of the run: the write path sets it, no rule does.
-    version: int = 0
-    """The version of the row, which every UPDATE checks and raises; 0 before the run is written for the first time."""
-    armed: Time | None = None
-    """The deadline that the store holds for this run."""
-    history_bytes: int = 0
-    """The size of the stored events; a rule ends runs whose history is too large."""
 
     @property
     def key(self) -> RunKey:

@@ -205,4 +205,4 @@ class EmbeddedTransport:
 
 
 def _shown(found: RunRecord) -> dict[str, Any]:
-    return user_record(run_record(found.run, found.input, found.result, found.closing))
+    return user_record(run_record(found.run, found.run.history_bytes, found.input, found.result, found.closing))

@@ -12,7 +12,7 @@ from assay.core.grants import ConnectedWorker, TaskGrant
 from assay.core.ids import Namespace, RunId, Time, WorkerId
 from assay.core.requests import LeaseActivity, LeaseTask
 from assay.core.run import Activity, Run
-from assay.storage.ports import ReadyActivity, ReadyTask
+from assay.storage.ports import ReadyActivity, ReadyTask, StoredRun
 
 Lease = LeaseTask | LeaseActivity
 
@@ -254,7 +254,7 @@ class Dispatcher:
         return room is not None and room.activities.any(names)
 
 
-def task_grant(run: Run) -> TaskGrant:
+def task_grant(run: StoredRun) -> TaskGrant:
     """The task that a run's current lease stands for."""
     tail = None if run.tail is None else tuple(run.tail)
     return TaskGrant(run.key, run.start, run.task.epoch, run.seen_seq, run.last_seq, run.history_bytes, tail)

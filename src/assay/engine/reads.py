@@ -7,11 +7,10 @@ from typing import Final
 from assay.core.errors import Invalid, NotFound
 from assay.core.events import ActivityScheduled, Event, Recorded, next_run_of
 from assay.core.ids import Namespace, RunId, RunKey, Time, WorkerId, WorkflowId
-from assay.core.run import Run
 from assay.core.schedule import Fire, Schedule
 from assay.engine.clock import Clock
 from assay.engine.commit.cache import RunCache
-from assay.storage.ports import ActivityRecord, HeldLease, RunFilter, RunPage, RunRecord, Snapshot, Store
+from assay.storage.ports import ActivityRecord, HeldLease, RunFilter, RunPage, RunRecord, Snapshot, Store, StoredRun
 
 READ_PAGE_ROWS = 500
 HISTORY_PAGE = 10_000
@@ -21,7 +20,7 @@ LARGEST_PREVIEW: Final = 1_000
 FIRES_PAGE: Final = 50
 LARGEST_FIRES: Final = 1_000
 
-__all__ = ["ActivityRecord", "Reads", "RunFilter", "RunRecord", "Snapshot"]
+__all__ = ["ActivityRecord", "Reads", "RunFilter", "RunRecord", "Snapshot", "StoredRun"]
 
 
 class Reads:
@@ -63,11 +62,11 @@ class Reads:
                 return run.key
         return (await self.run(namespace, workflow_id)).run.key
 
-    def live(self, run_id: RunId) -> Run | None:
+    def live(self, run_id: RunId) -> StoredRun | None:
         """Return the state of an open run if this engine holds it in memory; the caller must not change it."""
         return self._cache.get(run_id)
 
-    async def live_all(self, run_ids: Iterable[RunId]) -> list[Run]:
+    async def live_all(self, run_ids: Iterable[RunId]) -> list[StoredRun]:
         """Return the states of runs, from memory where possible and with one read for the others."""
         cached = {run_id: self._cache.get(run_id) for run_id in run_ids}
         absent = [run_id for run_id, run in cached.items() if run is None]
@@ -78,14 +77,14 @@ class Reads:
         """Return the workflow tasks and attempts that are leased to a worker."""
         return await self._store.leases(worker)
 
-    async def closing(self, run: Run) -> Event | None:
+    async def closing(self, run: StoredRun) -> Event | None:
         """The event that closed a run."""
         if not run.closed:
             return None
         page = await self._store.events(run.run_id, run.last_seq - 1, limit=1)
         return page[0].event if page else None
 
-    async def last(self, run: Run, *, follow: bool = True) -> tuple[Run, Event | None]:
+    async def last(self, run: StoredRun, *, follow: bool = True) -> tuple[StoredRun, Event | None]:
         """The run that a chain has come to by now, and how that one ended if it has."""
         while True:
             event = await self.closing(run)
@@ -121,7 +120,7 @@ class Reads:
         """Return the next events of a run after a seq, `limit` at most."""
         return await self._store.events(run_id, after, limit)
 
-    async def history_pages(self, run: Run) -> AsyncIterator[Sequence[Recorded]]:
+    async def history_pages(self, run: StoredRun) -> AsyncIterator[Sequence[Recorded]]:
         """A whole history, page by page; what is recorded meanwhile is not part of it."""
         seen = 0
         while seen < run.last_seq:
@@ -131,7 +130,7 @@ class Reads:
             yield page
             seen = page[-1].seq
 
-    async def events(self, run: Run, cursor: int | None, limit: int, *, newest_first: bool) -> Sequence[Recorded]:
+    async def events(self, run: StoredRun, cursor: int | None, limit: int, *, newest_first: bool) -> Sequence[Recorded]:
         """A page of a history. Seqs are dense, so a page that goes backwards is a page that begins further ahead."""
         if not newest_first:
             return await self._store.events(run.run_id, cursor or 0, limit)

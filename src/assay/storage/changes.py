@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from enum import Enum, auto
 
 import msgspec
+from msgspec.structs import astuple
 
 from assay.core.effects import Message
 from assay.core.failure import FailureInfo
@@ -11,6 +12,22 @@ from assay.core.ids import RunId, Time
 from assay.core.payload import NULL, Payload
 from assay.core.run import Activity, Run
 from assay.core.schedule import Fire, Schedule, schedule_key
+
+
+class StoredRun(Run):
+    """A run with facts about its rows. The write path keeps them; no decision rests on them."""
+
+    version: int = 0
+    """The version of the row, which every UPDATE checks and raises; 0 before the run is written for the first time."""
+    armed: Time | None = None
+    """The deadline that the store holds for this run."""
+    history_bytes: int = 0
+    """The size of the stored events."""
+
+    @staticmethod
+    def of(run: Run) -> "StoredRun":
+        """Return a run that a rule has created as one to be stored."""
+        return StoredRun(*astuple(run))
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
@@ -109,8 +126,8 @@ class Unfired(msgspec.Struct, frozen=True):
 class Changes(msgspec.Struct):
     """One transaction's worth of changes; what stays empty costs nothing."""
 
-    new_runs: list[Run] = msgspec.field(default_factory=list)
-    runs: list[Run] = msgspec.field(default_factory=list)
+    new_runs: list[StoredRun] = msgspec.field(default_factory=list)
+    runs: list[StoredRun] = msgspec.field(default_factory=list)
     """Changed runs; `version` is already the new one, the row must still have the one before."""
     events: list[StoredEvent] = msgspec.field(default_factory=list)
     claims: list[tuple[Run, Time]] = msgspec.field(default_factory=list)

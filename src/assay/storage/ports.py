@@ -25,7 +25,6 @@ from assay.core.failure import FailureInfo
 from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.payload import Payload
 from assay.core.registrations import NamespaceCounts, NamespaceRow, QueueRow, WorkerRow
-from assay.core.run import Run
 from assay.core.schedule import Fire, Schedule
 from assay.storage.changes import (
     ActivityChange,
@@ -36,6 +35,7 @@ from assay.storage.changes import (
     ScheduleChange,
     Snapshot,
     StoredEvent,
+    StoredRun,
     Unfired,
 )
 from assay.storage.journal_entries import BEGINNING, Claim, Entry, News, Note, Position
@@ -77,6 +77,7 @@ __all__ = [
     "Snapshot",
     "Store",
     "StoredEvent",
+    "StoredRun",
     "UnansweredCommit",
     "Unfired",
     "WorkerRow",
@@ -192,7 +193,7 @@ class HeldLease(msgspec.Struct, frozen=True, gc=False):
 class RunRecord(msgspec.Struct, frozen=True):
     """A run as it is shown to callers: its row, its input, and its result or the event that says why it has none."""
 
-    run: Run
+    run: StoredRun
     input: Payload
     result: Payload
     closing: Event | None = None
@@ -307,7 +308,7 @@ class Store(Protocol):
 
     async def load(
         self, run_ids: Sequence[RunId], workflow_ids: Sequence[tuple[Namespace, WorkflowId]]
-    ) -> Sequence[Run]:
+    ) -> Sequence[StoredRun]:
         """The runs named by id and the newest run of each workflow id, folded; unknown ones are left out."""
         ...
 

@@ -11,7 +11,8 @@ import msgspec
 from assay.core.errors import Invalid
 from assay.core.events import Recorded
 from assay.core.ids import SECOND, RunId, Time
-from assay.core.run import Activity, Run
+from assay.core.run import Activity
+from assay.storage.changes import StoredRun
 from assay.storage.histories import Flaw, decided_activities, flaws, open_timers, scheduled_activities
 from assay.storage.sql import activity_rows, checks, queries, rows
 from assay.storage.sql.reads import SqlReads
@@ -34,7 +35,7 @@ class Violation(msgspec.Struct, frozen=True):
 class _Kept(msgspec.Struct):
     """All that the tables say about one run."""
 
-    run: Run
+    run: StoredRun
     followed_from: str | None = None
     """What the run that continues this one says it follows."""
     size: int = 0
@@ -66,11 +67,11 @@ async def _stuck(store: SqlReads) -> list[str]:
     return [run.run_id for run in await store.load(suspects, ()) if not run.children]
 
 
-async def _groups(store: SqlReads) -> AsyncIterator[list[Run]]:
+async def _groups(store: SqlReads) -> AsyncIterator[list[StoredRun]]:
     """All runs, in groups whose histories fit into memory together."""
     last = ""
     while page := await store.ask(checks.RUNS_AFTER, last, RUNS_AT_ONCE):
-        group: list[Run] = []
+        group: list[StoredRun] = []
         for run in map(rows.run_of, page):
             if group and sum(member.last_seq for member in group) + run.last_seq > EVENTS_AT_ONCE:
                 yield group
@@ -80,7 +81,7 @@ async def _groups(store: SqlReads) -> AsyncIterator[list[Run]]:
         last = page[-1][0]
 
 
-async def _confirmed(store: SqlReads, runs: Sequence[Run]) -> AsyncIterator[Violation]:
+async def _confirmed(store: SqlReads, runs: Sequence[StoredRun]) -> AsyncIterator[Violation]:
     """What is wrong with these runs and still is when they are read once more."""
     suspects = await _flawed(store, runs)
     if not suspects:
@@ -93,13 +94,13 @@ async def _confirmed(store: SqlReads, runs: Sequence[Run]) -> AsyncIterator[Viol
                 yield Violation(invariant, run_id, message)
 
 
-async def _flawed(store: SqlReads, runs: Sequence[Run]) -> dict[RunId, list[Flaw]]:
+async def _flawed(store: SqlReads, runs: Sequence[StoredRun]) -> dict[RunId, list[Flaw]]:
     kept = await _read(store, runs)
     found = {run_id: list(_flaws(everything)) for run_id, everything in kept.items()}
     return {run_id: wrong for run_id, wrong in found.items() if wrong}
 
 
-async def _read(store: SqlReads, runs: Sequence[Run]) -> dict[RunId, _Kept]:
+async def _read(store: SqlReads, runs: Sequence[StoredRun]) -> dict[RunId, _Kept]:
     kept = {run.run_id: _Kept(run) for run in runs}
     wanted = store.dialect.texts(tuple(kept))
     for run_id, *row in await store.ask(checks.HISTORIES, wanted):

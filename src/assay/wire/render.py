@@ -48,7 +48,9 @@ def start_record(started: Started) -> responses.StartAnswer:
     )
 
 
-def run_record(run: Run, input: Payload, result: Payload, closing: Event | None = None) -> responses.WorkflowRecord:
+def run_record(
+    run: Run, history_bytes: int, input: Payload, result: Payload, closing: Event | None = None
+) -> responses.WorkflowRecord:
     """Return the record of a run; `closing` is the event that says why the run has no result."""
     start, refusal = run.start, refusal_of(run)
     # By position and in the order of the fields: by keyword it takes twice as long.
@@ -79,7 +81,7 @@ def run_record(run: Run, input: Payload, result: Payload, closing: Event | None 
         value_of(run.memo),
         run.cancel_seq > 0,
         run.last_seq,
-        run.history_bytes,
+        history_bytes,
         refusal is None,
         None if refusal is None else str(refusal),
         **_start_fields(start),

@@ -205,12 +205,10 @@ def test_a_turn_of_too_many_commands_is_refused():
         given(started(), claimed()).when(turns(*[WaitForSignal("x")] * (LIMITS.commands + 1)))
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("last_seq", LIMITS.history_events), ("history_bytes", LIMITS.history_bytes + 1)]
-)
-def test_a_history_beyond_its_limit_fails_the_run(field, value):
+@pytest.mark.parametrize(("last_seq", "full"), [(LIMITS.history_events, False), (1, True)])
+def test_a_history_beyond_its_limit_fails_the_run(last_seq: int, full: bool):
     world = given(started(), claimed())
-    setattr(world.run, field, value)
+    world.run.last_seq, world.history_full = last_seq, full
     world.run.tail = None
     (*_, closing) = events(world.when(turns(FOLLOWING)))
     assert isinstance(closing, WorkflowFailed)

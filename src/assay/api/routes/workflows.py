@@ -116,7 +116,7 @@ async def describe(backend: Backend, call: Call) -> Answer:
 
 
 def _record(found: RunRecord) -> responses.WorkflowRecord:
-    return run_record(found.run, found.input, found.result, found.closing)
+    return run_record(found.run, found.run.history_bytes, found.input, found.result, found.closing)
 
 
 async def list_runs(backend: Backend, call: Call) -> Answer:

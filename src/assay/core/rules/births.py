@@ -10,7 +10,7 @@ from assay.core.effects import Decision
 from assay.core.errors import AlreadyExists, Invalid
 from assay.core.events import ParentLink, Recorded, SignalReceived, StartData, WorkflowStarted
 from assay.core.failure import FailureInfo
-from assay.core.ids import RunId, Time
+from assay.core.ids import Namespace, RunId, Time, WorkflowId
 from assay.core.moment import Moment
 from assay.core.payload import NULL, Payload
 from assay.core.policies import IdReuse
@@ -72,7 +72,9 @@ def born(request: StartWorkflow, previous: Run | None, at: Moment, parent: Paren
         options["run_timeout"] = _run_timeout(request)
     if options:  # most starts have none, and are not to pay for the keywords
         start = replace(start, **options)
-    decision = begin(_new_run(request, previous, run_id, start, at), request.input, at)
+    number = 1 if previous is None else previous.number + 1
+    fresh = new_run(request.namespace, request.workflow_id, run_id, number, start, request.input, at)
+    decision = begin(fresh, request.input, at)
     for message in request.signals:
         decision.record(SignalReceived(message.name, message.payload, message.sender))
     return decision
@@ -110,28 +112,36 @@ def _first_task_at(request: StartWorkflow, now: Time) -> Time | None:
     return slot
 
 
-def _new_run(request: StartWorkflow, previous: Run | None, run_id: RunId, start: StartData, at: Moment) -> Run:
+def new_run(
+    namespace: Namespace,
+    workflow_id: WorkflowId,
+    run_id: RunId,
+    number: int,
+    start: StartData,
+    input: Payload,
+    at: Moment,
+) -> Run:
+    """Return a run before its first event."""
+    timeout = start.run_timeout
     return Run(
-        namespace=request.namespace,
-        workflow_id=request.workflow_id,
-        run_id=run_id,
-        number=1 if previous is None else previous.number + 1,
-        start=start,
-        created_at=at.now,
+        namespace,
+        workflow_id,
+        run_id,
+        number,
+        start,
+        at.now,
+        updated_at=at.now,
+        run_deadline=None if timeout is None else max(at.now, start.first_task_at or 0) + timeout,
+        input=NULL if start.retry_policy is None and start.cron_schedule is None else input,
+        memo=start.memo,
+        search=start.search_attributes,
+        open_steps=set(),
     )
 
 
 def begin(run: Run, input: Payload, at: Moment) -> Decision:
-    """The first event of a run, and its first task, at once or when its time has come."""
-    start = run.start
-    run.updated_at = run.created_at
-    run.memo, run.search = start.memo, start.search_attributes
-    run.open_steps = set()
-    if start.retry_policy is not None or start.cron_schedule is not None:
-        run.input = input
-    first = start.first_task_at
-    if start.run_timeout is not None:
-        run.run_deadline = max(at.now, first or 0) + start.run_timeout
+    """Decide the first event of a new run, and its first task, at once or when its time has come."""
+    start, first = run.start, run.start.first_task_at
     decision = Decision.of(run, at.now)
     decision.record(WorkflowStarted(input, start))
     decision.task = Task(since=at.now, not_before=first if first is not None and first > at.now else None)
@@ -172,7 +182,7 @@ def successor(
         first_workflow_type=None if kind == first_kind else first_kind,
         engine_version=__version__,
     )
-    fresh = Run(run.namespace, run.workflow_id, at.ids.run_id(), run.number + 1, start, at.now)
+    fresh = new_run(run.namespace, run.workflow_id, at.ids.run_id(), run.number + 1, start, input, at)
     decision = begin(fresh, input, at)
     for recorded in signals:
         decision.record(recorded.event)

@@ -38,7 +38,6 @@ from assay.core.events import (
     ParentLink,
     Recorded,
     Reopening,
-    StartData,
     TimerCancelled,
     TimerFired,
     TimerScheduled,
@@ -54,7 +53,7 @@ from assay.core.options import check_text
 from assay.core.payload import NULL
 from assay.core.policies import ParentClose
 from assay.core.replies import Reopened
-from assay.core.rules import activities, attributes, children, lifecycle
+from assay.core.rules import activities, attributes, births, children, lifecycle
 from assay.core.rules.cut import carried, cut_by, cut_of, gone_on, open_children, refusal_of, started_children
 from assay.core.run import CANCELLED, COMPLETED, FAILED, Activity, Child, Run, Task
 
@@ -189,13 +188,9 @@ class _Copy:
                 0 if seq is None else self._numbers.get(seq, 0),
             ),
         )
-        fresh = Run(old.namespace, old.workflow_id, self._part.run_id, old.number + 1, start, now)
-        fresh.updated_at = now
-        fresh.memo, fresh.search = start.memo, start.search_attributes
-        fresh.open_steps = set()
-        if start.run_timeout is not None:
-            fresh.run_deadline = now + start.run_timeout
-        return fresh
+        first = self._prefix[0].event if self._prefix else None
+        input = first.input if isinstance(first, WorkflowStarted) else NULL
+        return births.new_run(old.namespace, old.workflow_id, self._part.run_id, old.number + 1, start, input, self._at)
 
     def fill(self) -> None:
         """Record what the prefix has once more, and the signals that came after it."""
@@ -268,10 +263,7 @@ class _Copy:
         return event
 
     def _started(self, event: WorkflowStarted) -> Event:
-        start: StartData = self.decision.run.start
-        if start.retry_policy is not None or start.cron_schedule is not None:
-            self.decision.run.input = event.input
-        return replace(event, start=start)
+        return replace(event, start=self.decision.run.start)
 
     def _child_started(self, event: ChildWorkflowStarted) -> Event:
         """Name the child's new run where this start is the one that is open."""

@@ -193,7 +193,7 @@ def _obey(decision: Decision, request: rq.Advance, seen: int, at: Moment) -> Non
         if decision.closes:
             return
     activities.check_open(decision, len(commands))
-    if decision.last_seq > LIMITS.history_events or decision.run.history_bytes > LIMITS.history_bytes:
+    if decision.last_seq > LIMITS.history_events or at.history_full:
         message = f"the history has more than {LIMITS.history_events} events or {LIMITS.history_bytes} bytes"
         message += "; use continue_as_new"
         failure = FailureInfo(kind=Kind.RATE_LIMITED, message=message, type="limit_exceeded", retryable=False)

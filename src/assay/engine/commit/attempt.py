@@ -11,6 +11,7 @@ from assay.core.effects import Decision
 from assay.core.errors import AssayError, Unavailable
 from assay.core.grants import ActivityGrant, ConnectedWorker, TaskGrant
 from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
+from assay.core.limits import LIMITS
 from assay.core.moment import Moment
 from assay.core.requests import (
     Advance,
@@ -26,7 +27,7 @@ from assay.core.requests import (
 )
 from assay.core.rules.leases import lease_ready_activity, lease_ready_task
 from assay.core.rules.retry import Unprepared
-from assay.core.run import Activity, Run
+from assay.core.run import Activity
 from assay.core.schedule_requests import ScheduleRequest
 from assay.engine.clock import Clock
 from assay.engine.commit.batch import Batch
@@ -38,7 +39,7 @@ from assay.engine.commit.prefetch import PREFETCHING, named, prefetch
 from assay.engine.dispatcher import Dispatcher, task_grant
 from assay.engine.ids import BlockIds
 from assay.engine.presence import Presence
-from assay.storage.ports import Store
+from assay.storage.ports import Store, StoredRun
 
 Id = tuple[Namespace, WorkflowId]
 Grant = tuple[ConnectedWorker, TaskGrant | ActivityGrant, PendingRequest | None]
@@ -73,15 +74,15 @@ class BatchAttempt:
     def __init__(self, tools: Tools, requests: list[PendingRequest]) -> None:
         self._tools = tools
         self._requests = requests
-        self._runs: dict[RunId, Run] = {}
-        self._newest: dict[Id, Run] = {}
+        self._runs: dict[RunId, StoredRun] = {}
+        self._newest: dict[Id, StoredRun] = {}
         self._answers: list[tuple[PendingRequest, object, RunId | None]] = []
         self._grants: list[Grant] = []
         self._news: list[tuple[ConnectedWorker, RunId]] = []
         """Workers that hold the task of a run with new events."""
         self._again: list[PendingRequest] = []
         """Requests to decide again, in another attempt."""
-        self._outdated: list[Run] = []
+        self._outdated: list[StoredRun] = []
         """Cached runs that another engine may have changed since."""
         self._at: Moment
         self._memory = Memory()
@@ -158,7 +159,7 @@ class BatchAttempt:
             if self._tools.cache.newest(key) is None:
                 ids.add(key)
 
-    def _keep(self, run: Run) -> None:
+    def _keep(self, run: StoredRun) -> None:
         self._runs[run.run_id] = run
         known = self._newest.get((run.namespace, run.workflow_id))
         # Equal numbers are one run that was read twice: a second object of it would miss what the first one is told.
@@ -181,7 +182,7 @@ class BatchAttempt:
                 self._numbers += sum(map(len, pending.request.histories.values()))
                 await self._tools.ids.ensure(self._tools.store, self._numbers)
 
-    def _find(self, request: Request) -> Run | None:
+    def _find(self, request: Request) -> StoredRun | None:
         run_id = getattr(request, "run_id", None)
         if run_id is not None:
             return self.batch.touched.get(run_id) or self._runs.get(run_id) or self._tools.cache.get(run_id)
@@ -189,7 +190,7 @@ class BatchAttempt:
             return self._current((request.namespace, request.workflow_id))
         return None
 
-    def _current(self, key: Id) -> Run | None:
+    def _current(self, key: Id) -> StoredRun | None:
         born = self.batch.newest.get(key)
         if born is not None:
             return born
@@ -230,7 +231,8 @@ class BatchAttempt:
             self.batch.changes.acknowledged.append((request.run_id, request.message.key))
             return
         try:
-            decision = decide(run, request, self._moment(request, run, at) if pending.needs_prefetch else at)
+            full = run is not None and run.history_bytes > LIMITS.history_bytes
+            decision = decide(run, request, self._moment(request, run, at) if pending.needs_prefetch or full else at)
         except Unprepared:
             # Another request of this batch changed what was prefetched: load anew and decide again, but only once.
             if pending.again:
@@ -244,8 +246,8 @@ class BatchAttempt:
                 self._answers.append((pending, self._keep_outcome(pending, error, None, at), None))
             return
         changed = self.batch.take(decision)
-        if type(request) is Elapse and request.kind == "run":
-            self._elapse_activities(decision.run, at)
+        if type(request) is Elapse and request.kind == "run" and run is not None:
+            self._elapse_activities(run, at)
         elif not changed and self._must_reload(pending, run):
             return
         run_id = decision.run.run_id
@@ -254,7 +256,7 @@ class BatchAttempt:
         if pending.worker is not None:
             self._grant(pending.worker, decision, pending)
 
-    def _elapse_activities(self, run: Run, at: Moment) -> None:
+    def _elapse_activities(self, run: StoredRun, at: Moment) -> None:
         """The deadline of a run stands for those of its activities, too, and has to be set anew."""
         if run.closed_at is not None:
             return
@@ -292,7 +294,7 @@ class BatchAttempt:
         self.batch.changes.outcomes.append((run_id, outcome))
         return Rendered(outcome.status, outcome.body)
 
-    def _must_reload(self, pending: PendingRequest, run: Run | None) -> bool:
+    def _must_reload(self, pending: PendingRequest, run: StoredRun | None) -> bool:
         """Return whether a request that writes nothing was decided on a cached run of a shared store.
 
         A decision that writes is validated by the version check of its UPDATE. One that writes nothing is not: another
@@ -304,11 +306,12 @@ class BatchAttempt:
         self._outdated.append(run)
         return True
 
-    def _moment(self, request: Request, run: Run | None, at: Moment) -> Moment:
+    def _moment(self, request: Request, run: StoredRun | None, at: Moment) -> Moment:
         if run is None:
             return at
         runs = {key[1]: self._current(key) for key in named(request, run)}
-        return Moment(at.now, at.ids, {child: one for child, one in runs.items() if one is not None}) if runs else at
+        known = {child: one for child, one in runs.items() if one is not None}
+        return Moment(at.now, at.ids, known, history_full=run.history_bytes > LIMITS.history_bytes)
 
     # lease
 
@@ -335,7 +338,7 @@ class BatchAttempt:
         for run, worker in self.batch.left:
             self._notify(run, worker)
 
-    def _begin_attempt(self, run: Run, lease: LeaseActivity, worker: ConnectedWorker, at: Moment) -> None:
+    def _begin_attempt(self, run: StoredRun, lease: LeaseActivity, worker: ConnectedWorker, at: Moment) -> None:
         try:
             leased = lease_ready_activity(run, lease, at)
         except AssayError:
@@ -349,9 +352,9 @@ class BatchAttempt:
         if isinstance(decision.reply, Activity):
             self._grants.append((worker, ActivityGrant(run.key, run.start, decision.reply), pending))
         else:
-            self._grants.append((worker, task_grant(run), pending))
+            self._grants.append((worker, task_grant(self.batch.touched[run.run_id]), pending))
 
-    def _notify(self, run: Run, worker: WorkerId) -> None:
+    def _notify(self, run: StoredRun, worker: WorkerId) -> None:
         holder = self._tools.dispatcher.find_worker(worker)
         if holder is not None:
             self._news.append((holder, run.run_id))

@@ -15,7 +15,16 @@ from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.payload import NULL
 from assay.core.run import CANCELLED, PENDING, RUNNING, Activity, Run, Task
 from assay.core.schedule import Schedule
-from assay.storage.ports import ActivityChange, AttemptEnd, Changes, Extent, ScheduleChange, Snapshot, StoredEvent
+from assay.storage.ports import (
+    ActivityChange,
+    AttemptEnd,
+    Changes,
+    Extent,
+    ScheduleChange,
+    Snapshot,
+    StoredEvent,
+    StoredRun,
+)
 
 UNCLAIMED, REOPENED = 0, 1
 """The epoch of a task that nobody has held yet; a reopened run begins as one whose task was held before (R20)."""
@@ -48,16 +57,16 @@ class Batch:
 
     def __init__(self) -> None:
         self.changes = Changes()
-        self.touched: dict[RunId, Run] = {}
-        self.newest: dict[tuple[Namespace, WorkflowId], Run] = {}
-        self.published: list[tuple[Run, Sequence[Recorded]]] = []
+        self.touched: dict[RunId, StoredRun] = {}
+        self.newest: dict[tuple[Namespace, WorkflowId], StoredRun] = {}
+        self.published: list[tuple[StoredRun, Sequence[Recorded]]] = []
         """The events of each decision; one that closes its run comes last."""
-        self.waiting: list[tuple[Run, Activity]] = []
+        self.waiting: list[tuple[StoredRun, Activity]] = []
         self.unwanted: list[tuple[RunId, Activity, bool]] = []
         """Attempts whose workers are to stop them, and whether the attempt is over because a time-out has passed."""
-        self.ended: list[tuple[Run, Event]] = []
+        self.ended: list[tuple[StoredRun, Event]] = []
         """Runs that came to their end, and the event that says so."""
-        self.left: list[tuple[Run, WorkerId]] = []
+        self.left: list[tuple[StoredRun, WorkerId]] = []
         """Runs that ended while a worker held their task: it may be busy with them, and nobody else would tell it."""
         self.tally = Tally()
         self.next_schedule: Time | None = None
@@ -102,8 +111,8 @@ class Batch:
 
     def _take_one(self, decision: Decision) -> None:
         run, now = decision.run, decision.now
-        if run.version == 0 and run.run_id not in self._born:
-            self._bear(run)
+        if not isinstance(run, StoredRun):  # a rule has created it
+            run = decision.run = self._bear(run)
         self.touched[run.run_id] = run
         task = run.task
         fold.fold(run, decision)
@@ -118,14 +127,16 @@ class Batch:
             if gather is not None:
                 gather(self, run, effect, now)
 
-    def _bear(self, run: Run) -> None:
+    def _bear(self, created: Run) -> StoredRun:
+        run = StoredRun.of(created)
         self._born.add(run.run_id)
         self.changes.new_runs.append(run)
         self.newest[run.namespace, run.workflow_id] = run
         if run.search != NULL:
             self.changes.attributed.append(run)
+        return run
 
-    def task_changed(self, run: Run, before: Task, now: Time) -> None:
+    def task_changed(self, run: StoredRun, before: Task, now: Time) -> None:
         """Count a workflow task that was given to a worker or taken from one; the run is touched already."""
         if run.task.epoch > before.epoch and run.task.worker is not None:
             self.tally.task_waits.append(now - (before.since or now))
@@ -136,7 +147,7 @@ class Batch:
         if before.worker is not None and run.closed_at is not None:
             self.left.append((run, before.worker))
 
-    def _claim(self, run: Run, now: Time) -> None:
+    def _claim(self, run: StoredRun, now: Time) -> None:
         """Have it told that a worker takes up the run: with the event before it, or else by itself (I24)."""
         place = self._recorded.get(run.run_id)
         if place is None:
@@ -144,7 +155,7 @@ class Batch:
         else:
             self.changes.events[place] = replace(self.changes.events[place], claimed=1)
 
-    def _gather_events(self, run: Run, events: list[Recorded]) -> None:
+    def _gather_events(self, run: StoredRun, events: list[Recorded]) -> None:
         self.published.append((run, events))
         run_id, stored = run.run_id, self.changes.events
         size = run.history_bytes
@@ -160,7 +171,7 @@ class Batch:
         run.history_bytes = size
         self._recorded[run_id] = len(stored) - 1
 
-    def touch(self, run: Run) -> None:
+    def touch(self, run: StoredRun) -> None:
         """Have a run written even if no decision changes it: its deadline is to be looked at."""
         self.touched[run.run_id] = run
 
@@ -183,7 +194,7 @@ class Batch:
             times = {key: due for key, due in times.items() if key[1] != "schedule"}
         return min((due for due in times.values() if due is not None), default=None)
 
-    def _arm(self, run: Run, now: Time) -> None:
+    def _arm(self, run: StoredRun, now: Time) -> None:
         """One deadline stands for all clocks of a run but its timers, and is written only to make it sooner.
 
         A clock that is stopped or put off leaves it too soon. Whoever comes then finds nothing to do, and only that is
@@ -211,7 +222,7 @@ class Batch:
         closed = set(changes.closed)
         changes.deadlines = {key: due for key, due in changes.deadlines.items() if key[0] not in closed}
 
-    def _put_activity(self, run: Run, effect: fx.PutActivity, now: Time) -> None:
+    def _put_activity(self, run: StoredRun, effect: fx.PutActivity, now: Time) -> None:
         activity = effect.activity
         if activity.worker is None:
             if activity.not_before is None:
@@ -221,7 +232,7 @@ class Batch:
         else:
             self.attempt_begun(run, activity, now)
 
-    def attempt_begun(self, run: Run, activity: Activity, now: Time) -> None:
+    def attempt_begun(self, run: StoredRun, activity: Activity, now: Time) -> None:
         """Gather an activity with an attempt that a worker holds; the run is touched already."""
         extent = Extent.ALL if activity.id in self._scheduled else Extent.STATE
         self.changes.activities[activity.id] = ActivityChange(run, activity, RUNNING, now, extent)
@@ -231,19 +242,19 @@ class Batch:
             self.unwanted.append((run.run_id, activity, False))
         self._watch(run, activity)
 
-    def _leave(self, run: Run, activity: Activity, now: Time) -> None:
+    def _leave(self, run: StoredRun, activity: Activity, now: Time) -> None:
         """Nobody takes an activity at present."""
         extent = Extent.ALL if activity.id in self._scheduled else Extent.STATE
         self.changes.activities[activity.id] = ActivityChange(run, activity, PENDING, now, extent)
         self._watch(run, activity)
 
-    def _watch(self, run: Run, activity: Activity) -> None:
+    def _watch(self, run: StoredRun, activity: Activity) -> None:
         """See to it that somebody looks at the run when a clock of the activity is over."""
         due = activity.deadline()
         if due is not None and (run.armed is None or due < run.armed) and due < self._soonest.get(run.run_id, due + 1):
             self._soonest[run.run_id] = due
 
-    def _close_activity(self, run: Run, effect: fx.CloseActivity, now: Time) -> None:
+    def _close_activity(self, run: StoredRun, effect: fx.CloseActivity, now: Time) -> None:
         activity = effect.activity
         extent = self._extent_of_closing(activity.id)
         self.changes.activities[activity.id] = ActivityChange(
@@ -259,7 +270,7 @@ class Batch:
         known = self.changes.activities.get(activity_id)
         return Extent.OUTCOME if known is None else known.extent
 
-    def _note_attempt(self, run: Run, effect: fx.NoteAttempt, now: Time) -> None:
+    def _note_attempt(self, run: StoredRun, effect: fx.NoteAttempt, now: Time) -> None:
         if effect.failure is not None:
             check_failure(effect.failure)
         self.changes.attempts.append(AttemptEnd(run, effect.activity, effect.outcome, effect.failure, now))
@@ -267,26 +278,26 @@ class Batch:
             # its worker has not reported anything: one that hangs must hear that its time is over, or its hand is lost
             self.unwanted.append((run.run_id, effect.activity, True))
 
-    def _arm_timer(self, run: Run, effect: fx.ArmTimer, _: Time) -> None:
+    def _arm_timer(self, run: StoredRun, effect: fx.ArmTimer, _: Time) -> None:
         self.changes.deadlines[run.run_id, "timer", effect.seq] = effect.due
 
-    def _drop_timer(self, run: Run, effect: fx.DropTimer, _: Time) -> None:
+    def _drop_timer(self, run: StoredRun, effect: fx.DropTimer, _: Time) -> None:
         self.changes.deadlines[run.run_id, "timer", effect.seq] = None
 
-    def _put_attributes(self, run: Run, _effect: fx.PutAttributes, _: Time) -> None:
+    def _put_attributes(self, run: StoredRun, _effect: fx.PutAttributes, _: Time) -> None:
         self.changes.attributed.append(run)
 
-    def _put_snapshot(self, run: Run, effect: fx.PutSnapshot, now: Time) -> None:
+    def _put_snapshot(self, run: StoredRun, effect: fx.PutSnapshot, now: Time) -> None:
         self.changes.snapshots[run.run_id] = Snapshot(run.run_id, effect.seq, effect.state, now)
 
-    def _send(self, run: Run, effect: fx.Send, now: Time) -> None:
+    def _send(self, run: StoredRun, effect: fx.Send, now: Time) -> None:
         self.changes.messages.append((run.run_id, effect.message, now))
 
-    def _acknowledge(self, run: Run, effect: fx.Acknowledge, _: Time) -> None:
+    def _acknowledge(self, run: StoredRun, effect: fx.Acknowledge, _: Time) -> None:
         self.changes.acknowledged.append((run.run_id, effect.key))
 
 
-GATHER: dict[type[fx.Effect], Callable[[Batch, Run, Any, Time], None]] = {
+GATHER: dict[type[fx.Effect], Callable[[Batch, StoredRun, Any, Time], None]] = {
     fx.PutActivity: Batch._put_activity,
     fx.CloseActivity: Batch._close_activity,
     fx.NoteAttempt: Batch._note_attempt,

@@ -8,8 +8,8 @@ from assay.core.errors import Invalid
 from assay.core.fold import trim_tail
 from assay.core.ids import Namespace, RunId, WorkflowId
 from assay.core.limits import CACHE_BYTES
-from assay.core.run import Run
 from assay.core.sizes import run_bytes
+from assay.storage.ports import StoredRun
 
 CACHE_BYTES_VARIABLE: Final = "ASSAY_CACHE_BYTES"
 
@@ -29,25 +29,25 @@ class RunCache:
         self.held_bytes = 0
         """The size of all runs here, each as of its last `put`."""
         self._sizes: dict[RunId, int] = {}
-        self._runs: OrderedDict[RunId, Run] = OrderedDict()
+        self._runs: OrderedDict[RunId, StoredRun] = OrderedDict()
         self._newest: dict[Id, RunId] = {}
 
     def __len__(self) -> int:
         return len(self._runs)
 
-    def get(self, run_id: RunId) -> Run | None:
+    def get(self, run_id: RunId) -> StoredRun | None:
         """The run, if it is here; looking at it is not using it, for what a batch changes is put again."""
         return self._runs.get(run_id)
 
     def __contains__(self, run_id: RunId) -> bool:
         return run_id in self._runs
 
-    def newest(self, key: Id) -> Run | None:
+    def newest(self, key: Id) -> StoredRun | None:
         """The newest run of a workflow id, if it is here."""
         run_id = self._newest.get(key)
         return None if run_id is None else self.get(run_id)
 
-    def put(self, run: Run) -> None:
+    def put(self, run: StoredRun) -> None:
         """Keep a run without a tail that is too large; as the newest of its id unless a newer one is here."""
         run_id = run.run_id
         trim_tail(run)
@@ -64,7 +64,7 @@ class RunCache:
         if known is None or known not in self._runs or self._runs[known].number <= run.number:
             self._newest[key] = run_id
 
-    def drop(self, run: Run) -> None:
+    def drop(self, run: StoredRun) -> None:
         """Forget a run."""
         self._runs.pop(run.run_id, None)
         self.held_bytes -= self._sizes.pop(run.run_id, 0)
@@ -72,7 +72,7 @@ class RunCache:
         if self._newest.get(key) == run.run_id:
             del self._newest[key]
 
-    def drop_all(self, runs: Iterable[Run]) -> None:
+    def drop_all(self, runs: Iterable[StoredRun]) -> None:
         """Forget several runs."""
         for run in runs:
             self.drop(run)

@@ -30,7 +30,7 @@ from assay.core.requests import Advance, Request, RestartAsNew, RetryFailed
 from assay.core.rules.children import address
 from assay.core.rules.cut import concerned_children, cut_by, cut_of, is_end_by, refusal_of
 from assay.core.run import Run
-from assay.storage.ports import Store
+from assay.storage.ports import Store, StoredRun
 
 Id = tuple[Namespace, WorkflowId]
 
@@ -60,7 +60,7 @@ def named(request: Request, run: Run) -> list[Id]:
     return [(run.namespace, WorkflowId(name)) for name in names]
 
 
-async def prefetch(request: Request, run: Run, store: Store) -> tuple[Request, Sequence[Run]]:
+async def prefetch(request: Request, run: Run, store: Store) -> tuple[Request, Sequence[StoredRun]]:
     """Return the request together with what its decision needs, and the runs that it needs beside its own."""
     if isinstance(request, Advance):
         if request.seen_seq < 0:
@@ -153,7 +153,7 @@ async def _signals(run: Run, store: Store) -> list[Recorded]:
 # Histories of a run that is retried, and of its children.
 
 
-async def _with_histories(request: RetryFailed, run: Run, store: Store) -> tuple[RetryFailed, Sequence[Run]]:
+async def _with_histories(request: RetryFailed, run: Run, store: Store) -> tuple[RetryFailed, Sequence[StoredRun]]:
     """Return the request with all that its decision needs, and the newest runs of the children it may reopen.
 
     The decision works out anew which children are reopened. If a history is missing then, it raises `Unprepared`, and
@@ -176,7 +176,7 @@ class _Tree:
         self._store = store
         self.histories: dict[RunId, Sequence[Recorded]] = {}
         self.names: dict[WorkflowId, None] = {}
-        self.children: list[Run] = []
+        self.children: list[StoredRun] = []
         self.complete = True
 
     async def descend(self, root: Run, cut: int) -> None:

@@ -26,6 +26,7 @@ from assay.storage.ports import (
     RunPage,
     RunRecord,
     Snapshot,
+    StoredRun,
 )
 from assay.storage.sql import activity_rows, queries, rows, schedule_rows
 from assay.storage.sql.dialect import Dialect
@@ -53,22 +54,23 @@ class SqlReads(ABC):
 
     async def load(
         self, run_ids: Sequence[RunId], workflow_ids: Sequence[tuple[Namespace, WorkflowId]]
-    ) -> Sequence[Run]:
+    ) -> Sequence[StoredRun]:
         """See `Store`."""
-        found: dict[RunId, Run] = {}
+        found: dict[RunId, StoredRun] = {}
         if run_ids:
             for row in await self._fetch(queries.RUNS_BY_ID, self.dialect.texts(run_ids)):
                 found[row[0]] = rows.run_of(row)
         if workflow_ids:
             for row in await self._fetch(queries.NEWEST_RUNS, *self.dialect.pairs(workflow_ids)):
                 found.setdefault(row[0], rows.run_of(row))
-        await self._complete({run_id: run for run_id, run in found.items() if run.closed_at is None})
+        unfinished = {run_id: run for run_id, run in found.items() if run.closed_at is None}
+        if unfinished:
+            await self._complete(unfinished)
+            found |= await self._with_inputs(unfinished)
         return tuple(found.values())
 
-    async def _complete(self, runs: dict[RunId, Run]) -> None:
-        """Add what is in other tables: activities, timers, children, and the input of runs that may be repeated."""
-        if not runs:
-            return
+    async def _complete(self, runs: dict[RunId, StoredRun]) -> None:
+        """Add the contents of other tables: activities, timers and children."""
         wanted = self.dialect.texts(tuple(runs))
         for row in await self._fetch(queries.OPEN_ACTIVITIES, wanted):
             run_id, activity = activity_rows.activity_of(row)
@@ -86,10 +88,14 @@ class SqlReads(ABC):
         for run in runs.values():
             if run.start.reopening is not None and run.start.reopening.adopted:
                 await self._adopt(run, run.start.reopening.adopted)
+
+    async def _with_inputs(self, runs: dict[RunId, StoredRun]) -> dict[RunId, StoredRun]:
+        """Return the runs that may be repeated by retry or cron, with their inputs."""
         repeated = [run.run_id for run in runs.values() if run.start.retry_policy or run.start.cron_schedule]
-        if repeated:
-            for run_id, payload in await self._fetch(queries.INPUTS, self.dialect.texts(repeated)):
-                runs[run_id].input = Payload(payload)
+        if not repeated:
+            return {}
+        found = await self._fetch(queries.INPUTS, self.dialect.texts(repeated))
+        return {run_id: replace(runs[run_id], input=Payload(payload)) for run_id, payload in found}
 
     async def _adopt(self, run: Run, adopted: Sequence[Adopted]) -> None:
         """Add the children of earlier runs that a reopened run has taken over, as its history records."""

@@ -16,6 +16,7 @@ from assay.storage.ports import (
     Outcome,
     RunRecord,
     Snapshot,
+    StoredRun,
 )
 
 Cells = tuple[object, ...]
@@ -36,7 +37,7 @@ def payload(cell: bytes | None) -> Payload:
     return NULL if cell is None else Payload(cell)
 
 
-def _state(run: Run) -> Cells:
+def _state(run: StoredRun) -> Cells:
     task = run.task
     return (
         run.version,
@@ -69,7 +70,7 @@ def _state(run: Run) -> Cells:
     )
 
 
-def run_row(run: Run) -> Cells:
+def run_row(run: StoredRun) -> Cells:
     """A row of RUNS."""
     start = run.start
     parent = start.parent
@@ -91,12 +92,12 @@ def run_row(run: Run) -> Cells:
     )
 
 
-def run_update_row(run: Run) -> Cells:
+def run_update_row(run: StoredRun) -> Cells:
     """A row of RUN_UPDATES."""
     return (run.run_id, *_state(run))
 
 
-def run_closing_row(run: Run) -> Cells:
+def run_closing_row(run: StoredRun) -> Cells:
     """A row of RUN_CLOSINGS."""
     return (run.run_id, *_state(run), run.closed_at, run.close_reason, run.error, run.next_run_id)
 
@@ -106,7 +107,7 @@ def start_of(data: bytes) -> StartData:
     return _start(data)
 
 
-def run_of(row: Sequence[Any]) -> Run:
+def run_of(row: Sequence[Any]) -> StoredRun:
     """The run of a row as `queries` asks for it; what is in other tables is left empty."""
     run_id, namespace, workflow_id, number, _type, _queue, created_at, _parent, _parent_run = row[:9]
     version, status, updated_at, last_time, last_seq, input_seq, seen_seq, history_bytes = row[9:17]
@@ -114,7 +115,7 @@ def run_of(row: Sequence[Any]) -> Run:
     awaiting, activity_mark, timer_mark, effect_mark, step_mark, signals, _reserved = row[29:36]
     closed_at, close_reason, error, next_run_id, data, documents, memo, search = row[36:44]
     start = _start(data)
-    return Run(
+    return StoredRun(
         namespace,
         workflow_id,
         run_id,

@@ -12,8 +12,7 @@ import apsw
 
 from assay.core.errors import Unavailable
 from assay.core.ids import RunId, Time
-from assay.core.run import Run
-from assay.storage.ports import Broken, Changes, Replaced, ScheduleChange
+from assay.storage.ports import Broken, Changes, Replaced, ScheduleChange, StoredRun
 from assay.storage.sql import queries, rows, schema
 from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import SqliteDialect, Verb
@@ -116,7 +115,7 @@ class SqliteWriter:
         self._commit()
         return True
 
-    def _update_runs(self, runs: Sequence[Run]) -> bool:
+    def _update_runs(self, runs: Sequence[StoredRun]) -> bool:
         if not runs:
             return True
         before = self._connection.total_changes()
