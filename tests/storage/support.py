@@ -110,7 +110,7 @@ class StoredWorld(World):
 def as_stored(run: Run) -> dict[str, Any]:
     """A run's fields, without those that only live in memory."""
     fields = {name: getattr(run, name) for name in run.__struct_fields__}
-    ignored = ("tail", "open_steps", "armed") if run.closed else ("tail", "open_steps")
+    ignored = {"tail", "tail_bytes", "open_steps", *(("armed",) if run.closed else ())}
     return {name: value for name, value in fields.items() if name not in ignored}
 
 
