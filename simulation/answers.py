@@ -113,9 +113,22 @@ def next_due(tables: Tables) -> list[Cells]:
     return [(min(runs, default=None), min(schedules, default=None))]
 
 
-def ready_tasks(tables: Tables, limit: int) -> list[Cells]:
+def ready_tasks(
+    tables: Tables, namespace: str, queue: str, kind: str, since: int, run_id: str, limit: int
+) -> list[Cells]:
     """READY_TASKS."""
-    return [_task(row) for row in _ready_runs(tables)[:limit]]
+    found = [row for row in map(_task, _ready_runs(tables)) if row[1:4] == (namespace, queue, kind)]
+    return sorted((row for row in found if (row[4], row[0]) > (since, run_id)), key=lambda row: (row[4], row[0]))[
+        :limit
+    ]
+
+
+def ready_tasks_of_all_types(
+    tables: Tables, namespace: str, queue: str, kind: str, since: int, run_id: str, limit: int
+) -> list[Cells]:
+    """READY_TASKS_OF_ALL_TYPES."""
+    found = [(row[3], row[4], row[0], row) for row in map(_task, _ready_runs(tables)) if row[1:3] == (namespace, queue)]
+    return [place[-1] for place in sorted(found) if place[:3] > (kind, since, run_id)][:limit]
 
 
 def _ready_runs(tables: Tables) -> list[Cells]:
@@ -132,9 +145,22 @@ def _task(row: Cells) -> Cells:
     return (row[0], row[1], row[RUN["task_queue"]], row[RUN["workflow_type"]], row[RUN["task_since"]])
 
 
-def ready_activities(tables: Tables, limit: int) -> list[Cells]:
+def ready_activities(
+    tables: Tables, namespace: str, queue: str, name: str, since: int, run_id: str, seq: int, limit: int
+) -> list[Cells]:
     """READY_ACTIVITIES."""
-    return [_waiting(row) for row in _ready_attempts(tables)[:limit]]
+    found = [row for row in map(_waiting, _ready_attempts(tables)) if row[1:4] == (namespace, queue, name)]
+    later = [((row[5], row[0], row[4]), row) for row in found if (row[5], row[0], row[4]) > (since, run_id, seq)]
+    return [row for _, row in sorted(later)][:limit]
+
+
+def ready_activities_of_all_names(
+    tables: Tables, namespace: str, queue: str, name: str, since: int, run_id: str, seq: int, limit: int
+) -> list[Cells]:
+    """READY_ACTIVITIES_OF_ALL_NAMES."""
+    found = [row for row in map(_waiting, _ready_attempts(tables)) if row[1:3] == (namespace, queue)]
+    places = sorted(((row[3], row[5], row[0], row[4]), row) for row in found)
+    return [row for place, row in places if place > (name, since, run_id, seq)][:limit]
 
 
 def _ready_attempts(tables: Tables) -> list[Cells]:
@@ -152,20 +178,52 @@ def _waiting(row: Cells) -> Cells:
     return tuple(row[ACTIVITY[name]] for name in names)
 
 
-def reserve_tasks(tables: Tables, limit: int, now: int, until: int) -> list[Cells]:
-    """RESERVE_TASKS."""
-    found = [row for row in _ready_runs(tables) if (row[RUN["reserved_until"]] or 0) <= now][:limit]
-    for row in found:
-        tables.rows["runs"][(row[0],)] = _reserved(row, RUN["reserved_until"], until)
-    return [_task(row) for row in found]
+def _reserve(
+    tables: Tables,
+    table: str,
+    found: list[Cells],
+    demands: Iterable[tuple[str, str, str | None, int]],
+    now: int,
+    until: int,
+) -> list[Cells]:
+    """Reserve the oldest rows of each task queue that a demand is for, at most as many as it allows."""
+    place = PLACE[table]
+    kind = place["workflow_type" if table == "runs" else "name"]
+    wanted: dict[tuple[str, str], tuple[set[str | None], int]] = {}
+    for namespace, queue, name, free in demands:
+        kinds, _ = wanted.setdefault((namespace, queue), (set(), free))
+        kinds.add(name)
+    taken: list[Cells] = []
+    for (namespace, queue), (kinds, free) in wanted.items():
+        fitting = [
+            row
+            for row in found
+            if (row[place["namespace"]], row[place["task_queue"]]) == (namespace, queue)
+            and (None in kinds or row[kind] in kinds)
+            and (row[place["reserved_until"]] or 0) <= now
+        ]
+        taken += fitting[:free]
+    for row in taken:
+        tables.rows[table][(row[0],)] = _reserved(row, place["reserved_until"], until)
+    return taken
 
 
-def reserve_activities(tables: Tables, limit: int, now: int, until: int) -> list[Cells]:
-    """RESERVE_ACTIVITIES."""
-    found = [row for row in _ready_attempts(tables) if (row[ACTIVITY["reserved_until"]] or 0) <= now][:limit]
-    for row in found:
-        tables.rows["activities"][(row[0],)] = _reserved(row, ACTIVITY["reserved_until"], until)
-    return [_waiting(row) for row in found]
+def reserve_tasks(
+    tables: Tables, namespaces: Sequence[str], queues: Sequence[str], kinds: Sequence[str | None],
+    free: Sequence[int], now: int, until: int,
+) -> list[Cells]:  # fmt: skip
+    """RESERVE_TASKS and RESERVE_TASKS_OF_ALL_TYPES."""
+    demands = zip(namespaces, queues, kinds, free, strict=True)
+    return [_task(row) for row in _reserve(tables, "runs", _ready_runs(tables), demands, now, until)]
+
+
+def reserve_activities(
+    tables: Tables, namespaces: Sequence[str], queues: Sequence[str], names: Sequence[str | None],
+    free: Sequence[int], now: int, until: int,
+) -> list[Cells]:  # fmt: skip
+    """RESERVE_ACTIVITIES and RESERVE_ACTIVITIES_OF_ALL_NAMES."""
+    demands = zip(namespaces, queues, names, free, strict=True)
+    return [_waiting(row) for row in _reserve(tables, "activities", _ready_attempts(tables), demands, now, until)]
 
 
 def _reserved(row: Cells, place: int, until: int) -> Cells:
@@ -286,9 +344,13 @@ ANSWERS: dict[str, Answer] = {
     queries.DUE: due,
     queries.NEXT_DUE: next_due,
     queries.READY_TASKS: ready_tasks,
+    queries.READY_TASKS_OF_ALL_TYPES: ready_tasks_of_all_types,
     queries.READY_ACTIVITIES: ready_activities,
+    queries.READY_ACTIVITIES_OF_ALL_NAMES: ready_activities_of_all_names,
     queries.RESERVE_TASKS: reserve_tasks,
+    queries.RESERVE_TASKS_OF_ALL_TYPES: reserve_tasks,
     queries.RESERVE_ACTIVITIES: reserve_activities,
+    queries.RESERVE_ACTIVITIES_OF_ALL_NAMES: reserve_activities,
     queries.LOCAL_TASKS: local_tasks,
     queries.LOCAL_ACTIVITIES: local_activities,
     queries.LEASED_TASKS: leased_tasks,

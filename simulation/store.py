@@ -16,6 +16,7 @@ from assay.storage.ports import (
     Changes,
     CommitStatus,
     Conflict,
+    Demand,
     HeldLease,
     OutcomeUnknown,
     ReadyActivity,
@@ -81,6 +82,8 @@ class Database:
         """How far its wall clock is off; steps change it."""
         self._correction = (0, 0)
         self._engines: list[Node] = []
+        self._confirmed: dict[Node, Time] = {}
+        """The wall times at which engines found the time right."""
         self.listeners: dict[Node, Callable[[], None]] = {}
 
     def write(self, changes: Changes, sent: Time) -> frozenset[RunId]:
@@ -127,7 +130,14 @@ class Database:
         wall, took = self.wall(), False
         if jump is not None and jump.version == self._correction:
             self._correction, took = (corrected(wall, *self._correction) - jump.by - wall, wall), True
-        return ClockReading(wall, corrected(wall, *self._correction), self._correction, took)
+        living = [seen for node, seen in self._confirmed.items() if node.alive]
+        confirmed_at = min(living, key=lambda seen: abs(seen - wall), default=0)
+        return ClockReading(wall, corrected(wall, *self._correction), self._correction, took, confirmed_at=confirmed_at)
+
+    def confirm(self, node: Node, reading: ClockReading, version: tuple[int, int]) -> None:
+        """Note that an engine found the time of a reading right."""
+        if reading.version == version:
+            self._confirmed[node] = reading.wall
 
     def digest(self) -> str:
         """Equal for equal runs of the world."""
@@ -179,6 +189,7 @@ class SimStore(SqlReads):
         self._trouble = trouble
         self._crash = crash
         self._alone = False
+        self._reading = ClockReading(0, 0)
 
     async def open(self) -> None:
         """See `Store`."""
@@ -192,9 +203,12 @@ class SimStore(SqlReads):
         """See `Store`."""
         await self._ask()
         self._alone = self._database.engine_lives(self._node) or self._alone
-        reading = self._database.read_clock(jump)._replace(alone=self._alone)
+        if jump is not None and jump.by == 0:
+            self._database.confirm(self._node, self._reading, jump.version)
+        else:
+            self._reading = self._database.read_clock(jump)._replace(alone=self._alone)
         await self._travel()
-        return reading
+        return self._reading
 
     def subscribe(self, wake: Callable[[], None]) -> None:
         """See `Store`."""
@@ -265,17 +279,18 @@ class SimStore(SqlReads):
         self._database.tables.numbers += count
         return first
 
-    async def ready_tasks(self, now: Time, limit: int) -> Sequence[ReadyTask]:
+    async def ready_tasks(self, demands: Sequence[Demand], now: Time) -> Sequence[ReadyTask]:
         """See `Store`."""
         if not self.shared:
-            return await super().ready_tasks(now, limit)
-        return [ReadyTask(*row) for row in await self._fetch(queries.RESERVE_TASKS, limit, now, now + RESERVATION)]
+            return await super().ready_tasks(demands, now)
+        found = await self._fetch(queries.RESERVE_TASKS, *self.dialect.demands(demands), now, now + RESERVATION)
+        return [ReadyTask(*row) for row in found]
 
-    async def ready_activities(self, now: Time, limit: int) -> Sequence[ReadyActivity]:
+    async def ready_activities(self, demands: Sequence[Demand], now: Time) -> Sequence[ReadyActivity]:
         """See `Store`."""
         if not self.shared:
-            return await super().ready_activities(now, limit)
-        found = await self._fetch(queries.RESERVE_ACTIVITIES, limit, now, now + RESERVATION)
+            return await super().ready_activities(demands, now)
+        found = await self._fetch(queries.RESERVE_ACTIVITIES, *self.dialect.demands(demands), now, now + RESERVATION)
         return [ReadyActivity(*row) for row in found]
 
     async def local_leases(self) -> Sequence[HeldLease]:

@@ -12,7 +12,7 @@ from assay.engine.commit.cache import RunCache
 from assay.engine.commit.committer import Committer
 from assay.engine.commit.idempotency import Memory, Rendered
 from assay.engine.commit.unknown_outcome import was_written
-from assay.engine.dispatcher import _Line
+from assay.engine.ready_queue import ReadyEntry, ReadyQueue
 from assay.engine.reaper import Reaper
 from assay.engine.service import Loop
 from assay.storage.ports import Changes, Outcome, Store, UnansweredCommit
@@ -123,12 +123,6 @@ def _no_doubt() -> list[Patch]:
     return [(BatchAttempt, "_must_reload", lambda self, asked, run: False)]
 
 
-def _kept_reservation() -> list[Patch]:
-    from assay.engine import reaper
-
-    return [(reaper, "STEP_ASIDE", reaper.SHARED_READY_PAUSE)]
-
-
 def _mortal() -> list[Patch]:
     """A service that fails once is gone for good."""
 
@@ -160,15 +154,16 @@ def _hands_lost() -> list[Patch]:
 
 
 def _newest_first() -> list[Patch]:
-    def pop(self: _Line, kinds: frozenset[str] | None) -> tuple[RunId, int] | None:
-        for line in self._types.values():
-            if line:
-                _, run_id, seq = line.pop()
-                self.queued.discard((run_id, seq))
-                return run_id, seq
-        return None
+    def newest(self: ReadyQueue, kinds: frozenset[str], exhausted: frozenset[str]) -> tuple[ReadyEntry, str] | None:
+        waiting = [(entry, kind) for kind in self._among(kinds) for entry in self._lines[kind]]
+        if not waiting:
+            return None
+        entry, kind = max(waiting)
+        self._lines[kind].remove(entry)
+        self._lines[kind].insert(0, entry)
+        return entry, kind
 
-    return [(_Line, "pop", pop)]
+    return [(ReadyQueue, "_oldest_of", newest)]
 
 
 SIGNALS = {"engines": 3, "programs": 6, "kinds": ("signal", "act")}
@@ -197,7 +192,6 @@ WRITING = (
         ("kill_engine",), 100, {"remote_workers": 2, "local_workers": 0, "kinds": ("long", "beat", "act")},
     ),
     Mutant("the newest task goes first", "R13", _newest_first, False, (), 50, BUSY),
-    Mutant("whoever cannot serve keeps reserving", "L1", _kept_reservation, shared=True, world=FEW),
     Mutant(
         "a key's answer rests on a batch that lost", "I3", lambda: [(Memory, "rests_on", lambda self, key: None)],
         True, ("pause_engine", "repeat", "delay"), 200, {"engines": 2, "programs": 8, "kinds": ("signal",)},

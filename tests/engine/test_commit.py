@@ -181,6 +181,7 @@ def test_a_worker_whose_lease_meets_a_bug_has_its_hand_free_again(with_engine, m
         worker = NotingWorker()
         monkeypatch.setattr(attempt_module, "decide", poisoned)
         engine.add_worker(worker)
+        await engine.find_work(worker)
         assert worker.slots.tasks == 0
         await engine._committer.drain()
         assert worker.slots.tasks == 1

@@ -41,6 +41,7 @@ def test_work_waits_in_line_oldest_first(with_engine):
             clock.advance(SECOND)
         worker = NotingWorker(tasks=2)
         engine.add_worker(worker)
+        await engine.find_work(worker)
         await engine._committer.drain()
         assert names(worker) == ["a", "b"]
         worker.slots.tasks += 1

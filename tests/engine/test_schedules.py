@@ -16,7 +16,7 @@ from assay.core.ids import SECOND, Namespace, Time, WorkflowId
 from assay.core.requests import StartWorkflow, Terminate
 from assay.core.schedule import Fire, FireOutcome, Missed, Overlap, Schedule
 from assay.engine.engine import Engine
-from assay.storage.ports import RunFilter
+from assay.storage.ports import Demand, RunFilter
 from assay.storage.verify import verify
 from tests.core.schedule_support import DAY, HOUR, MIDNIGHT, MINUTE, NAME
 from tests.core.support import MAIN
@@ -240,9 +240,10 @@ def test_a_start_can_have_a_schedule_of_its_own(database: Path):
         async with verified(database, loop) as (engine, store):
             key = {"namespace": MAIN, "workflow_id": WorkflowId("cron-1")}
             await engine.submit(StartWorkflow(**key, workflow_type="Report", cron_schedule="0 0 * * * *"))
-            assert await store.ready_tasks(engine.now(), 10) == []
+            demands = [Demand(MAIN, "default", "Report", 10)]
+            assert await store.ready_tasks(demands, engine.now()) == []
             await asyncio.sleep(seconds(HOUR) + 1)
-            (ready,) = await store.ready_tasks(engine.now(), 10)
+            (ready,) = await store.ready_tasks(demands, engine.now())
             assert ready.since == MIDNIGHT
             for expression in ("never", "0 0 0 1 1 * 2020", "61 * * * * *"):
                 with pytest.raises(Invalid):

@@ -80,6 +80,7 @@ def test_what_was_lost_with_the_engine_before_goes_out_after_what_has_waited_lon
         try:
             new = NotingWorker("w-2")
             engine.add_worker(new)
+            await engine.find_work(new)
             await engine._committer.drain()
             assert [grant.key.workflow_id for grant in new.grants] == ["b"]
             new.slots.tasks += 1

@@ -10,10 +10,10 @@ from assay.core.events import Recorded
 from assay.core.ids import RunId, Time
 from assay.core.run import Run
 from assay.engine.commit.batch import Batch
-from assay.storage.ports import Changes
+from assay.storage.ports import Changes, Demand
 from assay.storage.postgres.store import PostgresStore
 from assay.storage.sqlite.store import SqliteStore
-from tests.core.support import NOW, FixedIds, Step, World
+from tests.core.support import MAIN, NOW, FixedIds, Step, World
 
 AnyStore = SqliteStore | PostgresStore
 
@@ -48,6 +48,11 @@ class Stores:
     async def close(self) -> None:
         while self._opened:
             await self._opened.pop().close()
+
+
+def wants(queue: str, kind: str | None = None, limit: int = 10) -> Demand:
+    """Return a demand for work of one task queue, of all types unless one is named."""
+    return Demand(MAIN, queue, kind, limit)
 
 
 async def history(store: AnyStore, run_id: RunId) -> list[Recorded]:

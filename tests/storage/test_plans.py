@@ -13,6 +13,7 @@ from assay.storage.sql.tables import Table
 from tests.core.support import MAIN, NOW
 from tests.storage.support import AnyStore
 
+DEMANDS = (["main", "main"], ["default", "other"], ["T", "U"], [10, 5])
 IDS, PAIRS = ("a", "b"), (("main", "a"), ("main", "b"))
 
 BY_IDS = ["RUNS_BY_ID", "INPUTS", "OPEN_ACTIVITIES", "RUN_DEADLINES", "OPEN_CHILDREN"]
@@ -22,8 +23,12 @@ BY_VALUES: dict[str, tuple[object, ...]] = {
     "EVENTS_AFTER_OF_KIND": ("a", 0, 10, "SignalReceived"),
     "DUE": (NOW, NOW, 10),
     "NEXT_DUE": (),
-    "READY_TASKS": (10,),
-    "READY_ACTIVITIES": (10,),
+    "READY_TASKS": ("main", "default", "T", 0, "", 10),
+    "READY_TASKS_OF_ALL_TYPES": ("main", "default", "", 0, "", 10),
+    "READY_ACTIVITIES": ("main", "default", "charge", 0, "", 0, 10),
+    "READY_ACTIVITIES_OF_ALL_NAMES": ("main", "default", "", 0, "", 0, 10),
+    "WAITING_TASKS": (),
+    "WAITING_ACTIVITIES": (),
     "LOCAL_TASKS": (),
     "LOCAL_ACTIVITIES": (),
     "MESSAGES": (NOW, 10),
@@ -34,10 +39,13 @@ BY_VALUES: dict[str, tuple[object, ...]] = {
     "DESCRIBE_RUN": ("main", "a", "b"),
 }
 ON_POSTGRES_ALONE: dict[str, tuple[object, ...]] = {
-    "RESERVE_TASKS": (10, NOW, NOW),
-    "RESERVE_ACTIVITIES": (10, NOW, NOW),
+    "RESERVE_TASKS": (*DEMANDS, NOW, NOW),
+    "RESERVE_TASKS_OF_ALL_TYPES": (*DEMANDS, NOW, NOW),
+    "RESERVE_ACTIVITIES": (*DEMANDS, NOW, NOW),
+    "RESERVE_ACTIVITIES_OF_ALL_NAMES": (*DEMANDS, NOW, NOW),
 }
-SORTED_BY_INDEX = ["EVENTS_AFTER", "DUE", "READY_TASKS", "READY_ACTIVITIES", "MESSAGES"]
+READY = [name for name in BY_VALUES if name.startswith("READY_")]
+SORTED_BY_INDEX = ["EVENTS_AFTER", "DUE", *READY, "MESSAGES"]
 
 FILTERS = {
     "a page": RunFilter(namespace=MAIN),

@@ -16,8 +16,8 @@ from assay.storage.postgres import notify
 from assay.storage.postgres import store as module
 from assay.storage.postgres.connections import SESSION, passing, refuse_unsafe
 from assay.storage.postgres.store import PostgresStore
-from tests.core.support import scheduled, signals, starts
-from tests.storage.support import StoredWorld, Stores, as_stored, reloaded
+from tests.core.support import later, scheduled, signals, starts
+from tests.storage.support import StoredWorld, Stores, as_stored, reloaded, wants
 
 Act = Callable[[], Any]
 
@@ -254,19 +254,34 @@ async def test_engines_that_compete_see_different_work(postgres: PostgresStore, 
     await world.commit()
     other = await engines.open()
     for ask in ("ready_tasks", "ready_activities"):
-        first, second = await asyncio.gather(getattr(postgres, ask)(world.now, 10), getattr(other, ask)(world.now, 10))
+        some, all_of_it = [wants("default", limit=10)], [wants("default", limit=40)]
+        first, second = await asyncio.gather(*(getattr(store, ask)(some, world.now) for store in (postgres, other)))
         assert len({work.run_id for work in (*first, *second)}) == 20
-        assert await getattr(postgres, ask)(world.now + SECOND, 20) == []
-        again = await getattr(postgres, ask)(world.now + 3 * SECOND, 40)
+        assert await getattr(postgres, ask)(all_of_it, world.now + SECOND) == []
+        again = await getattr(postgres, ask)(all_of_it, world.now + 3 * SECOND)
         assert len(again) == 20
         assert [work.since for work in again] == sorted(work.since for work in again)
 
 
 async def test_a_run_that_changes_is_no_longer_reserved(postgres: PostgresStore):
     world = await StoredWorld(postgres).do(starts())
-    assert len(await postgres.ready_tasks(world.now, 10)) == 1
+    assert len(await postgres.ready_tasks([wants("default")], world.now)) == 1
     await world.do(signals())
-    assert len(await postgres.ready_tasks(world.now, 10)) == 1
+    assert len(await postgres.ready_tasks([wants("default")], world.now)) == 1
+
+
+async def test_types_of_one_queue_share_its_free_slots(postgres: PostgresStore):
+    """A worker with two free slots gets the two oldest tasks of its types; the others stay free for other engines."""
+    world = StoredWorld(postgres)
+    for number in range(3):
+        for kind in ("T", "U"):
+            world.take(starts(f"{kind}-{number}", workflow_type=kind))
+        await world.do(later(SECOND))
+    wanted = [wants("default", kind, limit=2) for kind in ("T", "U", "V")]
+    for oldest in (3, 2, 1):
+        found = await postgres.ready_tasks(wanted, world.now)
+        assert [task.since for task in found] == [world.now - oldest * SECOND] * 2
+    assert await postgres.ready_tasks(wanted, world.now) == []
 
 
 # the server

@@ -75,6 +75,27 @@ async def test_a_step_of_the_servers_clock_is_taken_out_for_all(
     assert max(off(second, true), off(first, true)) < 1
 
 
+async def test_a_living_engine_confirms_the_time_without_writing(
+    engines: Stores, postgres: PostgresStore, server: Server
+):
+    other = await engines.open()
+    await other.clock()
+    rows = "SELECT ctid, xmin, xmax FROM clock"
+    before = await postgres.ask(rows)
+    clock = SharedClock()
+    reading = await postgres.clock(Jump(0, (await postgres.clock()).version))
+    assert not (await postgres.clock())._replace(alone=False, confirmed_at=0).confirmed, "nothing is stored"
+    await clock.learn(postgres)
+    assert await postgres.ask(rows) == before
+    assert (await other.clock())._replace(alone=False).confirmed
+    await server.set_clock(HOUR)
+    assert not (await other.clock())._replace(alone=False).confirmed, "the step has yet to be taken out"
+    await server.set_clock(0)
+    assert (await other.clock())._replace(alone=False).confirmed
+    await postgres.close()
+    assert (await other.clock()).confirmed_at == 0 < reading.wall, "a confirmation ends with its engine"
+
+
 async def test_a_correction_that_was_changed_meanwhile_stays(postgres: PostgresStore, server: Server):
     old = (await postgres.clock()).version
     assert (await postgres.clock(Jump(HOUR, old))).corrected

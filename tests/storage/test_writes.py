@@ -3,10 +3,10 @@
 import pytest
 
 from assay.core import commands as cmd
-from assay.core.ids import SECOND, RunId, WorkflowId
+from assay.core.ids import SECOND, Namespace, RunId, WorkflowId
 from assay.core.payload import NULL
 from assay.core.run import CANCELLED, COMPLETED, FAILED
-from assay.storage.ports import Changes, Conflict, Outcome
+from assay.storage.ports import Changes, Conflict, Demand, Outcome
 from assay.storage.verify import verify
 from tests.core.support import (
     CHILD,
@@ -30,7 +30,7 @@ from tests.core.support import (
     turns,
 )
 from tests.storage.states import DOCUMENT, STATES
-from tests.storage.support import AnyStore, StoredWorld, as_stored, history, reloaded
+from tests.storage.support import AnyStore, StoredWorld, as_stored, history, reloaded, wants
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -176,23 +176,36 @@ async def test_deadlines_come_in_order(store: AnyStore):
 
 async def test_ready_work_is_found_oldest_first(store: AnyStore):
     world = await StoredWorld(store).do(starts("a"), later(SECOND), starts("b", task_queue="fast"), later(SECOND))
-    tasks = await store.ready_tasks(world.now, 10)
+    tasks = await store.ready_tasks([wants("default"), wants("fast")], world.now)
     assert [(task.run_id, task.queue, task.since) for task in tasks] == [
         ("run-1", "default", world.now - 2 * SECOND),
         ("run-2", "fast", world.now - SECOND),
     ]
 
 
+async def test_only_wanted_work_is_read(store: AnyStore):
+    """Other types, other queues and other namespaces neither come nor take the place of the work that is wanted."""
+    world = StoredWorld(store)
+    for number in range(12):
+        world.take(starts(f"unserved-{number}", workflow_type="Unserved"))
+        world.take(starts(f"elsewhere-{number}", workflow_type="T", task_queue="elsewhere"))
+    await world.do(later(SECOND), starts("a", workflow_type="T"), later(SECOND), starts("b", workflow_type="U"))
+    wanted = [wants("default", "T", limit=2), wants("default", "U", limit=2), wants("other", "T")]
+    assert [task.workflow_type for task in await store.ready_tasks(wanted, world.now)] == ["T", "U"]
+    assert await store.ready_tasks([Demand(Namespace("foreign"), "default", "T", 10)], world.now) == []
+
+
 async def test_work_that_somebody_has_is_not_ready(store: AnyStore):
     world = await StoredWorld(store).do(starts(), claims())
-    assert await store.ready_tasks(world.now, 10) == []
+    assert await store.ready_tasks([wants("default")], world.now) == []
     await world.do(turns(cmd.ScheduleActivity(1, "charge"), cmd.ScheduleActivity(2, "ship")))
-    ready = await store.ready_activities(world.now, 10)
+    assert await store.ready_activities([wants("default", "refund"), wants("other")], world.now) == []
+    ready = await store.ready_activities([wants("default")], world.now)
     assert {(activity.name, activity.seq) for activity in ready} == {("charge", 1), ("ship", 2)}
     await world.do(leases(1), leases(2))
     later_on = world.now + 60 * SECOND
-    assert await store.ready_activities(later_on, 10) == []
-    assert await store.ready_tasks(later_on, 10) == []
+    assert await store.ready_activities([wants("default")], later_on) == []
+    assert await store.ready_tasks([wants("default")], later_on) == []
 
 
 async def test_a_second_open_run_of_an_id_is_refused(store: AnyStore):

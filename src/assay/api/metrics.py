@@ -1,6 +1,6 @@
 """What the engine measures, in the text format of Prometheus."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -9,8 +9,9 @@ from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import Call
 from assay.api.telemetry import Histogram
-from assay.core.ids import SECOND
-from assay.engine.engine import Gauges
+from assay.core.errors import AssayError
+from assay.core.ids import SECOND, Time
+from assay.engine.roster import WaitingWork
 
 TYPE: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 QUEUES: Final = 100
@@ -21,10 +22,14 @@ Labels = Mapping[str, object]
 
 async def exposition(backend: Backend, _: Call) -> Answer:
     """Everything, once."""
-    return Answer(200, "".join(_lines(backend)).encode(), (TYPE,))
+    try:
+        waiting = await backend.roster.waiting()
+    except AssayError:  # without its store the engine has metrics all the same, and none about work in the store
+        waiting = ()
+    return Answer(200, "".join(_lines(backend, waiting)).encode(), (TYPE,))
 
 
-def _lines(backend: Backend) -> Iterator[str]:
+def _lines(backend: Backend, waiting: Sequence[WaitingWork]) -> Iterator[str]:
     telemetry = backend.telemetry
     yield from _family("assay_info", "gauge", "The engine.", [({"version": __version__}, 1)])
     yield from _family("assay_workflows_started_total", "counter", "Runs begun.", [({}, telemetry.starts)])
@@ -40,7 +45,7 @@ def _lines(backend: Backend) -> Iterator[str]:
     yield from _histogram("assay_workflow_task_wait_seconds", "From due to leased.", telemetry.task_wait)
     yield from _histogram("assay_activity_wait_seconds", "From queued to leased.", telemetry.activity_wait)
     gauges = backend.engine.measure()
-    yield from _queues(gauges)
+    yield from _queues(waiting, gauges.now)
     offset: list[tuple[Labels, float]] = [({}, gauges.clock_offset / SECOND)]
     yield from _family("assay_clock_offset_seconds", "gauge", "Engine time ahead of the wall clock.", offset)
     yield from _family("assay_polls_held", "gauge", "Polls of workers that wait.", [({}, len(backend.polls))])
@@ -50,16 +55,18 @@ def _lines(backend: Backend) -> Iterator[str]:
     yield from _family("assay_http_answers_total", "counter", "Requests answered.", answers)
 
 
-def _queues(gauges: Gauges) -> Iterator[str]:
+def _queues(waiting: Sequence[WaitingWork], now: Time) -> Iterator[str]:
     depth: dict[tuple[str, str, str], int] = {}
-    for (namespace, queue), (tasks, activities) in gauges.waiting.items():
-        place = (namespace, queue) if len(depth) < 2 * QUEUES else ("*", "*")
-        for kind, count in (("workflow_task", tasks), ("activity", activities)):
+    for row in waiting:
+        place = (row.namespace, row.queue) if len(depth) < 2 * QUEUES else ("*", "*")
+        for kind, count in (("workflow_task", row.tasks), ("activity", row.activities)):
             depth[*place, kind] = depth.get((*place, kind), 0) + count
     shown = [({"namespace": a, "queue": b, "kind": kind}, count) for (a, b, kind), count in depth.items()]
     yield from _family("assay_queue_depth", "gauge", "Work that waits for a worker.", shown)
-    oldest = list(gauges.oldest.items())[:QUEUES]
-    ages = [({"namespace": a, "queue": b}, max(0.0, (gauges.now - since) / SECOND)) for (a, b), since in oldest]
+    ages = [
+        ({"namespace": row.namespace, "queue": row.queue}, max(0.0, (now - (row.oldest or now)) / SECOND))
+        for row in waiting[:QUEUES]
+    ]
     yield from _family("assay_queue_oldest_seconds", "gauge", "Age of the oldest work that waits.", ages)
 
 

@@ -15,7 +15,7 @@ from assay.core.ids import Namespace, RunId, Time
 from assay.core.requests import ReleaseActivity, ReleaseTask, Request
 from assay.core.slots import Slots
 from assay.engine.engine import Engine
-from assay.engine.roster import Registration
+from assay.engine.roster import Registration, Roster
 
 Grant = TaskGrant | ActivityGrant
 
@@ -109,8 +109,9 @@ class PollingWorker:
 class Polls:
     """All polls that are held."""
 
-    def __init__(self, engine: Engine, limit: int = HOLDING) -> None:
+    def __init__(self, engine: Engine, roster: Roster, limit: int = HOLDING) -> None:
         self._engine = engine
+        self._roster = roster
         self._limit = limit
         self._held: set[PollingWorker] = set()
         self.draining = False
@@ -135,9 +136,10 @@ class Polls:
         """Return a task, or None if none came in time; a task that the caller cannot get any more is released."""
         if self.draining:
             return None
-        poller.held = self._may_hold(poller, wait)
+        poller.held = await self._may_hold(poller, wait)
         self._engine.add_worker(poller)
         try:
+            await self._engine.find_work(poller)
             if not poller.held:
                 poller.settle()
                 return await asyncio.shield(poller.answer)
@@ -148,13 +150,13 @@ class Polls:
                 poller.answer.add_done_callback(lambda _: self._return(poller))
                 poller.release()
 
-    def _may_hold(self, poller: PollingWorker, wait: float) -> bool:
+    async def _may_hold(self, poller: PollingWorker, wait: float) -> bool:
         if wait <= 0:
             return False
         if len(self._held) >= self._limit:
             raise TooManyPolls(f"{self._limit} polls are held already")
         return not (
-            poller.tasks and self._engine.has_waiting_activity(poller.namespace, poller.queue, poller.activities)
+            poller.tasks and await self._roster.has_waiting_activity(poller.namespace, poller.queue, poller.activities)
         )
 
     async def _hold(self, call: Call, poller: PollingWorker, wait: float) -> Grant | None:

@@ -43,11 +43,13 @@ class ClockReading(NamedTuple):
     time: Time
     """Engine time: the wall clock plus the correction in effect."""
     version: tuple[int, int] = (0, 0)
-    """The stored correction, and the wall time when an engine last found the time right; for compare-and-set."""
+    """The stored correction, and the wall time when it was stored; for compare-and-set."""
     corrected: bool = False
     """Did the call that made this reading store a correction?"""
     alone: bool = False
     """Was no other engine alive when this one first read the clock?"""
+    confirmed_at: Time = 0
+    """The wall time at which an engine that is alive last found the time right; of several the nearest to `wall`."""
 
     @property
     def confirmed(self) -> bool:
@@ -55,11 +57,14 @@ class ClockReading(NamedTuple):
 
         Between a step of the database's clock and the correction by the engines that see it, it may not.
         """
-        return self.alone or abs(self.wall - self.version[1]) <= CONFIRMED
+        return self.alone or min(abs(self.wall - self.version[1]), abs(self.wall - self.confirmed_at)) <= CONFIRMED
 
 
 class Jump(NamedTuple):
-    """A jump of the shared time, to be taken out of the correction if that has not changed since; 0 confirms it."""
+    """A jump of the shared time, to be taken out of the correction if that has not changed since.
+
+    A jump by 0 confirms the time that was read last, and changes nothing that is stored: an idle engine writes nothing.
+    """
 
     by: Time
     version: tuple[int, int]

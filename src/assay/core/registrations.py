@@ -34,6 +34,16 @@ class WorkerRow(msgspec.Struct, frozen=True):
     last_heartbeat: Time
 
 
+class WaitingWork(msgspec.Struct, frozen=True):
+    """How much work of one task queue waits for a worker, and since when the oldest of it does."""
+
+    namespace: str
+    queue: str
+    tasks: int = 0
+    activities: int = 0
+    oldest: Time | None = None
+
+
 class QueueRow(msgspec.Struct, frozen=True):
     """What waits and what is being done on a queue."""
 

@@ -28,6 +28,7 @@ from assay.engine.feed import Feed
 from assay.engine.ids import BlockIds
 from assay.engine.presence import Presence
 from assay.engine.reads import Reads
+from assay.engine.ready_reader import READY_PAGE_ENTRIES, ReadyReader
 from assay.engine.reaper import Reaper
 from assay.engine.scheduler import Scheduler
 from assay.engine.service import Loop
@@ -49,10 +50,6 @@ class Gauges(msgspec.Struct, frozen=True):
     now: Time
     clock_offset: Time
     """How far engine time is ahead of the wall clock."""
-    waiting: dict[tuple[Namespace, str], tuple[int, int]]
-    """Workflow tasks and activities that wait for a worker, by namespace and queue."""
-    oldest: dict[tuple[Namespace, str], Time]
-    """Since when the oldest waiting work of each queue waits."""
 
 
 class Engine:
@@ -72,10 +69,12 @@ class Engine:
         cache_bytes: int = CACHE_BYTES,
         halving: bool = False,
         task_lease: Time = STARTUP_GRACE,
+        ready_page: int = READY_PAGE_ENTRIES,
     ) -> None:
         self._store = store
         self._clock = clock or (SharedClock() if store.shared else SystemClock())
-        self._dispatcher = Dispatcher()
+        self._dispatcher = Dispatcher(shared=store.shared)
+        self._reader = ReadyReader(store, self._clock, self._dispatcher, ready_page)
         presence = Presence(self._clock)
         self._committer = Committer(
             store,
@@ -90,7 +89,7 @@ class Engine:
         self.reads = Reads(store, self._clock, self._committer.cache, self._explained, self._with_served)
         self._feed = Feed()
         self._courier = Courier(store, self._clock, self._committer)
-        self._reaper = Reaper(store, self._clock, self._committer, self._dispatcher, task_lease)
+        self._reaper = Reaper(store, self._clock, self._committer, self._dispatcher, self._reader, task_lease)
         self._timekeeper = Timekeeper(store, self._clock, self._committer, presence, self._reaper.spare)
         self._clock_keeper = ClockKeeper(store, self._clock, presence)
         self._scheduler = Scheduler(store, self._clock, self._committer)
@@ -100,6 +99,8 @@ class Engine:
             "reaper": Loop(self._reaper, self._clock),
             "clock": Loop(self._clock_keeper, self._clock),
         }
+        self._dispatcher.on_join(self._joined)
+        self._dispatcher.on_shortage(self._loops["reaper"].wake)
         self._clock_keeper.on_tick(self._keep_time)
         self._clock_keeper.on_step_back(self._scheduler.look_back)
         self._committer.listen(self._committed)
@@ -148,9 +149,8 @@ class Engine:
         return self._clock.now()
 
     def measure(self) -> Gauges:
-        """Return the values that metrics show: waiting work by queue, and the offset of the clock."""
-        waiting = self._dispatcher
-        return Gauges(self._clock.now(), clock_offset(self._clock), waiting.depth(), waiting.oldest())
+        """Return the values that metrics show: engine time, and its offset from the wall clock."""
+        return Gauges(self._clock.now(), clock_offset(self._clock))
 
     # changes
 
@@ -215,9 +215,10 @@ class Engine:
         """Lease queued work to a worker whose number of free slots has grown; no-op for a removed worker."""
         self._dispatcher.offer_work(worker)
 
-    def has_waiting_activity(self, namespace: Namespace, queue: str, names: frozenset[str] | None) -> bool:
-        """Return whether an activity of these names (None: of any name) waits on a queue for a worker."""
-        return self._dispatcher.waits(namespace, queue, names)
+    async def find_work(self, worker: ConnectedWorker) -> None:
+        """Look in the store, at once, for work that an added worker can take; what is found is leased to it."""
+        if self._reader.has_unread(worker) and (worker.slots.tasks > 0 or worker.slots.activities > 0):
+            await self._reader.find_work(worker)
 
     # notifications
 
@@ -240,7 +241,16 @@ class Engine:
 
     # parts
 
+    def _joined(self, worker: ConnectedWorker) -> bool:
+        """Have the store read for a new worker; return whether that is necessary."""
+        unread = self._reader.has_unread(worker)
+        if unread:
+            self._loops["reaper"].wake()
+        return unread
+
     def _committed(self, committed: Committed) -> None:
+        for run, _ in committed.ended:
+            self._dispatcher.drop(run.run_id)
         self._feed.publish(committed)
         if committed.messages:
             self._courier.carry(committed)
@@ -257,6 +267,7 @@ class Engine:
 
     def _recover(self) -> None:
         """Look in the store for work and messages that a batch was to hand out and did not."""
+        self._reader.forget()
         self._courier.hurry()
         self._loops["courier"].wake()
         self._loops["reaper"].wake()

@@ -1,4 +1,4 @@
-"""Cleans up after the dead: leases of workers that died with their engine, ready work that nobody here knows of."""
+"""Ends leases of workers that died with their engine, and looks in the store for ready work."""
 
 import asyncio
 from collections.abc import Iterable
@@ -10,42 +10,42 @@ from assay.core.requests import ExtendActivity, ExtendTask, LoseTask, ReleaseAct
 from assay.engine.clock import Clock
 from assay.engine.commit.committer import Committer
 from assay.engine.dispatcher import Dispatcher
+from assay.engine.ready_reader import ReadyReader
 from assay.storage.ports import HeldLease, Store
 
-READY_PAGE_TASKS = 10_000
 SHARED_READY_PAUSE: Time = SECOND
-STEP_ASIDE: Time = 5 * SECOND
-"""How long an engine whose workers cannot take what it found leaves it to engines with free hands: looking at work
-reserves it for a moment, and whoever looks again each time that moment is over would keep it from all others."""
+"""How often an engine looks for work of a shared store; hints of other engines come sooner."""
 
 
 class Reaper:
-    """Finds work in the store that no living engine has in its hands."""
+    """Takes over leases at a start and after a pause, and finds ready work that no engine has in memory."""
 
     def __init__(
-        self, store: Store, clock: Clock, committer: Committer, dispatcher: Dispatcher, task_lease: Time
+        self,
+        store: Store,
+        clock: Clock,
+        committer: Committer,
+        dispatcher: Dispatcher,
+        reader: ReadyReader,
+        task_lease: Time,
     ) -> None:
         self._store = store
         self._spared_task = min(STARTUP_GRACE, task_lease)
         self._clock = clock
         self._committer = committer
         self._dispatcher = dispatcher
+        self._reader = reader
         self._began = False
 
     async def run_once(self) -> Time | None:
-        """Void what the predecessor's own workers held (once), then line up the work that is ready."""
+        """Void the leases of the predecessor's own workers (once), then read the work that is ready."""
         if not self._began:
             if not self._store.shared:
                 await self._void()
             await self.spare()
             self._began = True
-        now = self._clock.now()
-        tasks = await self._store.ready_tasks(now, READY_PAGE_TASKS)
-        activities = await self._store.ready_activities(now, READY_PAGE_TASKS)
-        self._dispatcher.load(tasks, activities)
-        if self._store.shared:
-            return now + (STEP_ASIDE if self._dispatcher.backlog else SHARED_READY_PAUSE)
-        return now + SECOND if len(tasks) == READY_PAGE_TASKS or len(activities) == READY_PAGE_TASKS else None
+        await self._reader.find_work()
+        return self._clock.now() + SHARED_READY_PAUSE if self._store.shared else None
 
     async def _void(self) -> None:
         """They died with the engine that is gone (R9); a lost attempt counts, a lost task is due at once."""

@@ -17,7 +17,16 @@ from assay.core.ids import SECOND, Namespace, Time, WorkerId
 from assay.core.options import check_id
 from assay.engine.clock import Clock
 from assay.engine.commit.idempotency import IdempotencyKey, Rendered
-from assay.storage.ports import NamespaceCounts, NamespaceRow, Outcome, QueueRow, Registry, Store, WorkerRow
+from assay.storage.ports import (
+    NamespaceCounts,
+    NamespaceRow,
+    Outcome,
+    QueueRow,
+    Registry,
+    Store,
+    WaitingWork,
+    WorkerRow,
+)
 
 MAIN: Final = "main"
 LISTED_SILENCE: Final[Time] = 90 * SECOND
@@ -27,7 +36,7 @@ SIGNS_WRITE_PAUSE: Final[Time] = 15 * SECOND
 KNOWN: Final = 10_000
 """Registrations kept in memory."""
 
-__all__ = ["NamespaceCounts", "QueueRow", "Registration", "Roster", "WorkerRow", "check_namespace"]
+__all__ = ["NamespaceCounts", "QueueRow", "Registration", "Roster", "WaitingWork", "WorkerRow", "check_namespace"]
 
 _NAMESPACE: Final = re.compile(r"[a-z0-9-]{1,63}\Z", re.ASCII)
 
@@ -112,6 +121,14 @@ class Roster:
         """The queues of a namespace."""
         await self.run_once()
         return await self._registry.queues(namespace, self._clock.now() - LISTED_SILENCE)
+
+    async def waiting(self) -> Sequence[WaitingWork]:
+        """Return how much work waits for a worker, by namespace and task queue, as the store has it."""
+        return await self._registry.waiting()
+
+    async def has_waiting_activity(self, namespace: str, queue: str, names: frozenset[str] | None) -> bool:
+        """Return whether the store has an activity of these names (None: of any name) that waits on a task queue."""
+        return await self._registry.waits(namespace, queue, None if names is None else sorted(names))
 
     # workers
 

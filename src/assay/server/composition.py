@@ -147,7 +147,7 @@ def _backend(config: ServerConfig, engine: Engine, database: Database, roster: R
         roster=roster,
         stream=Stream(database.journal, database.store, engine.on_commit, database.clock, config.events_ttl),
         tokens=tokens,
-        polls=Polls(engine),
+        polls=Polls(engine, roster),
         exchange=Exchange(engine, tokens, roster),
         telemetry=telemetry,
         settings=settings_of(config),

@@ -24,7 +24,7 @@ from assay.core.events import Event, Recorded
 from assay.core.failure import FailureInfo
 from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.payload import Payload
-from assay.core.registrations import NamespaceCounts, NamespaceRow, QueueRow, WorkerRow
+from assay.core.registrations import NamespaceCounts, NamespaceRow, QueueRow, WaitingWork, WorkerRow
 from assay.core.schedule import Fire, Schedule
 from assay.storage.changes import (
     ActivityChange,
@@ -39,6 +39,7 @@ from assay.storage.changes import (
     Unfired,
 )
 from assay.storage.journal_entries import BEGINNING, Claim, Entry, News, Note, Position
+from assay.storage.ready_work import Demand, ReadyActivity, ReadyTask
 
 __all__ = [
     "BEGINNING",
@@ -51,6 +52,7 @@ __all__ = [
     "CommitStatus",
     "Conflict",
     "Deadline",
+    "Demand",
     "Entry",
     "Extent",
     "HeldLease",
@@ -80,6 +82,7 @@ __all__ = [
     "StoredRun",
     "UnansweredCommit",
     "Unfired",
+    "WaitingWork",
     "WorkerRow",
 ]
 
@@ -157,27 +160,6 @@ class Deadline(msgspec.Struct, frozen=True, gc=False):
     kind: str
     ref: int
     due_at: Time = 0
-
-
-class ReadyTask(msgspec.Struct, frozen=True, gc=False):
-    """A workflow task that waits for a worker."""
-
-    run_id: RunId
-    namespace: Namespace
-    queue: str
-    workflow_type: str
-    since: Time
-
-
-class ReadyActivity(msgspec.Struct, frozen=True, gc=False):
-    """An activity that waits for a worker."""
-
-    run_id: RunId
-    namespace: Namespace
-    queue: str
-    name: str
-    seq: int
-    since: Time
 
 
 class HeldLease(msgspec.Struct, frozen=True, gc=False):
@@ -334,12 +316,16 @@ class Store(Protocol):
         """Return the next deadline in engine time, and the next of a schedule by the wall clock."""
         ...
 
-    async def ready_tasks(self, now: Time, limit: int) -> Sequence[ReadyTask]:
-        """Workflow tasks that wait for a worker, oldest first; reserved for a moment where engines compete."""
+    async def ready_tasks(self, demands: Sequence[Demand], now: Time) -> Sequence[ReadyTask]:
+        """Return workflow tasks that wait for a worker, at most `limit` for each demand, its oldest first.
+
+        Where engines compete the tasks are reserved for a moment, and all demands of one task queue together are met
+        with the oldest tasks of that queue, at most as many as one of them allows.
+        """
         ...
 
-    async def ready_activities(self, now: Time, limit: int) -> Sequence[ReadyActivity]:
-        """Activities that wait for a worker, oldest first; reserved for a moment where engines compete."""
+    async def ready_activities(self, demands: Sequence[Demand], now: Time) -> Sequence[ReadyActivity]:
+        """Return activities that wait for a worker, by the same rules as `ready_tasks`."""
         ...
 
     async def local_leases(self) -> Sequence[HeldLease]:
@@ -440,6 +426,14 @@ class Registry(Protocol):
 
     async def queues(self, namespace: str, seen_after: Time) -> Sequence[QueueRow]:
         """The queues that have open work or workers, by name."""
+        ...
+
+    async def waiting(self) -> Sequence[WaitingWork]:
+        """Return how much work waits for a worker, by namespace and task queue."""
+        ...
+
+    async def waits(self, namespace: str, queue: str, names: Sequence[str] | None) -> bool:
+        """Return whether an activity of these names (None: of any name) waits on a task queue."""
         ...
 
     async def secret(self, name: str, fresh: bytes) -> bytes:

@@ -1,17 +1,25 @@
 """The time that engines on one Postgres share: the server's clock plus a correction that takes its steps out.
 
-An engine asks on a connection of its own, so that a busy pool does not lengthen the round trip, and holds a shared
-advisory lock there for its life. Engine time is read by functions in the database, for all engines alike.
+An engine reads the clock on a connection of its own, so that a busy pool does not lengthen the round trip, and holds a
+shared advisory lock there for its life. Engine time is read by functions in the database, for all engines alike.
+
+An engine that found the time right leaves that in a second advisory lock, whose number is the wall time: other engines
+see it, nothing is written for it, and it ends with its engine.
 """
 
 from typing import Any
 
 from assay.core.engine_time import ClockReading, Jump
+from assay.core.ids import SECOND, Time
 from assay.storage.postgres.connections import DRIVER_ERRORS, connect, translated
 from assay.storage.sql import queries
 
 ALIVE_LOCK = 7_016_996_765_293_437_283
 """The advisory lock that each engine holds, shared."""
+CONFIRMED_LOCKS = 1_634_956_153
+"""The class of the advisory locks that confirm the time."""
+CONFIRMED_UNIT: Time = 2 * SECOND
+"""The wall time that one number of such a lock stands for: 31 bits of it last until the next century."""
 
 
 class PostgresClock:
@@ -21,20 +29,40 @@ class PostgresClock:
         self._dsn = dsn
         self._connection: Any = None
         self._began = self._alone = False
+        self._reading = ClockReading(0, 0)
+        """The last reading, which this engine may confirm."""
+        self._confirmed: int | None = None
+        """The number of the lock that confirms the time."""
 
     async def read(self, jump: Jump | None = None) -> ClockReading:
         """Read the clock; a jump is first taken out of the correction, unless that was changed since."""
         try:
             if self._connection is None:
                 self._connection = await self._connect()
+            if jump is not None and jump.by == 0:
+                if jump.version == self._reading.version:
+                    await self._confirm()
+                return self._reading
             corrected = False
             if jump is not None:
                 corrected = bool(await self._connection.fetch(queries.CORRECT_CLOCK, jump.by, *jump.version))
-            wall, time, *version = await self._connection.fetchrow(queries.READ_CLOCK)
+            cells = await self._connection.fetchrow(queries.READ_CLOCK, CONFIRMED_LOCKS, CONFIRMED_UNIT)
         except DRIVER_ERRORS as error:
             self.forget()
             raise translated(error) from error
-        return ClockReading(wall, time, (version[0], version[1]), corrected, self._alone)
+        wall, time, correction, seen_at, confirmed_at = cells
+        self._reading = ClockReading(wall, time, (correction, seen_at), corrected, self._alone, confirmed_at)
+        return self._reading
+
+    async def _confirm(self) -> None:
+        """Replace the lock of the last confirmation by one for the wall time of the last reading."""
+        number = self._reading.wall // CONFIRMED_UNIT
+        if number == self._confirmed:
+            return
+        await self._connection.execute(queries.CONFIRM_CLOCK, CONFIRMED_LOCKS, number)
+        former, self._confirmed = self._confirmed, number
+        if former is not None:
+            await self._connection.execute(queries.FORGET_CONFIRMATION, CONFIRMED_LOCKS, former)
 
     async def _connect(self) -> Any:
         """Connect and take the lock; the first engine of all drops the correction."""
@@ -56,6 +84,6 @@ class PostgresClock:
 
     def forget(self) -> None:
         """Let go of the connection; the next reading makes another."""
-        connection, self._connection = self._connection, None
+        connection, self._connection, self._confirmed = self._connection, None, None
         if connection is not None:
             connection.terminate()

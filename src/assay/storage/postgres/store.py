@@ -17,7 +17,7 @@ from asyncpg import exceptions as pg
 from assay.core.engine_time import ClockReading, Jump
 from assay.core.ids import SECOND, RunId, Time
 from assay.storage.forks import call_after_fork
-from assay.storage.ports import Broken, Changes, HeldLease, OutcomeUnknown, ReadyActivity, ReadyTask, Rejected
+from assay.storage.ports import Broken, Changes, Demand, HeldLease, OutcomeUnknown, ReadyActivity, ReadyTask, Rejected
 from assay.storage.postgres.clock import PostgresClock
 from assay.storage.postgres.commits import PostgresCommit
 from assay.storage.postgres.connections import DRIVER_ERRORS, OPTIONS, connect, passing, refuse_unsafe, translated
@@ -241,15 +241,25 @@ class PostgresStore(SqlReads):
         (first,) = (await self._fetch(queries.RESERVE_NUMBERS, count))[0]
         return int(first)
 
-    async def ready_tasks(self, now: Time, limit: int) -> Sequence[ReadyTask]:
+    async def ready_tasks(self, demands: Sequence[Demand], now: Time) -> Sequence[ReadyTask]:
         """See `Store`."""
-        found = await self._fetch(queries.RESERVE_TASKS, limit, now, now + RESERVATION)
+        found = await self._reserve(queries.RESERVE_TASKS, queries.RESERVE_TASKS_OF_ALL_TYPES, demands, now)
         return sorted((ReadyTask(*row) for row in found), key=lambda task: task.since)
 
-    async def ready_activities(self, now: Time, limit: int) -> Sequence[ReadyActivity]:
+    async def ready_activities(self, demands: Sequence[Demand], now: Time) -> Sequence[ReadyActivity]:
         """See `Store`."""
-        found = await self._fetch(queries.RESERVE_ACTIVITIES, limit, now, now + RESERVATION)
+        found = await self._reserve(queries.RESERVE_ACTIVITIES, queries.RESERVE_ACTIVITIES_OF_ALL_NAMES, demands, now)
         return sorted((ReadyActivity(*row) for row in found), key=lambda activity: activity.since)
+
+    async def _reserve(self, typed: str, of_all: str, demands: Sequence[Demand], now: Time) -> list[Sequence[Any]]:
+        found: list[Sequence[Any]] = []
+        for text, wanted in (
+            (typed, [demand for demand in demands if demand.kind is not None]),
+            (of_all, [demand for demand in demands if demand.kind is None]),
+        ):
+            if wanted:
+                found += await self._fetch(text, *DIALECT.demands(wanted), now, now + RESERVATION)
+        return found
 
     async def local_leases(self) -> Sequence[HeldLease]:
         """See `Store`: none that can be told to be dead, for other engines live on."""

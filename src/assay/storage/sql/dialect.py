@@ -2,7 +2,8 @@
 
 Statements are written once, in `queries` and as the shapes below. They say `$1` for a parameter and ask for fragments
 by name: `$one_of(1)` is membership in a list of texts, `$pairs(1)` a table of pairs, `$claim` a lock that passes over
-rows which somebody else has locked, `$committed_after(1, 2)` events `e` after a position, in order of commits.
+rows which another transaction has locked, `$demands(1, 2, 3, 4)` a table of work that workers can take,
+`$committed_after(1, 2)` events `e` after a position, in order of commits.
 """
 
 import re
@@ -14,6 +15,7 @@ from typing import Protocol
 
 import msgspec
 
+from assay.storage.ports import Demand
 from assay.storage.sql.tables import Table, Type
 
 Row = Sequence[object]
@@ -174,6 +176,10 @@ class PostgresDialect:
     _fragments: Mapping[str, str] = {
         "one_of": "= ANY(${0}::text[])",
         "pairs": "unnest(${0}::text[], ${1}::text[]) AS wanted(first, second)",
+        "demands": (
+            "unnest(${0}::text[], ${1}::text[], ${2}::text[], ${3}::bigint[])"
+            " AS wanted(namespace, task_queue, kind, free)"
+        ),
         "contains": 'strpos(lower({0} COLLATE "C"), ${1}) > 0',
         "mentions": "position({1}::bytea IN {0}) > 0",
         "before": "split_part({0}, {1}, 1)",
@@ -267,3 +273,13 @@ class PostgresDialect:
         """See `Dialect`; and `texts` on what is left out."""
         held = [pair for pair in values if "\0" not in pair[0] and "\0" not in pair[1]]
         return [first for first, _ in held], [second for _, second in held]
+
+    def demands(self, values: Sequence[Demand]) -> tuple[object, ...]:
+        """Return the arguments of `$demands`; and see `texts` on what is left out."""
+        held = [one for one in values if "\0" not in f"{one.namespace}{one.queue}{one.kind}"]
+        return (
+            [one.namespace for one in held],
+            [one.queue for one in held],
+            [one.kind for one in held],
+            [one.limit for one in held],
+        )

@@ -81,42 +81,96 @@ NEXT_DUE = """
 SELECT (SELECT due_at FROM deadlines WHERE kind <> 'schedule' ORDER BY due_at LIMIT 1),
     (SELECT due_at FROM deadlines WHERE kind = 'schedule' ORDER BY due_at LIMIT 1)"""
 
-READY_TASKS = """
+_READY_TASK = "task_since IS NOT NULL AND task_worker IS NULL AND task_not_before IS NULL"
+_READY_ACTIVITY = "completed_at IS NULL AND worker IS NULL AND not_before IS NULL"
+
+READY_TASKS = f"""
 SELECT run_id, namespace, task_queue, workflow_type, task_since FROM runs
-WHERE task_since IS NOT NULL AND task_worker IS NULL AND task_not_before IS NULL
-ORDER BY task_since LIMIT $1"""
+WHERE {_READY_TASK} AND namespace = $1 AND task_queue = $2 AND workflow_type = $3 AND (task_since, run_id) > ($4, $5)
+ORDER BY task_since, run_id LIMIT $6"""
 
-READY_ACTIVITIES = """
+READY_TASKS_OF_ALL_TYPES = f"""
+SELECT run_id, namespace, task_queue, workflow_type, task_since FROM runs
+WHERE {_READY_TASK} AND namespace = $1 AND task_queue = $2 AND (workflow_type, task_since, run_id) > ($3, $4, $5)
+ORDER BY workflow_type, task_since, run_id LIMIT $6"""
+"""In the order of the index, and not of age: a queue whose worker serves all types is read to its end anyway."""
+
+READY_ACTIVITIES = f"""
 SELECT run_id, namespace, task_queue, name, seq, queued_at FROM activities
-WHERE completed_at IS NULL AND worker IS NULL AND not_before IS NULL
-ORDER BY queued_at LIMIT $1"""
+WHERE {_READY_ACTIVITY} AND namespace = $1 AND task_queue = $2 AND name = $3 AND (queued_at, run_id, seq) > ($4, $5, $6)
+ORDER BY queued_at, run_id, seq LIMIT $7"""
 
-RESERVE_TASKS = """
+READY_ACTIVITIES_OF_ALL_NAMES = f"""
+SELECT run_id, namespace, task_queue, name, seq, queued_at FROM activities
+WHERE {_READY_ACTIVITY} AND namespace = $1 AND task_queue = $2 AND (name, queued_at, run_id, seq) > ($3, $4, $5, $6)
+ORDER BY name, queued_at, run_id, seq LIMIT $7"""
+
+
+def _reserve_tasks(of_type: str) -> str:
+    return f"""
 WITH ready AS MATERIALIZED (
-    SELECT run_id FROM runs
-    WHERE task_since IS NOT NULL AND task_worker IS NULL AND task_not_before IS NULL
-        AND (reserved_until IS NULL OR reserved_until <= $2)
-    ORDER BY task_since LIMIT $1 $claim
+    SELECT ranked.run_id FROM (
+        SELECT oldest.run_id, wanted.free,
+            row_number() OVER (PARTITION BY wanted.namespace, wanted.task_queue ORDER BY oldest.task_since) AS place
+        FROM $demands(1, 2, 3, 4)
+        CROSS JOIN LATERAL (
+            SELECT run_id, task_since FROM runs
+            WHERE {_READY_TASK} AND namespace = wanted.namespace AND task_queue = wanted.task_queue {of_type}
+                AND (reserved_until IS NULL OR reserved_until <= $5)
+            ORDER BY task_since LIMIT wanted.free $claim
+        ) AS oldest
+    ) AS ranked WHERE ranked.place <= ranked.free
 )
-UPDATE runs r SET reserved_until = $3 FROM ready WHERE r.run_id = ready.run_id
+UPDATE runs r SET reserved_until = $6 FROM ready WHERE r.run_id = ready.run_id
 RETURNING r.run_id, r.namespace, r.task_queue, r.workflow_type, r.task_since"""
-"""For engines that compete: what one has seen is not shown to the others until a moment has passed."""
 
-RESERVE_ACTIVITIES = """
+
+def _reserve_activities(of_name: str) -> str:
+    return f"""
 WITH ready AS MATERIALIZED (
-    SELECT id FROM activities
-    WHERE completed_at IS NULL AND worker IS NULL AND not_before IS NULL
-        AND (reserved_until IS NULL OR reserved_until <= $2)
-    ORDER BY queued_at LIMIT $1 $claim
+    SELECT ranked.id FROM (
+        SELECT oldest.id, wanted.free,
+            row_number() OVER (PARTITION BY wanted.namespace, wanted.task_queue ORDER BY oldest.queued_at) AS place
+        FROM $demands(1, 2, 3, 4)
+        CROSS JOIN LATERAL (
+            SELECT id, queued_at FROM activities
+            WHERE {_READY_ACTIVITY} AND namespace = wanted.namespace AND task_queue = wanted.task_queue {of_name}
+                AND (reserved_until IS NULL OR reserved_until <= $5)
+            ORDER BY queued_at LIMIT wanted.free $claim
+        ) AS oldest
+    ) AS ranked WHERE ranked.place <= ranked.free
 )
-UPDATE activities a SET reserved_until = $3 FROM ready WHERE a.id = ready.id
+UPDATE activities a SET reserved_until = $6 FROM ready WHERE a.id = ready.id
 RETURNING a.run_id, a.namespace, a.task_queue, a.name, a.seq, a.queued_at"""
+
+
+# For engines that compete: work that one has read is not shown to the others until a moment has passed. Only work that
+# workers of the engine can take at once is read, so that an engine without such work writes nothing.
+RESERVE_TASKS = _reserve_tasks("AND workflow_type = wanted.kind")
+RESERVE_TASKS_OF_ALL_TYPES = _reserve_tasks("")
+RESERVE_ACTIVITIES = _reserve_activities("AND name = wanted.kind")
+RESERVE_ACTIVITIES_OF_ALL_NAMES = _reserve_activities("")
+
+WAITING_TASKS = f"""
+SELECT namespace, task_queue, count(*), min(task_since) FROM runs WHERE {_READY_TASK} GROUP BY namespace, task_queue"""
+
+WAITING_ACTIVITIES = f"""
+SELECT namespace, task_queue, count(*), min(queued_at) FROM activities
+WHERE {_READY_ACTIVITY} GROUP BY namespace, task_queue"""
 
 DATABASE_TIME = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 READ_CLOCK = """
-SELECT assay_wall(), assay_time(), coalesce(c.correction_us, 0), coalesce(c.seen_at, 0)
-FROM (VALUES (1)) AS wanted(id) LEFT JOIN clock c ON c.id = wanted.id"""
+SELECT read.wall, assay_time(), coalesce(c.correction_us, 0), coalesce(c.seen_at, 0), coalesce((
+    SELECT l.objid::bigint * $2 FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+    WHERE l.locktype = 'advisory' AND l.classid = $1::bigint::oid AND l.objsubid = 2 AND d.datname = current_database()
+    ORDER BY abs(l.objid::bigint * $2 - read.wall) LIMIT 1
+), 0)
+FROM (SELECT assay_wall() AS wall) AS read LEFT JOIN clock c ON c.id = 1"""
+
+CONFIRM_CLOCK = "SELECT pg_advisory_lock_shared($1::int, $2::int)"
+
+FORGET_CONFIRMATION = "SELECT pg_advisory_unlock_shared($1::int, $2::int)"
 
 CORRECT_CLOCK = """
 UPDATE clock SET correction_us = assay_time() - $1 - read.wall, seen_at = read.wall

@@ -18,6 +18,7 @@ from assay.core.schedule import Fire, Schedule, schedule_key
 from assay.storage.ports import (
     ActivityRecord,
     Deadline,
+    Demand,
     HeldLease,
     Outcome,
     ReadyActivity,
@@ -33,6 +34,7 @@ from assay.storage.sql.dialect import Dialect
 
 EVENTS_PER_READ = 500
 """Events read at a time; between two pages others may run."""
+BEFORE_ALL_WORK: tuple[str, Time, RunId, int] = ("", -1, RunId(""), -1)
 
 
 class SqlReads(ABC):
@@ -149,13 +151,31 @@ class SqlReads(ABC):
         ((due, scheduled),) = await self._fetch(queries.NEXT_DUE)
         return due, scheduled
 
-    async def ready_tasks(self, now: Time, limit: int) -> Sequence[ReadyTask]:
+    async def ready_tasks(self, demands: Sequence[Demand], now: Time) -> Sequence[ReadyTask]:
         """See `Store`."""
-        return [ReadyTask(*row) for row in await self._fetch(queries.READY_TASKS, limit)]
+        found: list[ReadyTask] = []
+        for demand in demands:
+            kind, since, run_id, _ = demand.after or BEFORE_ALL_WORK
+            text, kind = (
+                (queries.READY_TASKS_OF_ALL_TYPES, kind) if demand.kind is None else (queries.READY_TASKS, demand.kind)
+            )
+            page = await self._fetch(text, demand.namespace, demand.queue, kind, since, run_id, demand.limit)
+            found.extend(ReadyTask(*row) for row in page)
+        return found
 
-    async def ready_activities(self, now: Time, limit: int) -> Sequence[ReadyActivity]:
+    async def ready_activities(self, demands: Sequence[Demand], now: Time) -> Sequence[ReadyActivity]:
         """See `Store`."""
-        return [ReadyActivity(*row) for row in await self._fetch(queries.READY_ACTIVITIES, limit)]
+        found: list[ReadyActivity] = []
+        for demand in demands:
+            name, since, run_id, seq = demand.after or BEFORE_ALL_WORK
+            text, name = (
+                (queries.READY_ACTIVITIES_OF_ALL_NAMES, name)
+                if demand.kind is None
+                else (queries.READY_ACTIVITIES, demand.kind)
+            )
+            page = await self._fetch(text, demand.namespace, demand.queue, name, since, run_id, seq, demand.limit)
+            found.extend(ReadyActivity(*row) for row in page)
+        return found
 
     async def local_leases(self) -> Sequence[HeldLease]:
         """See `Store`."""

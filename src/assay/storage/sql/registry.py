@@ -6,7 +6,8 @@ from typing import Any, Protocol
 import msgspec
 
 from assay.core.ids import Time
-from assay.storage.ports import NamespaceCounts, NamespaceRow, Outcome, QueueRow, WorkerRow
+from assay.storage.ports import NamespaceCounts, NamespaceRow, Outcome, QueueRow, WaitingWork, WorkerRow
+from assay.storage.sql import queries
 from assay.storage.sql.dialect import Dialect
 
 Statement = tuple[str, tuple[object, ...]]
@@ -60,6 +61,15 @@ WHERE r.namespace = $1 AND r.closed_at IS NULL AND a.completed_at IS NULL GROUP 
 QUEUED_TASKS = """
 SELECT task_queue, count(*), min(task_since) FROM runs
 WHERE namespace = $1 AND closed_at IS NULL AND task_since IS NOT NULL AND task_worker IS NULL GROUP BY task_queue"""
+
+ANY_ACTIVITY_WAITS = """
+SELECT 1 FROM activities
+WHERE completed_at IS NULL AND worker IS NULL AND not_before IS NULL AND namespace = $1 AND task_queue = $2 LIMIT 1"""
+
+ACTIVITY_WAITS = """
+SELECT 1 FROM activities
+WHERE completed_at IS NULL AND worker IS NULL AND not_before IS NULL AND namespace = $1 AND task_queue = $2
+    AND name $one_of(3) LIMIT 1"""
 
 QUEUE_WORKERS = """
 SELECT task_queue, count(*) FROM workers WHERE namespace = $1 AND last_heartbeat > $2 GROUP BY task_queue"""
@@ -172,6 +182,23 @@ class SqlRegistry:
         for queue, workers in await self._store.ask(QUEUE_WORKERS, namespace, seen_after):
             found.setdefault(queue, {})["workers"] = int(workers)
         return [QueueRow(queue, **row) for queue, row in sorted(found.items())]
+
+    async def waiting(self) -> Sequence[WaitingWork]:
+        """See `Registry`."""
+        found: dict[tuple[str, str], WaitingWork] = {}
+        for namespace, queue, tasks, oldest in await self._store.ask(queries.WAITING_TASKS):
+            found[namespace, queue] = WaitingWork(namespace, queue, int(tasks), 0, oldest)
+        for namespace, queue, activities, oldest in await self._store.ask(queries.WAITING_ACTIVITIES):
+            known = found.get((namespace, queue), WaitingWork(namespace, queue, oldest=oldest))
+            since = min(filter(None, (known.oldest, oldest)), default=None)
+            found[namespace, queue] = WaitingWork(namespace, queue, known.tasks, int(activities), since)
+        return [found[key] for key in sorted(found)]
+
+    async def waits(self, namespace: str, queue: str, names: Sequence[str] | None) -> bool:
+        """See `Registry`."""
+        if names is None:
+            return bool(await self._store.ask(ANY_ACTIVITY_WAITS, namespace, queue))
+        return bool(await self._store.ask(ACTIVITY_WAITS, namespace, queue, self._store.dialect.texts(names)))
 
     async def secret(self, name: str, fresh: bytes) -> bytes:
         """See `Registry`."""

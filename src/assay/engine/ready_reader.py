@@ -1,0 +1,164 @@
+"""Reads ready work from the store for the workers that are connected to this engine, and for no others.
+
+An engine that has its store to itself reads the work that was left by its predecessor, once for each type that a worker
+serves; work that becomes ready later passes through the dispatcher. Engines that share a store reserve as much work as
+their workers have free slots for. Work that no connected worker serves is never read, so it hides no other work.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from assay.core.grants import ConnectedWorker
+from assay.core.ids import Namespace, RunId, Time
+from assay.engine.clock import Clock
+from assay.engine.dispatcher import Dispatcher, Shortage
+from assay.storage.ports import Demand, ReadyActivity, ReadyTask, Store
+
+READY_PAGE_ENTRIES = 1_000
+"""Entries of ready work that are read at a time, for one type on one task queue."""
+REMEMBERED_LINES = 10_000
+"""Types of task queues that are remembered as read; beyond it all are forgotten, and read once more."""
+
+Place = tuple[str, Time, RunId, int]
+
+
+class _Line(NamedTuple):
+    """The work of one type (None: of all types) on one task queue."""
+
+    namespace: Namespace
+    queue: str
+    kind: str | None
+    tasks: bool
+
+
+class ReadyReader:
+    """Finds ready work in the store and gives it to the dispatcher."""
+
+    def __init__(self, store: Store, clock: Clock, dispatcher: Dispatcher, page: int = READY_PAGE_ENTRIES) -> None:
+        self._store = store
+        self._clock = clock
+        self._dispatcher = dispatcher
+        self._page = page
+        self._read: set[_Line] = set()
+        """Lines that were read to their end; only where no other engine adds to them."""
+        self._sizes: dict[tuple[Namespace, str, bool], int] = {}
+        """How much to reserve of a task queue whose last page was full; more than there are free slots."""
+
+    def has_unread(self, worker: ConnectedWorker) -> bool:
+        """Return whether the store may have work for a worker that was not read yet."""
+        return self._store.shared or any(line not in self._read for line in self._lines_of(worker))
+
+    def forget(self) -> None:
+        """Read all lines again when work is next looked for: a batch was lost, and with it what it had queued."""
+        self._read.clear()
+
+    async def find_work(self, worker: ConnectedWorker | None = None) -> None:
+        """Queue work from the store for one worker, or for all that are connected, and lease it as slots allow."""
+        if self._store.shared:
+            queue = None if worker is None else (worker.namespace, worker.queue)
+            await self._reserve(self._dispatcher.shortages(queue))
+        else:
+            workers = self._dispatcher.workers() if worker is None else (worker,)
+            await self._read_lines({line for one in workers for line in self._lines_of(one)} - self._read)
+            for key in {(one.namespace, one.queue) for one in workers}:
+                self._dispatcher.offer_work_of(*key)
+
+    # an engine that has its store to itself
+
+    def _lines_of(self, worker: ConnectedWorker) -> list[_Line]:
+        served = ((worker.workflows, True), (worker.activities, False))
+        return [
+            _Line(worker.namespace, worker.queue, kind, tasks)
+            for kinds, tasks in served
+            for kind in _named(kinds)
+            if kind is None or _Line(worker.namespace, worker.queue, None, tasks) not in self._read
+        ]
+
+    async def _read_lines(self, lines: Iterable[_Line]) -> None:
+        """Read lines to their end, a page of each in turn, so that the oldest work of every line comes first."""
+        places: dict[_Line, Place | None] = dict.fromkeys(sorted(lines, key=str))
+        if len(self._read) + len(places) > REMEMBERED_LINES:
+            self._read.clear()
+        while places:
+            tasks: list[ReadyTask] = []
+            activities: list[ReadyActivity] = []
+            for line, after in tuple(places.items()):
+                demand = Demand(line.namespace, line.queue, line.kind, self._page, after)
+                found = await self._read_page(line, demand, tasks, activities)
+                if len(found) < self._page:
+                    del places[line]
+                    self._read.add(line)
+                else:
+                    places[line] = _place(found[-1])
+            self._dispatcher.load(tasks, activities)
+
+    async def _read_page(
+        self, line: _Line, demand: Demand, tasks: list[ReadyTask], activities: list[ReadyActivity]
+    ) -> Sequence[ReadyTask] | Sequence[ReadyActivity]:
+        if line.tasks:
+            ready = await self._store.ready_tasks((demand,), self._clock.now())
+            tasks.extend(ready)
+            return ready
+        waiting = await self._store.ready_activities((demand,), self._clock.now())
+        activities.extend(waiting)
+        return waiting
+
+    # engines that share a store
+
+    async def _reserve(self, shortages: Sequence[Shortage]) -> None:
+        wanted = [
+            *((short, short.workflows, True, short.free_tasks) for short in shortages if short.free_tasks > 0),
+            *(
+                (short, short.activities, False, short.free_activities)
+                for short in shortages
+                if short.free_activities > 0
+            ),
+        ]
+        limits = {
+            (short.namespace, short.queue, tasks): min(
+                self._page, max(free, self._sizes.get((short.namespace, short.queue, tasks), 0))
+            )
+            for short, _, tasks, free in wanted
+        }
+        demands = [
+            (tasks, Demand(short.namespace, short.queue, kind, limits[short.namespace, short.queue, tasks]))
+            for short, kinds, tasks, _ in wanted
+            for kind in _named(kinds)
+        ]
+        now = self._clock.now()
+        of_tasks = [demand for tasks, demand in demands if tasks]
+        of_activities = [demand for tasks, demand in demands if not tasks]
+        ready = await self._store.ready_tasks(of_tasks, now) if of_tasks else ()
+        waiting = await self._store.ready_activities(of_activities, now) if of_activities else ()
+        self._dispatcher.load(ready, waiting)
+        self._note_depths(limits, ready, waiting)
+
+    def _note_depths(
+        self,
+        limits: dict[tuple[Namespace, str, bool], int],
+        ready: Sequence[ReadyTask],
+        waiting: Sequence[ReadyActivity],
+    ) -> None:
+        """Double the page of a task queue that filled its last one: a query for each free slot would be slow."""
+        found = dict.fromkeys(limits, 0)
+        for tasks, page in ((True, ready), (False, waiting)):
+            for one in page:
+                found[one.namespace, one.queue, tasks] += 1
+        for key, limit in limits.items():
+            deep = found[key] >= limit
+            if deep:
+                self._sizes[key] = 2 * limit
+            else:
+                self._sizes.pop(key, None)
+            namespace, queue, tasks = key
+            self._dispatcher.note_depth(namespace, queue, tasks=tasks, deep=deep)
+
+
+def _named(kinds: frozenset[str] | None) -> Sequence[str | None]:
+    return (None,) if kinds is None else sorted(kinds)
+
+
+def _place(work: ReadyTask | ReadyActivity) -> Place:
+    if isinstance(work, ReadyTask):
+        return work.workflow_type, work.since, work.run_id, 0
+    return work.name, work.since, work.run_id, work.seq

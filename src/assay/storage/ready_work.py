@@ -1,0 +1,38 @@
+"""Work that waits for a worker, and the demands by which engines look for it."""
+
+import msgspec
+
+from assay.core.ids import Namespace, RunId, Time
+
+
+class ReadyTask(msgspec.Struct, frozen=True, gc=False):
+    """A workflow task that waits for a worker."""
+
+    run_id: RunId
+    namespace: Namespace
+    queue: str
+    workflow_type: str
+    since: Time
+
+
+class ReadyActivity(msgspec.Struct, frozen=True, gc=False):
+    """An activity that waits for a worker."""
+
+    run_id: RunId
+    namespace: Namespace
+    queue: str
+    name: str
+    seq: int
+    since: Time
+
+
+class Demand(msgspec.Struct, frozen=True, gc=False):
+    """Work that workers of an engine can take: of one task queue, and of one workflow type or activity name."""
+
+    namespace: Namespace
+    queue: str
+    kind: str | None
+    """None for work of all types."""
+    limit: int
+    after: tuple[str, Time, RunId, int] | None = None
+    """Type, age, run and seq (0 of a task) of the last work of the page before; only without other engines."""
