@@ -2,19 +2,26 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from assay.core.errors import ActivityError, Failure
 from assay.sdk.activity_context import ActivityContext
 from assay.sdk.app import App
 from assay.sdk.context import Context
 from assay.sdk.replay.exceptions import CancelRequested
+from assay.sdk.replay.runtime import Execution
+from assay.sdk.replay_context import ReplayContext
 from simulation.programs import DROPPED, FAILED, SAME, SWAPPED, TIMED_OUT, PlannedBug, Step
 
 if TYPE_CHECKING:
     from simulation.world import World
 
 FOREVER = 100_000.0
+
+
+def execution_of(ctx: Context) -> Execution:
+    """Return the replayed run behind a context."""
+    return cast("ReplayContext", ctx)._run  # the only engine of the simulation is ours
 
 
 class Programs:
@@ -71,7 +78,7 @@ class Programs:
 
     def effect(self, ctx: Context, step: Step) -> Any:
         """A value that is never the same twice, unless it is None."""
-        self._world.checks.effect_runs(ctx._run, step["name"])
+        self._world.checks.effect_runs(execution_of(ctx), step["name"])
         self._effects += 1
         return None if step["none"] else f"{step['name']}#{self._effects}"
 
@@ -86,14 +93,14 @@ class Programs:
 
     def meet_bug(self, ctx: Context, step: Step) -> None:
         """Raise a bug, as often in one run as the step says."""
-        place = ctx._run.key.run_id, step["name"]
+        place = execution_of(ctx).key.run_id, step["name"]
         self._tries[place] = self._tries.get(place, 0) + 1
         if self._tries[place] <= step["times"]:
             raise PlannedBug(step["name"])
 
     def inline(self, ctx: Context, step: Step) -> "Callable[[], Coroutine[Any, Any, Any]]":
         """The function of an inline step, which knows what must be durable when it starts (R3)."""
-        run, ordered = ctx._run, dict(ctx._run.commands.counters)
+        run, ordered = execution_of(ctx), dict(execution_of(ctx).commands.counters)
 
         async def body() -> Any:
             self._world.checks.step_runs(run, ordered, step["name"])

@@ -1,4 +1,4 @@
-"""The `ctx` of a `def` workflow: the same operations, and each call simply blocks (R26)."""
+"""The `ctx` of a `def` workflow: the operations of `Context`, and each call blocks until its outcome is there."""
 
 import datetime
 import random
@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 
 class BlockingContext:
-    """`Context` without `await`."""
+    """`Context` without `await`: greenlets wait for the calls of any `Context`, so engines implement only that one."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

@@ -1,63 +1,27 @@
-"""What workflow code works with: every durable operation of a run, for `async def` handlers.
+"""The `ctx` of workflow code: each durable operation of a run, for `async def` handlers.
 
-Each call is replay-safe: it is recorded when it happens and answered from the history when the code runs again.
+A call is replay-safe: the engine records it when it happens, and the code gets the recorded outcome when it runs again.
+`Context` is what users annotate and what engines implement; `replay_context` implements it over our replay loop.
 """
 
-import asyncio
-import contextlib
 import datetime
 import random
 import uuid
-import weakref
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NoReturn, TypeVar, overload
 
 import msgspec
 
-from assay.core import commands as cmd
-from assay.core.duration import parse_duration
-from assay.core.errors import Invalid
-from assay.core.events import SideEffectRecorded
-from assay.core.failure import FailureInfo
-from assay.core.ids import SECOND
-from assay.core.input_hash import input_hash
-from assay.core.options import check_id, check_text
-from assay.core.payload import NULL, Payload
-from assay.sdk.activity_options import ActivityCall, step_retry
-from assay.sdk.annotations import result_annotation
-from assay.sdk.arguments import check_function, check_mapping, optional_id
-from assay.sdk.child_options import child_options
-from assay.sdk.failures import to_exception, to_info
 from assay.sdk.logger import WorkflowLogger
-from assay.sdk.replay import guard
-from assay.sdk.replay.determinism import WorkflowFuture
-from assay.sdk.replay.exceptions import CancelRequested, ContinueAsNewRequested, RetryLater
-from assay.sdk.replay.journal import child_name, other_child
-from assay.sdk.replay.runtime import Execution
-from assay.sdk.replay.turn import ChildFuture, StepOrder
 
 Result = TypeVar("Result")
 Duration = float | str | datetime.timedelta
 
 
-class ActivityFuture(WorkflowFuture):
-    """The result of an activity to come; cancelling it gives the activity up."""
-
-    __slots__ = ("run", "seq")
-    run: "weakref.ref[Execution]"
-    seq: int
-
-    def cancel(self, msg: Any = None) -> bool:
-        """Cancel, and tell the engine."""
-        cancelled = super().cancel(msg)
-        run = self.run()
-        if cancelled and run is not None and not run.loop.leaving:
-            run.commands.order("cancel of activity", self.seq, "", cmd.RequestCancelActivity(self.seq))
-        return cancelled
-
-
 class WorkflowInfo(msgspec.Struct, frozen=True):
-    """Who this run is and how far it has come (C7)."""
+    """Identity of a run, and how far it has come."""
 
     workflow_id: str
     run_id: str
@@ -74,164 +38,127 @@ class WorkflowInfo(msgspec.Struct, frozen=True):
     scheduled_for: datetime.datetime | None = None
 
 
-class Context:
+class Done:
+    """An operation that is done already. Awaiting it is allowed, so that code reads alike where calls have to wait."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        return
+        yield
+
+
+class Context(ABC):
     """The `ctx` of an `async def` workflow."""
 
-    def __init__(self, execution: Execution) -> None:
-        self._run = execution
-        self._reference = weakref.ref(execution)  # a run that leaves is freed at once, whoever holds its futures
-        self._random: random.Random | None = None
-        self._began = execution.commands.time
-        self._logger: WorkflowLogger | None = None
-
     @property
+    @abstractmethod
     def logger(self) -> WorkflowLogger:
-        """A logger that is silent on replay."""
-        if self._logger is None:
-            self._logger = WorkflowLogger(self._run)
-        return self._logger
+        """Return a logger that is silent on replay."""
 
     @property
+    @abstractmethod
     def workflow_id(self) -> str:
-        """The run's workflow id."""
-        return self._run.key.workflow_id
+        """Return the run's workflow id."""
 
+    @abstractmethod
     def info(self) -> WorkflowInfo:
-        """Facts about this run."""
-        run, start = self._run, self._run.start
-        parent = start.parent if start is not None else None
-        return WorkflowInfo(
-            workflow_id=run.key.workflow_id,
-            run_id=run.key.run_id,
-            workflow_type=start.workflow_type if start else run.definition.name,
-            task_queue=start.task_queue if start else "",
-            namespace=run.key.namespace,
-            attempt=start.attempt if start else 1,
-            history_length=run.commands.history_length,
-            history_size=run.commands.history_size,
-            first_run_id=start.first_run_id if start else run.key.run_id,
-            parent_workflow_id=parent.workflow_id if parent else None,
-            parent_run_id=parent.run_id if parent else None,
-            start_time=_moment(self._began),
-            scheduled_for=_moment(start.scheduled_for) if start and start.scheduled_for else None,
-        )
+        """Return facts about this run."""
 
+    @abstractmethod
     def now(self) -> datetime.datetime:
-        """The time of the last thing that happened to this run; it does not move while code runs (C87)."""
-        return _moment(self._run.commands.time)
+        """Return the time of the last event that the code has seen; it does not move while code runs."""
 
+    @abstractmethod
     def random(self) -> random.Random:
-        """A random source that gives the same numbers on every replay."""
-        if self._random is None:
-            start = self._run.start
-            reopening = None if start is None else start.reopening
-            seed = reopening.origin if reopening is not None and reopening.origin is not None else self._run.key.run_id
-            self._random = random.Random(seed)  # noqa: S311  # repeatable on purpose, not for secrets
-        return self._random
+        """Return a random source that gives the same numbers on every replay."""
 
+    @abstractmethod
     def uuid4(self) -> uuid.UUID:
-        """A random UUID, the same on every replay."""
-        return uuid.UUID(int=self.random().getrandbits(128), version=4)
+        """Return a random UUID, the same on every replay."""
 
+    @abstractmethod
     def is_replaying(self) -> bool:
-        """Is the code being told again what it was told before?"""
-        return self._run.commands.replaying
+        """Return True while the code runs again over recorded events."""
 
+    @abstractmethod
     def history_length(self) -> int:
-        """How many events there are so far; above 10,000 it is time to continue as new."""
-        return self._run.commands.history_length
+        """Return the number of events so far; above 10,000 it is time to continue as new."""
 
+    @abstractmethod
     def history_size(self) -> int:
-        """How many bytes the inputs of this run's history have so far."""
-        return self._run.commands.history_size
+        """Return how many bytes the inputs of this run's history have so far."""
 
     @overload
+    @abstractmethod
     async def execute_activity(
         self, activity: Callable[..., Awaitable[Result]], input: Any = None, **options: Any
     ) -> Result: ...
     @overload
+    @abstractmethod
     async def execute_activity(self, activity: Callable[..., Result], input: Any = None, **options: Any) -> Result: ...
     @overload
+    @abstractmethod
     async def execute_activity(self, activity: str, input: Any = None, **options: Any) -> Any: ...
-
+    @abstractmethod
     async def execute_activity(self, activity: Any, input: Any = None, **options: Any) -> Any:
-        """Run an activity on a worker of its queue and wait for its result; raises `ActivityError` when it fails for
-        good. Options: task_queue, max_attempts, initial_interval_secs, backoff_coefficient, maximum_interval_secs,
-        non_retryable, start_to_close_secs, schedule_to_start_secs, schedule_to_close_secs, heartbeat_timeout_secs,
-        retry=Retry(...)."""
-        self._check_alive()
-        name = self._run.app.name_of(activity, "activity")
-        future = self._schedule(name, input, options)
-        return self._decode(await future, self._activity_annotation(name), name)
+        """Run an activity on a worker of its queue and wait for its result.
 
-    def _schedule(self, name: str, input: Any, options: Mapping[str, Any]) -> "asyncio.Future[Payload]":
-        run, commands = self._run, self._run.commands
-        payload = self._encode(input, name)
-        shields = run.cancellation.shields
-        if options or shields:
-            call = ActivityCall.of(options, self._own_queue())
-            seq = commands.count("activity")
-            command = call.command(seq, name, payload, survives=shields > 0)
-        else:
-            seq = commands.count("activity")
-            command = cmd.ScheduleActivity(seq, name, self._own_queue(), payload)
-        future = run.loop.create_future(ActivityFuture)
-        future.run, future.seq = self._reference, seq
-        run.futures.activities[seq] = future
-        commands.order("activity", seq, name, command)
-        return future
+        Args:
+            activity: The activity, or its name.
+            input: The activity's input.
+            **options: task_queue, max_attempts, initial_interval_secs, backoff_coefficient, maximum_interval_secs,
+                non_retryable, start_to_close_secs, schedule_to_start_secs, schedule_to_close_secs,
+                heartbeat_timeout_secs, or retry=Retry(...).
 
-    async def execute_parallel(self, activities: Sequence[Any]) -> list[Any]:
-        """Run several activities at once; results in the order of the items, an error if any of them fails, and either
-        only when all have ended.
+        Returns:
+            The activity's result, decoded by its annotation.
 
-        An item is `{"name", "input", "opts"}` or `(activity, input)`.
+        Raises:
+            ActivityError: The activity failed for good.
         """
-        self._check_alive()
-        calls = [(self._run.app.name_of(activity, "activity"), *rest) for activity, *rest in map(_item, activities)]
-        pending = [(self._schedule(name, input, options), name) for name, input, options in calls]
-        ended = await asyncio.gather(*(future for future, _ in pending), return_exceptions=True)
-        return [
-            self._decode(raw, self._activity_annotation(name), "result")
-            for raw, (_, name) in zip(_results(ended), pending, strict=True)
-        ]
+
+    @abstractmethod
+    async def execute_parallel(self, activities: Sequence[Any]) -> list[Any]:
+        """Run several activities at once and wait until all of them have ended.
+
+        Args:
+            activities: Items `{"name", "input", "opts"}` or `(activity, input)`.
+
+        Returns:
+            The results, in the order of the items.
+
+        Raises:
+            ActivityError: An activity failed; of several, the first in the order of the items.
+        """
 
     @overload
+    @abstractmethod
     async def run(
         self, name: str, function: Callable[..., Awaitable[Result]], *args: Any, **options: Any
     ) -> Result: ...
     @overload
+    @abstractmethod
     async def run(self, name: str, function: Callable[..., Result], *args: Any, **options: Any) -> Result: ...
-
+    @abstractmethod
     async def run(self, name: str, function: Any, *args: Any, **options: Any) -> Any:
         """Run any function as a durable step in this worker: its result is recorded before the code goes on.
 
-        Retried by policy (`retry=Retry(...)`, `max_attempts=...`), `timeout` in seconds per attempt. It runs at least
-        once: a crash between the step and its record repeats it.
+        A step runs at least once: a crash between the step and its record repeats it.
+
+        Args:
+            name: The step's name in the history.
+            function: The function to call.
+            *args: Its arguments.
+            **options: A retry policy (`retry=Retry(...)`, `max_attempts=...`), and `timeout` in seconds per attempt.
+
+        Returns:
+            The function's result, as it was recorded.
         """
-        self._check_alive()
-        name = check_id(name, "step name")
-        if not callable(function):
-            check_function(function, f"step '{name}'")
-        timeout = options.pop("timeout", None)
-        limit = None if timeout is None else parse_duration(timeout, "timeout") / SECOND
-        retry, attempt = step_retry(options), 1
-        digest = self._run.converter.arguments_hash(args)
-        while True:
-            future = self._run.futures.add_step(StepOrder(name, function, args, retry, limit, attempt, digest))
-            try:
-                raw = await future
-            except RetryLater as later:
-                attempt = later.attempt + 1
-                await asyncio.sleep(later.delay)
-                continue
-            return self._decode(raw, result_annotation(function), f"result of step '{name}'")
 
+    @abstractmethod
     async def sleep(self, duration: Duration) -> None:
-        """Wait; the timer survives everything."""
-        self._check_alive()
-        await asyncio.sleep(parse_duration(duration, "duration") / SECOND)
+        """Wait for a duration; the timer survives crashes and restarts."""
 
+    @abstractmethod
     async def wait_for_signal(
         self,
         name: str,
@@ -240,33 +167,20 @@ class Context:
         type: Any = Any,
         default: Any = None,
     ) -> Any:
-        """Return the payload of the next signal of that name, or `default` when `timeout` passes first.
+        """Wait for the next signal of a name.
 
-        A default of your own tells a time-out from a signal without a payload, which is None.
+        Args:
+            name: The signal's name.
+            timeout: How long to wait at most.
+            type: The type to decode the payload as.
+            default: The result when `timeout` passes first. A value of your own distinguishes a time-out from a signal
+                without a payload, which is None.
+
+        Returns:
+            The signal's payload, or `default`.
         """
-        self._check_alive()
-        run, name = self._run, check_id(name, "signal name")
-        found = run.mailbox.take(name)
-        if found is not None:
-            return self._decode(found, type, f"payload of signal '{name}'")
-        future: asyncio.Future[Payload | None] = run.loop.create_future()
-        timer_seq = self._arm(future, timeout)
-        commands = run.commands
-        commands.order("wait for signal", commands.count("wait for signal"), name, cmd.WaitForSignal(name, timer_seq))
-        run.mailbox.wait(name, future)
-        raw = await future
-        return default if raw is None else self._decode(raw, type, f"payload of signal '{name}'")
 
-    def _arm(self, future: "asyncio.Future[Payload | None]", timeout: Duration | None) -> int | None:
-        if timeout is None:
-            return None
-        timer = self._run.loop.call_later(
-            max(parse_duration(timeout, "timeout") / SECOND, 1e-6),
-            lambda: None if future.done() else future.set_result(None),
-        )
-        future.add_done_callback(lambda _: timer.cancel())
-        return getattr(timer, "seq", None)
-
+    @abstractmethod
     async def start_child_workflow(
         self,
         workflow_type: Callable[..., Any] | str,
@@ -276,94 +190,45 @@ class Context:
         task_queue: str | None = None,
         **options: Any,
     ) -> Any:
-        """Start a child and wait for its result; `ChildError` however else it ends.
+        """Start a child and wait for its result.
 
-        The id must be the same on every replay. Options are those of a start, and `parent_close_policy`.
+        Args:
+            workflow_type: The workflow, or its name.
+            workflow_id: The child's id, which must be the same on every replay.
+            input: The child's input.
+            task_queue: The child's queue; that of this run unless given.
+            **options: Options of a start, and `parent_close_policy`.
+
+        Returns:
+            The child's result.
+
+        Raises:
+            ChildError: The child ended without a result.
         """
-        self._check_alive()
-        run = self._run
-        name, workflow_id = run.app.name_of(workflow_type), check_id(workflow_id, "workflow_id")
-        future = run.futures.children.get(workflow_id)
-        if future is None:
-            fields = child_options(run.converter, options)
-            payload = self._encode(input, f"input of child workflow '{workflow_id}'")
-            command = cmd.StartChildWorkflow(
-                workflow_type=name,
-                workflow_id=workflow_id,
-                input=payload,
-                task_queue=optional_id(task_queue, "task_queue") or self._own_queue(),
-                seq=run.commands.count("child workflow"),
-                input_hash=input_hash(payload),
-                **fields,
-            )
-            future = run.futures.children[workflow_id] = run.loop.create_future(ChildFuture)
-            future.workflow_type = name
-            run.commands.order("child workflow", command.seq, child_name(name, workflow_id), command)
-        elif future.workflow_type != name:
-            error = other_child(workflow_id, future.workflow_type, name)
-            run.commands.diverge(error)
-            raise error
-        raw = await asyncio.shield(future)
-        return self._decode(raw, self._workflow_annotation(name), f"result of '{workflow_id}'")
 
     @overload
+    @abstractmethod
     async def side_effect(self, name: str, function: Callable[[], Awaitable[Result]]) -> Result: ...
     @overload
+    @abstractmethod
     async def side_effect(self, name: str, function: Callable[[], Result]) -> Result: ...
-
+    @abstractmethod
     async def side_effect(self, name: str, function: Callable[[], Any]) -> Any:
-        """Run a function once and get the same value on every replay, None included; for ids, times, random values."""
-        self._check_alive()
-        run, name = self._run, check_id(name, "side effect name")
-        check_function(function, f"side effect '{name}'")
-        seq = run.commands.count("side effect")
-        echo = run.commands.recorded_side_effect(seq, name)
-        if isinstance(echo, SideEffectRecorded):
-            raw, failure = echo.value, echo.failure
-        else:
-            await run.speculation.durable_point()
-            raw, failure = self._evaluate(name, function)
-            command = cmd.RecordSideEffect(seq, name, raw, failure, resume=False)
-            run.commands.order("side effect", seq, name, command)
-        if failure is not None:
-            raise to_exception(failure)
-        return self._decode(raw, result_annotation(function), f"value of side effect '{name}'")
+        """Run a function once and return the same value on every replay; for ids, times, random values."""
 
-    def _evaluate(self, name: str, function: Callable[[], Any]) -> tuple[Payload, FailureInfo | None]:
-        """The value of a side effect, or its failure: either is what code gets on every replay."""
-        try:
-            with guard.outside():
-                value = function()
-            if asyncio.iscoroutine(value):
-                value.close()
-                raise Invalid(f"side effect '{name}' is async, and runs in place: use ctx.run for what has to wait")
-            return self._encode(value, f"value of side effect '{name}'"), None
-        except Exception as error:  # noqa: BLE001  # recorded, and raised by the caller
-            return NULL, to_info(error, source="side effect")
-
+    @abstractmethod
     def register_query(self, name: str, function: Callable[[], Any]) -> None:
-        """Let callers read live state by `get_state`; evaluated after every turn of this run."""
-        name = check_id(name, "query name")
-        check_function(function, f"query '{name}'")
-        self._run.queries[name] = function
+        """Let callers read live state by `get_state`; `function` is evaluated after every turn of this run."""
 
-    def upsert_search_attributes(self, attributes: Mapping[str, Any]) -> "_Done":
+    @abstractmethod
+    def upsert_search_attributes(self, attributes: Mapping[str, Any]) -> Done:
         """Merge search attributes by key; None removes a key."""
-        return self._upsert(cmd.UpsertAttributes(search=self._object(attributes, "search_attributes")))
 
-    def upsert_memo(self, memo: Mapping[str, Any]) -> "_Done":
+    @abstractmethod
+    def upsert_memo(self, memo: Mapping[str, Any]) -> Done:
         """Merge memo by key; None removes a key."""
-        return self._upsert(cmd.UpsertAttributes(memo=self._object(memo, "memo")))
 
-    def _object(self, value: Mapping[str, Any], name: str) -> Payload:
-        return self._encode(dict(check_mapping(value, name)), name)
-
-    def _upsert(self, command: cmd.UpsertAttributes) -> "_Done":
-        self._check_alive()
-        commands = self._run.commands
-        commands.order("attributes", commands.count("attributes"), "", command)
-        return _Done()
-
+    @abstractmethod
     def continue_as_new(
         self,
         input: Any = None,
@@ -373,85 +238,16 @@ class Context:
     ) -> NoReturn:
         """End this run and begin the next under the same id, with an empty history; unread signals go along.
 
-        The next run is of the same type and on the same queue, unless told.
+        Args:
+            input: The next run's input.
+            workflow_type: The next run's workflow; the same unless given.
+            task_queue: The next run's queue; the same unless given.
         """
-        self._check_alive()
-        payload = self._encode(input, "input")
-        name = None if workflow_type is None else self._run.app.name_of(workflow_type)
-        error = ContinueAsNewRequested(cmd.ContinueAsNew(payload, name, optional_id(task_queue, "task_queue")))
-        self._run.cancellation.end_by(error)
-        raise error
 
+    @abstractmethod
     def cancel(self, reason: str | None = None) -> NoReturn:
         """End this run as CANCELLED."""
-        reason = check_text(reason, "reason")
-        cancellation = self._run.cancellation
-        cancellation.by_code, cancellation.reason = True, reason
-        error = CancelRequested(reason)
-        cancellation.end_by(error)
-        raise error
 
-    @contextlib.contextmanager
-    def shield(self) -> Iterator[None]:
+    @abstractmethod
+    def shield(self) -> AbstractContextManager[None]:
         """Hold back a cancel request until the block is done; for clean-up that must not be interrupted."""
-        cancellation = self._run.cancellation
-        cancellation.shields += 1
-        try:
-            yield
-        finally:
-            cancellation.lower_shield()
-
-    def _own_queue(self) -> str:
-        start = self._run.start
-        return start.task_queue if start is not None else "default"
-
-    def _check_alive(self) -> None:
-        if self._run.loop.leaving:
-            raise RuntimeError("this run has left this worker; nothing more can be ordered here")
-
-    def _encode(self, value: Any, name: str) -> Payload:
-        if value is None:
-            return NULL
-        return Payload(self._run.converter.encode(value, name=name))
-
-    def _decode(self, raw: Payload, annotation: Any, name: str) -> Any:
-        return self._run.converter.decode(raw, annotation, name=name)
-
-    def _activity_annotation(self, name: str) -> Any:
-        known = self._run.app.activities.get(name)
-        return Any if known is None else known.signature.result_annotation
-
-    def _workflow_annotation(self, name: str) -> Any:
-        known = self._run.app.workflows.get(name)
-        return Any if known is None else known.signature.result_annotation
-
-
-class _Done:
-    """Already done; awaiting it is allowed, so that code reads alike whether or not a call has to wait."""
-
-    def __await__(self) -> Generator[None, None, None]:
-        return
-        yield
-
-
-def _item(item: Any) -> tuple[Any, Any, Mapping[str, Any]]:
-    if isinstance(item, Mapping) and "name" in item:
-        return item["name"], item.get("input"), check_mapping(item.get("opts") or {}, "opts")
-    if isinstance(item, Sequence) and not isinstance(item, str) and len(item) in (2, 3):
-        activity, input, *rest = item
-        return activity, input, check_mapping(rest[0], "opts") if rest else {}
-    raise Invalid("an item of execute_parallel is {'name', 'input', 'opts'} or (activity, input)", field="activities")
-
-
-def _results(ended: Sequence[Payload | BaseException]) -> list[Payload]:
-    """All results, or the first error among them."""
-    results = []
-    for outcome in ended:
-        if isinstance(outcome, BaseException):
-            raise outcome
-        results.append(outcome)
-    return results
-
-
-def _moment(time: int) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=time)

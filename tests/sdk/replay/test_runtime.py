@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import assay
 from assay.core import commands as cmd
 from assay.core import events as ev
 from assay.core.errors import ActivityError, ChildError, Kind
@@ -20,6 +21,18 @@ from tests.sdk.support import Trial, app_of, check_replay, inputs_of, payload, t
 
 def kinds(trial: Trial) -> list[str]:
     return [type(command).__name__ for command in trial.commands]
+
+
+def test_handlers_get_the_contexts_that_users_import():
+    async def waiting(ctx: Any) -> bool:
+        return isinstance(ctx, assay.Context)
+
+    def blocking(ctx: Any) -> bool:
+        return isinstance(ctx, assay.BlockingContext)
+
+    assert (Trial(waiting).result, Trial(blocking).result) == (True, True)
+    with pytest.raises(TypeError, match="abstract"):
+        assay.Context()  # type: ignore[abstract]
 
 
 # activities

@@ -4,9 +4,9 @@ from typing import Any
 
 from assay.core.payload import Payload
 from assay.sdk.blocking_context import BlockingContext
-from assay.sdk.context import Context
 from assay.sdk.replay.blocking import run_blocking
 from assay.sdk.replay.runtime import Execution
+from assay.sdk.replay_context import ReplayContext
 
 
 async def main(execution: Execution, input: Payload) -> Any:
@@ -21,7 +21,7 @@ async def _call(execution: Execution, input: Payload) -> Any:
     definition = execution.definition
     signature = definition.signature
     value = signature.value_of(input, execution.converter)
-    context = Context(execution)
+    context = ReplayContext(execution)
     if signature.is_async:
         args, named = signature.arguments(context, value)
         return await definition.function(*args, **named)
