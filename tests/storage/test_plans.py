@@ -122,7 +122,11 @@ async def test_a_question_uses_an_index(store: AnyStore, name: str):
 
 @pytest.mark.parametrize(
     ("text", "arguments"),
-    [(journal.AFTER, (0, 0, 10)), (leftovers.OLD_NOTES, (NOW, 10, 5)), (leftovers.FORGET_NOTES, (0, NOW, 5))],
+    [
+        (journal.AFTER, (0, 0, journal.ENDLESS, 10)),
+        (leftovers.OLD_NOTES, (NOW, 10, 5)),
+        (leftovers.FORGET_NOTES, (0, NOW, 5)),
+    ],
     ids=["a page of the journal", "old notes", "to forget them"],
 )
 async def test_the_journal_is_read_by_an_index(store: AnyStore, text: str, arguments: tuple[Any, ...]):

@@ -41,7 +41,7 @@ class Faulty:
 @pytest.fixture
 def fault(postgres: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
     """Let a statement be met by something else, the given number of times; tells how often that happened."""
-    healthy = postgres._connection
+    healthy = postgres._pools.writes.connection
 
     def install(statement: str, instead: Callable[[Any, Act], Any], times: int = 1) -> list[int]:
         met: list[int] = []
@@ -54,7 +54,7 @@ def fault(postgres: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> Callable[
                 else:
                     yield found
 
-        monkeypatch.setattr(postgres, "_connection", connection)
+        monkeypatch.setattr(postgres._pools.writes, "connection", connection)
         monkeypatch.setattr(postgres, "_chance", lambda: 0.0)
         return met
 
@@ -160,12 +160,12 @@ async def test_a_connection_that_saw_an_error_is_not_used_again(engines: Stores,
     world.take(starts())
     changes = world.changes()
     await store.write(changes)
-    ((before,),) = await store.ask("SELECT pg_backend_pid()")
+    ((before,),) = await store._fetch("SELECT pg_backend_pid()")
     await world.do(signals())
-    assert await store.ask("SELECT pg_backend_pid()") == [(before,)]
+    assert await store._fetch("SELECT pg_backend_pid()") == [(before,)]
     with pytest.raises(Conflict):
         await store.write(Changes(events=changes.events))
-    assert await store.ask("SELECT pg_backend_pid()") != [(before,)]
+    assert await store._fetch("SELECT pg_backend_pid()") != [(before,)]
     assert await idle_transactions(database) == 0
     await world.do(signals())
 

@@ -50,6 +50,8 @@ def _lines(backend: Backend, waiting: Sequence[WaitingWork]) -> Iterator[str]:
     yield from _family("assay_clock_offset_seconds", "gauge", "Engine time ahead of the wall clock.", offset)
     yield from _family("assay_polls_held", "gauge", "Polls of workers that wait.", [({}, len(backend.polls))])
     yield from _family("assay_event_streams", "gauge", "Event streams that are open.", [({}, len(backend.places))])
+    lag: list[tuple[Labels, float]] = [({}, backend.stream.lag() / SECOND)]
+    yield from _family("assay_event_stream_lag_seconds", "gauge", "Age of the oldest event not sent yet.", lag)
     told = sorted(telemetry.answers.items())
     answers = [({"operation": operation, "status": status}, count) for (operation, status), count in told]
     yield from _family("assay_http_answers_total", "counter", "Requests answered.", answers)

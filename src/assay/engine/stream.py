@@ -47,6 +47,8 @@ class Stream:
         self._listeners: dict[Listener, Position] = {}
         self._woken = asyncio.Event()
         self._position: Position = BEGINNING
+        self._held_since: Time | None = None
+        """The time of the oldest event that is durable and cannot be sent in order yet."""
         self._reader: asyncio.Task[None] | None = None
         on_commit(self._committed)
         if store.shared:
@@ -67,6 +69,10 @@ class Stream:
         if namespaces and not await self._journal.concerns(namespaces, position, first):
             return None
         return (await self._journal.head())[1] if first is None else first - 1
+
+    def lag(self) -> Time:
+        """Return the age of the oldest event that waits for an earlier transaction; 0 if no event waits."""
+        return 0 if self._held_since is None else max(0, self._clock.now() - self._held_since)
 
     def __len__(self) -> int:
         return len(self._listeners)
@@ -106,7 +112,7 @@ class Stream:
         self._listeners.pop(listener, None)
         if not self._listeners and self._reader is not None:
             self._reader.cancel()
-            self._reader = None
+            self._reader = self._held_since = None
 
     async def _read(self) -> None:
         looks, own = 0, asyncio.current_task()
@@ -114,6 +120,9 @@ class Stream:
             self._woken.clear()
             try:
                 await self._deliver(own)
+                # One writer leaves no gaps, and a hint means that commits arrive: only a pause is worth a look.
+                if self._shared and looks:
+                    self._held_since = await self._journal.oldest_after(self._position)
             except AssayError as error:
                 log.warning("the stream of events is interrupted: %s", error)
             pause = PATIENCE[min(looks, len(PATIENCE) - 1)] if self._shared else None

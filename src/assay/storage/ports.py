@@ -13,7 +13,7 @@ rules:
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import Enum, auto
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -40,9 +40,11 @@ from assay.storage.changes import (
 )
 from assay.storage.journal_entries import BEGINNING, Claim, Entry, News, Note, Position
 from assay.storage.ready_work import Demand, ReadyActivity, ReadyTask
+from assay.storage.run_filter import RunFilter, ServedQueue
 
 __all__ = [
     "BEGINNING",
+    "READ_SECONDS",
     "ActivityChange",
     "ActivityRecord",
     "AttemptEnd",
@@ -76,10 +78,12 @@ __all__ = [
     "RunPage",
     "RunRecord",
     "ScheduleChange",
+    "ServedQueue",
     "Snapshot",
     "Store",
     "StoredEvent",
     "StoredRun",
+    "TooManyReads",
     "UnansweredCommit",
     "Unfired",
     "WaitingWork",
@@ -147,10 +151,24 @@ class Replaced(Broken, Unavailable):
     code = "store_replaced"
 
 
+READ_SECONDS: Final = 5.0
+"""The longest time for a caller's read. A longer one would take connections and processors from others, and on SQLite
+keep the WAL from beginning anew."""
+
+
 class ReadTooLong(Unavailable):
-    """A read beside an engine was interrupted: it would have kept the engine's WAL from beginning anew."""
+    """A caller's read was interrupted after its longest time."""
 
     code = "read_too_long"
+
+    def __init__(self, seconds: float = READ_SECONDS) -> None:
+        super().__init__(f"the read took longer than {seconds:g} s and was interrupted: ask for less")
+
+
+class TooManyReads(Unavailable):
+    """A caller's read was refused: as many as the store allows run already."""
+
+    code = "too_many_reads"
 
 
 class Deadline(msgspec.Struct, frozen=True, gc=False):
@@ -219,45 +237,6 @@ class ActivityRecord(msgspec.Struct, frozen=True):
     """Until when the next attempt has to wait, if it has to."""
     queued_at: Time = 0
     """Since when the last attempt waited for a worker, or could have."""
-
-
-class ServedQueue(msgspec.Struct, frozen=True):
-    """A task queue whose workers serve these workflow types and no others."""
-
-    queue: str
-    workflow_types: tuple[str, ...]
-
-
-class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which runs a list shows; newest first. `cursor` is (created_at, run_id) of the last one already seen."""
-
-    namespace: str
-    status: str | None = None
-    open: bool | None = None
-    """True for runs that are open, False for closed ones."""
-    stuck: bool | None = None
-    """True for runs that wait for a fix: whose workflow task failed, or waits for a handler that `served` lacks."""
-    served: tuple[ServedQueue, ...] = ()
-    """Queues on which a waiting task of another type is stuck, since only the engine's list of workers shows it."""
-    served_before: Time | None = None
-    """Only tasks that have waited since before this time are stuck for lack of a handler."""
-    workflow_type: str | None = None
-    task_queue: str | None = None
-    workflow_id: str | None = None
-    parent_id: str | None = None
-    created_after: Time | None = None
-    created_before: Time | None = None
-    search: tuple[tuple[str, object], ...] = ()
-    """(key, JSON value) pairs that must all be there, typed: 5 is 5.0 but not "5". An attribute that is a list has each
-    of its elements; a wanted list wants them all; null and objects are never there."""
-    text: str | None = None
-    parent_run_id: str | None = None
-    """Children that this run has started."""
-    oldest_first: bool = False
-    cursor: tuple[Time, str] | None = None
-    offset: int = 0
-    limit: int = 50
-    """How many runs at most. A page also ends with the run that takes its documents past `RUNS_PAGE_BYTES`."""
 
 
 class Store(Protocol):
@@ -458,6 +437,10 @@ class Journal(Protocol):
 
     async def after(self, position: Position, limit: int) -> Sequence[News]:
         """The rows after a position, oldest first."""
+        ...
+
+    async def oldest_after(self, position: Position) -> Time | None:
+        """Return the time of the first row after a position, also if the row cannot be read in order yet."""
         ...
 
     async def concerns(self, namespaces: Collection[str], after: Position, before: int | None) -> bool:

@@ -138,5 +138,6 @@ class ErrorCode(StrEnum):
     READ_TOO_LONG = (
         "read_too_long",
         Kind.UNAVAILABLE,
-        "A read of a file in use took longer than 5 s and was interrupted; ask for less.",
+        "A read took longer than 5 s and was interrupted; ask for less.",
     )
+    TOO_MANY_READS = "too_many_reads", Kind.UNAVAILABLE, "As many lists and searches as the engine allows run already."

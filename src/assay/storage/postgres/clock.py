@@ -64,6 +64,16 @@ class PostgresClock:
         if former is not None:
             await self._connection.execute(queries.FORGET_CONFIRMATION, CONFIRMED_LOCKS, former)
 
+    async def min_writer(self) -> int:
+        """Return the oldest schema that a writer of this database must have been made for."""
+        try:
+            if self._connection is None:
+                self._connection = await self._connect()
+            return int(await self._connection.fetchval(queries.MIN_WRITER))
+        except DRIVER_ERRORS as error:
+            self.forget()
+            raise translated(error) from error
+
     async def _connect(self) -> Any:
         """Connect and take the lock; the first engine of all drops the correction."""
         connection = await connect(self._dsn)

@@ -7,6 +7,8 @@ XX00x, 58030                            Broken
 anything else                           OutcomeUnknown from COMMIT, Rejected before it
 """
 
+import logging
+import secrets
 from typing import Any
 
 import asyncpg
@@ -16,7 +18,10 @@ from assay._version import __version__
 from assay.core.errors import AssayError, Invalid, Unavailable
 from assay.storage.ports import Broken, Conflict, OutcomeUnknown, Rejected
 
+logger = logging.getLogger(__name__)
+
 OLDEST_SERVER = 14
+_POOLER = ": connect to the server directly, or use a pooler that pools sessions"
 
 SESSION = {
     "application_name": f"assay {__version__}",
@@ -82,7 +87,28 @@ async def connect(dsn: str) -> Any:
     try:
         return await asyncpg.connect(dsn, **OPTIONS)
     except DRIVER_ERRORS as error:
-        raise Unavailable(f"cannot connect to Postgres: {error}", code="store_unreachable") from error
+        hint = _POOLER if "startup parameter" in str(error) else ""
+        raise Unavailable(f"cannot connect to Postgres: {error}{hint}", code="store_unreachable") from error
+
+
+async def refuse_transaction_pooling(connection: Any, dsn: str) -> None:
+    """Refuse a pooler that gives each transaction another session, and warn of any other pooler.
+
+    A pooler invents the process id that it announces. Behind one that pools transactions, an idle connection has lent
+    its session to the next one, together with the settings of the session.
+    """
+    if await connection.fetchval("SELECT pg_backend_pid()") == connection.get_server_pid():
+        return
+    mark = secrets.token_hex(8)
+    await connection.execute(f"SET assay.session = '{mark}'")
+    other = await connect(dsn)
+    try:
+        shared = await other.fetchval("SELECT current_setting('assay.session', true)") == mark
+    finally:
+        await other.close()
+    if shared:
+        raise Unavailable(f"the pooler before Postgres pools transactions{_POOLER}", code="store_unsafe")
+    logger.warning("a pooler is between the engine and Postgres: it must pool sessions, not transactions")
 
 
 async def refuse_unsafe(connection: Any) -> None:

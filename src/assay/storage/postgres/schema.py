@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from assay.storage.ports import Broken
 from assay.storage.sql import queries, schema
 from assay.storage.sql.dialect import PostgresDialect
 
@@ -45,3 +46,8 @@ async def _recorded(connection: Any) -> Sequence[Sequence[Any]]:
         return []
     found: Sequence[Sequence[Any]] = await connection.fetch(queries.SCHEMA_VERSIONS)
     return found
+
+
+def outdated(min_writer: int) -> Broken | None:
+    """Return the error for all writes of an engine that is too old for the schema; None if it may write (I26)."""
+    return Broken(schema.too_new(min_writer)) if min_writer > schema.newest_known() else None

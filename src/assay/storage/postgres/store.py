@@ -6,13 +6,9 @@ wrong is thrown away, never given back with a transaction that may still be open
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, ClassVar, TypeVar
-
-import asyncpg
-from asyncpg import exceptions as pg
 
 from assay.core.engine_time import ClockReading, Jump
 from assay.core.ids import SECOND, RunId, Time
@@ -20,9 +16,19 @@ from assay.storage.forks import call_after_fork
 from assay.storage.ports import Broken, Changes, Demand, HeldLease, OutcomeUnknown, ReadyActivity, ReadyTask, Rejected
 from assay.storage.postgres.clock import PostgresClock
 from assay.storage.postgres.commits import PostgresCommit
-from assay.storage.postgres.connections import DRIVER_ERRORS, OPTIONS, connect, passing, refuse_unsafe, translated
+from assay.storage.postgres.connections import (
+    DRIVER_ERRORS,
+    connect,
+    passing,
+    refuse_transaction_pooling,
+    refuse_unsafe,
+    translated,
+)
+from assay.storage.postgres.horizon import read_horizon
 from assay.storage.postgres.notify import Hints
-from assay.storage.postgres.schema import migrate
+from assay.storage.postgres.pools import SEARCH_CONNECTIONS, Pool, Pools
+from assay.storage.postgres.schema import migrate, outdated
+from assay.storage.search_slots import SearchSlots
 from assay.storage.sql import queries, rows, schema
 from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import PostgresDialect, Verb
@@ -75,10 +81,6 @@ async def _reached(connection: Any, now: Time, wall: Time) -> None:
     raise Rejected("deadlines are not due by the time that all engines share; they are looked at again")
 
 
-async def _as_it_is(_connection: Any) -> None:
-    """What goes back to the pool has nothing to reset: no session state is ever set, and no error seen."""
-
-
 class PostgresStore(SqlReads):
     """See `Store`."""
 
@@ -90,12 +92,14 @@ class PostgresStore(SqlReads):
         self, dsn: str, *, pool_size: int = 8, migrate: bool = True, chance: Callable[[], float] = random.random
     ) -> None:
         self._dsn = dsn
-        self._pool_size = pool_size
         self._migrate = migrate
         self.migrated: Sequence[schema.Migration] = ()
         """The steps of the schema that opening it took."""
         self._chance = chance
-        self._pool: Any = None
+        self._pools = Pools(dsn, pool_size)
+        self._pool_size = pool_size
+        self._searches = SearchSlots(SEARCH_CONNECTIONS)
+        self._outdated: Broken | None = None
         self._hints = Hints(dsn)
         self._writes: set[asyncio.Task[Any]] = set()
         self._clock = PostgresClock(dsn)
@@ -106,19 +110,18 @@ class PostgresStore(SqlReads):
         connection = await connect(self._dsn)
         try:
             await refuse_unsafe(connection)
+            await refuse_transaction_pooling(connection, self._dsn)
             self.migrated = await self._retried(partial(migrate, connection, schema.known(), allowed=self._migrate))
         finally:
             await connection.close()
-        self._pool = await asyncpg.create_pool(
-            self._dsn, min_size=0, max_size=self._pool_size, reset=_as_it_is, **OPTIONS
-        )
+        await self._pools.open()
         self._hints.open()
         call_after_fork(self)
 
     def forked(self) -> None:
         """In a forked child: forget the connections, whose sockets are the parent's to speak on (R28)."""
-        self._abandoned = [self._pool, self._hints, self._writes, self._clock]
-        self._pool, self._hints, self._writes = None, Hints(self._dsn), set()
+        self._abandoned = [self._pools, self._hints, self._writes, self._clock]
+        self._pools, self._hints, self._writes = Pools(self._dsn, self._pool_size), Hints(self._dsn), set()
         self._clock = PostgresClock(self._dsn)
 
     async def close(self) -> None:
@@ -126,9 +129,7 @@ class PostgresStore(SqlReads):
         self._clock.forget()
         await self._hints.close()
         await asyncio.gather(*self._writes, return_exceptions=True)
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            await pool.close()
+        await self._pools.close()
 
     def subscribe(self, wake: Callable[[], None]) -> None:
         """See `Store`."""
@@ -136,14 +137,20 @@ class PostgresStore(SqlReads):
 
     async def clock(self, jump: Jump | None = None) -> ClockReading:
         """See `Store`."""
-        return await self._clock.read(jump)
+        reading = await self._clock.read(jump)
+        self._outdated = outdated(await self._clock.min_writer())
+        return reading
 
     async def write(self, changes: Changes) -> frozenset[RunId]:
         """See `Store`."""
+        if self._outdated is not None:
+            raise self._outdated
         return await self._to_the_end(self._write(changes))
 
     async def change(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> Sequence[Sequence[Sequence[Any]]]:
         """Execute statements in one transaction, for what is no decision; the rows of each."""
+        if self._outdated is not None:
+            raise self._outdated
 
         async def act(connection: Any) -> Sequence[Sequence[Sequence[Any]]]:
             return [await connection.fetch(DIALECT.query(text), *arguments) for text, arguments in statements]
@@ -183,7 +190,7 @@ class PostgresStore(SqlReads):
     async def _transaction(self, act: Callable[[Any], Awaitable[R]]) -> R:
         committing = False
         try:
-            async with self._connection() as connection:
+            async with self._pools.writes.connection() as connection:
                 await connection.execute("BEGIN")
                 result = await act(connection)
                 committing = True
@@ -258,7 +265,7 @@ class PostgresStore(SqlReads):
             (of_all, [demand for demand in demands if demand.kind is None]),
         ):
             if wanted:
-                found += await self._fetch(text, *DIALECT.demands(wanted), now, now + RESERVATION)
+                found += await self.poll(text, *DIALECT.demands(wanted), now, now + RESERVATION)
         return found
 
     async def local_leases(self) -> Sequence[HeldLease]:
@@ -266,27 +273,33 @@ class PostgresStore(SqlReads):
         return ()
 
     async def _fetch(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
-        return await self._retried(partial(self._ask, DIALECT.query(text), arguments))
+        return await self._read(self._pools.writes, text, arguments)
 
-    async def _ask(self, text: str, arguments: Sequence[object]) -> Sequence[Sequence[Any]]:
-        async with self._connection() as connection:
-            found: Sequence[Sequence[Any]] = await connection.fetch(text, *arguments)
-            return found
+    async def poll(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+        return await self._read(self._pools.timing, text, arguments)
 
-    @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[Any]:
-        """A connection of the pool, thrown away if anything goes wrong with it."""
-        if self._pool is None:
-            raise Broken("the store is not open")
-        connection = await self._pool.acquire(timeout=5)
-        try:
-            yield connection
-        except BaseException:
-            with suppress(pg.InterfaceError):  # the pool has taken a lost connection back: nothing is left to end
-                connection.terminate()
-            raise
-        finally:
-            await self._pool.release(connection)
+    async def ask(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+        return await self._read(self._pools.timing, text, arguments)
+
+    async def look_up(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+        return await self._read(self._pools.reads, text, arguments)
+
+    async def browse(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+        return await self._read(self._pools.reads, text, arguments)
+
+    async def search(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+        async with self._searches.reserved():
+            return await self._read(self._pools.searches, text, arguments)
+
+    async def _read(self, pool: Pool, text: str, arguments: Sequence[object]) -> Sequence[Sequence[Any]]:
+        return await self._retried(partial(pool.fetch, DIALECT.query(text), arguments))
+
+    async def stream_horizon(self) -> int:
+        async def act() -> int:
+            async with self._pools.reads.connection() as connection:
+                return await read_horizon(connection)
+
+        return await self._retried(act)
 
     async def _retried(self, act: Callable[[], Awaitable[R]]) -> R:
         """Try again what failed for a reason that passes and left nothing behind."""

@@ -3,7 +3,7 @@
 Statements are written once, in `queries` and as the shapes below. They say `$1` for a parameter and ask for fragments
 by name: `$one_of(1)` is membership in a list of texts, `$pairs(1)` a table of pairs, `$claim` a lock that passes over
 rows which another transaction has locked, `$demands(1, 2, 3, 4)` a table of work that workers can take,
-`$committed_after(1, 2)` events `e` after a position, in order of commits.
+`$committed_after(1, 2, 3)` events `e` after a position and below a horizon, in order of commits.
 """
 
 import re
@@ -91,8 +91,8 @@ class SqliteDialect:
         "mentions": "instr({0}, CAST({1} AS BLOB)) > 0",
         "before": "substr({0}, 1, instr({0}, {1}) - 1)",
         "claim": "",
-        "committed_after": "e.id > ?{1} ORDER BY e.id",
-        "newest_committed": "1 ORDER BY e.id DESC LIMIT 1",
+        "committed_after": "e.id > ?{1} AND e.id < ?{2} ORDER BY e.id",
+        "newest_committed": "e.id < ?{0} ORDER BY e.id DESC LIMIT 1",
     }
     _types: Mapping[str, str] = {
         "text": "TEXT",
@@ -184,15 +184,8 @@ class PostgresDialect:
         "mentions": "position({1}::bytea IN {0}) > 0",
         "before": "split_part({0}, {1}, 1)",
         "claim": "FOR UPDATE SKIP LOCKED",
-        # What a transaction older than every one that still runs has written is all there is to read up to it (4.6).
-        "committed_after": (
-            "(e.written_by, e.id) > (${0}, ${1})"
-            " AND e.written_by < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY e.written_by, e.id"
-        ),
-        "newest_committed": (
-            "e.written_by < pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
-            " ORDER BY e.written_by DESC, e.id DESC LIMIT 1"
-        ),
+        "committed_after": ("(e.written_by, e.id) > (${0}, ${1}) AND e.written_by < ${2} ORDER BY e.written_by, e.id"),
+        "newest_committed": "e.written_by < ${0} ORDER BY e.written_by DESC, e.id DESC LIMIT 1",
     }
     _arrays: Mapping[Type, str] = {Type.TEXT: "text[]", Type.INT: "text::bigint[]", Type.BYTES: "bytea[]"}
     _types: Mapping[str, str] = {

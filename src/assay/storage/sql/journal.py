@@ -7,15 +7,17 @@ from assay.core.ids import Time
 from assay.core.schedule import escaped
 from assay.storage.ports import BEGINNING, Entry, News, Position
 from assay.storage.sql import notes
-from assay.storage.sql.reads import SqlReads
+from assay.storage.sql.reads import ENDLESS, SqlReads
 
 AFTER = """
 SELECT e.written_by, e.id, r.namespace, r.workflow_id, e.run_id, r.workflow_type, r.task_queue,
     e.seq, e.time, e.kind, e.payload, e.data, e.claimed
 FROM events e LEFT JOIN runs r ON r.run_id = e.run_id
-WHERE $committed_after(1, 2) LIMIT $3"""
+WHERE $committed_after(1, 2, 3) LIMIT $4"""
 
-NEWEST_POSITION = "SELECT e.written_by, e.id FROM events e WHERE $newest_committed"
+OLDEST_AFTER = "SELECT e.time FROM events e WHERE $committed_after(1, 2, 3) LIMIT 1"
+
+NEWEST_POSITION = "SELECT e.written_by, e.id FROM events e WHERE $newest_committed(1)"
 
 POSITION = "SELECT e.written_by, e.id FROM events e WHERE e.id <= $1 ORDER BY e.id DESC LIMIT 1"
 
@@ -25,10 +27,8 @@ NEWEST_ID = "SELECT max(id) FROM events"
 
 CONCERNS = """
 SELECT 1 FROM events e LEFT JOIN runs r ON r.run_id = e.run_id
-WHERE e.id < $3 AND (r.namespace $one_of(4) OR (e.seq = 0 AND $before(e.run_id, '/') $one_of(5)))
-    AND $committed_after(1, 2) LIMIT 1"""
-
-ENDLESS = 2**63 - 1
+WHERE e.id < $4 AND (r.namespace $one_of(5) OR (e.seq = 0 AND $before(e.run_id, '/') $one_of(6)))
+    AND $committed_after(1, 2, 3) LIMIT 1"""
 
 
 class SqlJournal:
@@ -39,35 +39,42 @@ class SqlJournal:
 
     async def head(self) -> Position:
         """See `Journal`."""
-        return _position(await self._store.ask(NEWEST_POSITION))
+        return _position(await self._store.browse(NEWEST_POSITION, await self._store.stream_horizon()))
 
     async def position(self, row_id: int) -> Position:
         """See `Journal`."""
-        return _position(await self._store.ask(POSITION, row_id))
+        return _position(await self._store.browse(POSITION, row_id))
 
     async def since(self, time: Time) -> int | None:
         """See `Journal`. Ids grow with time, so halving finds it: an index by time would be paid for by every event."""
-        newest: int | None = (await self._store.ask(NEWEST_ID))[0][0]
+        newest: int | None = (await self._store.browse(NEWEST_ID))[0][0]
         low, high = 1, (newest or 0) + 1
         while low < high:
             middle = (low + high) // 2
-            at, when = (await self._store.ask(AT_OR_AFTER, middle))[0]
+            at, when = (await self._store.browse(AT_OR_AFTER, middle))[0]
             if when >= time:
                 high = middle
             else:
                 low = at + 1
-        found = await self._store.ask(AT_OR_AFTER, low)
+        found = await self._store.browse(AT_OR_AFTER, low)
         return int(found[0][0]) if found else None
 
     async def after(self, position: Position, limit: int) -> Sequence[News]:
         """See `Journal`."""
-        return [_news(row) for row in await self._store.ask(AFTER, *position, limit)]
+        horizon = await self._store.stream_horizon()
+        return [_news(row) for row in await self._store.browse(AFTER, *position, horizon, limit)]
+
+    async def oldest_after(self, position: Position) -> Time | None:
+        """See `Journal`."""
+        found = await self._store.browse(OLDEST_AFTER, *position, ENDLESS)
+        return int(found[0][0]) if found else None
 
     async def concerns(self, namespaces: Collection[str], after: Position, before: int | None) -> bool:
         """See `Journal`."""
         texts = self._store.dialect.texts
         wanted = (texts(list(namespaces)), texts([escaped(namespace) for namespace in namespaces]))
-        return bool(await self._store.ask(CONCERNS, *after, ENDLESS if before is None else before, *wanted))
+        bounds = (*after, await self._store.stream_horizon(), ENDLESS if before is None else before)
+        return bool(await self._store.browse(CONCERNS, *bounds, *wanted))
 
 
 def _news(row: Sequence[Any]) -> News:

@@ -277,6 +277,8 @@ TAKE_GENERATION = "UPDATE engine SET generation = generation + 1 WHERE id = 1 RE
 
 SCHEMA_VERSIONS = "SELECT version, min_reader, min_writer, checksum FROM schema_versions ORDER BY version"
 
+MIN_WRITER = "SELECT coalesce(max(min_writer), 0) FROM schema_versions"
+
 RECORD_SCHEMA_VERSION = """
 INSERT INTO schema_versions (version, min_reader, min_writer, applied_at, checksum) VALUES ($1, $2, $3, $4, $5)"""
 

@@ -32,6 +32,8 @@ from assay.storage.ports import (
 from assay.storage.sql import activity_rows, queries, rows, schedule_rows
 from assay.storage.sql.dialect import Dialect
 
+ENDLESS = 2**63 - 1
+
 EVENTS_PER_READ = 500
 """Events read at a time; between two pages others may run."""
 BEFORE_ALL_WORK: tuple[str, Time, RunId, int] = ("", -1, RunId(""), -1)
@@ -44,15 +46,31 @@ class SqlReads(ABC):
 
     @abstractmethod
     async def _fetch(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
-        """The rows of a short question by key."""
+        """Return the rows of a short query by key that prepares a write."""
+
+    async def poll(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+        """Return the rows of a short query of the engine's own loops: deadlines, ready work, the outbox."""
+        return await self._fetch(text, *arguments)
 
     async def ask(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
         """Return the rows of a query of the engine itself that may take long."""
         return await self._fetch(text, *arguments)
 
-    async def search(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
-        """Return the rows of a caller's list or count, which may take long."""
+    async def look_up(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+        """Return the rows of a caller's short read by key."""
+        return await self._fetch(text, *arguments)
+
+    async def browse(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+        """Return the rows of a caller's read along an index, which may be a long one."""
         return await self.ask(text, *arguments)
+
+    async def search(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+        """Return the rows of a caller's list or count, which may read a whole namespace."""
+        return await self.ask(text, *arguments)
+
+    async def stream_horizon(self) -> int:
+        """Return a transaction id: all events of transactions below it are readable from now on, or never will be."""
+        return ENDLESS
 
     async def load(
         self, run_ids: Sequence[RunId], workflow_ids: Sequence[tuple[Namespace, WorkflowId]]
@@ -134,7 +152,7 @@ class SqlReads(ABC):
         found: list[Recorded] = []
         while len(found) < limit:
             size = min(EVENTS_PER_READ, limit - len(found))
-            page = await self._fetch(text, run_id, after, size, *more)
+            page = await self.look_up(text, run_id, after, size, *more)
             found.extend(map(rows.recorded, page))
             if len(page) < size:
                 break
@@ -144,11 +162,11 @@ class SqlReads(ABC):
 
     async def due(self, now: Time, wall: Time, limit: int) -> Sequence[Deadline]:
         """See `Store`."""
-        return [Deadline(*row) for row in await self._fetch(queries.DUE, now, wall, limit)]
+        return [Deadline(*row) for row in await self.poll(queries.DUE, now, wall, limit)]
 
     async def next_due(self) -> tuple[Time | None, Time | None]:
         """See `Store`."""
-        ((due, scheduled),) = await self._fetch(queries.NEXT_DUE)
+        ((due, scheduled),) = await self.poll(queries.NEXT_DUE)
         return due, scheduled
 
     async def ready_tasks(self, demands: Sequence[Demand], now: Time) -> Sequence[ReadyTask]:
@@ -159,7 +177,7 @@ class SqlReads(ABC):
             text, kind = (
                 (queries.READY_TASKS_OF_ALL_TYPES, kind) if demand.kind is None else (queries.READY_TASKS, demand.kind)
             )
-            page = await self._fetch(text, demand.namespace, demand.queue, kind, since, run_id, demand.limit)
+            page = await self.poll(text, demand.namespace, demand.queue, kind, since, run_id, demand.limit)
             found.extend(ReadyTask(*row) for row in page)
         return found
 
@@ -173,7 +191,7 @@ class SqlReads(ABC):
                 if demand.kind is None
                 else (queries.READY_ACTIVITIES, demand.kind)
             )
-            page = await self._fetch(text, demand.namespace, demand.queue, name, since, run_id, seq, demand.limit)
+            page = await self.poll(text, demand.namespace, demand.queue, name, since, run_id, seq, demand.limit)
             found.extend(ReadyActivity(*row) for row in page)
         return found
 
@@ -191,7 +209,7 @@ class SqlReads(ABC):
 
     async def messages(self, before: Time, limit: int) -> Sequence[Message]:
         """See `Store`."""
-        return [rows.message_of(row) for row in await self._fetch(queries.MESSAGES, before, limit)]
+        return [rows.message_of(row) for row in await self.poll(queries.MESSAGES, before, limit)]
 
     async def load_schedules(self, keys: Sequence[tuple[Namespace, str]]) -> Sequence[Schedule]:
         """See `Store`."""
@@ -206,25 +224,27 @@ class SqlReads(ABC):
         elif namespace is None:
             found = await self.ask(queries.ALL_SCHEDULES)
         else:
-            found = await self.ask(queries.SCHEDULES, namespace)
+            found = await self.browse(queries.SCHEDULES, namespace)
         schedules = [schedule_rows.schedule_of(document) for (document,) in found]
         return [schedule for schedule in schedules if namespace in (None, schedule.namespace)]
 
     async def fires(self, namespace: str, name: str, limit: int) -> Sequence[Fire]:
         """See `Store`."""
-        return [schedule_rows.fire_of(row) for row in await self.ask(queries.FIRES_OF_SCHEDULE, namespace, name, limit)]
+        return [
+            schedule_rows.fire_of(row) for row in await self.browse(queries.FIRES_OF_SCHEDULE, namespace, name, limit)
+        ]
 
     async def count_fires(self, namespace: str, name: str) -> int:
         """See `Store`."""
-        count: int = (await self.ask(queries.COUNT_FIRES, namespace, name))[0][0]
+        count: int = (await self.browse(queries.COUNT_FIRES, namespace, name))[0][0]
         return count
 
     async def describe(self, namespace: str, workflow_id: str, run_id: str | None) -> RunRecord | None:
         """See `Store`."""
         if run_id is None:
-            found = await self._fetch(queries.DESCRIBE_NEWEST, namespace, workflow_id)
+            found = await self.look_up(queries.DESCRIBE_NEWEST, namespace, workflow_id)
         else:
-            found = await self._fetch(queries.DESCRIBE_RUN, namespace, workflow_id, run_id)
+            found = await self.look_up(queries.DESCRIBE_RUN, namespace, workflow_id, run_id)
         return rows.run_record(found[0]) if found else None
 
     async def list_runs(self, wanted: RunFilter) -> RunPage:
@@ -241,10 +261,10 @@ class SqlReads(ABC):
 
     async def activity(self, number: int) -> ActivityRecord | None:
         """See `Store`."""
-        found = await self._fetch(queries.ACTIVITY, number)
+        found = await self.look_up(queries.ACTIVITY, number)
         return activity_rows.activity_record(found[0]) if found else None
 
     async def snapshot(self, run_id: RunId) -> Snapshot | None:
         """See `Store`."""
-        found = await self._fetch(queries.SNAPSHOT, run_id)
+        found = await self.look_up(queries.SNAPSHOT, run_id)
         return rows.snapshot_of(found[0]) if found else None

@@ -95,7 +95,15 @@ class Database(Protocol):
         ...
 
     async def ask(self, text: str, *arguments: object) -> Rows:
-        """The rows of a question."""
+        """Return the rows of a query of the engine itself."""
+        ...
+
+    async def browse(self, text: str, *arguments: object) -> Rows:
+        """Return the rows of a caller's read along an index."""
+        ...
+
+    async def search(self, text: str, *arguments: object) -> Rows:
+        """Return the rows of a caller's read that may scan a whole namespace."""
         ...
 
     async def change(self, statements: Sequence[Statement]) -> Sequence[Rows]:
@@ -111,7 +119,7 @@ class SqlRegistry:
 
     async def namespaces(self) -> Sequence[NamespaceRow]:
         """See `Registry`."""
-        return [NamespaceRow(*row) for row in await self._store.ask(NAMESPACES)]
+        return [NamespaceRow(*row) for row in await self._store.browse(NAMESPACES)]
 
     async def create_namespace(self, row: NamespaceRow, outcome: Outcome | None = None) -> bool:
         """See `Registry`."""
@@ -127,8 +135,8 @@ class SqlRegistry:
 
     async def counts(self, namespace: str, seen_after: Time) -> NamespaceCounts:
         """See `Registry`."""
-        runs = await self._store.ask(COUNT_RUNS, namespace)
-        workers = await self._store.ask(COUNT_WORKERS, namespace, seen_after)
+        runs = await self._store.search(COUNT_RUNS, namespace)
+        workers = await self._store.browse(COUNT_WORKERS, namespace, seen_after)
         return NamespaceCounts({status: int(count) for status, count in runs}, int(workers[0][0]))
 
     async def register(self, row: WorkerRow, outcome: Outcome | None = None) -> None:
@@ -153,33 +161,33 @@ class SqlRegistry:
 
     async def worker(self, worker_id: str) -> WorkerRow | None:
         """See `Registry`."""
-        found = await self._store.ask(WORKER, worker_id)
+        found = await self._store.browse(WORKER, worker_id)
         return _worker(found[0]) if found else None
 
     async def workers(self, namespace: str, seen_after: Time) -> Sequence[WorkerRow]:
         """See `Registry`."""
-        return [_worker(row) for row in await self._store.ask(WORKERS, namespace, seen_after)]
+        return [_worker(row) for row in await self._store.browse(WORKERS, namespace, seen_after)]
 
     async def holdings(self, workers: Sequence[str]) -> dict[str, int]:
         """See `Registry`."""
         held = dict.fromkeys(workers, 0)
         wanted = self._store.dialect.texts(workers)
         for question in (HELD_TASKS, HELD_ACTIVITIES):
-            for worker, count in await self._store.ask(question, wanted):
+            for worker, count in await self._store.browse(question, wanted):
                 held[worker] += int(count)
         return held
 
     async def queues(self, namespace: str, seen_after: Time) -> Sequence[QueueRow]:
         """See `Registry`."""
         found: dict[str, dict[str, Any]] = {}
-        for queue, pending, running, oldest in await self._store.ask(QUEUED_ACTIVITIES, namespace):
+        for queue, pending, running, oldest in await self._store.search(QUEUED_ACTIVITIES, namespace):
             waiting = {"pending_activities": int(pending), "oldest_pending_at": oldest}
             found[queue] = {**waiting, "running_activities": int(running)}
-        for queue, tasks, oldest in await self._store.ask(QUEUED_TASKS, namespace):
+        for queue, tasks, oldest in await self._store.search(QUEUED_TASKS, namespace):
             row = found.setdefault(queue, {})
             row["pending_workflow_tasks"] = int(tasks)
             row["oldest_pending_at"] = min(filter(None, (row.get("oldest_pending_at"), oldest)), default=None)
-        for queue, workers in await self._store.ask(QUEUE_WORKERS, namespace, seen_after):
+        for queue, workers in await self._store.browse(QUEUE_WORKERS, namespace, seen_after):
             found.setdefault(queue, {})["workers"] = int(workers)
         return [QueueRow(queue, **row) for queue, row in sorted(found.items())]
 

@@ -87,6 +87,19 @@ def missing(recorded: Iterable[Sequence[Any]], steps: Sequence[Migration]) -> Se
     return [step for step in steps if step.version not in applied]
 
 
+def newest_known() -> int:
+    """Return the newest schema that this program was made for."""
+    return known()[-1].version
+
+
+def too_new(min_writer: int) -> str:
+    """Return the sentence for an engine that must not write to a database any more."""
+    return (
+        f"the database was migrated while this engine ran, and needs a program that knows schema {min_writer};"
+        f" this one knows {newest_known()} and must stop: use a newer version of assay"
+    )
+
+
 def refuse_unmigrated(steps: Sequence[Migration]) -> None:
     """What is said when steps are missing and this program was told not to take them (R46)."""
     if steps:

@@ -17,7 +17,7 @@ import apsw
 from assay.core.engine_time import ClockReading, Jump
 from assay.core.errors import AssayError, Invalid, ReadOnly, Unavailable
 from assay.core.ids import RunId, Time
-from assay.storage.ports import Broken, Changes, ReadTooLong
+from assay.storage.ports import READ_SECONDS, Broken, Changes, ReadTooLong
 from assay.storage.sql import queries, schema
 from assay.storage.sql.dialect import SqliteDialect
 from assay.storage.sql.reads import SqlReads
@@ -25,8 +25,6 @@ from assay.storage.sqlite import connections
 from assay.storage.sqlite.lock import Identity, identity_of
 from assay.storage.sqlite.writer import DIALECT
 
-READ_SECONDS: Final = 5.0
-"""A longer read transaction would keep the engine's WAL from beginning anew."""
 STEPS: Final = 10_000
 """Steps of SQLite's virtual machine between two looks at the clock: about a millisecond."""
 READERS: Final = 2
@@ -93,9 +91,7 @@ class SqliteReader(SqlReads):
             return connections.rows(connection, text, arguments)
         except AssayError as error:
             if isinstance(error.__cause__, apsw.InterruptError):
-                raise ReadTooLong(
-                    f"the read took longer than {self._seconds:g} s and was interrupted: ask for less"
-                ) from None
+                raise ReadTooLong(self._seconds or 0) from None
             raise
 
     def _connection(self) -> apsw.Connection:

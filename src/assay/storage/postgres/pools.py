@@ -1,0 +1,115 @@
+"""Connections to Postgres, in pools by purpose: a pool that is exhausted delays its own purpose and no other.
+
+writes     transactions, and the reads by key that prepare them
+timing     deadlines, leases, ready work and the outbox: the engine's own loops (I10)
+reads      callers' reads by key, histories, the journal
+searches   callers' lists and counts, which may scan a whole namespace
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+
+import asyncpg
+from asyncpg import exceptions as pg
+
+from assay.storage.ports import READ_SECONDS, Broken, ReadTooLong, TooManyReads
+from assay.storage.postgres.connections import OPTIONS, SESSION
+
+ACQUIRE_SECONDS: Final = 5.0
+TIMING_CONNECTIONS: Final = 2
+READ_CONNECTIONS: Final = 4
+SEARCH_CONNECTIONS: Final = 4
+
+_FOR_CALLERS: Final = {"statement_timeout": f"{READ_SECONDS:g}s", "default_transaction_read_only": "on"}
+# A search that was planned in parallel would take the processors that commits need.
+_FOR_SEARCHES: Final = {**_FOR_CALLERS, "max_parallel_workers_per_gather": "0"}
+
+
+class Pool:
+    """Connections for one purpose, opened when they are needed."""
+
+    def __init__(self, dsn: str, size: int, settings: dict[str, str] | None = None) -> None:
+        self._dsn = dsn
+        self.size = size
+        self._settings = settings
+        self._pool: Any = None
+
+    async def open(self) -> None:
+        """Make the pool; no connection is opened yet."""
+        options = {**OPTIONS, "server_settings": {**SESSION, **(self._settings or {})}}
+        self._pool = await asyncpg.create_pool(self._dsn, min_size=0, max_size=self.size, reset=_as_it_is, **options)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.close()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Any]:
+        """Lend a connection for the time of the block; it is closed if anything goes wrong with it."""
+        if self._pool is None:
+            raise Broken("the store is not open")
+        connection = await self._acquire()
+        try:
+            yield connection
+        except BaseException:
+            with suppress(pg.InterfaceError):  # the pool has taken a lost connection back: nothing is left to end
+                connection.terminate()
+            raise
+        finally:
+            await self._pool.release(connection)
+
+    async def _acquire(self) -> Any:
+        return await self._pool.acquire(timeout=ACQUIRE_SECONDS)
+
+    async def fetch(self, text: str, arguments: Sequence[object]) -> Sequence[Sequence[Any]]:
+        """Return the rows of a statement."""
+        async with self.connection() as connection:
+            found: Sequence[Sequence[Any]] = await connection.fetch(text, *arguments)
+            return found
+
+
+class CallersPool(Pool):
+    """Connections for callers' reads, which are refused when they take too long or the pool is exhausted."""
+
+    async def _acquire(self) -> Any:
+        try:
+            return await super()._acquire()
+        except TimeoutError:
+            if self._pool.get_idle_size() or self._pool.get_size() < self.size:
+                raise  # the server did not accept a connection in time
+            text = f"no read could begin within {ACQUIRE_SECONDS:g} s: too many run already"
+            raise TooManyReads(text) from None
+
+    async def fetch(self, text: str, arguments: Sequence[object]) -> Sequence[Sequence[Any]]:
+        """Return the rows of a statement; raise `ReadTooLong` if it exceeds its time."""
+        try:
+            return await super().fetch(text, arguments)
+        except pg.QueryCanceledError:
+            raise ReadTooLong from None
+
+
+async def _as_it_is(_connection: Any) -> None:
+    """Reset nothing: no session state is ever set, and a connection that saw an error is closed."""
+
+
+class Pools:
+    """All pools of a store."""
+
+    def __init__(self, dsn: str, writes: int) -> None:
+        self.writes = Pool(dsn, writes)
+        self.timing = Pool(dsn, TIMING_CONNECTIONS)
+        self.reads = CallersPool(dsn, READ_CONNECTIONS, _FOR_CALLERS)
+        self.searches = CallersPool(dsn, SEARCH_CONNECTIONS, _FOR_SEARCHES)
+
+    async def open(self) -> None:
+        """Make the pools."""
+        for pool in (self.writes, self.timing, self.reads, self.searches):
+            await pool.open()
+
+    async def close(self) -> None:
+        """Close all connections of all pools."""
+        for pool in (self.writes, self.timing, self.reads, self.searches):
+            await pool.close()

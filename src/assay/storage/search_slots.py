@@ -1,0 +1,39 @@
+"""Slots for callers' searches: a few run at a time, some more wait for a moment, the rest is refused."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from assay.storage.ports import TooManyReads
+
+SEARCH_WAIT_SECONDS: Final = 5.0
+"""The longest wait for a slot: together with the longest search it stays below the usual time-outs of clients."""
+MAX_WAITING_SEARCHES: Final = 100
+
+
+class SearchSlots:
+    """As many slots as a store has connections for searches."""
+
+    def __init__(self, count: int) -> None:
+        self._free = asyncio.Semaphore(count)
+        self._waiting = 0
+
+    @asynccontextmanager
+    async def reserved(self) -> AsyncIterator[None]:
+        """Hold a slot for the time of the block; raise `TooManyReads` if none becomes free in time."""
+        if self._waiting >= MAX_WAITING_SEARCHES:
+            raise TooManyReads(f"{self._waiting} searches wait already: try again later")
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(SEARCH_WAIT_SECONDS):
+                await self._free.acquire()
+        except TimeoutError:
+            text = f"no search could begin within {SEARCH_WAIT_SECONDS:g} s: too many run already"
+            raise TooManyReads(text) from None
+        finally:
+            self._waiting -= 1
+        try:
+            yield
+        finally:
+            self._free.release()
