@@ -57,6 +57,10 @@ class _WorkersOnly:
         """See `Transport`."""
         self._unused()
 
+    def report_health(self, worker: str, *, healthy: bool, abandoned_threads: int) -> None:
+        """See `Transport`; no watchdog looks at a simulated loop."""
+        self._unused()
+
     async def state(self, namespace: str, workflow_id: str, name: str | None = None) -> dict[str, Any] | None:
         """See `Transport`."""
         self._unused()

@@ -42,6 +42,7 @@ PUBLIC = [
     "RetryPolicyRecord",
     "RetryRecord",
     "RunList",
+    "RunawayError",
     "ScheduleRecord",
     "StartRecord",
     "StateRecord",

@@ -94,6 +94,7 @@ __all__ = [
     "RetryPolicyRecord",
     "RetryRecord",
     "RunList",
+    "RunawayError",
     "ScheduleRecord",
     "StartRecord",
     "StateRecord",

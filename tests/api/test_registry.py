@@ -172,3 +172,22 @@ def test_a_bad_name_is_blamed_by_the_word_that_the_caller_used(http: Http):
     assert (reply.status, reply.json()["field"]) == (400, "name")
     reply = http.post("/workflows", {"workflow_type": "Order", "namespace": "Not A Namespace"})
     assert (reply.status, reply.json()["field"]) == (400, "namespace")
+
+
+def test_a_worker_reports_its_health_and_its_record_always_has_it(http: Http):
+    namespace = fresh("health")
+    body = {"identity": "one", "queue": "default", "namespace": namespace}
+    worker = http.post("/workers/register", body).json()["worker_id"]
+
+    def record() -> tuple[bool, int]:
+        (found,) = http.get(f"/workers?namespace={namespace}").json()
+        return found["healthy"], found["abandoned_threads"]
+
+    assert record() == (True, 0)
+    report = {"worker_id": worker, "healthy": False, "abandoned_threads": 3}
+    assert http.post("/workers/heartbeat", report).status == 200
+    assert http.post("/workers/heartbeat", {"worker_id": worker}).status == 200
+    assert record() == (False, 3), "a sign of life alone changes nothing"
+    assert http.post("/workers/heartbeat", {"worker_id": worker, "healthy": True, "abandoned_threads": 0}).status == 200
+    assert record() == (True, 0)
+    assert http.post("/workers/heartbeat", report | {"abandoned_threads": -1}).status in (400, 422)

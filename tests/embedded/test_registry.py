@@ -191,9 +191,9 @@ def test_signs_of_life_are_written_now_and_then_where_others_read_them(postgres:
     signs: list[Sequence[tuple[str, int]]] = []
     seen = SqlRegistry.seen
 
-    async def noted(self: SqlRegistry, workers: Sequence[tuple[str, int]]) -> None:
+    async def noted(self: SqlRegistry, workers: Sequence[tuple[str, int]], health: Any) -> None:
         signs.append(workers)
-        await seen(self, workers)
+        await seen(self, workers, health)
 
     monkeypatch.setattr(SqlRegistry, "seen", noted)
 

@@ -1,13 +1,14 @@
 """Workers come, fall silent and come back; namespaces are made by being used."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from assay.core.errors import AlreadyExists, Invalid, NotFound
 from assay.core.ids import SECOND, Time
+from assay.core.registrations import WorkerHealth
 from assay.engine.roster import LISTED_SILENCE, Roster, WorkerRow
 from assay.engine.tokens import Lease, Tokens
 from assay.storage.sql.registry import SqlRegistry
@@ -131,9 +132,9 @@ def test_signs_of_life_are_written_when_somebody_looks(tmp_path: Path):
     class Counted(SqlRegistry):
         written = 0
 
-        async def seen(self, workers: Sequence[tuple[str, Time]]) -> None:
+        async def seen(self, workers: Sequence[tuple[str, Time]], health: Mapping[str, WorkerHealth]) -> None:
             Counted.written += 1
-            await super().seen(workers)
+            await super().seen(workers, health)
 
     async def main() -> None:
         clock = ManualClock()

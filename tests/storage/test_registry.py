@@ -4,6 +4,7 @@ import pytest
 
 from assay.core import commands as cmd
 from assay.core.ids import SECOND
+from assay.core.registrations import WorkerHealth
 from assay.storage.ports import Conflict, NamespaceRow, Outcome, QueueRow, WorkerRow
 from assay.storage.sql.registry import SqlRegistry
 from tests.core.support import NOW, WORKER, claimed, leased, started, terminated, turned
@@ -69,8 +70,9 @@ async def test_workers_are_hidden_by_silence_alone(registry: SqlRegistry):
     await registry.register(worker("w-3", namespace="other"))
     assert [row.id for row in await registry.workers("main", NOW - 90 * SECOND)] == ["w-1"]
     assert await registry.worker("w-2") is not None
-    await registry.seen([("w-2", NOW + 1), ("w-1", NOW - 1), ("nobody", NOW)])
+    await registry.seen([("w-2", NOW + 1), ("w-1", NOW - 1), ("nobody", NOW)], {"w-2": WorkerHealth(False, 2)})
     assert [row.id for row in await registry.workers("main", NOW - 90 * SECOND)] == ["w-2", "w-1"]
+    assert [row.health for row in await registry.workers("main", 0)] == [WorkerHealth(False, 2), WorkerHealth()]
     first = await registry.worker("w-1")
     assert first == worker("w-1", workflows=("A", "B"))
     assert await registry.worker("nobody") is None

@@ -28,6 +28,7 @@ NOT_SENT = {
     "workflow_terminated": "how a run ended is data (R32)",
     "workflow_timed_out": "how a run ended is data (R32)",
     "non_determinism": "found where the code runs",
+    "runaway": "raised where the code runs",
     "not_ready": "told to the dispatcher, which looks for other work",
 }
 ROW = re.compile(r"^\| (\d{3}) \| `(\w+)` \| (.+) \|$", re.MULTILINE)

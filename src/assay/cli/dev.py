@@ -9,18 +9,26 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 import click
 
 from assay.cli.options import verbose_of, verbose_option
-from assay.core.limits import STOP_SECONDS
+from assay.core.limits import FORCED_EXIT_CODE, STOP_SECONDS
 
 LOOK_SECONDS: Final = 0.3
 START_SECONDS: Final = 15.0
 RELOAD_SECONDS: Final = 3.0
 """How long a worker whose file has changed may finish what it has begun; then it is killed, and its work repeated."""
 SKIPPED: Final = frozenset({".git", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".mypy_cache"})
+
+WORKER_STOP_SECONDS: Final = 9.0
+ENGINE_STOP_SECONDS: Final = 10.0
+"""How long each may take to stop when all is to end within ten seconds; the engine, which ends last, is quick."""
+LAST_SECONDS: Final = 0.3
+MIN_STOP_SECONDS: Final = 0.5
+"""What is left for the engine after a worker that took its time."""
 
 Stamp = dict[Path, tuple[int, int]]
 
@@ -75,40 +83,57 @@ class Child:
         """What it says, if it is heard."""
         yield from self._process.stdout or ()
 
-    def stop(self, seconds: float) -> None:
-        """Ask it to end, and end it if it does not."""
+    def stop(self, seconds: float) -> int:
+        """Ask the process to end, and kill it if it does not in time; return its exit code, 70 if it was killed."""
         self._process.terminate()
         try:
-            self._process.wait(seconds)
+            code = self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+            code = FORCED_EXIT_CODE
         os.close(self._lifeline)
+        return code
 
 
 def develop(file: Path, url: str, engine_command: Sequence[str], worker_command: Sequence[str]) -> int:
     """Run until Ctrl-C, SIGTERM or the end of the terminal; the exit code."""
-    stopping = _stopping()
+    stopping = Stopping()
     engine = Child(engine_command, heard=True)
+    codes = []
     try:
         _await(engine, url, stopping)
         while not stopping.is_set() and engine.ended is None:
-            _serve(file, url, worker_command, engine, stopping)
+            codes = [_serve(file, url, worker_command, engine, stopping)]
     finally:
-        engine.stop(STOP_SECONDS)
-    return 0 if stopping.is_set() else engine.ended or 1
+        codes.append(engine.stop(stopping.seconds_left(ENGINE_STOP_SECONDS)))
+    if not stopping.is_set():
+        return engine.ended or 1
+    return FORCED_EXIT_CODE if FORCED_EXIT_CODE in codes else 0
 
 
-def _stopping() -> threading.Event:
-    """Set when it is time to end; `nohup` keeps its word."""
-    stopping = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, lambda *_: stopping.set())
-    return stopping
+class Stopping(threading.Event):
+    """Set by the first signal to end; a SIGHUP that `nohup` has disabled stays so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._since: float | None = None
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._receive)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        self._since = self._since or time.monotonic()
+        self.set()
+
+    def seconds_left(self, most: float) -> float:
+        """Return how long a process may take to stop: `most`, and no longer than until the end of the ten seconds."""
+        if self._since is None:
+            return most
+        return min(most, max(self._since + STOP_SECONDS - LAST_SECONDS - time.monotonic(), MIN_STOP_SECONDS))
 
 
-def _await(engine: Child, url: str, stopping: threading.Event) -> None:
+def _await(engine: Child, url: str, stopping: Stopping) -> None:
     """Wait until the engine says that it listens. To ask at its address is not enough: somebody else may answer."""
     ready = threading.Event()
     threading.Thread(target=_relay, args=(engine, url, ready), name="assay-engine", daemon=True).start()
@@ -128,8 +153,8 @@ def _relay(engine: Child, url: str, ready: threading.Event) -> None:
             ready.set()
 
 
-def _serve(file: Path, url: str, command: Sequence[str], engine: Child, stopping: threading.Event) -> None:
-    """One life of the worker: until a file changes, or all is to end."""
+def _serve(file: Path, url: str, command: Sequence[str], engine: Child, stopping: Stopping) -> int:
+    """Run a worker until a file changes, or until all is to end; return its exit code."""
     before = _stamps(file)
     worker = Child(command, ASSAY_ENGINE_URL=url)
     told = False
@@ -138,12 +163,14 @@ def _serve(file: Path, url: str, command: Sequence[str], engine: Child, stopping
             changed = [path for path, stamp in _stamps(file).items() if before.get(path) != stamp]
             if changed:
                 _say(f"{changed[0].name} has changed: the worker starts anew")
-                return
+                break
             if worker.ended is not None and not told:
                 told = True
                 _say("the worker has ended; it starts again when a file is saved")
     finally:
-        worker.stop(RELOAD_SECONDS)
+        seconds = stopping.seconds_left(WORKER_STOP_SECONDS) if stopping.is_set() else RELOAD_SECONDS
+        code = worker.stop(seconds)
+    return code
 
 
 def _say(text: str) -> None:

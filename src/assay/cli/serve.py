@@ -37,7 +37,7 @@ def serve(
       DATABASE_URL=postgres://u:p@db/assay assay serve   several engines may share one Postgres
       assay serve --read-only --backend sqlite://app.db  look into a program that embeds its engine
 
-    Exit codes: 0 stopped, 1 could not start, 64 called wrongly, 74 the storage failed.
+    Exit codes: 0 stopped, 1 could not start, 64 called wrongly, 70 stopping took too long, 74 the storage failed.
     """
     from assay.server import logs
     from assay.server.config import DEFAULT_DATABASE, ServerConfig, cache_bytes, events_ttl, task_lease

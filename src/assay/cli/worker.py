@@ -14,6 +14,8 @@ WORKERS: Final = (
     Column("QUEUE", "task_queue"),
     Column("ACTIVE", "active_tasks"),
     Column("LAST HEARTBEAT", "last_heartbeat", is_time=True),
+    Column("HEALTHY", "healthy"),
+    Column("ABANDONED THREADS", "abandoned_threads"),
 )
 
 

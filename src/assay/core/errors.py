@@ -12,6 +12,7 @@
     ├── NotFound
     ├── Invalid                  a value the caller gave cannot be accepted
     ├── NonDeterminismError      the code does not follow its history
+    ├── RunawayError             workflow code computes without waiting for anything
     ├── Unavailable              the engine cannot be reached, or has no room
     ├── ReadOnly                 internal: a change where a file is only read (HTTP 403)
     └── Refused                  internal: a request that came too late or to the wrong run (HTTP 409)
@@ -350,6 +351,23 @@ class NonDeterminismError(AssayError):
         self.step = step
         self.expected = expected
         self.found = found
+
+
+class RunawayError(AssayError):
+    """Workflow code computes for longer than its task may take, without waiting for anything.
+
+    The worker raises the error in the code itself. Its task fails, and the run is stuck until other code comes.
+    """
+
+    code = "runaway"
+    kind = Kind.TIMEOUT
+
+    def __init__(
+        self,
+        message: str = "the workflow computes without waiting for anything: wait in every loop, and compute in an"
+        " activity or in ctx.run",
+    ) -> None:
+        super().__init__(message)
 
 
 class Unavailable(AssayError):

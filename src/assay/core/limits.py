@@ -13,6 +13,14 @@ STARTUP_GRACE: Final[Time] = WORKER_LEASE
 
 STOP_SECONDS: Final = 10
 """An engine or a worker has exited so long after it was asked to stop; what follows leaves time for the rest."""
+FORCED_STOP_SECONDS: Final = STOP_SECONDS - 0.4
+"""A process that still runs so long after it was asked to stop is ended, whatever its code is doing."""
+FORCED_EXIT_CODE: Final = 70
+"""Of a process that had to end while code of it was still running."""
+LAST_LOG_SECONDS: Final = 0.3
+"""How long a process that has to end waits for its last log line: the stream may be full, or its lock taken."""
+ABANDONED_EXIT_CODE: Final = 75
+"""Of a worker that ended because too many of its threads never came back; started again, it has none."""
 SERVER_DRAIN_SECONDS: Final = STOP_SECONDS - 1
 """Requests that an engine is still answering are cut off then."""
 LISTENER_DRAIN_SECONDS: Final = STOP_SECONDS - 1.5

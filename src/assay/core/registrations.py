@@ -19,6 +19,15 @@ class NamespaceCounts(msgspec.Struct, frozen=True):
     workers: int
 
 
+class WorkerHealth(msgspec.Struct, frozen=True):
+    """The state of a worker as its watchdog reported it last."""
+
+    healthy: bool = True
+    """False if its event loop is blocked, or if it takes no more `def` activities."""
+    abandoned_threads: int = 0
+    """Threads of attempts that are over and whose code has not returned."""
+
+
 class WorkerRow(msgspec.Struct, frozen=True):
     """A worker's registration; a list that is None stands for all (D20)."""
 
@@ -32,6 +41,7 @@ class WorkerRow(msgspec.Struct, frozen=True):
     max_concurrent_activities: int
     registered_at: Time
     last_heartbeat: Time
+    health: WorkerHealth = WorkerHealth()
 
 
 class WaitingWork(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from assay.core.grants import ConnectedWorker
 from assay.core.ids import SECOND, RunId, RunKey, Time
 from assay.core.limits import WORKER_LEASE
 from assay.core.options import check_id, checked_start
+from assay.core.registrations import WorkerHealth
 from assay.core.replies import Reopened, Started, Told
 from assay.core.requests import Request, RetryFailed, StartWorkflow
 from assay.embedded.attendance import Attendance
@@ -176,6 +177,10 @@ class EmbeddedTransport:
         if found is None:
             raise NotFound(f"workflow {workflow_id} not found")
         return found
+
+    def report_health(self, worker: str, *, healthy: bool, abandoned_threads: int) -> None:
+        """See `Transport`; kept in memory, and written when the event loop comes round."""
+        self._roster.note_health(worker, WorkerHealth(healthy, abandoned_threads))
 
     def add_worker(self, worker: ConnectedWorker) -> None:
         """See `Transport`."""

@@ -15,6 +15,7 @@ import msgspec
 from assay.core.errors import AlreadyExists, Invalid, NotFound, Refused
 from assay.core.ids import SECOND, Namespace, Time, WorkerId
 from assay.core.options import check_id
+from assay.core.registrations import WorkerHealth
 from assay.engine.clock import Clock
 from assay.engine.commit.idempotency import IdempotencyKey, Rendered
 from assay.storage.ports import (
@@ -61,6 +62,8 @@ class Roster:
         self._known: OrderedDict[str, Registration] = OrderedDict()
         self._heard: dict[str, Time] = {}
         self._unwritten: set[str] = set()
+        self._health: dict[str, WorkerHealth] = {}
+        """Reported and not written yet."""
 
     # namespaces
 
@@ -159,6 +162,11 @@ class Roster:
         self._heard[worker_id] = self._clock.now()
         self._unwritten.add(worker_id)
 
+    def note_health(self, worker_id: str, health: WorkerHealth) -> None:
+        """Keep the health that a worker reports; written with the signs of life."""
+        self._health[worker_id] = health
+        self.heard(worker_id)
+
     async def worker(self, worker_id: str) -> Registration:
         """A worker by its id, which is a sign of life; one that never registered serves all of `main` (R36)."""
         known = self._known.get(worker_id)
@@ -198,7 +206,9 @@ class Roster:
         """
         if self._unwritten:
             unwritten, self._unwritten = self._unwritten, set()
-            await self._registry.seen([(worker, self._heard[worker]) for worker in unwritten if worker in self._heard])
+            health, self._health = self._health, {}
+            seen = [(worker, self._heard[worker]) for worker in unwritten if worker in self._heard]
+            await self._registry.seen(seen, health)
         return self._clock.now() + SIGNS_WRITE_PAUSE if self._store.shared else None
 
     # keys

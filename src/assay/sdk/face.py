@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Coroutine, Mapping
@@ -14,7 +15,8 @@ import msgspec
 from assay.core.errors import Unavailable
 from assay.sdk.app import App
 from assay.sdk.client import Client
-from assay.sdk.listening import serve, stop_signals
+from assay.sdk.execution.watchdog import WATCHDOG
+from assay.sdk.listening import in_main_thread, serve, stop_signals
 from assay.sdk.loop_thread import LoopThread, outcome_of, refuse_in_workflow
 from assay.sdk.worker import Worker
 
@@ -122,7 +124,10 @@ class Face:
             options |= self.redirect.options
         loop, client = self._connected("listen")
         stopping = asyncio.Event()
-        with stop_signals(lambda: loop.loop.call_soon_threadsafe(stopping.set)):
+        # `assay run` has nothing to do after this: its process ends in time, also if something keeps it from exiting
+        stopped = None if self.redirect is None else threading.Event()
+        only_serving = WATCHDOG.only_serving() if in_main_thread() else contextlib.nullcontext()
+        with only_serving, stop_signals(lambda: loop.loop.call_soon_threadsafe(stopping.set), stopped):
             outcome_of(loop.begin("workflow.listen", lambda: self._serve(client, stopping, options)))
 
     async def _serve(self, client: Client, stopping: asyncio.Event, options: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Serving until a signal says to stop: drain, give back what is not done, and be gone within ten seconds (L4)."""
+"""Serving until a signal arrives: drain, give back what is not done, and return within ten seconds."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Final, Protocol
 
 from assay.core.limits import LISTENER_DRAIN_SECONDS
+from assay.sdk.execution.watchdog import end_process_later
 
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 LISTENER_CANCEL_SECONDS: Final = 0.5
@@ -47,26 +48,43 @@ async def serve(worker: Serving, stopping: asyncio.Event) -> None:
 
 
 @contextlib.contextmanager
-def stop_signals(stop: Callable[[], object]) -> Iterator[None]:
+def stop_signals(stop: Callable[[], object], stopped: threading.Event | None = None) -> Iterator[None]:
     """Call `stop` at the first SIGINT or SIGTERM and end at once at the second; handlers are put back afterwards.
 
+    The block may be left late, because code that never returns holds the event loop: a thread ends the process ten
+    seconds after the signal, unless `stopped` is set before. Signals are not blocked for other threads: processes that
+    handlers start would inherit that, and could not be terminated.
+
     Only the main thread may handle signals; elsewhere this does nothing.
+
+    Args:
+        stop: Called in the main thread.
+        stopped: Set by the caller when the process may live on; by default set at the end of the block.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if not in_main_thread():
         yield
         return
-    asked = False
+    is_stopped = threading.Event() if stopped is None else stopped
+    is_asked = False
 
-    def heard(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:
+    def receive(number: int, frame: FrameType | None) -> None:
+        nonlocal is_asked
+        if is_asked:
             raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
-        asked = True
+        is_asked = True
+        end_process_later(is_stopped)
         stop()
 
-    previous = {number: signal.signal(number, heard) for number in STOP_SIGNALS}
+    previous = {number: signal.signal(number, receive) for number in STOP_SIGNALS}
     try:
         yield
     finally:
+        if stopped is None:
+            is_stopped.set()
         for number, handler in previous.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+def in_main_thread() -> bool:
+    """Return whether this is the thread that receives signals."""
+    return threading.current_thread() is threading.main_thread()

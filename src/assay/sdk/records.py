@@ -351,7 +351,7 @@ class WorkerRecord(Record):
 
     __slots__ = ()
     component = "WorkerRecord"
-    telling = ("id", "identity", "task_queue", "workflows", "activities", "active_tasks")
+    telling = ("id", "identity", "task_queue", "workflows", "activities", "active_tasks", "healthy")
     id: str
     namespace: str
     identity: str
@@ -363,6 +363,8 @@ class WorkerRecord(Record):
     active_tasks: int
     last_heartbeat: float
     registered_at: float
+    healthy: bool
+    abandoned_threads: int
 
 
 class QueueRecord(Record):

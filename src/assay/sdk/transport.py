@@ -76,6 +76,10 @@ class Transport(Protocol):
         """What the run's queries answer, or None."""
         ...
 
+    def report_health(self, worker: str, *, healthy: bool, abandoned_threads: int) -> None:
+        """Report the health of a worker; may block, from any thread, and needs no event loop."""
+        ...
+
     def add_worker(self, worker: ConnectedWorker) -> None:
         """Connect a worker: work of its queue is leased to it, up to its free slots, until `remove_worker`."""
         ...

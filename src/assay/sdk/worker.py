@@ -21,6 +21,7 @@ from assay.sdk.execution.activity_tasks import ActivityTasks
 from assay.sdk.execution.processes import Processes
 from assay.sdk.execution.reports import Reports
 from assay.sdk.execution.threads import DaemonThreads
+from assay.sdk.execution.watchdog import WATCHDOG, lease_seconds
 from assay.sdk.execution.workflow_tasks import WorkflowTasks
 from assay.sdk.garbage_collection import collect_less_often
 from assay.sdk.transport import Transport
@@ -118,6 +119,7 @@ class Worker:
         self._activity_tasks.loop = self._loop
         self._processes.start(self.app.activities.values())
         self._transport.add_worker(self)
+        WATCHDOG.watch(self)
         try:
             await self._extend_until_stopped()
         finally:
@@ -125,6 +127,7 @@ class Worker:
             try:
                 await self._drain()
             finally:
+                WATCHDOG.unwatch(self)
                 self._processes.kill()
 
     def stop(self) -> None:
@@ -160,6 +163,21 @@ class Worker:
     @property
     def _busy(self) -> bool:
         return self._workflow_tasks.busy or self._activity_tasks.busy or self._reports.unanswered > 0
+
+    # for the watchdog
+
+    @property
+    def lease_seconds(self) -> float:
+        """After how long without a word its work is given to others."""
+        return lease_seconds(self.lease)
+
+    def health(self) -> tuple[bool, int]:
+        """Return whether it takes all kinds of work, and how many of its threads are abandoned."""
+        return True, 0
+
+    def report_health(self, *, healthy: bool, abandoned_threads: int) -> None:
+        """Report its health to the engine; called in the watchdog's thread."""
+        self._transport.report_health(self.worker, healthy=healthy, abandoned_threads=abandoned_threads)
 
     # as a connected worker
 

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import signal
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -22,6 +21,7 @@ from assay.server.config import ServerConfig
 from assay.server.garbage_collection import settle
 from assay.server.patience import Patience, connections_within
 from assay.server.protocols import protocols_of
+from assay.server.stop_signals import StopSignals
 from assay.storage.ports import Broken
 from assay.wire.exchange import MESSAGE_LIMIT
 
@@ -34,7 +34,6 @@ IO_ERROR: Final = 74
 
 TICKS_A_SECOND: Final = 10
 """How often uvicorn calls `on_tick`."""
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 Say = Callable[[str], None]
 
@@ -42,21 +41,20 @@ Say = Callable[[str], None]
 class _Listener(uvicorn.Server):
     """A server that lets nobody wait once it is told to stop, and stops by itself when the engine has."""
 
-    def __init__(self, config: uvicorn.Config, api: Api) -> None:
+    def __init__(self, config: uvicorn.Config, api: Api, signals: StopSignals) -> None:
         super().__init__(config)
         self._api = api
+        self._signals = signals
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals are heard by the loop: uvicorn would raise them once more, before the engine is stopped."""
+        """Receive signals from their own thread; uvicorn would raise them again before the engine is stopped."""
         loop = asyncio.get_running_loop()
-        for number in SIGNALS:
-            loop.add_signal_handler(number, self.handle_exit, number, None)
+        self._signals.connect(lambda number: _call(loop, self.handle_exit, number))
         try:
             yield
         finally:
-            for number in SIGNALS:
-                loop.remove_signal_handler(number)
+            self._signals.connect(None)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer whoever waits, then finish what is going on."""
@@ -76,12 +74,17 @@ class _Listener(uvicorn.Server):
 
 def serve(config: ServerConfig, say: Say) -> int:
     """Serve until SIGTERM or SIGINT; the exit code of the process."""
-    with contextlib.suppress(KeyboardInterrupt):
-        return uvloop.run(_serve(config.checked(), say))
+    with contextlib.suppress(KeyboardInterrupt), StopSignals() as signals:
+        return uvloop.run(_serve(config.checked(), say, signals))
     return STOPPED
 
 
-async def _serve(config: ServerConfig, say: Say) -> int:
+def _call(loop: asyncio.AbstractEventLoop, handle: Callable[[int, None], None], number: int) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop is closed: stopped already
+        loop.call_soon_threadsafe(handle, number, None)
+
+
+async def _serve(config: ServerConfig, say: Say, signals: StopSignals) -> int:
     listening = _bound(config)
     with contextlib.closing(listening):
         async with running(config) as (api, database):
@@ -89,7 +92,7 @@ async def _serve(config: ServerConfig, say: Say) -> int:
             for line in _greeting(config, address, database.place):
                 say(line)
             settle()
-            await _Listener(_uvicorn(api, config.patience), api).serve([listening])
+            await _Listener(_uvicorn(api, config.patience), api, signals).serve([listening])
             return _exit_code(api.backend.engine.stopped)
 
 

@@ -11,7 +11,7 @@ rules:
 * Reads see every write that has returned (I23).
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Final, Protocol
 
@@ -24,7 +24,7 @@ from assay.core.events import Event, Recorded
 from assay.core.failure import FailureInfo
 from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.payload import Payload
-from assay.core.registrations import NamespaceCounts, NamespaceRow, QueueRow, WaitingWork, WorkerRow
+from assay.core.registrations import NamespaceCounts, NamespaceRow, QueueRow, WaitingWork, WorkerHealth, WorkerRow
 from assay.core.schedule import Fire, Schedule
 from assay.storage.changes import (
     ActivityChange,
@@ -387,8 +387,8 @@ class Registry(Protocol):
         """Keep a worker's registration."""
         ...
 
-    async def seen(self, workers: Sequence[tuple[str, Time]]) -> None:
-        """Note when workers were last heard of."""
+    async def seen(self, workers: Sequence[tuple[str, Time]], health: Mapping[str, WorkerHealth]) -> None:
+        """Write when workers gave their last sign of life, and the health that some of them reported."""
         ...
 
     async def worker(self, worker_id: str) -> WorkerRow | None:

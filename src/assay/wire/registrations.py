@@ -24,6 +24,8 @@ def worker_record(row: WorkerRow, active: int) -> responses.WorkerRecord:
         active_tasks=active,
         last_heartbeat=seconds(row.last_heartbeat),
         registered_at=seconds(row.registered_at),
+        healthy=row.health.healthy,
+        abandoned_threads=row.health.abandoned_threads,
     )
 
 

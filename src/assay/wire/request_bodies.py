@@ -113,9 +113,11 @@ class RegisterBody(msgspec.Struct, kw_only=True):
 
 
 class WorkerBody(msgspec.Struct, kw_only=True):
-    """A worker's sign of life."""
+    """A worker's sign of life, with its health if it reports any."""
 
     worker_id: str
+    healthy: bool | None = None
+    abandoned_threads: int | None = None
 
 
 class PollBody(msgspec.Struct, kw_only=True):

@@ -368,6 +368,10 @@ class WorkerRecord(msgspec.Struct, kw_only=True):
     active_tasks: int
     last_heartbeat: float
     registered_at: float
+    healthy: bool
+    """False while its event loop is blocked, or while too many of its threads are abandoned."""
+    abandoned_threads: int
+    """Threads of attempts that are over and whose code has not returned."""
 
 
 class ScheduleRecord(msgspec.Struct, kw_only=True):

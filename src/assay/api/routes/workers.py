@@ -9,7 +9,9 @@ from assay.api.call import Call
 from assay.api.mutations import answer_of, key_of
 from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE, TOTAL
+from assay.core.errors import Invalid
 from assay.core.options import check_concurrency, check_text
+from assay.core.registrations import WorkerHealth
 from assay.engine.commit.idempotency import Rendered
 from assay.engine.roster import WorkerRow
 from assay.wire import responses
@@ -18,6 +20,9 @@ from assay.wire.request_bodies import RegisterBody, WorkerBody
 
 DEFAULT_CONCURRENCY: Final = 10
 """Tasks of each kind at a time, unless a worker says otherwise."""
+
+HIGHEST_ABANDONED_THREADS: Final = 1_000_000
+"""What the database and readers can hold; no process has as many."""
 
 
 async def register(backend: Backend, call: Call) -> Answer:
@@ -51,9 +56,14 @@ def _concurrency(number: int | None, name: str) -> int:
 
 
 async def heartbeat(backend: Backend, call: Call) -> Answer:
-    """A sign of life; of somebody unknown, too."""
+    """Record a sign of life, also of a worker that never registered, and the health that it reports."""
     body = await call.read(WorkerBody)
+    abandoned = body.abandoned_threads or 0
+    if not 0 <= abandoned <= HIGHEST_ABANDONED_THREADS:
+        raise Invalid(f"abandoned_threads is from 0 to {HIGHEST_ABANDONED_THREADS}", field="abandoned_threads")
     await backend.roster.worker(body.worker_id)
+    if body.healthy is not None or body.abandoned_threads is not None:
+        backend.roster.note_health(body.worker_id, WorkerHealth(body.healthy is not False, abandoned))
     return answers.empty()
 
 

@@ -27,6 +27,7 @@ from assay.sdk.converter import Converter
 from assay.sdk.execution.process_child import Call
 from assay.sdk.execution.processes import Processes, RaisedInProcess, address_of
 from assay.sdk.execution.reports import Reports, unsure
+from assay.sdk.execution.stacks import HANDLERS
 from assay.sdk.execution.threads import DaemonThreads
 from assay.sdk.execution.workflow_tasks import WorkflowTasks
 from assay.sdk.failures import judged, shown, to_info
@@ -277,6 +278,9 @@ class ActivityTasks:
             attempt.given_back = True
             attempt.interrupt()
         self._processes.close()
+
+
+HANDLERS[ActivityTasks._run.__code__] = lambda local: f"activity '{local['attempt'].grant.activity.name}'"
 
 
 def _info(grant: ActivityGrant) -> ActivityInfo:

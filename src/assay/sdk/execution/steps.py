@@ -13,6 +13,7 @@ from assay.core.requests import StepOutcome
 from assay.sdk.annotations import result_annotation
 from assay.sdk.converter import Converter
 from assay.sdk.execution.live_run import LiveRun
+from assay.sdk.execution.stacks import HANDLERS
 from assay.sdk.execution.thread_steps import StepKey, ThreadSteps
 from assay.sdk.execution.threads import DaemonThreads
 from assay.sdk.failures import judged, shown, to_info
@@ -104,6 +105,9 @@ class Steps:
         value = await self._threads.value(key, order, attempt)
         # a lambda around an async function is `def`, and its result still has to be awaited
         return await value if inspect.isawaitable(value) else value
+
+
+HANDLERS[Steps._outcome.__code__] = lambda local: f"step '{local['call'].order.name}'"
 
 
 def _cancelled() -> bool:

@@ -13,7 +13,8 @@ from assay.core.replies import Started, Told
 from assay.core.requests import Request, RetryFailed, StartWorkflow, ToRun
 from assay.sdk.http.calls import Calls
 from assay.sdk.http.clock import LearnedClock
-from assay.sdk.http.http1 import API_PREFIX, bearer, path_of, query_of
+from assay.sdk.http.health_report import report_health
+from assay.sdk.http.http1 import API_PREFIX, Endpoint, bearer, path_of, query_of
 from assay.sdk.http.link import Link
 from assay.sdk.http.pool import Pool
 from assay.sdk.http.registry import HttpRegistry
@@ -124,6 +125,10 @@ class HttpTransport:
             if link.knows(run_id):
                 return await link.history(run_id, after)
         raise Refused("no worker here holds this run", code="stale_task")
+
+    def report_health(self, worker: str, *, healthy: bool, abandoned_threads: int) -> None:
+        """See `Transport`."""
+        report_health(Endpoint(self._url, self._headers), worker, healthy=healthy, abandoned_threads=abandoned_threads)
 
     def add_worker(self, worker: ConnectedWorker) -> None:
         """See `Transport`."""

@@ -44,7 +44,7 @@ class _Crossing:
 
     def __init__(self, inside: bool) -> None:
         self._inside = inside
-        self._before = False
+        self._before: object = False
 
     def __enter__(self) -> None:
         self._before = FLAG.inside

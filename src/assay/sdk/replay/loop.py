@@ -23,7 +23,8 @@ from contextvars import Context, copy_context
 from types import CoroutineType
 from typing import Any, Final, NoReturn, Protocol, TypeVar, TypeVarTuple, overload
 
-from assay.sdk.replay import determinism, guard, teardown
+from assay.core.errors import RunawayError
+from assay.sdk.replay import determinism, guard, interrupts, teardown
 from assay.sdk.replay.cancellation import TaskBody
 from assay.sdk.replay.workflow_flag import FLAG
 
@@ -52,10 +53,6 @@ class TimerPort(Protocol):
     def now(self) -> float: ...
 
 
-class RunawayError(RuntimeError):
-    """Workflow code runs on and on without waiting for anything."""
-
-
 class _WorkflowHandle(asyncio.Handle):
     """A handle without asyncio's question whether to debug, which would double its price."""
 
@@ -81,15 +78,15 @@ class _DurableTimer(asyncio.TimerHandle):
 class WorkflowLoop(guard.NoIOLoop):
     """Driven by the runtime: complete futures or fire timers, then `run_until_blocked`, until the run leaves by `drop`.
 
-    `errors` collects what callbacks raised. `busy_since` is for a watchdog in another thread, since a turn that never
-    returns cannot be ended from here. `unheard` is told of exceptions that nobody retrieved; it is for logging only,
-    because the garbage collector decides when it is called.
+    `errors` collects what callbacks raised. `busy_since` is for the watchdog in another thread, which ends a turn that
+    never returns by `interrupt`. `unheard` is called with exceptions that nobody retrieved; for logging only, because
+    the garbage collector decides when.
     """
 
     __slots__ = (
         "_clock", "_futures_made", "_making", "_orphans", "_paused", "_ready", "_running", "_sweep_at", "_tasks",
         "_tasks_made", "_thread", "_time_limit", "_timers", "_unheard", "_waiting", "_wrapped",
-        "busy_since", "context", "errors", "leaving",
+        "busy_since", "context", "errors", "handler", "interrupted", "lease_seconds", "leaving", "raising",
     )  # fmt: skip
 
     def __init__(
@@ -105,6 +102,15 @@ class WorkflowLoop(guard.NoIOLoop):
         self.errors: list[BaseException] = []
         self.leaving = False
         self.busy_since: float | None = None
+        """When the code of the turn that is under way began to run."""
+        self.interrupted: str | None = None
+        """Why the watchdog has ended a turn of this loop, if it has."""
+        self.raising = False
+        """True while the watchdog raises an exception in this loop's thread."""
+        self.handler = ""
+        """The name of the workflow, for the watchdog's messages."""
+        self.lease_seconds: float | None = None
+        """The lease of the run's tasks, where it is not that of the worker."""
         self._timers = timers
         self._clock = clock
         self._time_limit = time_limit_seconds
@@ -153,16 +159,27 @@ class WorkflowLoop(guard.NoIOLoop):
         outer_hooks = sys.get_asyncgen_hooks()
         flag = FLAG
         outer_inside = flag.inside
-        self._running = flag.inside = True
+        flag.inside = self  # read by the watchdog, which finds the turn of a blocked thread by its flag
         self._thread = threading.get_ident()
         sys.set_asyncgen_hooks(None, self._abandoned)
         asyncio._set_running_loop(self)
         try:
-            return work(*args)
+            try:
+                self._running = True  # from here on the watchdog may interrupt
+                return work(*args)
+            finally:
+                self._running = False
+                self.busy_since = None
+                if self.interrupted is not None:
+                    # Before anything else: an exception that is still on its way must not arrive in other code.
+                    interrupts.withdraw(self)
         finally:
+            if self.interrupted is not None:  # again, if it arrived in the lines above
+                self._running = False
+                self.busy_since = None
+                interrupts.withdraw(self)
             asyncio._set_running_loop(outer_loop)
             sys.set_asyncgen_hooks(*outer_hooks)
-            self._running = False
             flag.inside = outer_inside
             if outer_task is not None:
                 _SWAP_TASK(outer_loop, outer_task)
@@ -171,21 +188,33 @@ class WorkflowLoop(guard.NoIOLoop):
         """`run_until_blocked` for whoever is driving already."""
         ready = self._ready
         self._paused = False
-        started = self.busy_since = self._clock()
+        started = self._clock()
+        if self.busy_since is None:
+            self.busy_since = started
         count = 0
-        try:
-            while ready:
-                handle = ready.popleft()
-                if not handle._cancelled:
-                    handle._run()
-                if self._paused:
-                    return False
-                count += 1
-                if count % _HANDLES_PER_CLOCK_READING == 0:
-                    self._check(count, started)
-            return True
-        finally:
-            self.busy_since = None
+        while ready:
+            handle = ready.popleft()
+            if not handle._cancelled:
+                handle._run()
+            if self._paused:
+                return False
+            count += 1
+            if count % _HANDLES_PER_CLOCK_READING == 0:
+                self._check(count, started)
+        return True
+
+    def interrupt(self, reason: str) -> bool:
+        """Raise `RunawayError` in the code of the turn that is under way; called by the watchdog in another thread.
+
+        Returns:
+            False if the turn has ended meanwhile.
+        """
+        return interrupts.interrupt(self, reason)
+
+    @property
+    def thread(self) -> int:
+        """The id of the thread that executes the turn."""
+        return self._thread
 
     def _check(self, count: int, started: float) -> None:
         if count >= HANDLE_LIMIT:
@@ -352,6 +381,7 @@ class WorkflowLoop(guard.NoIOLoop):
         if self.leaving:
             return
         self.leaving = True
+        self.busy_since = self._clock()  # `finally` blocks that never end are the watchdog's, too
         if self._orphans or not all(task.done() for task in self._tasks):
             self.drive(self._close_all)
         self._tasks.clear()

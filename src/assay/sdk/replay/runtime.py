@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from assay.core import events as ev
-from assay.core.errors import NonDeterminismError
+from assay.core.errors import NonDeterminismError, RunawayError
 from assay.core.events import Recorded
-from assay.core.ids import RunKey
+from assay.core.ids import SECOND, RunKey
 from assay.core.payload import Payload
 from assay.core.run import NON_DETERMINISM, TASK_FAILED
 from assay.sdk.app import App, Definition
@@ -63,6 +63,7 @@ class Execution:
         self.seen = 0
         self.commands = Commands(key) if commands is None else commands
         self.loop = loop = self.commands.loop
+        loop.handler = definition.name
         self.futures = Futures(self.commands)
         self.mailbox = Mailbox()
         self.queries = Queries(key.workflow_id, converter)
@@ -133,6 +134,8 @@ class Execution:
             return self._outcome()
         except TaskFailed as error:
             return Turn(failure=(TASK_FAILED, str(error)))
+        except RunawayError as error:
+            return Turn(failure=(TASK_FAILED, f"RunawayError: {self.loop.interrupted or error}"))
         except Exception as error:  # noqa: BLE001  # a turn never raises: the worker must hear of it
             return Turn(failure=(TASK_FAILED, f"{type(error).__name__}: {error}"))
 
@@ -171,6 +174,9 @@ class Execution:
             self.loop.drain()
         except (SystemExit, KeyboardInterrupt) as error:
             self.loop.errors.append(error)  # it ends the run, not the worker that serves others as well (L2)
+        if self.loop.interrupted is not None:
+            # Whatever the code made of the exception: another execution of it would not receive one at this place.
+            raise RunawayError(self.loop.interrupted)
 
     def _check_leftover(self) -> None:
         closing, main = self.closing, self.main
@@ -187,7 +193,10 @@ class Execution:
     def begin(self, event: ev.WorkflowStarted) -> None:
         """Start the code."""
         self.start = event.start
-        self.closing.policy = None if event.start is None else event.start.retry_policy
+        if event.start is not None:
+            self.closing.policy = event.start.retry_policy
+            if event.start.task_timeout is not None:
+                self.loop.lease_seconds = event.start.task_timeout / SECOND
         # in the run's own context: that of the worker, in which this is called, is no business of workflow code
         self.main = self.loop.create_task(self._main(self, event.input), context=self.loop.context.copy())
         self.cancellation.main = self.main

@@ -9,8 +9,9 @@ class WorkflowIOError(RuntimeError):
 
 
 class _Flag(threading.local):
-    inside: bool = False
-    before_collection: bool = False
+    inside: object = False
+    """The workflow loop whose turn this thread executes; False while the thread executes other code."""
+    before_collection: object = False
 
 
 FLAG: Final = _Flag()

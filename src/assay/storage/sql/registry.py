@@ -1,11 +1,12 @@
 """Namespaces, workers, queues and secrets in either database."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
 from assay.core.ids import Time
+from assay.core.registrations import WorkerHealth
 from assay.storage.ports import NamespaceCounts, NamespaceRow, Outcome, QueueRow, WaitingWork, WorkerRow
 from assay.storage.sql import queries
 from assay.storage.sql.dialect import Dialect
@@ -29,7 +30,8 @@ COUNT_RUNS = "SELECT status, count(*) FROM runs WHERE namespace = $1 GROUP BY st
 COUNT_WORKERS = "SELECT count(*) FROM workers WHERE namespace = $1 AND last_heartbeat > $2"
 
 _WORKER = """SELECT id, namespace, identity, task_queue, workflows, activities,
-    max_concurrent_workflows, max_concurrent_activities, registered_at, last_heartbeat FROM workers"""
+    max_concurrent_workflows, max_concurrent_activities, registered_at, last_heartbeat, healthy, abandoned_threads
+    FROM workers"""
 
 REGISTER = """
 INSERT INTO workers (id, namespace, identity, task_queue, workflows, activities,
@@ -37,6 +39,8 @@ INSERT INTO workers (id, namespace, identity, task_queue, workflows, activities,
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"""
 
 SEEN = "UPDATE workers SET last_heartbeat = $2 WHERE id = $1 AND last_heartbeat < $2"
+
+HEALTH = "UPDATE workers SET healthy = $2, abandoned_threads = $3 WHERE id = $1"
 
 WORKER = f"{_WORKER} WHERE id = $1"
 
@@ -155,9 +159,15 @@ class SqlRegistry:
         )
         await self._store.change([(REGISTER, cells), *_kept(outcome)])
 
-    async def seen(self, workers: Sequence[tuple[str, Time]]) -> None:
+    async def seen(self, workers: Sequence[tuple[str, Time]], health: Mapping[str, WorkerHealth]) -> None:
         """See `Registry`; in order of ids, so that two engines cannot wait for each other."""
-        await self._store.change([(SEEN, (worker, time)) for worker, time in sorted(workers)])
+        changes: list[Statement] = []
+        for worker, time in sorted(workers):
+            changes.append((SEEN, (worker, time)))
+            reported = health.get(worker)
+            if reported is not None:
+                changes.append((HEALTH, (worker, int(reported.healthy), reported.abandoned_threads)))
+        await self._store.change(changes)
 
     async def worker(self, worker_id: str) -> WorkerRow | None:
         """See `Registry`."""
@@ -227,8 +237,9 @@ def _listed(names: tuple[str, ...] | None) -> bytes | None:
 
 
 def _worker(row: Sequence[Any]) -> WorkerRow:
-    id_, namespace, identity, task_queue, workflows, activities, *rest = row
-    return WorkerRow(id_, namespace, identity, task_queue, _named(workflows), _named(activities), *rest)
+    id_, namespace, identity, task_queue, workflows, activities, *rest, healthy, abandoned = row
+    found = WorkerRow(id_, namespace, identity, task_queue, _named(workflows), _named(activities), *rest)
+    return msgspec.structs.replace(found, health=WorkerHealth(bool(healthy), abandoned))
 
 
 def _named(cell: bytes | None) -> tuple[str, ...] | None:
