@@ -7,7 +7,7 @@ nothing else does.
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, ClassVar, NoReturn, Protocol
 
 from assay.core.engine_time import ClockReading, Jump, corrected
@@ -85,6 +85,7 @@ class Database:
         self._confirmed: dict[Node, Time] = {}
         """The wall times at which engines found the time right."""
         self.listeners: dict[Node, Callable[[], None]] = {}
+        self.closed_listeners: dict[Node, Callable[[Collection[RunId] | None], None]] = {}
 
     def write(self, changes: Changes, sent: Time) -> frozenset[RunId]:
         """Execute a transaction that an engine sent at `sent`."""
@@ -198,6 +199,7 @@ class SimStore(SqlReads):
     async def close(self) -> None:
         """See `Store`."""
         self._database.listeners.pop(self._node, None)
+        self._database.closed_listeners.pop(self._node, None)
 
     async def clock(self, jump: Jump | None = None) -> ClockReading:
         """See `Store`."""
@@ -210,10 +212,14 @@ class SimStore(SqlReads):
         await self._travel()
         return self._reading
 
-    def subscribe(self, wake: Callable[[], None]) -> None:
+    def subscribe(
+        self, wake: Callable[[], None], closed: Callable[[Collection[RunId] | None], None] | None = None
+    ) -> None:
         """See `Store`."""
         if self.shared:
             self._database.listeners[self._node] = wake
+            if closed is not None:
+                self._database.closed_listeners[self._node] = closed
 
     async def _travel(self) -> None:
         """Whatever is under way takes a while, unless the database is in this process."""
@@ -242,7 +248,7 @@ class SimStore(SqlReads):
         if fate == "crash_before":
             await self._die()
         lost = self._database.write(changes, sent)
-        self._hint()
+        self._hint([run_id for run_id in changes.closed if run_id not in lost])
         if fate == "crash_after":
             await self._die()
         await self._travel()
@@ -267,10 +273,13 @@ class SimStore(SqlReads):
             await asyncio.sleep(LOOK_SECONDS)
         raise Rejected("the simulated store's clock is behind")
 
-    def _hint(self) -> None:
+    def _hint(self, closed: Collection[RunId]) -> None:
         for node, wake in self._database.listeners.items():
             if node is not self._node and self._trouble.at_hint():
                 self._loop.post(node, self._trouble.latency(), wake)
+        for node, listener in self._database.closed_listeners.items() if closed else ():
+            if node is not self._node and self._trouble.at_hint():
+                self._loop.post(node, self._trouble.latency(), listener, closed)
 
     async def numbers(self, count: int) -> int:
         """See `Store`."""

@@ -122,7 +122,7 @@ class Engine:
         await self._scheduler.take_over()
         for loop in self._loops.values():
             loop.start()
-        self._store.subscribe(self._loops["reaper"].wake)
+        self._store.subscribe(self._loops["reaper"].wake, self._feed.look_again)
 
     async def stop(self) -> None:
         """Answer the requests in flight, refuse later ones with `engine_stopped`, and close the store."""
@@ -288,12 +288,12 @@ class Engine:
                 event = None if known else await self._already_closed(key)
                 if event is not None:
                     return event
-                if not self._store.shared:
-                    return await waiter
-                await asyncio.wait((waiter,), timeout=RESULT_POLL_SECONDS)
-                if waiter.done():
-                    return waiter.result()
-                known = False  # another engine may have closed it
+                # Another engine may close the run: its hint makes this fast, the poll makes it certain.
+                await asyncio.wait((waiter,), timeout=RESULT_POLL_SECONDS if self._store.shared else None)
+                event = waiter.result() if waiter.done() else None
+                if event is not None:
+                    return event
+                known = False
             finally:
                 self._feed.forget(key.run_id, waiter)
 

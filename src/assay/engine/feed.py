@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Collection
 
 from assay.core.errors import AssayError
 from assay.core.events import Event
@@ -13,7 +14,7 @@ class Feed:
     """The callers that wait for runs to close."""
 
     def __init__(self) -> None:
-        self._closing: defaultdict[RunId, list[asyncio.Future[Event]]] = defaultdict(list)
+        self._closing: defaultdict[RunId, list[asyncio.Future[Event | None]]] = defaultdict(list)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended: AssayError | None = None
 
@@ -24,17 +25,24 @@ class Feed:
                 if not waiter.done():
                     waiter.set_result(closing)
 
-    def closing(self, run_id: RunId) -> asyncio.Future[Event]:
-        """The event that will close a run that is open now."""
+    def look_again(self, run_ids: Collection[RunId] | None) -> None:
+        """Have callers look in the store: another engine has closed these runs, or (None) it may have closed any."""
+        for run_id in tuple(self._closing) if run_ids is None else run_ids:
+            for waiter in self._closing.pop(run_id, ()):
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    def closing(self, run_id: RunId) -> asyncio.Future[Event | None]:
+        """Return a future of the event that closes a run; of None if the run is to be read from the store again."""
         if self._ended is not None:
             raise self._ended
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[Event] = self._loop.create_future()
+        waiter: asyncio.Future[Event | None] = self._loop.create_future()
         self._closing[run_id].append(waiter)
         return waiter
 
-    def forget(self, run_id: RunId, waiter: asyncio.Future[Event]) -> None:
+    def forget(self, run_id: RunId, waiter: asyncio.Future[Event | None]) -> None:
         """Nobody waits here any more."""
         waiting = self._closing.get(run_id)
         if waiting is not None and waiter in waiting:

@@ -19,6 +19,7 @@ from assay.core.registrations import WorkerHealth
 from assay.engine.clock import Clock
 from assay.engine.commit.idempotency import IdempotencyKey, Rendered
 from assay.storage.ports import (
+    Conflict,
     NamespaceCounts,
     NamespaceRow,
     Outcome,
@@ -34,6 +35,8 @@ LISTED_SILENCE: Final[Time] = 90 * SECOND
 """After so long a worker is no longer listed."""
 SIGNS_WRITE_PAUSE: Final[Time] = 15 * SECOND
 """How often signs of life are written where other engines read them."""
+NAMESPACE_CHECK_PAUSE: Final[Time] = SECOND
+"""How long after its use it is checked that a namespace still exists, where other engines delete some."""
 KNOWN: Final = 10_000
 """Registrations kept in memory."""
 
@@ -59,21 +62,27 @@ class Roster:
         self._store = store
         self._clock = clock
         self._namespaces: set[str] = set()
+        self._used: set[str] = set()
+        """Namespaces that were used from memory and may have been deleted by another engine before that."""
         self._known: OrderedDict[str, Registration] = OrderedDict()
         self._heard: dict[str, Time] = {}
         self._unwritten: set[str] = set()
         self._health: dict[str, WorkerHealth] = {}
         """Reported and not written yet."""
+        self._write_signs_at: Time = 0
 
     # namespaces
 
     def knows(self, namespace: str) -> bool:
         """Is it certain that a namespace exists?"""
-        return namespace in self._namespaces
+        if namespace not in self._namespaces:
+            return False
+        self._used.add(namespace)
+        return True
 
     async def ensure(self, namespace: str) -> None:
         """Create a namespace that is used for the first time (R39)."""
-        if namespace in self._namespaces:
+        if self.knows(namespace):
             return
         await self._registry.create_namespace(NamespaceRow(check_namespace(namespace), self._clock.now()))
         self._namespaces.add(namespace)
@@ -84,10 +93,13 @@ class Roster:
         if (known := await self._recalled(key)) is not None:
             return known
         row = NamespaceRow(name, self._clock.now())
-        if any(row.name == name for row in await self._registry.namespaces()):
-            raise AlreadyExists(f"namespace '{name}' exists already", existing={"namespace": name})
-        created = await self._registry.create_namespace(row, self._outcome(key, None))
-        if not created and key is None:
+        try:
+            created = await self._registry.create_namespace(row, self._outcome(key, None))
+        except Conflict:  # the same key is used at the same moment, and was faster
+            created = False
+        if not created:
+            if (known := await self._recalled(key)) is not None:
+                return known
             raise AlreadyExists(f"namespace '{name}' exists already", existing={"namespace": name})
         self._namespaces.add(name)
         return _rendered(key, None)
@@ -98,14 +110,26 @@ class Roster:
             raise NotFound("cannot delete the 'main' namespace", code="main_namespace")
         if (known := await self._recalled(key)) is not None:
             return known
-        if not any(row.name == name for row in await self._registry.namespaces()):
+        if not await self._exists(name):
+            # The key's first request may have been faster than this one: its deletion and its answer came together.
+            if (known := await self._recalled(key)) is not None:
+                return known
             raise NotFound(f"namespace {name}")
         if await self._schedules(name):
             raise Refused(f"namespace '{name}' has schedules", code="namespace_in_use")
         self._namespaces.discard(name)
-        if not await self._registry.delete_namespace(name, self._outcome(key, None)):
-            raise Refused(f"namespace '{name}' has open runs", code="namespace_in_use")
-        return _rendered(key, None)
+        try:
+            deleted = await self._registry.delete_namespace(name, self._outcome(key, None))
+        except Conflict:  # the same key is used at the same moment, and was faster
+            deleted = False
+        if deleted:
+            return _rendered(key, None)
+        if (known := await self._recalled(key)) is not None:
+            return known
+        raise Refused(f"namespace '{name}' has open runs", code="namespace_in_use")
+
+    async def _exists(self, name: str) -> bool:
+        return any(row.name == name for row in await self._registry.namespaces())
 
     async def namespaces(self) -> Sequence[NamespaceRow]:
         """All namespaces, by name."""
@@ -113,7 +137,7 @@ class Roster:
 
     async def counts(self, namespace: str) -> tuple[NamespaceCounts, int]:
         """What a namespace holds, and how many schedules."""
-        await self.run_once()
+        await self.write_signs()
         counted = await self._registry.counts(namespace, self._clock.now() - LISTED_SILENCE)
         return counted, await self._schedules(namespace)
 
@@ -122,7 +146,7 @@ class Roster:
 
     async def queues(self, namespace: str) -> Sequence[QueueRow]:
         """The queues of a namespace."""
-        await self.run_once()
+        await self.write_signs()
         return await self._registry.queues(namespace, self._clock.now() - LISTED_SILENCE)
 
     async def waiting(self) -> Sequence[WaitingWork]:
@@ -193,23 +217,37 @@ class Roster:
 
     async def workers(self, namespace: str) -> Sequence[tuple[WorkerRow, int]]:
         """The workers that were heard of lately, each with the number of tasks it holds."""
-        await self.run_once()
+        await self.write_signs()
         rows = await self._registry.workers(namespace, self._clock.now() - LISTED_SILENCE)
         held = await self._registry.holdings([row.id for row in rows]) if rows else {}
         return [(row, held[row.id]) for row in rows]
 
     async def run_once(self) -> Time | None:
-        """Write the signs of life that came since the last time.
+        """Write signs of life and check used namespaces, where other engines read both.
 
-        Where no other engine could read them that is only done when somebody asks, and at the end: an engine whose
+        An engine that has its store to itself writes signs only when they are asked for, and at the end: one whose
         workers have nothing to do leaves its disk alone.
         """
+        now = self._clock.now()
+        await self._keep_used_namespaces()
+        if now >= self._write_signs_at or not self._store.shared:
+            self._write_signs_at = now + SIGNS_WRITE_PAUSE
+            await self.write_signs()
+        return now + NAMESPACE_CHECK_PAUSE if self._store.shared else None
+
+    async def write_signs(self) -> None:
+        """Write the signs of life that came since the last time."""
         if self._unwritten:
             unwritten, self._unwritten = self._unwritten, set()
             health, self._health = self._health, {}
             seen = [(worker, self._heard[worker]) for worker in unwritten if worker in self._heard]
             await self._registry.seen(seen, health)
-        return self._clock.now() + SIGNS_WRITE_PAUSE if self._store.shared else None
+
+    async def _keep_used_namespaces(self) -> None:
+        """Create used namespaces again that another engine has deleted: a run must not live where no list shows it."""
+        used, self._used = self._used, set()
+        for name in used if self._store.shared else ():
+            await self._registry.create_namespace(NamespaceRow(name, self._clock.now()))
 
     # keys
 

@@ -136,7 +136,7 @@ async def _surrounded(config: ServerConfig, engine: Engine, database: Database) 
         for loop in loops:
             await loop.stop()
         if engine.stopped is None:
-            await roster.run_once()
+            await roster.write_signs()
 
 
 def _backend(config: ServerConfig, engine: Engine, database: Database, roster: Roster, tokens: Tokens) -> Backend:

@@ -263,8 +263,13 @@ class Store(Protocol):
         """
         ...
 
-    def subscribe(self, wake: Callable[[], None]) -> None:
-        """Call `wake` when another engine may have left work or events; a hint that can be lost (4.6)."""
+    def subscribe(
+        self, wake: Callable[[], None], closed: Callable[[Collection[RunId] | None], None] | None = None
+    ) -> None:
+        """Call `wake` when another engine may have left work or events, `closed` with the runs that it has closed.
+
+        None stands for any run. Hints can be lost: readers poll as well.
+        """
         ...
 
     async def load(

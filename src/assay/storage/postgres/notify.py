@@ -6,19 +6,26 @@ never inside a write. A listener that lost its connection listens again first an
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 from assay.core.errors import Unavailable
+from assay.core.ids import RunId
 from assay.storage.postgres.connections import DRIVER_ERRORS, connect
 
 logger = logging.getLogger(__name__)
 
 CHANNEL = "assay"
 QUIET_SECONDS = 0.02
+CLOSED, ANY_RUN = ":", "*"
+NAMED_RUNS = 200
+"""Closed runs that one hint names: a payload has at most 8,000 bytes. A hint about more runs is about any run."""
 RECONNECT_SECONDS = (0.1, 0.5, 2.0, 5.0)
 ALIVE_SECONDS = 30
 """How often a silent connection is asked whether it is still there; a dead one says nothing by itself."""
+
+
+ClosedListener = Callable[[Collection[RunId] | None], None]
 
 
 class Hints:
@@ -27,13 +34,20 @@ class Hints:
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
         self._wakes: list[Callable[[], None]] = []
+        self._on_closed: list[ClosedListener] = []
+        self._work = False
+        """Whether the next hint is about ready work."""
+        self._closed: set[RunId] = set()
+        """The closed runs that the next hint is about."""
         self._news = asyncio.Event()
         self._sender: int | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
-    def subscribe(self, wake: Callable[[], None]) -> None:
-        """Call `wake` on every hint of others, and whenever one may have been missed."""
+    def subscribe(self, wake: Callable[[], None], closed: ClosedListener | None = None) -> None:
+        """Call `wake` on hints of others about work, `closed` on hints about runs; both when one may be missed."""
         self._wakes.append(wake)
+        if closed is not None:
+            self._on_closed.append(closed)
         if len(self._tasks) == 1:
             self._tasks.append(asyncio.create_task(self._forever(self._listen)))
 
@@ -48,8 +62,10 @@ class Hints:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def give(self) -> None:
-        """Something was committed: tell the others, at once or with the next."""
+    def give(self, *, work: bool, closed: Collection[RunId] = ()) -> None:
+        """Send a hint to other engines, at once or together with the next: ready work, or runs that were closed."""
+        self._work = self._work or work
+        self._closed.update(closed)
         self._news.set()
 
     async def _forever(self, act: Callable[[], Awaitable[None]]) -> None:
@@ -70,10 +86,12 @@ class Hints:
             while True:
                 await self._news.wait()
                 self._news.clear()
-                await connection.execute("SELECT pg_notify($1, 'w')", CHANNEL)
+                hint, self._work, self._closed = _encode(work=self._work, closed=self._closed), False, set()
+                await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, hint)
                 await asyncio.sleep(QUIET_SECONDS)
         except BaseException:
-            self._news.set()  # this hint may not have gone out
+            self._work = True  # this hint may not have gone out
+            self._news.set()
             raise
         finally:
             connection.terminate()
@@ -84,7 +102,7 @@ class Hints:
         connection.add_termination_listener(lambda _: ended.set())
         try:
             await connection.add_listener(CHANNEL, self._heard)
-            self._wake()
+            self._pass_on(work=True, closed=None)
             while not ended.is_set():
                 try:
                     await asyncio.wait_for(ended.wait(), ALIVE_SECONDS)
@@ -93,10 +111,19 @@ class Hints:
         finally:
             connection.terminate()
 
-    def _heard(self, _connection: Any, sender: int, _channel: str, _payload: str) -> None:
+    def _heard(self, _connection: Any, sender: int, _channel: str, payload: str) -> None:
         if sender != self._sender:
-            self._wake()
+            work, _, closed = payload.partition(CLOSED)
+            self._pass_on(work=bool(work), closed=None if closed == ANY_RUN else [RunId(one) for one in closed.split()])
 
-    def _wake(self) -> None:
-        for wake in self._wakes:
+    def _pass_on(self, *, work: bool, closed: Collection[RunId] | None) -> None:
+        for wake in self._wakes if work else ():
             wake()
+        for listener in self._on_closed if closed is None or closed else ():
+            listener(closed)
+
+
+def _encode(*, work: bool, closed: Collection[RunId]) -> str:
+    """Return the payload of a hint: a letter for ready work, then the closed runs if they are few enough to name."""
+    runs = ANY_RUN if len(closed) > NAMED_RUNS else " ".join(closed)
+    return ("w" if work else "") + (CLOSED + runs if closed else "")

@@ -6,7 +6,7 @@ wrong is thrown away, never given back with a transaction that may still be open
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -131,9 +131,11 @@ class PostgresStore(SqlReads):
         await asyncio.gather(*self._writes, return_exceptions=True)
         await self._pools.close()
 
-    def subscribe(self, wake: Callable[[], None]) -> None:
+    def subscribe(
+        self, wake: Callable[[], None], closed: Callable[[Collection[RunId] | None], None] | None = None
+    ) -> None:
         """See `Store`."""
-        self._hints.subscribe(wake)
+        self._hints.subscribe(wake, closed)
 
     async def clock(self, jump: Jump | None = None) -> ClockReading:
         """See `Store`."""
@@ -173,8 +175,9 @@ class PostgresStore(SqlReads):
                 lost |= undo.lost
                 changes = without(changes, undo.lost)
                 continue
-            if _leaves_work(changes):
-                self._hints.give()
+            work = _leaves_work(changes)
+            if work or changes.closed:
+                self._hints.give(work=work, closed=changes.closed)
             return lost
 
     async def _attempt(self, changes: Changes, lost: frozenset[RunId]) -> frozenset[RunId]:

@@ -85,6 +85,10 @@ KEEP_SECRET = "INSERT INTO secrets (name, value) VALUES ($1, $2) ON CONFLICT (na
 KEEP_OUTCOME = """
 INSERT INTO outcomes (namespace, key, fingerprint, status, body, created_at) VALUES ($1, $2, $3, $4, $5, $6)"""
 
+KEEP_OUTCOME_OF_CREATE = """
+INSERT INTO outcomes (namespace, key, fingerprint, status, body, created_at)
+SELECT $1, $2, $3, $4, $5, $6 WHERE EXISTS (SELECT 1 FROM namespaces WHERE name = $7 AND created_at = $8)"""
+
 KEEP_OUTCOME_OF_DELETE = """
 INSERT INTO outcomes (namespace, key, fingerprint, status, body, created_at)
 SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (SELECT 1 FROM namespaces WHERE name = $7)"""
@@ -128,7 +132,8 @@ class SqlRegistry:
     async def create_namespace(self, row: NamespaceRow, outcome: Outcome | None = None) -> bool:
         """See `Registry`."""
         create: Statement = (CREATE_NAMESPACE, (row.name, row.created_at))
-        created, *_ = await self._store.change([create, *_kept(outcome)])
+        kept = [(KEEP_OUTCOME_OF_CREATE, (*_cells(outcome), row.name, row.created_at))] if outcome is not None else []
+        created, *_ = await self._store.change([create, *kept])
         return bool(created)
 
     async def delete_namespace(self, name: str, outcome: Outcome | None = None) -> bool:

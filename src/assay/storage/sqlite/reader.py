@@ -7,7 +7,7 @@ last of them leaves the WAL of an engine that was killed for the next engine.
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -119,7 +119,9 @@ class SqliteReader(SqlReads):
         """See `Store`."""
         return ClockReading(self._clock(), self._clock())
 
-    def subscribe(self, wake: Callable[[], None]) -> None:
+    def subscribe(
+        self, wake: Callable[[], None], closed: Callable[[Collection[RunId] | None], None] | None = None
+    ) -> None:
         """See `Store`: no process says when it has written to the file."""
 
     async def write(self, changes: Changes) -> frozenset[RunId]:

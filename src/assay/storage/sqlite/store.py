@@ -7,7 +7,7 @@ that may take long go to threads with connections of their own.
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -173,7 +173,9 @@ class SqliteStore(SqlReads):
             await self._give_up(replaced)
             raise
 
-    def subscribe(self, wake: Callable[[], None]) -> None:
+    def subscribe(
+        self, wake: Callable[[], None], closed: Callable[[Collection[RunId] | None], None] | None = None
+    ) -> None:
         """See `Store`: nobody else writes to the file."""
 
     async def _give_up(self, replaced: Replaced) -> None:
