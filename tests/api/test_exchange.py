@@ -14,16 +14,18 @@ from assay.api.sessions import Session
 from assay.core.commands import FailWorkflow, WaitForSignal
 from assay.core.events import Recorded
 from assay.core.ids import Namespace, RunId, WorkerId, WorkflowId
+from assay.core.replies import Told
 from assay.core.requests import LeaseTask, ReleaseTask, Request, StartWorkflow
 from assay.engine.clock import SystemClock
-from assay.engine.commit.idempotency import IdempotencyKey
 from assay.engine.dispatcher import task_grant
 from assay.engine.engine import Engine
 from assay.engine.roster import Roster
-from assay.engine.tokens import Tokens
+from assay.engine.token_key import read_token_key
 from assay.storage.sql.registry import SqlRegistry
 from assay.storage.sqlite.store import SqliteStore
-from assay.wire import exchange as wire
+from assay.worker_protocol import messages as wire
+from assay.worker_protocol.decode import decode_engine_message
+from assay.worker_protocol.tokens import SealedLeases, Tokens
 
 WORKER = WorkerId("w-1")
 
@@ -35,7 +37,7 @@ async def engine_in(folder: Path) -> AsyncIterator[tuple[Engine, Exchange, Token
     engine = Engine(store, clock)
     await engine.start()
     registry = SqlRegistry(store)
-    tokens = await Tokens.of(registry)
+    tokens = Tokens(await read_token_key(registry))
     try:
         yield engine, Exchange(engine, tokens, Roster(registry, store, clock)), tokens
     finally:
@@ -64,13 +66,13 @@ class Wire:
 
     # its short way
 
-    def listen(self, hear: Callable[[bytes], bool]) -> None:
-        self.hear = hear
+    def listen(self, receive: Callable[[bytes], bool]) -> None:
+        self.receive_at_once = receive
 
-    def can_say(self) -> bool:
+    def can_send(self) -> bool:
         return True
 
-    def say(self, body: bytes) -> None:
+    def send_message(self, body: bytes) -> None:
         self.heard.put_nowait({"type": "websocket.send", "bytes": body})
 
     def when_resumed(self, resumed: Callable[[], None]) -> None:
@@ -78,7 +80,7 @@ class Wire:
 
 
 def test_a_worker_that_never_hangs_up_is_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchanges, "FORGET", 0.0)
+    monkeypatch.setattr(exchanges, "FORGET_SECONDS", 0.0)
 
     async def main() -> None:
         async with engine_in(tmp_path) as (_, exchange, _tokens):
@@ -99,18 +101,18 @@ def test_a_task_that_is_being_read_when_its_worker_returns_is_sent_once(tmp_path
     async def main() -> None:
         async with engine_in(tmp_path) as (engine, _, tokens):
             run_id = await started(engine)
-            session = Session(engine, tokens, "main", WORKER)
+            session = Session(engine, SealedLeases(tokens), "main", WORKER)
             await session.greet(wire.Hello(queue="elsewhere"))
-            await engine.submit(LeaseTask(run_id, WORKER, session.lease, local=False))
+            await engine.submit(LeaseTask(run_id, WORKER, session.endpoint.lease, local=False))
             run = engine.reads.live(run_id)
             assert run is not None
             gate = slow_reads(engine)
-            session._give(task_grant(run))
+            session.endpoint._send_task(task_grant(run))
             await asyncio.sleep(0)
             await session.greet(wire.Hello(queue="elsewhere", again=True))
             gate.set()
             await asyncio.gather(*session._reading)
-            told = wire.decode_from_engine(session.orders.collect())
+            told = session.endpoint.outgoing.compose()
             assert [task.run_id for task in told.tasks] == [run_id]
 
     asyncio.run(main())
@@ -121,15 +123,12 @@ def test_what_is_given_back_as_its_worker_returns_is_not_sent_to_it(tmp_path: Pa
         async with engine_in(tmp_path) as (engine, _, tokens):
             await started(engine)
             slow_releases(engine)
-            session = Session(engine, tokens, "main", WORKER)
+            session = Session(engine, SealedLeases(tokens), "main", WORKER)
             hello = wire.Hello(queue="default", free_tasks=1)
             await session.greet(hello)  # a lease is asked for, and not decided yet
             hello.again = True
             await session.greet(hello)
-            await asyncio.gather(*session._releasing)
-            await engine._committer.drain()
-            await asyncio.gather(*session._reading)
-            told = wire.decode_from_engine(session.orders.collect())
+            told = await next_message(session)
             assert [task.epoch for task in told.tasks] == [lease.fence for lease in await engine._store.leases(WORKER)]
 
     asyncio.run(main())
@@ -141,16 +140,14 @@ def test_an_extension_that_comes_too_late_does_not_bring_the_task_again(tmp_path
     async def main() -> None:
         async with engine_in(tmp_path) as (engine, _, tokens):
             run_id = await started(engine)
-            session = Session(engine, tokens, "main", WORKER)
+            session = Session(engine, SealedLeases(tokens), "main", WORKER)
             await session.greet(wire.Hello(queue="default", free_tasks=1))
-            await engine._committer.drain()
-            await asyncio.gather(*session._reading)
-            (task,) = wire.decode_from_engine(session.orders.collect()).tasks
+            (task,) = (await next_message(session)).tasks
             turn = wire.Advance(1, task.token, seen_seq=1, pending=True)
-            session.hear(wire.WorkerMessage(reports=(turn, wire.ExtendTask(2, task.token))))
+            session.receive(wire.WorkerMessage(reports=(turn, wire.ExtendTask(2, task.token))))
             await engine._committer.drain()
             await asyncio.gather(*session._reading)
-            told = wire.decode_from_engine(session.orders.collect())
+            told = session.endpoint.outgoing.compose()
             assert [answer.problem and answer.problem.code for answer in told.answers] == [None, "stale_task"]
             assert told.tasks == []
             assert [lease.run_id for lease in await engine._store.leases(WORKER)] == [run_id]
@@ -164,7 +161,7 @@ def test_a_report_is_answered_whatever_goes_wrong_in_reading(tmp_path: Path) -> 
             await started(engine)
             gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             hello = wire.WorkerMessage(hello=wire.Hello(queue="default", free_tasks=1), wait_secs=20)
-            said = wire.decode_from_engine(await exchange.post("main", WORKER, wire.encode(hello), gone))
+            said = decode_engine_message(await exchange.post("main", WORKER, wire.encode(hello), gone))
 
             async def broken(*_: object) -> Sequence[Recorded]:
                 raise ZeroDivisionError("nobody thought of this")
@@ -172,7 +169,7 @@ def test_a_report_is_answered_whatever_goes_wrong_in_reading(tmp_path: Path) -> 
             engine._store.events = broken  # type: ignore[method-assign, assignment]
             report = wire.WorkerMessage(reports=(wire.ReadHistory(1, said.tasks[0].token),))
             async with asyncio.timeout(10):
-                told = wire.decode_from_engine(await exchange.post("main", WORKER, wire.encode(report), gone))
+                told = decode_engine_message(await exchange.post("main", WORKER, wire.encode(report), gone))
             problem = told.answers[0].problem
             assert problem is not None
             assert (told.answers[0].n, problem.code, problem.kind) == (1, "unanswered", "UNAVAILABLE")
@@ -180,18 +177,25 @@ def test_a_report_is_answered_whatever_goes_wrong_in_reading(tmp_path: Path) -> 
     asyncio.run(main())
 
 
+async def next_message(session: Session) -> wire.EngineMessage:
+    ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    session.endpoint.outgoing.wakeup.resolve(ready)
+    async with asyncio.timeout(10):
+        await ready
+    return session.endpoint.outgoing.compose()
+
+
 def slow_releases(engine: Engine) -> None:
     """What is given back is decided a while later, as by an engine that has much to do."""
-    submit = engine._committer.submit
+    post = engine._committer.post
 
-    async def later(request: Request) -> object:
-        await asyncio.sleep(0.05)
-        return await submit(request)
+    def slowly(request: Request, callback: Told | None = None) -> None:
+        if isinstance(request, ReleaseTask):
+            asyncio.get_running_loop().call_later(0.05, post, request, callback)
+        else:
+            post(request, callback)
 
-    def slowly(request: Request, key: IdempotencyKey | None = None) -> "asyncio.Future[object]":
-        return asyncio.ensure_future(later(request)) if isinstance(request, ReleaseTask) else submit(request, key)
-
-    engine._committer.submit = slowly  # type: ignore[method-assign]
+    engine._committer.post = slowly  # type: ignore[method-assign]
 
 
 async def started(engine: Engine) -> RunId:
@@ -225,7 +229,7 @@ def test_a_report_that_makes_no_sense_is_refused_and_its_neighbour_is_not(tmp_pa
 
             async def post(**fields: Any) -> wire.EngineMessage:
                 body = wire.encode(wire.WorkerMessage(**fields))
-                return wire.decode_from_engine(await exchange.post("main", WORKER, body, never))
+                return decode_engine_message(await exchange.post("main", WORKER, body, never))
 
             message = await post(hello=wire.Hello(queue="default", free_tasks=5))
             tokens = {task.workflow_id: task.token for task in message.tasks}

@@ -7,16 +7,17 @@ import pytest
 from openapi_spec_validator import validate
 
 from assay.api.openapi import description, document
+from assay.api.polling_protocol import Sent
 from assay.api.routes.table import ROUTES
 from assay.api.schemas import Schemas
 from assay.core.errors import AssayError, Kind
 from assay.core.events import ActivityOptions
 from assay.core.ids import SECOND
 from assay.core.policies import RetryPolicy
-from assay.wire import exchange, responses
+from assay.wire import responses
 from assay.wire.codes import ErrorCode
 from assay.wire.errors import Gone, error_body
-from assay.wire.original import Sent
+from assay.worker_protocol import messages
 from tests.api.described import answer_schema, check, check_problem, component, fits
 from tests.api.support import OTHER_PREFIX, Http, Listener, Server, Worker, activity, complete, fresh
 
@@ -55,11 +56,11 @@ def test_commands_are_typed():
 
 
 def test_no_type_is_taken_for_its_namesake():
-    schemas = Schemas({exchange.Problem: "Other"})
+    schemas = Schemas({messages.Problem: "Other"})
     for kind, name in (
         (responses.RetryPolicy, "RetryPolicy"),
         (responses.Problem, "Problem"),
-        (exchange.Problem, "Other"),
+        (messages.Problem, "Other"),
     ):
         assert schemas.of(kind) == {"$ref": f"#/components/schemas/{name}"}
     with pytest.raises(TypeError, match="cannot both be called RetryPolicy"):
@@ -68,9 +69,9 @@ def test_no_type_is_taken_for_its_namesake():
 
 def test_what_workers_of_the_sdk_are_sent_is_described():
     options = ActivityOptions(retry=RetryPolicy(max_attempts=5), heartbeat=SECOND)
-    attempt = exchange.Activity("token", "wf", "run", "Order", 1, 2, 3, 1, "charge", "default", options=options)
-    refusal = exchange.Answer(1, exchange.Problem("no", "stale_task", "CONFLICT"))
-    message = exchange.encode(exchange.EngineMessage(time=SECOND, activities=[attempt], answers=[refusal]))
+    attempt = messages.Activity("token", "wf", "run", "Order", 1, 2, 3, 1, "charge", "default", options=options)
+    refusal = messages.Answer(1, messages.Problem("no", "stale_task", "CONFLICT"))
+    message = messages.encode(messages.EngineMessage(time=SECOND, activities=[attempt], answers=[refusal]))
     check(json.loads(message), answer_schema("/workers/{worker_id}/exchange", "post"))
 
 

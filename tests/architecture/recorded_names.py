@@ -21,9 +21,9 @@ from assay.core.run import CLOSED_STATUSES, OPEN_STATUSES, STUCK_REASONS
 from assay.server.logs import JsonLines
 from assay.storage.sql import notes, tables
 from assay.storage.sqlite.ownership import Owner
-from assay.wire import exchange
 from assay.wire.codes import ErrorCode
 from assay.wire.stream_kinds import FIRED, RETRY_REQUESTED, RUNNING, kind_of
+from assay.worker_protocol import messages
 from tests.architecture.source import source_modules
 
 METRIC = re.compile(r'"(assay_[a-z_]+)", "(?:gauge|counter)"|_histogram\(\s*"(assay_[a-z_]+)"')
@@ -65,11 +65,11 @@ def _properties(schema: dict[str, Any]) -> list[str]:
 
 
 def _messages() -> dict[str, list[str]]:
-    reports = {f"report {_tag(kind)}": _fields(kind) for kind in get_args(exchange.Report)}
-    outcomes = {f"outcome {_tag(kind)}": _fields(kind) for kind in (exchange.StepDone, exchange.ActivityDone)}
+    reports = {f"report {_tag(kind)}": _fields(kind) for kind in get_args(messages.Report)}
+    outcomes = {f"outcome {_tag(kind)}": _fields(kind) for kind in (messages.StepDone, messages.ActivityDone)}
     others = (
-        *(exchange.Hello, exchange.WorkerMessage, exchange.EngineMessage, exchange.Answer, exchange.Problem),
-        *(exchange.Task, exchange.Activity, exchange.SentEvent),
+        *(messages.Hello, messages.WorkerMessage, messages.EngineMessage, messages.Answer, messages.Problem),
+        *(messages.Task, messages.Activity, messages.SentEvent),
     )
     return {**reports, **outcomes, **{kind.__name__: _fields(kind) for kind in others}}
 

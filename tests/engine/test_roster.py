@@ -10,9 +10,9 @@ from assay.core.errors import AlreadyExists, Invalid, NotFound
 from assay.core.ids import SECOND, Time
 from assay.core.registrations import WorkerHealth
 from assay.engine.roster import LISTED_SILENCE, Roster, WorkerRow
-from assay.engine.tokens import Lease, Tokens
 from assay.storage.sql.registry import SqlRegistry
 from assay.storage.sqlite.store import SqliteStore
+from assay.worker_protocol.tokens import Lease, Tokens
 from tests.clocks import ManualClock
 
 Scene = Callable[[Roster, ManualClock], Awaitable[None]]

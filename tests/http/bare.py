@@ -6,7 +6,8 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from assay.wire import exchange as wire
+from assay.worker_protocol import messages as wire
+from assay.worker_protocol.decode import decode_engine_message
 
 JSON = {"Content-Type": "application/json"}
 
@@ -26,7 +27,7 @@ class Bare:
             answer = await response.read()
             if response.status != 200:
                 return response.status, msgspec.json.decode(answer)
-            return 200, wire.decode_from_engine(answer)
+            return 200, decode_engine_message(answer)
 
     async def greet(self, queue: str, **fields: Any) -> wire.EngineMessage:
         hello = wire.Hello(queue=queue, namespace=self._namespace, free_tasks=5, free_activities=5, **fields)

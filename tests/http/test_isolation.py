@@ -11,7 +11,7 @@ import pytest
 import assay
 from assay import App, Client, Worker
 from assay.core.payload import Payload
-from assay.wire import exchange as wire
+from assay.worker_protocol import messages as wire
 from tests.http.bare import JSON, Bare
 from tests.http.processes import Server
 

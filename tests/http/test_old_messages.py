@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 
 from assay import Client
-from assay.wire import exchange as wire
+from assay.worker_protocol import messages as wire
 from tests.http.bare import Bare
 from tests.http.processes import Server
 

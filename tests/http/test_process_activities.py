@@ -17,7 +17,7 @@ import pytest
 import assay
 from assay import Client, Worker
 from assay.core.commands import ScheduleActivity
-from assay.wire import exchange as wire
+from assay.worker_protocol import messages as wire
 from tests.http.bare import Bare
 from tests.http.process_activities import app
 from tests.http.processes import Process, Server, server

@@ -10,7 +10,8 @@ from websockets.sync.client import ClientConnection, connect
 from assay.core.errors import Unavailable
 from assay.sdk.http.pool import Pool, Unreachable
 from assay.sdk.http.socket import NotUpgraded
-from assay.wire import exchange as wire
+from assay.worker_protocol import messages as wire
+from assay.worker_protocol.decode import decode_engine_message
 from tests.http.conftest import Server
 
 
@@ -21,7 +22,7 @@ def said(number: int, **fields: object) -> bytes:
 def heard(socket: ClientConnection) -> wire.EngineMessage:
     body = socket.recv(timeout=10)
     assert isinstance(body, bytes)
-    return wire.decode_from_engine(body)
+    return decode_engine_message(body)
 
 
 def test_an_engine_takes_messages_in_parts_as_text_and_many_at_once(engine: Server) -> None:
@@ -63,7 +64,7 @@ class Peer:
             port = server.sockets[0].getsockname()[1]
             pool = Pool(f"http://127.0.0.1:{port}", {})
             socket = await pool.socket("/any", hear)
-            socket.say(b"there")
+            socket.send(b"there")
             async with asyncio.timeout(10):
                 if until:
                     await enough.wait()

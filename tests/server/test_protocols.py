@@ -15,7 +15,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from assay import App, Client, Worker
-from assay.sdk.http.carriers import Carrier
+from assay.sdk.http.reconnector import Reconnector
 from assay.server import connection, protocols
 from assay.server.composition import running
 from assay.server.config import ServerConfig
@@ -86,7 +86,7 @@ def test_the_dependency_ends_where_the_fast_path_does():
 
 def test_answers_and_messages_take_the_fast_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     taken: list[str] = []
-    reply, say, hear = connection._reply, Socket.say, Socket._heard
+    reply, say, hear = connection._reply, Socket.send_message, Socket._received
 
     def replied(*arguments: Any) -> bool:
         taken.append("answer" if (done := reply(*arguments)) else "slow answer")
@@ -101,8 +101,8 @@ def test_answers_and_messages_take_the_fast_path(tmp_path: Path, monkeypatch: py
         return done
 
     monkeypatch.setattr(connection, "_reply", replied)
-    monkeypatch.setattr(Socket, "say", said)
-    monkeypatch.setattr(Socket, "_heard", heard)
+    monkeypatch.setattr(Socket, "send_message", said)
+    monkeypatch.setattr(Socket, "_received", heard)
 
     async def main() -> None:
         async with served(tmp_path, Patience()) as url:
@@ -133,7 +133,7 @@ def test_the_plain_path_serves_clients_and_workers(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(connection.Connection, "__init__", never)
     monkeypatch.setattr(Socket, "__init__", never)
-    monkeypatch.setattr(Carrier, "_post", never)  # the worker's WebSocket works
+    monkeypatch.setattr(Reconnector, "_post", never)  # the worker's WebSocket works
 
     async def main() -> None:
         async with served(tmp_path, Patience()) as url:

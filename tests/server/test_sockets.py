@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 from websockets.frames import Frame, Opcode
 
-from assay.wire import exchange as wire
-from assay.wire.frames import framed
+from assay.worker_protocol import messages as wire
+from assay.worker_protocol.websocket_frames import framed
 from benchmarks.proc import resident_bytes
 from tests.api.support import Http, Server, fresh, until
 from tests.server.raw_clients import SOON, rest, status

@@ -14,7 +14,7 @@ from assay.core.ids import SECOND, Time
 from assay.engine.engine import Engine
 from assay.engine.roster import Roster
 from assay.engine.stream import Stream
-from assay.engine.tokens import Tokens
+from assay.worker_protocol.tokens import Tokens
 
 NOW: Final = 0.0
 """A time of the loop's clock that is over."""

@@ -13,7 +13,7 @@ from assay.core.duration import parse_duration
 from assay.core.errors import Invalid
 from assay.core.ids import seconds
 from assay.core.payload import DEPTH_LIMIT, NULL, Payload, check_json, check_keys, check_limits, is_empty
-from assay.wire.exchange import LONGEST_WAIT as LONGEST_WAIT
+from assay.worker_protocol.messages import MAX_WAIT_SECONDS as MAX_WAIT_SECONDS
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -136,10 +136,10 @@ class Call:
         if told is None:
             return None
         if isinstance(told, str):
-            return min(seconds(parse_duration(told, "wait_secs")), LONGEST_WAIT)
+            return min(seconds(parse_duration(told, "wait_secs")), MAX_WAIT_SECONDS)
         if told < 0 or not math.isfinite(told):
             raise Invalid("wait_secs must be a number of seconds, or a text such as '10s'", field="wait_secs")
-        return min(told, LONGEST_WAIT)
+        return min(told, MAX_WAIT_SECONDS)
 
     # body
 

@@ -1,4 +1,4 @@
-"""The batched exchange with workers of our SDK, over its two carriers: POST and WebSocket (design section 6, R37)."""
+"""The engine's end of the worker protocol over its two carriers, POST and WebSocket, for all workers of the SDK."""
 
 import asyncio
 import contextlib
@@ -7,49 +7,49 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from functools import partial
 from typing import Any, Final, Protocol
 
-from assay.api.hearing import read
-from assay.api.reports import problem_of
 from assay.api.sessions import Session
 from assay.core.errors import AssayError, Invalid, NotFound, Refused, Unavailable
 from assay.core.ids import SECOND, Time
 from assay.core.options import check_concurrency, check_id
 from assay.engine.engine import Engine
 from assay.engine.roster import Roster, WorkerRow
-from assay.engine.tokens import Tokens
-from assay.wire import exchange as wire
+from assay.worker_protocol import messages as wire
+from assay.worker_protocol.decode import decode_worker_message
+from assay.worker_protocol.problems import problem_of
+from assay.worker_protocol.tokens import SealedLeases, Tokens
 
 log = logging.getLogger("assay.exchange")
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-LINE: Final = "assay.line"
-"""Where a server puts the `Line` of a connection, among the extensions of its scope."""
-FORGET: Final = 60.0
-"""Seconds without a word after which a worker's session is forgotten; what it repeats then is decided anew."""
-SWEEP: Final[Time] = SECOND
-SIGN: Final = 5.0
-"""Seconds between two signs of life of a connected worker that the roster hears of and shows."""
+MESSAGE_SOCKET: Final = "assay.message_socket"
+"""The extension of a connection's scope in which a server puts its `MessageSocket`."""
+FORGET_SECONDS: Final = 60.0
+"""The session of a worker is forgotten after so long without a message; reports that it repeats are decided again."""
+SWEEP_PAUSE: Final[Time] = SECOND
+HEARTBEAT_SECONDS: Final = 5.0
+"""The pause between two heartbeats of a connected worker that the registry gets and shows."""
 GOING_AWAY: Final = 1012
 WRONG_DATA: Final = 1007
 
 
-class Line(Protocol):
-    """A WebSocket on which whole messages come and go at once; those of ASGI need turns of the loop."""
+class MessageSocket(Protocol):
+    """A WebSocket that passes whole messages at once, without the iterations of the loop that ASGI needs."""
 
-    def listen(self, hear: Callable[[bytes], bool]) -> None:
-        """Have messages handed over as they come, until one is not taken: that and what follows is to be received."""
+    def listen(self, receive: Callable[[bytes], bool]) -> None:
+        """Call `receive` with each message until it returns False; this message and later ones go the way of ASGI."""
         ...
 
-    def can_say(self) -> bool:
-        """Is it open, and does the other side take what it is told?"""
+    def can_send(self) -> bool:
+        """Return whether the socket is open and the peer reads."""
         ...
 
-    def say(self, body: bytes) -> None:
+    def send_message(self, body: bytes) -> None:
         """Send a message."""
         ...
 
     def when_resumed(self, resumed: Callable[[], None]) -> None:
-        """Call back whenever a line that could not be spoken on can be again."""
+        """Call `resumed` whenever the socket can send again."""
         ...
 
 
@@ -61,33 +61,33 @@ class Exchange:
         self._tokens = tokens
         self._roster = roster
         self._sessions: dict[tuple[str, str], Session] = {}
-        self._speakers: dict[Session, Speaker] = {}
-        self._awake: list[Speaker] = []
+        self._senders: dict[Session, Sender] = {}
+        self._awake: list[Sender] = []
         self.draining = False
-        engine.on_replies(self._say_all)
+        engine.on_replies(self._send_all)
 
     def drain(self) -> None:
-        """Let go of all workers: those who wait get an empty answer, and turn to the next engine."""
+        """Disconnect all workers: requests that are held get an empty answer, and the workers try the next engine."""
         self.draining = True
         for session in self._sessions.values():
-            session.leave()
-            session.orders.ready.ring()
+            session.endpoint.disconnect()
+            session.endpoint.outgoing.wakeup.set()
 
     async def run_once(self) -> Time | None:
-        """Give no more work to workers that have fallen silent; forget those that stay so."""
+        """Disconnect workers that have fallen silent, and forget workers that stay silent."""
         now = asyncio.get_running_loop().time()
         for key, session in tuple(self._sessions.items()):
-            silent = now - session.heard
-            if silent > wire.SILENCE:
-                session.leave()
-            elif now - session.signed > SIGN:
-                session.signed = now
-                self._roster.heard(session.worker)
-            if silent > FORGET:
+            silent = now - session.received_at
+            if silent > wire.SILENCE_SECONDS:
+                session.endpoint.disconnect()
+            elif now - session.shown_at > HEARTBEAT_SECONDS:
+                session.shown_at = now
+                self._roster.heard(session.endpoint.worker)
+            if silent > FORGET_SECONDS:
                 del self._sessions[key]
                 session.forgotten = True
-                session.orders.ready.ring()
-        return self._engine.now() + SWEEP if self._sessions else self._engine.now() + 5 * SWEEP
+                session.endpoint.outgoing.wakeup.set()
+        return self._engine.now() + (SWEEP_PAUSE if self._sessions else 5 * SWEEP_PAUSE)
 
     def _session(self, namespace: str, worker: str, message: wire.WorkerMessage) -> Session:
         key = namespace, worker
@@ -95,163 +95,167 @@ class Exchange:
         if session is None:
             if message.hello is None:
                 raise NotFound(f"worker {worker} has not introduced itself here", code="unknown_worker")
-            session = self._sessions[key] = Session(self._engine, self._tokens, namespace, worker)
+            session = self._sessions[key] = Session(self._engine, SealedLeases(self._tokens), namespace, worker)
         return session
 
-    async def _hear(self, namespace: str, worker: str, message: wire.WorkerMessage) -> Session:
-        """The session of a worker after it was told this; `Refused` for what is no news.
+    async def _receive(self, namespace: str, worker: str, message: wire.WorkerMessage) -> Session:
+        """Take in a message and return the session of its worker; raise `Refused` for a repeated or outdated one.
 
-        A worker that hears of such a refusal has lost an answer, and says hello.
+        A worker that receives this refusal has lost an answer, and sends a hello.
         """
         if self.draining:
             raise Unavailable("the engine is stopping", code="engine_stopped")
         hello = message.hello
         row = None if hello is None else _row(namespace, worker, hello)
         session = self._session(namespace, worker, message)
-        if not session.is_new(message):
+        if not session.endpoint.accepts(message):
             raise Refused("this message came before, or too late", code="old_message")
         if hello is not None and row is not None:
             await self._greet(session, hello, row)
-        session.hear(message)
+        session.receive(message)
         return session
 
     async def _greet(self, session: Session, hello: wire.Hello, row: WorkerRow) -> None:
-        """One greeting of a worker at a time: of several connections the last one counts."""
-        async with session.greeting:
-            former = self._speakers.pop(session, None)
+        """Begin a connection, one at a time for each worker: the last of several counts."""
+        async with session.hello_lock:
+            former = self._senders.pop(session, None)
             if former is not None:
-                former.cancel()  # its connection may not know yet that it is dead
+                former.cancel()  # its connection may be dead without a sign of it
             await self._roster.introduce(row)
             await session.greet(hello)
 
     # POST
 
     async def post(self, namespace: str, worker: str, body: bytes, gone: "asyncio.Future[None]") -> bytes:
-        """One message for one message; held while there is nothing to say, but not longer than the worker said.
+        """Return a message for a message; held while it would be empty, but not longer than the worker's `wait_secs`.
 
-        A caller that is `gone`, or whose worker has said hello again meanwhile, takes nothing away with it.
+        The answer is empty if the caller is `gone`, or the worker has sent another hello: its leases would be lost.
         """
-        message = read(body, careful=True)
-        session = await self._hear(namespace, worker, message)
-        greeting = session.greetings
+        message = decode_worker_message(body, careful=True)
+        session = await self._receive(namespace, worker, message)
+        endpoint = session.endpoint
+        hello = endpoint.hellos
         await self._hold(session, message, gone)
-        if gone.done() or session.greetings != greeting:
+        if gone.done() or endpoint.hellos != hello:
             return wire.encode(wire.EngineMessage(time=self._engine.now()))
-        session.heard = asyncio.get_running_loop().time()
-        answer = session.orders.collect()
-        session.orders.done()
+        session.received_at = asyncio.get_running_loop().time()
+        answer = wire.encode(endpoint.outgoing.compose())
+        endpoint.outgoing.sent()
         return answer
 
     async def _hold(self, session: Session, message: wire.WorkerMessage, gone: "asyncio.Future[None]") -> None:
-        """Until there is something to say: to a worker that reports, its answers; to one that waits, anything."""
-        loop, greeting, ready = asyncio.get_running_loop(), session.greetings, session.orders.ready
-        end = loop.time() + min(max(message.wait_secs, 0.0), wire.LONGEST_WAIT)
-        while not (self.draining or ready.is_set() or gone.done() or session.greetings != greeting):
+        """Wait until the next message is not empty; after reports, until they are answered."""
+        endpoint, loop = session.endpoint, asyncio.get_running_loop()
+        hello, wakeup = endpoint.hellos, endpoint.outgoing.wakeup
+        end = loop.time() + min(max(message.wait_secs, 0.0), wire.MAX_WAIT_SECONDS)
+        while not (self.draining or wakeup.is_set or gone.done() or endpoint.hellos != hello):
             left = None if message.reports else end - loop.time()
-            if (left is not None and left <= 0) or (message.reports and not session.unanswered(message.reports)):
+            if (left is not None and left <= 0) or (message.reports and not endpoint.has_pending(message.reports)):
                 return
-            waiting = loop.create_task(ready.wait())
-            await asyncio.wait((waiting, gone), timeout=left, return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
+            woken: asyncio.Future[None] = loop.create_future()
+            wakeup.resolve(woken)
+            await asyncio.wait((woken, gone), timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            woken.cancel()
 
     # WebSocket
 
-    async def websocket(self, namespace: str, worker: str, receive: Receive, send: Send, line: Line) -> None:
-        """A connection of a worker, from its acceptance to its end."""
+    async def websocket(self, namespace: str, worker: str, receive: Receive, send: Send, socket: MessageSocket) -> None:
+        """Serve a connection of a worker, from its acceptance to its end."""
         if (await receive())["type"] != "websocket.connect":
             return
         await send({"type": "websocket.accept"})
         session: Session | None = None
-        speaker: Speaker | None = None
+        sender: Sender | None = None
         try:
             while (body := await _next(receive)) is not None:
-                message = read(body)
-                if speaker is None and message.hello is None:
+                message = decode_worker_message(body)
+                if sender is None and message.hello is None:
                     raise NotFound("a worker's first message is a hello", code="unknown_worker")
-                session = await self._hear(namespace, worker, message)
+                session = await self._receive(namespace, worker, message)
                 if message.hello is not None:
-                    speaker = self._speakers[session] = Speaker(self, session, line, send)
-                _live(session, message)
-                line.listen(partial(self._hear_at_once, session))
+                    sender = self._senders[session] = Sender(self, session, socket, send)
+                _reply_to_keep_alive(session, message)
+                socket.listen(partial(self._receive_at_once, session))
         except AssayError as error:
             await _refuse(send, error)
         finally:
-            if session is not None and speaker is not None:
-                self._detach(session, speaker)
+            if session is not None and sender is not None:
+                self._detach(session, sender)
 
-    def _hear_at_once(self, session: Session, body: bytes) -> bool:
-        """Hear what needs no waiting and no answer of its own; False for all else, of which nothing was heard yet."""
+    def _receive_at_once(self, session: Session, body: bytes) -> bool:
+        """Take in a message that needs no waiting and no answer of its own; return False for any other, untouched."""
         try:
-            message = read(body)
+            message = decode_worker_message(body)
         except AssayError:
             return False
-        if message.hello is not None or self.draining or session.forgotten or not session.is_new(message):
+        if message.hello is not None or self.draining or session.forgotten or not session.endpoint.accepts(message):
             return False
-        session.hear(message)
-        _live(session, message)
+        session.receive(message)
+        _reply_to_keep_alive(session, message)
         return True
 
-    def wake(self, speaker: "Speaker") -> None:
-        """Let it say what there is: with all others that a commit has answers for, or at the end of this turn."""
+    def wake(self, sender: "Sender") -> None:
+        """Send after the last reply of a commit that is published, else at the end of this iteration of the loop."""
         if not (self._awake or self._engine.replying):
-            asyncio.get_running_loop().call_soon(self._say_all)
-        self._awake.append(speaker)
+            asyncio.get_running_loop().call_soon(self._send_all)
+        self._awake.append(sender)
 
-    def _say_all(self) -> None:
-        speakers, self._awake = self._awake, []
-        for speaker in speakers:
-            speaker.say()
+    def _send_all(self) -> None:
+        senders, self._awake = self._awake, []
+        for sender in senders:
+            sender.send()
 
-    def _detach(self, session: Session, speaker: "Speaker") -> None:
-        speaker.cancel()
-        if self._speakers.get(session) is speaker:  # else the worker has come back on another connection
-            del self._speakers[session]
-            session.leave()
+    def _detach(self, session: Session, sender: "Sender") -> None:
+        sender.cancel()
+        if self._senders.get(session) is sender:  # else the worker has another connection already
+            del self._senders[session]
+            session.endpoint.disconnect()
 
 
-class Speaker:
-    """Says on one connection what waits to be told."""
+class Sender:
+    """Sends the messages of one session on one WebSocket."""
 
-    def __init__(self, exchange: Exchange, session: Session, line: Line, send: Send) -> None:
+    def __init__(self, exchange: Exchange, session: Session, socket: MessageSocket, send: Send) -> None:
         self._exchange = exchange
         self._session = session
-        self._line = line
+        self._socket = socket
         self._send = send
         self._over = False
         self._closing: asyncio.Task[None] | None = None
-        session.orders.ready.wake = self._wake
-        line.when_resumed(self._wake)
-        session.orders.ready.ring()
-        self._wake()  # what has waited for a connection is told on this one
+        wakeup = session.endpoint.outgoing.wakeup
+        wakeup.wake = self._wake
+        socket.when_resumed(self._wake)
+        wakeup.set()
+        self._wake()  # answers that have waited for a connection are sent on this one
 
     def _wake(self) -> None:
         self._exchange.wake(self)
 
-    def say(self) -> None:
-        """Say it, if there is anything and somebody takes it."""
-        orders = self._session.orders
-        if self._over or not orders.ready.is_set():
+    def send(self) -> None:
+        """Send the next message if it is not empty and the socket can send."""
+        outgoing = self._session.endpoint.outgoing
+        if self._over or not outgoing.wakeup.is_set:
             return
-        if self._exchange.draining or self._session.forgotten:  # a machine without power never hangs up by itself
+        if self._exchange.draining or self._session.forgotten:  # a machine without power never closes by itself
             self._over = True
             self._closing = asyncio.get_running_loop().create_task(_close(self._send, GOING_AWAY))
-        elif self._line.can_say():
-            self._line.say(orders.collect())
-            orders.done()
+        elif self._socket.can_send():
+            self._socket.send_message(wire.encode(outgoing.compose()))
+            outgoing.sent()
 
     def cancel(self) -> None:
-        """Say no more on this connection."""
+        """Send no more on this connection."""
         self._over = True
 
 
-def _live(session: Session, message: wire.WorkerMessage) -> None:
-    """A sign of life gets one back, and the time."""
+def _reply_to_keep_alive(session: Session, message: wire.WorkerMessage) -> None:
+    """Answer a message without reports at once, so that its worker learns the time and that the engine lives."""
     if not message.reports:
-        session.orders.ready.ring()
+        session.endpoint.outgoing.wakeup.set()
 
 
 def _row(namespace: str, worker: str, hello: wire.Hello) -> WorkerRow:
-    """The worker as the roster has it; `Invalid` for a hello that nobody can mean."""
+    """Return the registration of a worker; raise `Invalid` for a hello with impossible values."""
     if hello.namespace != namespace:
         raise Invalid("the namespace of the hello is not that of the address", field="hello.namespace")
     return WorkerRow(
@@ -280,7 +284,7 @@ async def _next(receive: Receive) -> bytes | None:
 
 
 async def _refuse(send: Send, error: AssayError) -> None:
-    """Say why before hanging up; a worker that has gone already need not know."""
+    """Send the reason and close the connection; errors of a connection that is gone are ignored."""
     message = wire.EngineMessage(time=0, problem=problem_of(error))
     code = GOING_AWAY if isinstance(error, Unavailable) else WRONG_DATA
     with contextlib.suppress(Exception):

@@ -9,15 +9,15 @@ import msgspec
 
 from assay._version import __version__
 from assay.api.event_schemas import describe_events
+from assay.api.polling_protocol import Sent
 from assay.api.router import PREFIXES, Parameter, Route
 from assay.api.routes.table import ROUTES
 from assay.api.schemas import Schemas
 from assay.core.events import ActivityOptions
 from assay.core.policies import RetryPolicy
-from assay.wire import exchange
-from assay.wire.original import Sent
 from assay.wire.request_bodies import CommandsBody
 from assay.wire.responses import Problem
+from assay.worker_protocol import messages
 
 ABOUT: Final = """The durable workflow engine assay. Every route is also served under `/api/v1/engine/workflow`.
 
@@ -59,7 +59,7 @@ KEY: Final = {
 NAMES: Final[dict[type, str]] = {
     ActivityOptions: "ExchangedActivityOptions",
     RetryPolicy: "ExchangedRetryPolicy",
-    exchange.Problem: "ExchangedProblem",
+    messages.Problem: "ExchangedProblem",
 }
 """What workers of the SDK are sent, in microseconds and other words than records use, is not called like it."""
 

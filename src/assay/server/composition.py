@@ -18,7 +18,7 @@ from assay.engine.janitor import Janitor
 from assay.engine.roster import MAIN, Roster
 from assay.engine.service import Loop
 from assay.engine.stream import Stream
-from assay.engine.tokens import Tokens
+from assay.engine.token_key import read_token_key
 from assay.server.config import ServerConfig
 from assay.storage.ports import Journal, Leftovers, Registry, Store
 from assay.storage.sql.journal import SqlJournal
@@ -26,6 +26,7 @@ from assay.storage.sql.leftovers import SqlLeftovers
 from assay.storage.sql.registry import SqlRegistry
 from assay.storage.sqlite import ownership
 from assay.storage.urls import PostgresUrl, SqliteUrl, parse_url
+from assay.worker_protocol.tokens import Tokens
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ async def _reading(config: ServerConfig) -> AsyncIterator[tuple[Api, Database]]:
 async def _surrounded(config: ServerConfig, engine: Engine, database: Database) -> AsyncIterator[Backend]:
     roster = Roster(database.registry, database.store, database.clock)
     await roster.ensure(MAIN)
-    backend = _backend(config, engine, database, roster, await Tokens.of(database.registry))
+    backend = _backend(config, engine, database, roster, Tokens(await read_token_key(database.registry)))
     services = (roster, backend.exchange, Janitor(database.leftovers, database.clock, retention=config.events_ttl))
     loops = [Loop(service, database.clock) for service in services]
     for loop in loops:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from assay.api.guard import HEADERS_LIMIT, URL_LIMIT
-from assay.wire.exchange import MESSAGE_LIMIT
+from assay.worker_protocol.messages import MAX_MESSAGE_BYTES
 
 SPARE_FILES: Final = 128
 """Open files that are left to the database and to the program itself."""
@@ -25,7 +25,7 @@ class Patience:
     silence_seconds: float = 60.0
     """How long a WebSocket stays open on which nothing arrives; workers send a sign of life every few seconds."""
     head_bytes: int = HEADERS_LIMIT + URL_LIMIT + 1_024
-    body_bytes: int = MESSAGE_LIMIT + 1024 * 1024
+    body_bytes: int = MAX_MESSAGE_BYTES + 1024 * 1024
     """More than any route reads; whoever goes on sending after a refusal is cut off here."""
     connections: int = 10_000
 

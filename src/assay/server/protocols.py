@@ -9,7 +9,7 @@ import uvicorn
 
 from assay.api.app import Api
 from assay.api.call import Receive, Send
-from assay.api.exchange import LINE
+from assay.api.exchange import MESSAGE_SOCKET
 from assay.server.patience import Patience
 
 log = logging.getLogger("assay.server")
@@ -65,12 +65,12 @@ class PlainApplication:
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """See ASGI."""
         if scope["type"] == "websocket":
-            scope["extensions"] = {**scope.get("extensions", {}), LINE: PlainLine(send)}
+            scope["extensions"] = {**scope.get("extensions", {}), MESSAGE_SOCKET: PlainMessageSocket(send)}
         await self._api(scope, receive, send)
 
 
-class PlainLine:
-    """See `Line`; one message is sent at a time, and those that arrive are received as ASGI has it."""
+class PlainMessageSocket:
+    """See `MessageSocket`; one message is sent at a time, and those that arrive are received as ASGI has it."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -78,15 +78,15 @@ class PlainLine:
         self._lost = False
         self._resumed: Callable[[], None] | None = None
 
-    def listen(self, hear: Callable[[bytes], bool]) -> None:
-        """See `Line`; no message is handed over, all are to be received."""
+    def listen(self, receive: Callable[[bytes], bool]) -> None:
+        """See `MessageSocket`; no message is handed over, all are to be received."""
 
-    def can_say(self) -> bool:
-        """See `Line`."""
+    def can_send(self) -> bool:
+        """See `MessageSocket`."""
         return self._sending is None and not self._lost
 
-    def say(self, body: bytes) -> None:
-        """See `Line`."""
+    def send_message(self, body: bytes) -> None:
+        """See `MessageSocket`."""
         self._sending = asyncio.get_running_loop().create_task(self._deliver(body))
 
     async def _deliver(self, body: bytes) -> None:
@@ -99,5 +99,5 @@ class PlainLine:
             self._resumed()
 
     def when_resumed(self, resumed: Callable[[], None]) -> None:
-        """See `Line`."""
+        """See `MessageSocket`."""
         self._resumed = resumed

@@ -23,7 +23,7 @@ from assay.server.patience import Patience, connections_within
 from assay.server.protocols import protocols_of
 from assay.server.stop_signals import StopSignals
 from assay.storage.ports import Broken
-from assay.wire.exchange import MESSAGE_LIMIT
+from assay.worker_protocol.messages import MAX_MESSAGE_BYTES
 
 log = logging.getLogger("assay.server")
 
@@ -135,7 +135,7 @@ def _uvicorn(api: Api, patience: Patience) -> uvicorn.Config:
         http=protocols.http,
         ws=protocols.ws,
         limit_concurrency=protocols.connections,
-        ws_max_size=MESSAGE_LIMIT,
+        ws_max_size=MAX_MESSAGE_BYTES,
         ws_per_message_deflate=False,
         ws_ping_interval=None,
         lifespan="off",

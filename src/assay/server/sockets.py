@@ -17,22 +17,22 @@ from uvicorn._types import ASGIReceiveEvent
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.http11 import Request
 
-from assay.api.exchange import LINE
+from assay.api.exchange import MESSAGE_SOCKET
 from assay.server.patience import Patience
-from assay.wire.frames import Frames, framed, message_of
+from assay.worker_protocol.websocket_frames import Frames, framed, message_of
 
 POLICY_VIOLATION: Final = 1008
 
 
 class Socket(WebSocketsSansIOProtocol):
-    """A connection as uvicorn has it, with a short way in both directions; see `Line`."""
+    """A connection as uvicorn has it, with a short way in both directions; see `MessageSocket`."""
 
     patience = Patience()
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._frames = Frames(self.config.ws_max_size)
-        self._hear: Callable[[bytes], bool] | None = None
+        self._receive: Callable[[bytes], bool] | None = None
         self._resumed: Callable[[], None] | None = None
         self._heard_at = 0.0
         self._incomplete_since: float | None = None
@@ -51,14 +51,14 @@ class Socket(WebSocketsSansIOProtocol):
         super().handle_connect(event)
         if self.response.status_code == 101:
             extensions: dict[str, Any] = self.scope["extensions"]
-            extensions[LINE] = self
+            extensions[MESSAGE_SOCKET] = self
 
     # in
 
-    def listen(self, hear: Callable[[bytes], bool]) -> None:
-        """See `Line`."""
+    def listen(self, receive: Callable[[bytes], bool]) -> None:
+        """See `MessageSocket`."""
         if self.queue.empty():
-            self._hear = hear
+            self._receive = receive
 
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`; the general parser gets nothing but whole frames, so that others can pass it by."""
@@ -67,10 +67,10 @@ class Socket(WebSocketsSansIOProtocol):
             super().data_received(data)
             return
         for frame, head in self._frames.cut(data):
-            if self._heard(frame, head):
+            if self._received(frame, head):
                 self._incomplete_since = None
             else:
-                self._hear = None  # what follows must not overtake it: the listener comes back when it is done
+                self._receive = None  # what follows must not overtake it: the listener comes back when it is done
                 super().data_received(frame)
         if self.frames or self._frames.partial_bytes:
             if self._incomplete_since is None:
@@ -89,11 +89,11 @@ class Socket(WebSocketsSansIOProtocol):
             self.transport.pause_reading()
         return message
 
-    def _heard(self, frame: bytes, head: int) -> bool:
-        if self._hear is None or self.close_sent:
+    def _received(self, frame: bytes, head: int) -> bool:
+        if self._receive is None or self.close_sent:
             return False
         message = message_of(frame, head, masked=True)
-        return message is not None and self._hear(message)
+        return message is not None and self._receive(message)
 
     # out
 
@@ -103,16 +103,16 @@ class Socket(WebSocketsSansIOProtocol):
         if message["type"] == "websocket.http.response.body":
             self.handshake_complete = True
 
-    def can_say(self) -> bool:
-        """See `Line`."""
+    def can_send(self) -> bool:
+        """See `MessageSocket`."""
         return self.writable.is_set() and not (self.disconnected or self.close_sent)
 
-    def say(self, body: bytes) -> None:
-        """See `Line`."""
+    def send_message(self, body: bytes) -> None:
+        """See `MessageSocket`."""
         self.transport.write(framed(body, masked=False))
 
     def when_resumed(self, resumed: Callable[[], None]) -> None:
-        """See `Line`."""
+        """See `MessageSocket`."""
         self._resumed = resumed
 
     def pause_writing(self) -> None:

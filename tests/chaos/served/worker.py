@@ -3,10 +3,10 @@
 import os
 from pathlib import Path
 
-from assay.sdk.http.carriers import Carrier
+from assay.sdk.http.reconnector import Reconnector
 from tests.chaos.workflows import app, record_effects_in
 
 record_effects_in(Path(os.environ["CHAOS_FOLDER"]))
-Carrier.by_post = "CHAOS_BY_POST" in os.environ
+Reconnector.by_post = "CHAOS_BY_POST" in os.environ
 
 __all__ = ["app"]

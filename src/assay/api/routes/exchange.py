@@ -6,15 +6,15 @@ from assay.api import answers
 from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import Call, Receive, Send
-from assay.api.exchange import LINE
+from assay.api.exchange import MESSAGE_SOCKET
 from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE
-from assay.wire.exchange import MESSAGE_LIMIT, EngineMessage, WorkerMessage
+from assay.worker_protocol.messages import MAX_MESSAGE_BYTES, EngineMessage, WorkerMessage
 
 
 async def exchange(backend: Backend, call: Call) -> Answer:
     """What a worker has to say, for what there is to do."""
-    call.limit = MESSAGE_LIMIT
+    call.limit = MAX_MESSAGE_BYTES
     call.check_type()
     body = await call.body()
     answer = await backend.exchange.post(call.namespace, call.parameters["worker_id"], body, call.watch())
@@ -23,8 +23,8 @@ async def exchange(backend: Backend, call: Call) -> Answer:
 
 async def connect(backend: Backend, call: Call, receive: Receive, send: Send) -> None:
     """The same, message after message in both directions."""
-    line = call.scope["extensions"][LINE]
-    await backend.exchange.websocket(call.namespace, call.parameters["worker_id"], receive, send, line)
+    socket = call.scope["extensions"][MESSAGE_SOCKET]
+    await backend.exchange.websocket(call.namespace, call.parameters["worker_id"], receive, send, socket)
 
 
 ROUTES: Final = (

@@ -9,7 +9,7 @@ from assay._version import __version__
 from assay.api import answers, docs, metrics
 from assay.api.answers import Answer
 from assay.api.backend import Backend
-from assay.api.call import BODY_LIMIT, LONGEST_WAIT, Call
+from assay.api.call import BODY_LIMIT, MAX_WAIT_SECONDS, Call
 from assay.api.guard import HEADERS_LIMIT, URL_LIMIT
 from assay.api.polls import HOLDING
 from assay.api.router import Route
@@ -55,7 +55,7 @@ def limits() -> dict[str, Any]:
         "json_depth": DEPTH_LIMIT,
         "json_keys": KEYS_LIMIT,
         "long_polls": HOLDING,
-        "long_poll_secs": LONGEST_WAIT,
+        "long_poll_secs": MAX_WAIT_SECONDS,
         "event_streams": STREAMS,
     }
 

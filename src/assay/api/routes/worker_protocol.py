@@ -13,6 +13,7 @@ from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import Call, payload
 from assay.api.mutations import change
+from assay.api.polling_protocol import FailTaskCommand, Sent, commands_of
 from assay.api.polls import PollingWorker
 from assay.api.records import task_record
 from assay.api.router import Parameter, Route
@@ -35,11 +36,10 @@ from assay.core.requests import (
 from assay.core.run import COMPLETED, FAILED, Activity, Task
 from assay.engine.reads import ActivityRecord
 from assay.engine.roster import Registration
-from assay.engine.tokens import Lease
 from assay.wire import responses
-from assay.wire.original import FailTaskCommand, Sent, commands_of
 from assay.wire.render import history_event
 from assay.wire.request_bodies import CommandsBody, CompleteBody, FailBody, HeartbeatBody, PollBody, Seconds, TaskBody
+from assay.worker_protocol.tokens import Lease
 
 WAIT: Final = Parameter(
     "wait_secs", "How long to wait for a task: seconds, or a text; 25 at most. Also in the body.", Seconds

@@ -141,11 +141,11 @@ class Pool:
             raise Unreachable(_said(error)) from None
         return made
 
-    async def socket(self, path: str, hear: Callable[[bytes], None]) -> Socket:
+    async def socket(self, path: str, receive: Callable[[bytes], None]) -> Socket:
         """A WebSocket, open; `NotUpgraded` if there is none to be had."""
         endpoint = self._endpoint
         url = f"{'wss' if endpoint.is_tls else 'ws'}://{endpoint.address}{endpoint.path}{path}"
-        made = await self._reach(asyncio.get_running_loop(), lambda: Socket(url, endpoint.headers, hear))
+        made = await self._reach(asyncio.get_running_loop(), lambda: Socket(url, endpoint.headers, receive))
         try:
             await asyncio.wait_for(made.opened, CONNECT_SECONDS)
         except BaseException:

@@ -1,38 +1,13 @@
 """Errors that an engine sent, as the exceptions that the embedded engine raises."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from assay.core.errors import AlreadyExists, AssayError, Invalid, Kind, NotFound, Refused, Unavailable
+from assay.core.errors import AssayError, Kind
+from assay.worker_protocol.problems import error_of
 
-_PREFIX: Final = "not found: "
 _WORDS: Final = frozenset({"error", "code", "kind", "field", "outcome"})
-
-
-def error_of(
-    message: str, code: str | None, kind: Kind, field: str | None = None, more: Mapping[str, Any] | None = None
-) -> AssayError:
-    """The exception for an error of this kind."""
-    match kind:
-        case Kind.NOT_FOUND:
-            return _about(NotFound(message.removeprefix(_PREFIX), code=code), more)
-        case Kind.ALREADY_EXISTS:
-            return AlreadyExists(message, existing=more, code=code)
-        case Kind.INVALID:
-            return Invalid(message, code=code, field=field)
-        case Kind.CONFLICT:
-            return _about(Refused(message, code=code), more)
-        case Kind.UNAVAILABLE:
-            return Unavailable(message, code=code)
-    return AssayError(message, code=code, kind=kind)
-
-
-def _about(error: NotFound | Refused, more: Mapping[str, Any] | None) -> AssayError:
-    if more is not None:
-        error.workflow_id, error.run_id = more.get("workflow_id"), more.get("run_id")
-    return error
 
 
 def error_in(status: int, body: bytes) -> AssayError:

@@ -1,4 +1,4 @@
-"""A worker's end of a WebSocket: messages are heard as they come and said at once, without a turn of the loop between.
+"""A worker's end of a WebSocket: messages are received and sent at once, without an iteration of the loop between.
 
 Handshake, pings, messages in parts and the close are left to the general parser of `websockets`; a message that comes
 in one frame, as those of an engine do, takes the short way past it.
@@ -15,7 +15,7 @@ from websockets.protocol import OPEN
 from websockets.uri import parse_uri
 
 from assay.core.errors import Unavailable
-from assay.wire.frames import Frames, framed, message_of
+from assay.worker_protocol.websocket_frames import Frames, framed, message_of
 
 HEAD_END: Final = b"\r\n\r\n"
 LONGEST_HEAD: Final = 64 * 1024
@@ -33,15 +33,15 @@ class NotUpgraded(ConnectionError):
 class Socket(asyncio.Protocol):
     """One connection, from its handshake to its end."""
 
-    def __init__(self, url: str, headers: Mapping[str, str], hear: Callable[[bytes], None]) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str], receive: Callable[[bytes], None]) -> None:
         loop = asyncio.get_running_loop()
         self.opened: asyncio.Future[None] = loop.create_future()
         self.ended: asyncio.Future[None] = loop.create_future()
         """Ends with the connection, and says why as an exception."""
         self.resumed: Callable[[], object] | None = None
         """Called when what was said is taken again, after a while in which it was not."""
-        self.can_say = False
-        self._hear = hear
+        self.can_send = False
+        self._receive = receive
         self._headers = headers
         self._parser = ClientProtocol(parse_uri(url), max_size=None)
         self._frames = Frames(None)
@@ -70,7 +70,7 @@ class Socket(asyncio.Protocol):
                 if message is None:
                     self._read(frame)
                 else:
-                    self._hear(message)
+                    self._receive(message)
         except Exception as error:  # noqa: BLE001  # whoever waits for the end is told why it came
             self.end(error)
 
@@ -91,7 +91,7 @@ class Socket(asyncio.Protocol):
         if self._parser.handshake_exc is not None:
             raise ConnectionError(str(self._parser.handshake_exc))
         self._parser.events_received()
-        self.can_say = True
+        self.can_send = True
         self.opened.set_result(None)
         return rest
 
@@ -102,7 +102,7 @@ class Socket(asyncio.Protocol):
                 self._parts.append(bytes(event.data))
                 if event.fin:
                     parts, self._parts = self._parts, []
-                    self._hear(b"".join(parts))
+                    self._receive(b"".join(parts))
         self._flush()
         if self._parser.state is not OPEN:
             close = self._parser.close_rcvd
@@ -110,7 +110,7 @@ class Socket(asyncio.Protocol):
 
     # out
 
-    def say(self, body: bytes) -> None:
+    def send(self, body: bytes) -> None:
         """Send a message."""
         if self._transport is not None:
             self._transport.write(framed(body, masked=True))
@@ -121,11 +121,11 @@ class Socket(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """See `asyncio.Protocol`."""
-        self.can_say = False
+        self.can_send = False
 
     def resume_writing(self) -> None:
         """See `asyncio.Protocol`."""
-        self.can_say = self.opened.done() and not self.ended.done()
+        self.can_send = self.opened.done() and not self.ended.done()
         if self.resumed is not None:
             self.resumed()
 
@@ -137,7 +137,7 @@ class Socket(asyncio.Protocol):
 
     def end(self, error: BaseException | None = None) -> None:
         """Hang up."""
-        self.can_say = False
+        self.can_send = False
         if not self.opened.done():
             self.opened.set_exception(error or ConnectionError("closed"))
         if not self.ended.done():

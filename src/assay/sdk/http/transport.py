@@ -9,17 +9,17 @@ from assay.core.events import Event, Recorded
 from assay.core.grants import ConnectedWorker
 from assay.core.ids import RunId, RunKey, Time
 from assay.core.limits import WORKER_LEASE
-from assay.core.replies import Started, Told
+from assay.core.replies import Started, Told, telling
 from assay.core.requests import Request, RetryFailed, StartWorkflow, ToRun
 from assay.sdk.http.calls import Calls
 from assay.sdk.http.clock import LearnedClock
 from assay.sdk.http.health_report import report_health
 from assay.sdk.http.http1 import API_PREFIX, Endpoint, bearer, path_of, query_of
-from assay.sdk.http.link import Link
 from assay.sdk.http.pool import Pool
 from assay.sdk.http.registry import HttpRegistry
 from assay.sdk.http.schedules import HttpSchedules
 from assay.sdk.transport import ListedRuns
+from assay.worker_protocol.worker_side import WorkerEndpoint
 
 LAST_ANSWERS_SECONDS: Final = 2.0
 """How long a closing transport waits for its last answers."""
@@ -37,7 +37,7 @@ class HttpTransport:
         self._headers = bearer(token)
         self._pool = Pool(self._url, self._headers)
         self._calls: Calls | None = None
-        self._links: dict[Link, asyncio.Task[None]] = {}
+        self._endpoints: dict[WorkerEndpoint, asyncio.Task[None]] = {}
         self.schedules = HttpSchedules(lambda: self._open().call)
         self.registry = HttpRegistry(lambda: self._open().call)
 
@@ -54,15 +54,14 @@ class HttpTransport:
         calls, self._calls = self._calls, None
         if calls is None:
             return
-        for link in self._links:
-            link.leaving = True
-            link.ready.ring()
-        if self._links:
-            await asyncio.wait(self._links.values(), timeout=LAST_ANSWERS_SECONDS)
-        for link, carrying in tuple(self._links.items()):
-            carrying.cancel()
-            await asyncio.gather(carrying, return_exceptions=True)
-            link.end(_closed())
+        for endpoint in self._endpoints:
+            endpoint.leave()
+        if self._endpoints:
+            await asyncio.wait(self._endpoints.values(), timeout=LAST_ANSWERS_SECONDS)
+        for endpoint, driver in tuple(self._endpoints.items()):
+            driver.cancel()
+            await asyncio.gather(driver, return_exceptions=True)
+            endpoint.end(_closed())
         self._pool.close()
 
     def _open(self) -> Calls:
@@ -113,17 +112,19 @@ class HttpTransport:
     def send(self, request: Request, told: Told) -> None:
         """See `Transport`."""
         if isinstance(request, ToRun):
-            for link in self._links:
-                if link.has(request):
-                    link.send(request, told)
+            for endpoint in self._endpoints:
+                if endpoint.owns(request):
+                    endpoint.send(request, told)
                     return
         told(None, Refused("no worker here holds this any more", code="stale_attempt"))
 
     async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
         """See `Transport`; for workers, which were given the run."""
-        for link in self._links:
-            if link.knows(run_id):
-                return await link.history(run_id, after)
+        for endpoint in self._endpoints:
+            if endpoint.has_run(run_id):
+                events: asyncio.Future[Sequence[Recorded]] = asyncio.get_running_loop().create_future()
+                endpoint.read_history(run_id, after, telling(events))
+                return await events
         raise Refused("no worker here holds this run", code="stale_task")
 
     def report_health(self, worker: str, *, healthy: bool, abandoned_threads: int) -> None:
@@ -132,28 +133,27 @@ class HttpTransport:
 
     def add_worker(self, worker: ConnectedWorker) -> None:
         """See `Transport`."""
-        from assay.sdk.http.carriers import Carrier  # a program that only manages workflows never needs it
+        from assay.sdk.http.reconnector import Reconnector  # a program that only manages workflows never needs it
 
         self._open()
-        link = Link(worker, self._clock)
+        endpoint = WorkerEndpoint(worker, self._clock.learn)
         path = f"{path_of('workers', worker.worker, 'exchange')}{query_of({'namespace': worker.namespace})}"
-        carrier = Carrier(self._pool, path, link)
-        carrying = asyncio.get_running_loop().create_task(carrier.run(), name="assay-exchange")
-        self._links[link] = carrying
-        carrying.add_done_callback(lambda _: self._links.pop(link, None))
+        reconnector = Reconnector(self._pool, path, endpoint)
+        driver = asyncio.get_running_loop().create_task(reconnector.run(), name="assay-exchange")
+        self._endpoints[endpoint] = driver
+        driver.add_done_callback(lambda _: self._endpoints.pop(endpoint, None))
 
     def remove_worker(self, worker: ConnectedWorker) -> None:
         """See `Transport`."""
-        for link in self._links:
-            if link.worker is worker:
-                link.leaving = True
-                link.ready.ring()
+        for endpoint in self._endpoints:
+            if endpoint.worker is worker:
+                endpoint.leave()
 
     def offer_slots(self, worker: ConnectedWorker) -> None:
         """See `Transport`."""
-        for link in self._links:
-            if link.worker is worker:
-                link.freed()
+        for endpoint in self._endpoints:
+            if endpoint.worker is worker:
+                endpoint.offer_slots()
 
 
 def _closed() -> Unavailable:

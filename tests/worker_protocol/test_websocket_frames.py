@@ -8,7 +8,7 @@ import pytest
 from websockets.frames import Frame, Opcode
 from websockets.streams import StreamReader
 
-from assay.wire.frames import Frames, framed, message_of
+from assay.worker_protocol.websocket_frames import Frames, framed, message_of
 
 SIZES = (0, 1, 125, 126, 127, 65_535, 65_536, 200_000)
 

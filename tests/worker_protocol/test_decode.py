@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from assay.api.hearing import read
 from assay.core.errors import Invalid
-from assay.wire import exchange as wire
+from assay.worker_protocol import messages as wire
+from assay.worker_protocol.decode import decode_worker_message
 
 GOOD = {"type": "complete_activity", "n": 1, "token": "t-1", "result": {"ok": True}}
 HELLO = {"queue": "default", "namespace": "main"}
@@ -18,8 +18,8 @@ def message(*reports: Any, **fields: Any) -> bytes:
 
 
 def test_a_message_in_order_is_read_as_it_is():
-    heard = read(message(GOOD, hello=HELLO))
-    assert heard == wire.decode_from_worker(message(GOOD, hello=HELLO))
+    heard = decode_worker_message(message(GOOD, hello=HELLO))
+    assert heard == msgspec.json.decode(message(GOOD, hello=HELLO), type=wire.WorkerMessage)
     assert type(heard) is wire.WorkerMessage
 
 
@@ -34,7 +34,7 @@ def test_a_message_in_order_is_read_as_it_is():
     ],
 )
 def test_a_report_that_makes_no_sense_is_refused_alone(report: Any, reason: str):
-    heard = read(message({**report, "n": 2, "token": "t-2"}, GOOD))
+    heard = decode_worker_message(message({**report, "n": 2, "token": "t-2"}, GOOD))
     bad, good = heard.reports
     assert isinstance(bad, wire.Unreadable)
     assert (bad.n, bad.token) == (2, "t-2")
@@ -58,10 +58,10 @@ def test_a_report_that_makes_no_sense_is_refused_alone(report: Any, reason: str)
 )
 def test_what_else_is_wrong_is_wrong_with_the_message(body: bytes):
     with pytest.raises(Invalid):
-        read(body)
+        decode_worker_message(body)
 
 
 def test_a_message_above_the_limit_is_refused_whatever_is_wrong_with_it(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(wire, "MESSAGE_LIMIT", 100)
+    monkeypatch.setattr(wire, "MAX_MESSAGE_BYTES", 100)
     with pytest.raises(Invalid, match="the limit is 100"):
-        read(message(GOOD, {"type": "nonsense", "n": 2, "token": "t"}))
+        decode_worker_message(message(GOOD, {"type": "nonsense", "n": 2, "token": "t"}))

@@ -8,71 +8,72 @@ from assay.core.grants import ConnectedWorker
 from assay.core.ids import RunId
 from assay.core.replies import Advanced
 from assay.core.slots import Slots
-from assay.wire import exchange as wire
+from assay.worker_protocol import messages as wire
+from assay.worker_protocol.tokens import Token
 
 OUTCOMES: Final = (rq.CompleteActivity, rq.FailActivity, rq.CancelledActivity)
-"""How an attempt ended; if that cannot be recorded, the attempt has failed, and that is reported instead."""
+"""Ends of an attempt; if one cannot be recorded, a failure is reported in its place."""
 ENDS: Final = (*OUTCOMES, rq.ReleaseActivity)
-"""Reports after which a worker has nothing more to say about an attempt."""
+"""Requests after which a worker holds an attempt no longer."""
 UNANNOUNCED_SLOTS_ABOVE: Final = 8
 """While the engine counts at least so many free slots, it can wait for the next message to learn of more."""
 
 
-class Holdings:
-    """Leases by what they are for."""
+class HeldLeases:
+    """The leases that a worker holds: workflow tasks by run, attempts by id."""
 
     def __init__(self, worker: ConnectedWorker) -> None:
         self._worker = worker
-        self._tasks: dict[str, tuple[str, int]] = {}
-        """By run: the token of its last lease, and the epoch. A run that is no longer leased keeps it for its turns."""
+        self._tasks: dict[str, tuple[Token, int]] = {}
+        """By run: token and epoch of its last lease. A run that is no longer leased keeps them for its next turn."""
         self._leased: set[str] = set()
-        self._attempts: dict[int, str] = {}
+        self._attempts: dict[int, Token] = {}
         self._faulty: set[int] = set()
-        """Attempts whose outcome was refused for what it says."""
+        """Attempts whose outcome was refused as invalid."""
         self._given: set[str] = set()
-        """Runs that the engine believes to be live here."""
+        """Runs that the engine counts as live in this worker."""
 
     def __len__(self) -> int:
         return len(self._leased) + len(self._attempts)
 
     def has_attempt(self, attempt_id: int) -> bool:
-        """Is this attempt here?"""
+        """Return whether this attempt is held."""
         return attempt_id in self._attempts
 
-    def knows(self, run_id: str) -> bool:
-        """Was a task of this run given to this worker?"""
+    def has_run(self, run_id: str) -> bool:
+        """Return whether a task of this run was leased to this worker."""
         return run_id in self._tasks
 
-    def task_token(self, run_id: str, epoch: int) -> str:
-        """The token of a run's last lease, if that is the one that is meant."""
+    def task_token(self, run_id: str, epoch: int) -> Token:
+        """Return the token of a run's last lease; raise `Refused` if its epoch is another one."""
         found = self._tasks.get(run_id)
         if found is None or found[1] != epoch:
             raise Refused("this worker no longer holds the workflow task", code="stale_task")
         return found[0]
 
-    def run_token(self, run_id: str) -> str:
-        """The token of a run's last lease, whichever that is."""
+    def run_token(self, run_id: str) -> Token:
+        """Return the token of a run's last lease, whatever its epoch."""
         found = self._tasks.get(run_id)
         return "" if found is None else found[0]
 
-    def attempt_token(self, attempt_id: int) -> str:
-        """The token of an attempt."""
+    def attempt_token(self, attempt_id: int) -> Token:
+        """Return the token of an attempt; raise `Refused` if it is not held."""
         token = self._attempts.get(attempt_id)
         if token is None:
             raise Refused("this attempt is over; another one is pending or running", code="stale_attempt")
         return token
 
-    def held(self) -> tuple[str, ...]:
-        """The tokens of all leases (R11)."""
+    def tokens(self) -> tuple[Token, ...]:
+        """Return the tokens of all leases."""
         return (*(self._tasks[run_id][0] for run_id in self._leased), *self._attempts.values())
 
     def live(self) -> tuple[str, ...]:
-        """The runs that are live here; the engine will believe so."""
+        """Return the runs that are live in this worker, for a hello; the engine counts them from then on."""
         self._given = {run_id for run_id in self._tasks if self._worker.holds(RunId(run_id))}
         return tuple(self._given)
 
-    def left(self) -> list[str]:
-        """Runs that the engine believes to be live here and that are so no longer; said once."""
+    def take_dropped(self) -> list[str]:
+        """Return the runs that were dropped since the last call: the engine counts them as live no longer."""
         left = [run_id for run_id in self._given if not self._worker.holds(RunId(run_id))]
         self._given.difference_update(left)
         for run_id in left:
@@ -81,7 +82,7 @@ class Holdings:
         return left
 
     def take_task(self, task: wire.Task) -> bool:
-        """A task has come; False if it was here already, because an answer crossed it."""
+        """Hold a task; return False if it is held already: the engine repeated it although it had arrived."""
         known = self._tasks.get(task.run_id)
         if known is not None and known[1] >= task.epoch and task.run_id in self._leased:
             return False
@@ -91,14 +92,14 @@ class Holdings:
         return True
 
     def take_attempt(self, order: wire.Activity) -> bool:
-        """An attempt has come; False if it was here already."""
+        """Hold an attempt; return False if it is held already."""
         if order.attempt_id in self._attempts:
             return False
         self._attempts[order.attempt_id] = order.token
         return True
 
     def refuse(self, request: rq.ToRun, error: AssayError) -> None:
-        """A request was refused: what it was about is over, or it was the request's own fault, and another follows."""
+        """Drop the lease of a request that was refused, unless the request was invalid and another one follows."""
         if isinstance(error, Refused | NotFound) or not self._awaits_another(request):
             self.settle(request, None)
 
@@ -109,7 +110,7 @@ class Holdings:
         return isinstance(request, rq.Advance)
 
     def settle(self, request: rq.ToRun, answer: wire.Answer | None) -> None:
-        """A request was answered; without an answer it came too late. Forget what is no longer held."""
+        """Drop the leases that end with an answered request; without an answer the request came too late."""
         if isinstance(request, rq.Advance):
             if answer is not None and answer.advanced is not None:
                 self._advanced(request, answer.token, answer.advanced)
@@ -137,7 +138,7 @@ class Holdings:
             self._leased.discard(run_id)
 
     def _unlease(self, run_id: str, epoch: int) -> None:
-        """A lease is gone, unless it is one that has been replaced already."""
+        """Drop a lease, unless a later one has replaced it."""
         found = self._tasks.get(run_id)
         if found is not None and found[1] <= epoch:
             self._leased.discard(run_id)

@@ -1,7 +1,7 @@
-"""Frames of a WebSocket, as far as whole binary messages need it; what else there is, is left to a general parser.
+"""Frames of a WebSocket, as far as whole binary messages need it; all other frames are left to a general parser.
 
-A message of the exchange is one binary frame. To find its end, to mask it and to put a head before it is all that such
-a message needs, and costs a tenth of what a parser does that is ready for anything.
+A message of the protocol is one binary frame. Finding its end, masking it and writing its header is all that such a
+message needs, and takes a tenth of the time of a general parser.
 """
 
 import os
@@ -84,14 +84,14 @@ def _measured(data: bytes, start: int) -> tuple[int, int]:
 
 
 def message_of(frame: bytes, head: int, *, masked: bool) -> bytes | None:
-    """The message that a frame is, or None if it is something else: a part of one, a text, a sign."""
+    """Return the message of a frame; None for a part of a message, a text or a control frame."""
     if not head or frame[0] != BINARY or (frame[1] >= MASKED) is not masked:
         return None
     return apply_mask(frame[head:], frame[head - MASK : head]) if masked else frame[head:]
 
 
 def framed(body: bytes, *, masked: bool) -> bytes:
-    """A message as one frame."""
+    """Return a message as one frame."""
     size, flag = len(body), MASKED if masked else 0
     if size < TWO_BYTES:
         head = bytes((BINARY, flag | size))

@@ -6,7 +6,7 @@ import hmac
 import pytest
 
 from assay.core.ids import Namespace, RunId
-from assay.engine.tokens import Lease, Tokens
+from assay.worker_protocol.tokens import Lease, Tokens
 
 
 @pytest.mark.parametrize("length", [0, 32, 64, 65, 200])

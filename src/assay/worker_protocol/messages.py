@@ -1,12 +1,12 @@
-"""What a worker of our SDK and an engine say to each other: one message format, whatever carries it (design section 6).
+"""The messages of the protocol between workers of the SDK and an engine, each defined once, for every carrier.
 
-A worker numbers its reports and repeats one, unchanged and under its number, until the answer has come. An engine that
-still knows the number gives the same answer again; one that was restarted meanwhile decides it anew, and there the
-fence in the token sees to it that a report has its effect once: the epoch and the last seen seq of a workflow task, the
-id of an attempt (R8, R9). Every lease travels as a token that only the engine can make (4.1).
+A worker numbers its reports and sends each, unchanged and under its number, until the answer has arrived. An engine
+that has the number in memory repeats its answer; an engine that was restarted decides the report again, and the fence
+in the token gives the report its effect once: epoch and last seen seq of a workflow task, or the id of an attempt (I7).
+Every lease travels as a token that only the engine can make.
 
-Messages are numbered, too: one that comes twice, or later than a hello that was said after it, is not heard. Its answer
-would take work to where nobody waits for it, and its count of free hands is an old one.
+Messages are numbered, too: a message that arrives twice, or later than a hello that was sent after it, is refused. Its
+answer would take leases to a request that nobody waits for, and its count of free slots is outdated.
 """
 
 from collections.abc import Iterable
@@ -22,24 +22,25 @@ from assay.core.ids import Seq, Time
 from assay.core.input_hash import InputHash
 from assay.core.payload import NULL, Payload
 from assay.core.replies import Advanced
+from assay.worker_protocol.tokens import Token
 
-MESSAGE_LIMIT: Final = 16 * 1024 * 1024
-"""Bytes of one message in either direction (R37)."""
-HISTORY_LIMIT: Final = 1024 * 1024
-"""Bytes of events that travel with a task, and of a page of a history."""
-SILENCE: Final = 6.0
-"""Seconds after which either side takes the other for gone."""
-KEEP_ALIVE: Final = 2.0
-"""Seconds after which a worker that has nothing to say says so."""
-LONGEST_WAIT: Final = 25.0
-"""Seconds that a request may be held; clients and proxies commonly give up at 30."""
+MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
+"""The size of one message in either direction."""
+MAX_HISTORY_BYTES: Final = 1024 * 1024
+"""The size of the events that travel with a task, and of a page of a history."""
+SILENCE_SECONDS: Final = 6.0
+"""Either side treats the other as gone after so long without a message."""
+KEEP_ALIVE_SECONDS: Final = 2.0
+"""A worker sends an empty message after so long without another."""
+MAX_WAIT_SECONDS: Final = 25.0
+"""How long a request may be held; clients and proxies commonly give up at 30."""
 
 
-class Told(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The common face of reports: a number to be answered under, and the lease it is about."""
+class WorkerReport(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """The fields of every report: the number of its answer, and the token of the lease that it is about."""
 
     n: int
-    token: str
+    token: Token
 
 
 class StepDone(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="step"):
@@ -58,12 +59,12 @@ class StepDone(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="s
 class ActivityDone(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="activity"):
     """A result that the worker has already advanced on (R8)."""
 
-    token: str
+    token: Token
     time: Time
     result: Payload = NULL
 
 
-class Advance(Told, frozen=True, gc=False, omit_defaults=True, tag="advance"):
+class Advance(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="advance"):
     """A turn of a run: outcomes, then the commands that follow; `early` if the code has yet to go on from them."""
 
     seen_seq: int = 0
@@ -73,61 +74,61 @@ class Advance(Told, frozen=True, gc=False, omit_defaults=True, tag="advance"):
     early: bool = False
 
 
-class FailTask(Told, frozen=True, gc=False, omit_defaults=True, tag="fail_task"):
+class FailTask(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="fail_task"):
     """The task cannot be done at present (R21)."""
 
     reason: str = ""
     message: str = ""
 
 
-class ExtendTask(Told, frozen=True, gc=False, omit_defaults=True, tag="extend_task"):
+class ExtendTask(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="extend_task"):
     """The task is still being worked on."""
 
 
-class ReleaseTask(Told, frozen=True, gc=False, omit_defaults=True, tag="release_task"):
+class ReleaseTask(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="release_task"):
     """The task goes back undone."""
 
 
-class CompleteActivity(Told, frozen=True, gc=False, omit_defaults=True, tag="complete_activity"):
+class CompleteActivity(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="complete_activity"):
     """An attempt succeeded."""
 
     result: Payload = NULL
 
 
-class FailActivity(Told, frozen=True, gc=False, omit_defaults=True, tag="fail_activity"):
+class FailActivity(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="fail_activity"):
     """An attempt failed."""
 
     failure: FailureInfo = FailureInfo()
 
 
-class CancelledActivity(Told, frozen=True, gc=False, omit_defaults=True, tag="cancelled_activity"):
+class CancelledActivity(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="cancelled_activity"):
     """An attempt that was asked to stop has stopped."""
 
     details: Payload = NULL
 
 
-class HeartbeatActivity(Told, frozen=True, gc=False, omit_defaults=True, tag="heartbeat_activity"):
+class HeartbeatActivity(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="heartbeat_activity"):
     """An attempt says that it is alive."""
 
     details: Payload = NULL
 
 
-class ExtendActivity(Told, frozen=True, gc=False, omit_defaults=True, tag="extend_activity"):
+class ExtendActivity(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="extend_activity"):
     """The process of an attempt is alive."""
 
 
-class ReleaseActivity(Told, frozen=True, gc=False, omit_defaults=True, tag="release_activity"):
+class ReleaseActivity(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="release_activity"):
     """An attempt goes back as if it had not begun."""
 
 
-class ReadHistory(Told, frozen=True, gc=False, omit_defaults=True, tag="history"):
+class ReadHistory(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="history"):
     """A page of the history of a run whose task the worker was given."""
 
     after: int = 0
 
 
-class Unreadable(Told, frozen=True, gc=False):
-    """A report that makes no sense; never sent, but what the engine makes of one, so that it is answered as others."""
+class Unreadable(WorkerReport, frozen=True, gc=False):
+    """A report that cannot be decoded; made by the engine, so that it is answered with an error like any other."""
 
     reason: str
 
@@ -163,8 +164,8 @@ class Hello(msgspec.Struct, omit_defaults=True, kw_only=True):
     """The activities that run in processes of the worker, each of which runs one at a time."""
     free_processes: int = 0
     """How many of `process_activities` may be leased to it: as many as it has idle processes."""
-    held: tuple[str, ...] = ()
-    """The tokens of all leases in its hands; what the engine leased to it beside these is sent again (R11)."""
+    held: tuple[Token, ...] = ()
+    """The tokens of all leases that it holds; leases of this worker that are not among them are sent again."""
     runs: tuple[str, ...] = ()
     """The runs whose live coroutine it keeps."""
     again: bool = False
@@ -179,8 +180,7 @@ class WorkerMessage(msgspec.Struct, omit_defaults=True, kw_only=True):
     hello: Hello | None = None
     reports: tuple[Report, ...] = ()
     freed: tuple[int, int] | None = None
-    """Hands that became free since its hello: for workflow tasks, for activities. Totals, so that a lost message costs
-    nothing."""
+    """Slots for workflow tasks and for activities released since its hello: totals, so that a message may be lost."""
     freed_processes: int = 0
     """Processes that became idle since its hello, less those that are there no more; a total, read with `freed`."""
     answered: int = 0
@@ -212,7 +212,7 @@ class SentEvent(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class Task(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A workflow task. `events` begin after `after`, or are absent: then the worker asks for the history."""
 
-    token: str
+    token: Token
     workflow_id: str
     run_id: str
     workflow_type: str
@@ -228,7 +228,7 @@ class Task(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class Activity(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """An attempt of an activity."""
 
-    token: str
+    token: Token
     workflow_id: str
     run_id: str
     workflow_type: str
@@ -258,7 +258,7 @@ class Answer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     n: int
     problem: Problem | None = None
     advanced: Advanced | None = None
-    token: str | None = None
+    token: Token | None = None
     """The lease under which an advanced run is now held, where it is another one than before."""
     cancel_requested: bool = False
     events: tuple[SentEvent, ...] | None = None
@@ -284,20 +284,10 @@ class EngineMessage(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 
 encode: Final = msgspec.json.Encoder().encode
-decode_from_worker: Final = msgspec.json.Decoder(WorkerMessage).decode
-decode_unread: Final = msgspec.json.Decoder(UnreadMessage).decode
-decode_report: Final = msgspec.json.Decoder(Report).decode
-decode_from_engine: Final = msgspec.json.Decoder(EngineMessage).decode
-
-
-def unreadable(body: bytes, reason: str) -> Unreadable:
-    """What stands for a report of which no more can be told than whose it is."""
-    told = msgspec.json.decode(body, type=Told)
-    return Unreadable(told.n, told.token, reason)
 
 
 def sent(events: Iterable[Recorded]) -> tuple[SentEvent, ...]:
-    """Events on their way to a worker."""
+    """Return events in the form in which they are sent to a worker."""
     return tuple([_sent(recorded) for recorded in events])
 
 
@@ -309,7 +299,7 @@ def _sent(recorded: Recorded) -> SentEvent:
 
 
 def received(events: Iterable[SentEvent]) -> tuple[Recorded, ...]:
-    """Events that came from an engine."""
+    """Return the events of a message."""
     return tuple([_received(event) for event in events])
 
 
@@ -320,5 +310,5 @@ def _received(event: SentEvent) -> Recorded:
 
 
 def size_of(events: Iterable[SentEvent]) -> int:
-    """Bytes of documents in events, near enough to their size on the wire."""
+    """Return the bytes of the documents in events, which are nearly all of their size on the wire."""
     return sum(memoryview(event.payload).nbytes + memoryview(event.data).nbytes for event in events)

@@ -1,0 +1,13 @@
+"""The key of task tokens, which all engines of a database share."""
+
+import secrets
+from typing import Final
+
+from assay.storage.ports import Registry
+
+TOKEN_SECRET_NAME: Final = "task_tokens"  # noqa: S105  # the name of the secret
+
+
+async def read_token_key(registry: Registry) -> bytes:
+    """Return the key with which task tokens are sealed; the first engine of a database makes it."""
+    return await registry.secret(TOKEN_SECRET_NAME, secrets.token_bytes(32))

@@ -1,0 +1,162 @@
+"""The engine's next message to a worker, filled until it can be sent: answers, tasks, activities, notices."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from assay.core.events import Recorded
+from assay.core.grants import ActivityGrant, TaskGrant
+from assay.core.ids import Namespace, RunId, Time
+from assay.worker_protocol import messages as wire
+from assay.worker_protocol.tokens import Lease, LeaseTokens, Token
+from assay.worker_protocol.wakeup import Wakeup
+
+ROOM_BYTES: Final = wire.MAX_MESSAGE_BYTES // 4
+"""Documents in a message before the next one is begun; a single document is always within its own limit."""
+
+Grant = TaskGrant | ActivityGrant
+
+
+class Outgoing:
+    """The outgoing side of the engine's end for one worker."""
+
+    def __init__(self, now: Callable[[], Time], tokens: LeaseTokens, namespace: str, worker: str) -> None:
+        self.wakeup = Wakeup()
+        self._now = now
+        self._tokens = tokens
+        self._namespace = Namespace(namespace)
+        self._worker = worker
+        self._message = wire.EngineMessage(time=0)
+        self._unsent: list[Grant] = []
+        """Leases in the next message."""
+        self._sending: list[Grant] = []
+        """Leases in a message that was composed and perhaps not sent."""
+        self._size = 0
+        self._later: list[ActivityGrant | wire.Answer] = []
+
+    def next_token(self, run_id: RunId, epoch: int) -> Token:
+        """Return a token for the lease under which a worker goes on with a run; prepare the one of the next epoch."""
+        self._tokens.expect(Lease(self._namespace, run_id, 0, epoch + 1, self._worker))
+        return self._tokens.seal(Lease(self._namespace, run_id, 0, epoch, self._worker))
+
+    # filling
+
+    def answer(self, answer: wire.Answer) -> None:
+        """Add the answer to a report."""
+        if self._size >= ROOM_BYTES:
+            self._later.append(answer)
+        else:
+            self._message.answers.append(answer)
+            if answer.events is not None:
+                self._size += wire.size_of(answer.events)
+        self.wakeup.set()
+
+    def task(self, grant: TaskGrant, events: Sequence[Recorded] | None, after: int) -> None:
+        """Add a workflow task, with the events `after` a seq, or with none if the worker has to read them in pages."""
+        key, start = grant.key, grant.start
+        sent = None if events is None else wire.sent(events)
+        size = 0 if sent is None else wire.size_of(sent)
+        self._message.tasks.append(
+            wire.Task(
+                self._tokens.seal(Lease(self._namespace, key.run_id, 0, grant.epoch, self._worker)),
+                key.workflow_id,
+                key.run_id,
+                start.workflow_type,
+                start.task_queue,
+                grant.epoch,
+                grant.seen_seq,
+                grant.last_seq,
+                grant.history_bytes,
+                sent if size <= wire.MAX_HISTORY_BYTES else None,
+                after,
+            )
+        )
+        self._size += size
+        self._unsent.append(grant)
+        self.wakeup.set()
+
+    def activity(self, grant: ActivityGrant) -> None:
+        """Add an attempt of an activity."""
+        self._unsent.append(grant)
+        self.wakeup.set()
+        if self._size >= ROOM_BYTES:
+            self._later.append(grant)
+        else:
+            self._add_activity(grant)
+
+    def _add_activity(self, grant: ActivityGrant) -> None:
+        key, activity = grant.key, grant.activity
+        self._size += memoryview(activity.input).nbytes
+        self._message.activities.append(
+            wire.Activity(
+                self._tokens.seal(
+                    Lease(self._namespace, key.run_id, activity.seq, activity.attempt_id, self._worker, True)
+                ),
+                key.workflow_id,
+                key.run_id,
+                grant.start.workflow_type,
+                activity.seq,
+                activity.id,
+                activity.attempt_id,
+                activity.attempt,
+                activity.name,
+                activity.queue,
+                activity.input,
+                activity.options,
+                activity.details,
+            )
+        )
+
+    def news(self, run_id: RunId) -> None:
+        """Add the notice that a run has new events."""
+        self._message.news.append(run_id)
+        self.wakeup.set()
+
+    def cancel(self, attempt_id: int, *, over: bool = False) -> None:
+        """Add the notice that an attempt is cancelled; `over` if it has timed out."""
+        self._message.cancelled.append(attempt_id)
+        if over:
+            self._message.over.append(attempt_id)
+        self.wakeup.set()
+
+    # emptying
+
+    def compose(self) -> wire.EngineMessage:
+        """Return everything as one message; call `sent` once it was sent."""
+        message, self._message = self._message, wire.EngineMessage(time=0)
+        self._size = 0
+        self.wakeup.clear()
+        message.time = self._now()
+        self._sending, self._unsent = self._unsent, []
+        if self._later:
+            self._refill()
+        return message
+
+    def _refill(self) -> None:
+        later, self._later = self._later, []
+        for item in later:
+            if isinstance(item, wire.Answer):
+                self.answer(item)
+            else:
+                self._sending.remove(item)
+                self.activity(item)
+
+    def clear_if_empty(self) -> None:
+        """Clear the wake-up unless there is something to send."""
+        message = self._message
+        if not (
+            message.answers or message.tasks or message.activities or message.news or message.cancelled or self._later
+        ):
+            self.wakeup.clear()
+
+    def sent(self) -> None:
+        """Note that the composed message was sent: its leases are not taken back any more."""
+        self._sending = []
+        self._tokens.prepare()
+
+    def take_unsent(self) -> list[Grant]:
+        """Remove and return all leases that were not sent; answers and notices stay for the next connection."""
+        grants = [*self._sending, *self._unsent]
+        self._sending, self._unsent = [], []
+        self._message.tasks, self._message.activities = [], []
+        self._later = [item for item in self._later if isinstance(item, wire.Answer)]
+        return grants

@@ -1,0 +1,46 @@
+"""Errors of the engine as they travel, and the exceptions that a worker raises for them."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from assay.core.errors import AlreadyExists, AssayError, Invalid, Kind, NotFound, Refused, Unavailable
+from assay.worker_protocol.messages import Problem
+
+_PREFIX: Final = "not found: "
+
+
+def problem_of(error: BaseException) -> Problem:
+    """Return an error as a message has it; an exception of another library is an internal error of the engine."""
+    if not isinstance(error, AssayError):
+        return Problem(f"the engine could not answer: {error!r}", "unanswered", Kind.UNAVAILABLE.value)
+    field = error.field if isinstance(error, Invalid) else None
+    return Problem(str(error), error.code, error.kind.value, field)
+
+
+def error_of_problem(problem: Problem) -> AssayError:
+    """Return the exception for a problem in a message."""
+    return error_of(problem.error, problem.code, Kind.parse(problem.kind), problem.field)
+
+
+def error_of(
+    message: str, code: str | None, kind: Kind, field: str | None = None, more: Mapping[str, Any] | None = None
+) -> AssayError:
+    """Return the exception that the embedded engine raises for an error of this kind."""
+    match kind:
+        case Kind.NOT_FOUND:
+            return _about(NotFound(message.removeprefix(_PREFIX), code=code), more)
+        case Kind.ALREADY_EXISTS:
+            return AlreadyExists(message, existing=more, code=code)
+        case Kind.INVALID:
+            return Invalid(message, code=code, field=field)
+        case Kind.CONFLICT:
+            return _about(Refused(message, code=code), more)
+        case Kind.UNAVAILABLE:
+            return Unavailable(message, code=code)
+    return AssayError(message, code=code, kind=kind)
+
+
+def _about(error: NotFound | Refused, more: Mapping[str, Any] | None) -> AssayError:
+    if more is not None:
+        error.workflow_id, error.run_id = more.get("workflow_id"), more.get("run_id")
+    return error

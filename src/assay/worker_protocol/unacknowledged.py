@@ -1,0 +1,37 @@
+"""Reports of a worker that have no answer yet."""
+
+import logging
+from typing import Any, Final
+
+import msgspec
+
+from assay.core.errors import AssayError
+from assay.core.replies import Told
+from assay.core.requests import ToRun
+from assay.worker_protocol import messages as wire
+
+log = logging.getLogger("assay.worker")
+
+
+class HeartbeatReply(msgspec.Struct, frozen=True):
+    """The reply to a heartbeat or an extension."""
+
+    cancel_requested: bool
+
+
+HEARTBEAT_REPLIES: Final = HeartbeatReply(False), HeartbeatReply(True)
+
+
+class Unacknowledged(msgspec.Struct, frozen=True):
+    """A report that is sent until it is answered; `request` is None if it reads a history."""
+
+    report: wire.Report
+    request: ToRun | None
+    callback: Told
+
+    def settle(self, reply: Any, error: AssayError | None = None) -> None:
+        """Call back with the outcome; an exception of the callback must not cost other reports their answer."""
+        try:
+            self.callback(reply, error)
+        except Exception:
+            log.exception("a callback failed over the answer to a report")

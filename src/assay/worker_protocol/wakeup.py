@@ -1,0 +1,42 @@
+"""The signal of an endpoint that something is ready: the next message, or the end of all releases."""
+
+from collections.abc import Callable
+
+from assay.core.replies import Promise
+
+
+class Wakeup:
+    """A flag that calls a sender, which can act at once, and resolves futures that wait for it."""
+
+    __slots__ = ("_waiting", "is_set", "wake")
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self.wake: Callable[[], object] | None = None
+        """Called whenever the flag is set."""
+        self._waiting: list[Promise] = []
+
+    def set(self) -> None:
+        """Set the flag; no-op if it is set already."""
+        if self.is_set:
+            return
+        self.is_set = True
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for future in waiting:
+                if not future.done():
+                    future.set_result(None)
+        if self.wake is not None:
+            self.wake()
+
+    def clear(self) -> None:
+        """Clear the flag."""
+        self.is_set = False
+
+    def resolve(self, future: Promise) -> None:
+        """Resolve a future when the flag is set next, or at once if it is set."""
+        if not self.is_set:
+            self._waiting = [waiting for waiting in self._waiting if not waiting.done()]
+            self._waiting.append(future)
+        elif not future.done():
+            future.set_result(None)
