@@ -80,7 +80,7 @@ def test_bash_completes(environment: dict[str, str]):
     assert completed("assay work", environment) == ["workflow", "worker"]
     assert completed("assay workflow te", environment) == ["terminate"]
     assert completed("assay workflow list --output j", environment) == ["json", "jsonl"]
-    assert completed("assay workflow list --status c", environment) == ["completed", "cancelled"]
+    assert completed("assay workflow list --status c", environment) == ["completed", "cancelled", "closed"]
     assert completed("assay completion z", environment) == ["zsh"]
 
 

@@ -25,11 +25,13 @@ def test_what_a_namespace_holds(cli: Cli, namespace: str):
 
 
 def test_workers(cli: Cli, worker: Callable[..., Worker]):
-    assert cli("worker", "list", "--output", "table").out == "ID  IDENTITY  QUEUE  ACTIVE  LAST HEARTBEAT\n"
+    titles = "ID  IDENTITY  QUEUE  ACTIVE  LAST HEARTBEAT  HEALTHY  ABANDONED THREADS  STATE\n"
+    assert cli("worker", "list", "--output", "table").out == titles
     hand = worker(queue="q")
     (row,) = cli("worker", "list", "--output", "table").rows[1:]
     assert row[:4] == [hand.id, "test", "q", "0"]
     assert row[4].endswith("Z")
+    assert row[-1] == "alive"
 
 
 def test_queues(cli: Cli, worker: Callable[..., Worker]):
@@ -37,7 +39,7 @@ def test_queues(cli: Cli, worker: Callable[..., Worker]):
     cli("workflow", "start", "--type", "Order", "--id", "o")
     hand.turn("o", activity(1), activity(2))
     assert hand.activity() is not None
-    assert cli("queue", "stats", "--output", "table").rows[1:] == [["default", "1", "1", "1"]]
+    assert cli("queue", "stats", "--output", "table").rows[1:] == [["default", "1", "1", "1", "0"]]
 
 
 def test_a_group_alone_is_a_wrong_call(bare: Cli):

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.cli.render import Column, table, timestamp
+from assay.cli.render import Column, table
+from assay.cli.times import timestamp
 from tests.cli.support import PROGRAM, SECONDS, Cli, Stub, on_terminal, plain_environment, spawn
 
 NASTY = "\x1b[31mred\x07\nline\x9b2J\u202eback\u2028"
@@ -12,7 +13,7 @@ COLUMNS = (Column("A", "a"), Column("LONG TITLE", "b"), Column("LAST", "c"))
 
 @pytest.fixture
 def environment(stub: Stub, tmp_path: Path) -> dict[str, str]:
-    return plain_environment(tmp_path, ASSAY_ENGINE_URL=stub.url, TERM="xterm")
+    return plain_environment(tmp_path, ASSAY_ENGINE_URL=stub.url, TERM="xterm", NO_COLOR="1")
 
 
 # tables
@@ -93,8 +94,9 @@ def test_closed_streams(stub: Stub, environment: dict[str, str], closed: str):
 
 def test_a_terminal_gets_a_table(stub: Stub, environment: dict[str, str]):
     stub.answer([{"queue": "q", "workers": 2}])
-    told = on_terminal(["queue", "stats"], environment)
-    assert (told.code, told.out) == (0, "QUEUE  PENDING  RUNNING  WORKERS\nq      -        -        2\n")
+    told = on_terminal(["queue", "stats"], {**environment, "NO_COLOR": ""})
+    header = "\x1b[1mQUEUE  PENDING  RUNNING  WORKERS  TASKS\x1b[0m"
+    assert (told.code, told.out) == (0, f"{header}\nq      -        -        2        -\n")
     stub.answer([{"queue": "q"}])
     assert on_terminal(["queue", "stats", "--output", "json"], environment).json == [{"queue": "q"}]
 

@@ -2,6 +2,7 @@ import pytest
 
 from assay.cli.arguments import OVERLAPS
 from assay.cli.schedule import CLEARABLE, DST, MISSED
+from assay.cli.times import timestamp
 from assay.core.schedule import Missed, Overlap
 from assay.core.timetable import Dst
 from assay.wire import schedules as wire
@@ -56,12 +57,15 @@ def test_what_is_said(stubbed: Cli, verb: str):
     assert stubbed("schedule", verb, "nightly").json == {"message": f"nightly {done}", "ok": True}
 
 
+TIMES = {"next_run_at": 1_794_803_839, "last_run_at": 0}
+
+
 def test_the_table(stubbed: Cli, stub: Stub):
-    stub.answer([NIGHTLY, {"name": "x", "timezone": None, "paused": True}])
+    stub.answer([NIGHTLY, {"name": "x", "timezone": None, "paused": True, **TIMES}])
     assert stubbed("schedule", "list", "--output", "table").out == (
-        "NAME     TYPE    CRON         TZ   PAUSED\n"
-        "nightly  Report  0 0 2 * * *  UTC  false\n"
-        "x        -       -            -    true\n"
+        "NAME     TYPE    CRON         TZ   PAUSED  NEXT                      LAST\n"
+        "nightly  Report  0 0 2 * * *  UTC  false   -                         -\n"
+        "x        -       -            -    true    2026-11-16T04:37:19.000Z  1970-01-01T00:00:00.000Z\n"
     )
 
 
@@ -104,9 +108,11 @@ def test_the_life_of_a_schedule(cli: Cli, namespace: str):
     assert (made.json["name"], made.json["namespace"], made.json["task_queue"]) == ("nightly", namespace, "default")
     assert made.json["input"] == {"lookback_hours": 24}
     assert cli(*CREATE).code == 1
-    assert cli("schedule", "list", "--output", "table").out == (
-        "NAME     TYPE    CRON         TZ             PAUSED\nnightly  Report  0 0 2 * * *  Europe/Berlin  false\n"
-    )
+    row = cli("schedule", "list", "--output", "table").rows[1]
+    assert row[:-2] == ["nightly", "Report", "0", "0", "2", "*", "*", "*", "Europe/Berlin", "false"]
+    assert row[-2:] == [timestamp(made.json["next_run_at"]), "-"]
+    due = cli("schedule", "preview", "nightly", "--count", "1", "--output", "table").rows[1][0]
+    assert due[11:] in ("02:00:00.000+01:00", "02:00:00.000+02:00")
     assert cli("schedule", "patch", "nightly", "--cron", "0 0 3 * * *").json["cron_expr"] == "0 0 3 * * *"
     assert cli("schedule", "patch", "nightly", "--input", "null").json["input"] is None
     assert cli("schedule", "pause", "nightly", "--output", "table").out == "nightly paused\n"

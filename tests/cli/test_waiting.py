@@ -164,7 +164,9 @@ def test_result(cli: Cli, order: str, worker: Callable[..., Worker]):
     timer = later(0.2, lambda: hand.turn(order, {"type": "FailWorkflow", "error": "broken"}))
     told = cli("workflow", "result", order, "--wait", "20")
     timer.join()
-    assert (told.code, told.json["status"], told.json["error"]) == (0, "FAILED", "broken")
+    assert (told.code, told.json["status"], told.json["error"]) == (1, "FAILED", "broken")
+    told = cli("workflow", "result", order)
+    assert (told.code, told.json["status"]) == (1, "FAILED")
 
 
 # follow
@@ -219,7 +221,8 @@ def test_follow_as_a_table(cli: Cli, order: str):
         "   2  WorkflowCancelRequested         ",
         "   3  WorkflowCancelled               ",
     ]
-    assert all(line[38:].endswith("Z") for line in lines)
+    assert [line[38:].split()[0][-1] for line in lines] == ["Z"] * 3
+    assert [line[38:].split()[1:] for line in lines] == [["Order", "-"], ["-", "-"], ["-", "-"]]
 
 
 def test_follow_what_is_not_there(cli: Cli):

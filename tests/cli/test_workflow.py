@@ -66,7 +66,7 @@ def test_start_of_an_open_id(cli: Cli):
     first = cli("workflow", "start", "--type", "Order", "--id", "o").json
     told = cli("workflow", "start", "--type", "Order", "--id", "o")
     assert (told.code, told.out) == (1, "")
-    assert told.err.startswith("error: workflow start: HTTP 409: {")
+    assert told.err == "error: workflow start: HTTP 409: workflow 'o' is already running\n"
     used = cli("workflow", "start", "--type", "Order", "--id", "o", "--conflict", "USE_EXISTING").json
     assert (used["run_id"], used["started"]) == (first["run_id"], False)
     fresh = cli("workflow", "start", "--type", "Order", "--id", "o", "--conflict", "terminate_existing").json
@@ -145,7 +145,7 @@ def test_list_has_20_rows_unless_told(cli: Cli):
 def test_a_long_list_is_read_page_by_page(cli: Cli, monkeypatch: pytest.MonkeyPatch):
     for number in range(5):
         cli("workflow", "start", "--type", "Order", "--id", f"w{number}")
-    monkeypatch.setattr("assay.cli.workflow.LIST_PAGE_RUNS", 2)
+    monkeypatch.setattr("assay.cli.listing.LIST_PAGE_RUNS", 2)
     assert [record["id"] for record in cli("workflow", "list", "--offset", "1").json] == ["w3", "w2", "w1", "w0"]
     assert [record["id"] for record in cli("workflow", "list", "--limit", "3").json] == ["w4", "w3", "w2"]
 
@@ -171,7 +171,9 @@ def test_children(cli: Cli, worker: Callable[..., Worker]):
     cli("workflow", "start", "--type", "Order", "--id", "parent")
     child = {"type": "StartChildWorkflow", "workflow_type": "Kid", "workflow_id": "kid", "task_queue": "other"}
     worker().turn("parent", child)
-    assert cli("workflow", "children", "parent", "--output", "table").out == "ID   TYPE  STATUS\nkid  Kid   PENDING\n"
+    header, row = cli("workflow", "children", "parent", "--output", "table").rows
+    assert header == ["ID", "TYPE", "STATUS", "STARTED", "DURATION", "ERROR"]
+    assert row[:3] == ["kid", "Kid", "PENDING"]
 
 
 def test_runs_and_another_run(cli: Cli):
@@ -274,13 +276,17 @@ def test_retry_asks_on_a_terminal_before_it_drops_work(cli: Cli, worker: Callabl
 
 
 READS: list[tuple[list[str], str, list[str] | None]] = [
-    (["workflow", "list"], "list", ["ID", "TYPE", "STATUS", "QUEUE"]),
-    (["workflow", "events", "o"], "list", ["SEQ", "TYPE", "TIMESTAMP"]),
-    (["workflow", "children", "o"], "list", ["ID", "TYPE", "STATUS"]),
+    (["workflow", "list"], "list", ["ID", "TYPE", "STATUS", "QUEUE", "STARTED", "DURATION", "ERROR"]),
+    (["workflow", "events", "o"], "list", ["SEQ", "TYPE", "TIMESTAMP", "NAME", "DETAIL"]),
+    (["workflow", "children", "o"], "list", ["ID", "TYPE", "STATUS", "STARTED", "DURATION", "ERROR"]),
     (["workflow", "runs", "o"], "list", ["RUN", "ID", "STATUS", "REASON", "CREATED", "COMPLETED"]),
     (["namespace", "list"], "list", ["NAME", "CREATED"]),
-    (["worker", "list"], "list", ["ID", "IDENTITY", "QUEUE", "ACTIVE", "LAST", "HEARTBEAT"]),
-    (["queue", "stats"], "list", ["QUEUE", "PENDING", "RUNNING", "WORKERS"]),
+    (
+        ["worker", "list"],
+        "list",
+        ["ID", "IDENTITY", "QUEUE", "ACTIVE", "LAST", "HEARTBEAT", "HEALTHY", "ABANDONED", "THREADS", "STATE"],
+    ),
+    (["queue", "stats"], "list", ["QUEUE", "PENDING", "RUNNING", "WORKERS", "TASKS"]),
     (["workflow", "describe", "o"], "record", None),
     (["workflow", "state", "o"], "record", None),
     (["workflow", "result", "o"], "record", None),

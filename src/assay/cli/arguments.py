@@ -1,6 +1,7 @@
 """Values on the command line that more than one command takes."""
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, cast
 
 import click
 
@@ -14,6 +15,32 @@ JSON_FORMS: Final = "Literal JSON, @FILE, or - for standard input."
 JSON: Final = JsonInput()
 JSON_OBJECT: Final = JsonInput(must_be_object=True)
 STATUS: Final = click.Choice(STATUSES, case_sensitive=False)
+LISTED_STATUS: Final = click.Choice((*STATUSES, "open", "closed"), case_sensitive=False)
+
+
+class Attributes(click.ParamType[dict[str, Any]]):
+    """Search attributes: `key=value`, or a JSON object in one of its forms."""
+
+    name = "attributes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
+        """Return the attributes; a value that is a JSON number, true, false or a quoted text is taken as JSON."""
+        key, separator, text = str(value).partition("=")
+        if not separator or not key.isidentifier():
+            return cast(dict[str, Any], JSON_OBJECT.convert(value, param, ctx))
+        try:
+            found = JSON.convert(text, param, ctx) if text[:1] in '-0123456789"tf[' and text != "-" else text
+        except click.UsageError:
+            found = text
+        return {key: found}
+
+
+def merged(context: click.Context, parameter: click.Parameter, values: Sequence[dict[str, Any]]) -> Any:
+    """Return all attributes of a line in one object, or None if there are none."""
+    return {key: value for one in values for key, value in one.items()} if values else None
+
+
+ATTRIBUTES: Final = Attributes()
 
 
 class Name(click.ParamType[str]):

@@ -25,11 +25,25 @@ class Answer(NamedTuple):
 
 
 class Refusal(Trouble):
-    """The engine said no."""
+    """The engine refused a request; the sentence of its answer is the error."""
 
     def __init__(self, context: str, status: int, body: str) -> None:
-        super().__init__(f"{context}: HTTP {status}: {body}")
+        super().__init__(f"{context}: HTTP {status}: {sentence_of(body)}")
         self.status = status
+
+
+def sentence_of(body: str) -> str:
+    """Return the sentence of an error's body, or the body itself if there is none."""
+    try:
+        sentence = json.loads(body)["error"]
+    except (ValueError, TypeError, KeyError):
+        return body
+    if not isinstance(sentence, str) or not sentence.strip():
+        return body
+    subject = sentence.removeprefix("not found: ")  # the engine puts it before the name of the object
+    if subject == sentence or "not found" in subject or "cannot" in subject:
+        return subject.strip()
+    return f"{subject.strip()} not found"
 
 
 class Unreachable(Trouble):

@@ -13,6 +13,7 @@ QUEUES: Final = (
     Column("PENDING", "pending_activities"),
     Column("RUNNING", "running_activities"),
     Column("WORKERS", "workers"),
+    Column("TASKS", "pending_workflow_tasks"),
 )
 
 
@@ -30,7 +31,7 @@ def queue() -> None:
 @queue.command()
 @connected
 def stats(session: Session) -> None:
-    """Count the activities and workers of each queue.
+    """Count the activities, workers and waiting workflow tasks of each queue.
 
     \b
     Examples:

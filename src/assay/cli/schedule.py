@@ -1,11 +1,23 @@
 """`assay schedule`: workflows that start by the clock."""
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, tzinfo
 from typing import Any, Final, TypeVar
 
 import click
 
-from assay.cli.arguments import DEFAULT_QUEUE, JSON, JSON_FORMS, JSON_OBJECT, MOMENT, NAME, OVERLAPS, SECONDS
+from assay.cli.arguments import (
+    ATTRIBUTES,
+    DEFAULT_QUEUE,
+    JSON,
+    JSON_FORMS,
+    JSON_OBJECT,
+    MOMENT,
+    NAME,
+    OVERLAPS,
+    SECONDS,
+    merged,
+)
 from assay.cli.options import RemoteGroup, global_options
 from assay.cli.render import Column
 from assay.cli.session import Session, connected
@@ -17,6 +29,8 @@ SCHEDULES: Final = (
     Column("CRON", "cron_expr"),
     Column("TZ", "timezone"),
     Column("PAUSED", "paused"),
+    Column("NEXT", "next_run_at", is_time=True),
+    Column("LAST", "last_run_at", is_time=True),
 )
 FIRES: Final = (
     Column("DUE", "due_at", is_time=True),
@@ -24,7 +38,6 @@ FIRES: Final = (
     Column("WORKFLOW", "workflow_id"),
     Column("REASON", "reason"),
 )
-TIMES: Final = (Column("DUE", "due_at", is_time=True),)
 
 MISSED: Final = ("skip", "last", "all")
 DST: Final = ("skip", "shift", "both")
@@ -50,7 +63,15 @@ _DETAILS: Final = (
     _choice("--dst", choices=DST, help="Local times that a change of the clocks drops or repeats"),
     click.option("--end-at", metavar="TIME", type=MOMENT, help="No fire after it: 2026-01-31T12:00:00Z."),
     click.option("--remaining", metavar="N", type=click.IntRange(0), help="How many more runs to start."),
-    click.option("--search-attrs", "search_attributes", metavar="JSON", type=JSON_OBJECT, help="Of each run."),
+    click.option(
+        "--search-attrs",
+        "search_attributes",
+        metavar="ATTRS",
+        type=ATTRIBUTES,
+        multiple=True,
+        callback=merged,
+        help="Of each run: key=value, or JSON.",
+    ),
     click.option("--memo", metavar="JSON", type=JSON_OBJECT, help="Notes that each run shows."),
 )
 
@@ -93,13 +114,19 @@ def list_schedules(session: Session) -> None:
 @_name
 @connected
 def describe(session: Session, name: str) -> None:
-    """Show all that is known of a schedule.
+    """Show all that is known of a schedule: a page on a terminal, JSON elsewhere.
 
     \b
     Example:
       assay schedule describe nightly
     """
-    session.printer.record(session.engine.get("schedules", name).document)
+    record = session.engine.get("schedules", name).document
+    if not session.printer.for_people:
+        session.printer.record(record)
+        return
+    from assay.cli.pages import schedule_page
+
+    session.printer.page(schedule_page(record, session.printer))
 
 
 @schedule.command()
@@ -230,14 +257,26 @@ def backfill(session: Session, name: str, start: float, end: float, overlap_poli
 @click.option("--count", metavar="N", type=click.IntRange(1), default=10, show_default=True, help="How many.")
 @connected
 def preview(session: Session, name: str, count: int) -> None:
-    """Show when a schedule will fire next.
+    """Show when a schedule will fire next, in its own time zone.
 
     \b
     Example:
       assay schedule preview nightly --count 5
     """
     times = session.engine.get("schedules", name, "preview", count=count).document
-    session.printer.list([{"due_at": due} for due in times], TIMES)
+    records = [{"due_at": due} for due in times]
+    zone = _zone(session, name) if session.printer.output == "table" else None
+    session.printer.list(records, (Column("DUE", "due_at", is_time=True, zone=zone),))
+
+
+def _zone(session: Session, name: str) -> tzinfo:
+    """Return the zone of a schedule, or UTC if this machine has no such zone."""
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(session.engine.get("schedules", name).document["timezone"])
+    except (KeyError, ValueError, OSError):
+        return UTC
 
 
 @schedule.command()

@@ -24,6 +24,7 @@ CLOSING: Final = frozenset(
 """Events after which a history grows no more."""
 LONG_POLL: Final = 20.0
 SHORT_POLL: Final = 0.5
+WATCH_SECONDS: Final = 2.0
 AWAY_SECONDS: Final = 30.0
 """How long an engine that has answered before may be away."""
 
@@ -144,6 +145,24 @@ def history(engine: RemoteEngine, workflow_id: str, run_id: str | None) -> list[
         if len(page.document) < HISTORY_PAGE_EVENTS:
             return found
         run_id = found[-1]["run_id"]
+
+
+def repeated(read: Callable[[], list[dict[str, Any]]]) -> Iterator[list[dict[str, Any]]]:
+    """Return a list again and again; an engine that has answered before may be away for a while."""
+    lost: float | None = None
+    answered = False
+    while True:
+        try:
+            found = read()
+        except (Unreachable, Refusal) as error:
+            passing = isinstance(error, Unreachable) or error.status in AWAY
+            lost = time.monotonic() if lost is None else lost
+            if not answered or not passing or time.monotonic() - lost > AWAY_SECONDS:
+                raise
+        else:
+            answered, lost = True, None
+            yield found
+        pause(WATCH_SECONDS)
 
 
 def pause(seconds: float) -> None:

@@ -5,8 +5,21 @@ from typing import Final
 import click
 
 from assay.cli.options import RemoteGroup, global_options
-from assay.cli.render import Column
+from assay.cli.render import Column, Record
 from assay.cli.session import Session, connected
+from assay.cli.times import now
+
+LOST_SECONDS: Final = 30.0
+"""A worker sends signs of life every few seconds, and engines that share a database write them every 15 seconds."""
+
+
+def state_of(worker: Record) -> str:
+    """Return `alive`, `unhealthy` if the worker reports so, or `lost` if nothing was received for a while."""
+    heard = worker.get("last_heartbeat")
+    if isinstance(heard, int | float) and now() - heard > LOST_SECONDS:
+        return "lost"
+    return "unhealthy" if worker.get("healthy") is False else "alive"
+
 
 WORKERS: Final = (
     Column("ID", "id"),
@@ -16,6 +29,7 @@ WORKERS: Final = (
     Column("LAST HEARTBEAT", "last_heartbeat", is_time=True),
     Column("HEALTHY", "healthy"),
     Column("ABANDONED THREADS", "abandoned_threads"),
+    Column("STATE", "", value=state_of),
 )
 
 
@@ -35,7 +49,7 @@ def worker() -> None:
 @worker.command("list")
 @connected
 def list_workers(session: Session) -> None:
-    """List the workers that were heard of lately.
+    """List the workers of the last 90 seconds; STATE is `lost` for workers that are silent.
 
     \b
     Examples:

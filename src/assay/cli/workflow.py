@@ -6,36 +6,32 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from assay.cli.arguments import DEFAULT_QUEUE, JSON, JSON_FORMS, JSON_OBJECT, NAME, SECONDS, STATUS, STATUSES
+from assay.cli.arguments import (
+    ATTRIBUTES,
+    DEFAULT_QUEUE,
+    JSON,
+    JSON_FORMS,
+    JSON_OBJECT,
+    LISTED_STATUS,
+    NAME,
+    SECONDS,
+    STATUS,
+    STATUSES,
+    merged,
+)
+from assay.cli.listing import all_pages, hint, keep_showing, matching
 from assay.cli.options import RemoteGroup, global_options
-from assay.cli.render import Column
 from assay.cli.session import Session, connected
 from assay.cli.suggestions import workflow_ids
+from assay.cli.tables import CHAIN, CHILDREN, RUNS, EventNames
 from assay.cli.trouble import FAILED, TIMED_OUT, Trouble, complain
 from assay.cli.waiting import Watch, history
 from assay.core.errors import Invalid
 from assay.sdk.requester import requester
 
-LIST_PAGE_RUNS: Final = 1_000
 DEFAULT_WAIT_SECONDS: Final = 300.0
 CONFLICTS: Final = ("fail", "use_existing", "terminate_existing")
 REUSES: Final = ("allow_duplicate", "allow_duplicate_failed_only", "reject_duplicate")
-
-RUNS: Final = (
-    Column("ID", "id"),
-    Column("TYPE", "workflow_type"),
-    Column("STATUS", "status"),
-    Column("QUEUE", "task_queue"),
-)
-CHILDREN: Final = RUNS[:3]
-EVENTS: Final = (Column("SEQ", "seq"), Column("TYPE", "event_type"), Column("TIMESTAMP", "timestamp", is_time=True))
-CHAIN: Final = (
-    Column("RUN ID", "run_id"),
-    Column("STATUS", "status"),
-    Column("REASON", "close_reason"),
-    Column("CREATED", "created_at", is_time=True),
-    Column("COMPLETED", "completed_at", is_time=True),
-)
 
 _id = click.argument("workflow_id", metavar="ID", type=NAME, shell_complete=workflow_ids, help="Workflow id.")
 _run_id = click.option("--run-id", metavar="RUN", help="Another run of the id than the newest one; see `runs`.")
@@ -63,7 +59,15 @@ def workflow() -> None:
 @click.option("--id", "workflow_id", metavar="ID", type=NAME, help="Workflow id.  [default: generated]")
 @click.option("--input", "input", metavar="JSON", type=JSON, help=f"Input. {JSON_FORMS}")
 @click.option("--queue", "task_queue", metavar="QUEUE", default=DEFAULT_QUEUE, show_default=True, help="Task queue.")
-@click.option("--search-attrs", "search_attributes", metavar="JSON", type=JSON_OBJECT, help="Search attributes.")
+@click.option(
+    "--search-attrs",
+    "search_attributes",
+    metavar="ATTRS",
+    type=ATTRIBUTES,
+    multiple=True,
+    callback=merged,
+    help="Search attributes: key=value, or JSON.",
+)
 @click.option("--memo", metavar="JSON", type=JSON_OBJECT, help="Notes that are shown, but not searched.")
 @click.option("--delay", "start_delay", metavar="TIME", type=SECONDS, help="Begin later: 90, or 1h30m.")
 @click.option("--run-timeout", metavar="TIME", type=SECONDS, help="Longest time for one run.")
@@ -121,49 +125,49 @@ def start(session: Session, /, wait: bool, timeout: float, **fields: Any) -> Non
 
 
 @workflow.command("list")
-@click.option("--status", metavar="STATUS", type=STATUS, help=f"Only runs that are {', '.join(STATUSES).lower()}.")
+@click.option(
+    "--status",
+    metavar="STATUS",
+    type=LISTED_STATUS,
+    help=f"Only runs that are {', '.join(STATUSES).lower()}; open or closed.",
+)
+@click.option("--stuck", is_flag=True, help="Only runs that wait for a fix.")
+@click.option("--since", metavar="TIME", type=SECONDS, help="Only runs that were started in this time: 90, or 1h30m.")
 @click.option("--type", "workflow_type", metavar="TYPE", help="Only runs of this type.")
 @click.option("--queue", metavar="QUEUE", help="Only runs of this queue.")
 @click.option("--parent", metavar="ID", help="Only children of this workflow.")
 @click.option("--text", metavar="TEXT", help="Only runs with this text in their id, run id or type.")
-@click.option("--search-attrs", metavar="JSON", type=JSON_OBJECT, help=f"Only runs with all these. {JSON_FORMS}")
+@click.option(
+    "--search-attrs",
+    metavar="ATTRS",
+    type=ATTRIBUTES,
+    multiple=True,
+    callback=merged,
+    help="Only runs with all these: key=value, which may be repeated, or JSON.",
+)
 @click.option("--limit", metavar="N", type=click.IntRange(1), default=20, show_default=True, help="How many at most.")
 @click.option("--offset", metavar="N", type=click.IntRange(0), help="How many to leave out.")
+@click.option("--watch", is_flag=True, help="Stay, and show the list anew every 2 seconds, until Ctrl-C.")
 @connected
-def list_runs(session: Session, /, limit: int, offset: int | None, **filters: Any) -> None:
+def list_runs(session: Session, /, limit: int, offset: int | None, watch: bool, **filters: Any) -> None:
     """List runs, newest first.
 
     \b
     Examples:
       assay workflow list
       assay workflow list --status failed --type Deploy --limit 100
+      assay workflow list --status open --since 1h --watch
+      assay workflow list --stuck
+      assay workflow list --search-attrs customer=cust1 --search-attrs n=5
       assay workflow list --search-attrs '{"env": "prod"}' --output jsonl | jq .id
       assay workflow list --text order- --offset 20
     """
-    query = _filters(**filters)
-    found: list[dict[str, Any]] = []
-    place: dict[str, Any] = {"offset": offset}
-    while True:
-        answer = session.engine.get("workflows", **query, **place, limit=min(limit - len(found), LIST_PAGE_RUNS))
-        found += answer.document
-        cursor = answer.headers.get("x-next-cursor")
-        if cursor is None or len(found) >= limit or not answer.document:
-            break
-        place = {"cursor": cursor}
+    if watch:
+        keep_showing(session, lambda: matching(session, limit, offset, filters)[0])
+        return
+    found, total = matching(session, limit, offset, filters)
     session.printer.list(found, RUNS)
-    _hint(session, len(found) + (offset or 0), answer.headers.get("x-total-count"))
-
-
-def _filters(workflow_type: str | None, parent: str | None, search_attrs: Any, **same: Any) -> dict[str, Any]:
-    import json
-
-    attributes = None if search_attrs is None else json.dumps(search_attrs)
-    return {"type": workflow_type, "parent_id": parent, "search_attrs": attributes, **same}
-
-
-def _hint(session: Session, shown: int, total: str | None) -> None:
-    if session.printer.terminal and session.printer.output == "table" and total is not None and int(total) > shown:
-        complain(f"{shown} of {total}; the next with --offset {shown}")
+    hint(session, len(found) + (offset or 0), total)
 
 
 @workflow.command()
@@ -171,14 +175,20 @@ def _hint(session: Session, shown: int, total: str | None) -> None:
 @_run_id
 @connected
 def describe(session: Session, workflow_id: str, run_id: str | None) -> None:
-    """Show all that is known of a run.
+    """Show all that is known of a run: a page on a terminal, JSON elsewhere.
 
     \b
     Examples:
       assay workflow describe deploy-7
       assay workflow describe deploy-7 --output json | jq -r .status
     """
-    session.printer.record(session.engine.get("workflows", workflow_id, run_id=run_id).document)
+    record = session.engine.get("workflows", workflow_id, run_id=run_id).document
+    if not session.printer.for_people:
+        session.printer.record(record)
+        return
+    from assay.cli.pages import run_page
+
+    session.printer.page(run_page(record, session.printer))
 
 
 @workflow.command()
@@ -213,10 +223,11 @@ def events(session: Session, workflow_id: str, follow: bool, run_id: str | None)
       assay workflow events deploy-7 --follow --output jsonl | jq -r .event_type
     """
     if not follow:
-        session.printer.list(history(session.engine, workflow_id, run_id), EVENTS)
+        session.printer.list(history(session.engine, workflow_id, run_id), EventNames().columns)
         return
+    columns = EventNames().columns
     for event in Watch(session.engine, workflow_id).events(run_id):
-        session.printer.event(event)
+        session.printer.event(event, columns)
 
 
 @workflow.command()
@@ -230,18 +241,7 @@ def children(session: Session, workflow_id: str, run_id: str | None) -> None:
     Example:
       assay workflow children order-1
     """
-    session.printer.list(_all(session, workflow_id, "children", run_id=run_id), CHILDREN)
-
-
-def _all(session: Session, *path: str, **query: Any) -> list[dict[str, Any]]:
-    """Return all records of a list, page by page."""
-    found: list[dict[str, Any]] = []
-    while True:
-        answer = session.engine.get("workflows", *path, **query)
-        found += answer.document
-        query["cursor"] = answer.headers.get("x-next-cursor")
-        if query["cursor"] is None:
-            return found
+    session.printer.list(all_pages(session, workflow_id, "children", run_id=run_id), CHILDREN)
 
 
 @workflow.command()
@@ -256,7 +256,7 @@ def runs(session: Session, workflow_id: str) -> None:
     Example:
       assay workflow runs nightly
     """
-    session.printer.list(_all(session, workflow_id, "runs"), CHAIN)
+    session.printer.list(all_pages(session, workflow_id, "runs"), CHAIN)
 
 
 @workflow.command()
@@ -272,17 +272,21 @@ def result(session: Session, workflow_id: str, seconds: float | None, run_id: st
       assay workflow result report-3 --output json | jq .result
       assay workflow result report-3 --wait 1m
 
-    A failed run is an answer like any other: the exit code is 0. It is 2 if --wait was too short. See also `wait`.
+    Exit codes: 0 it completed, or is still open and there is no --wait; 1 it ended in any other way; 2 --wait was
+    too short. See also `wait`.
     """
     follow = None if run_id is None else "false"
     if seconds is None:
         answer = session.engine.get("workflows", workflow_id, "result", run_id=run_id, follow=follow)
         session.printer.record(answer.document)
+        if answer.status == 200:
+            _leave(answer.document["status"])
         return
     outcome = Watch(session.engine, workflow_id, seconds).outcome(run_id, follow=run_id is None)
     if outcome is None:
         raise _timed_out(workflow_id, seconds)
     session.printer.record(outcome)
+    _leave(outcome["status"])
 
 
 @workflow.command()

@@ -1,0 +1,137 @@
+"""Columns of runs and events, and the texts in them."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from assay.cli.render import MORE, Column, Record, compact
+from assay.cli.times import lasting, now
+
+DETAIL_LETTERS: Final = 120
+"""Of a document in the column DETAIL; the rest is in the JSON."""
+
+
+def duration_of(run: Record) -> str | None:
+    """Return how long a run took, or has taken so far."""
+    began, ended = run.get("created_at"), run.get("completed_at")
+    if not isinstance(began, int | float):
+        return None
+    return lasting((ended if isinstance(ended, int | float) else now()) - began)
+
+
+def error_of(run: Record) -> str | None:
+    """Return the first line of a run's failure, or the reason why the run is stuck."""
+    stuck, error = run.get("stuck"), run.get("error")
+    if isinstance(stuck, Mapping):
+        return f"stuck: {stuck.get('reason')}"
+    return first_line(error) if isinstance(error, str) and error else None
+
+
+def shown_status(run: Record) -> str | None:
+    """Return a run's status for people: STUCK where the run waits for a fix."""
+    return "STUCK" if run.get("stuck") else run.get("status")
+
+
+def first_line(text: str) -> str:
+    """Return the first line of a text that is not blank."""
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+_STATUS: Final = Column("STATUS", "status", on_terminal=shown_status)
+_OURS: Final = (
+    Column("STARTED", "created_at", is_time=True),
+    Column("DURATION", "", value=duration_of),
+    Column("ERROR", "", value=error_of),
+)
+RUNS: Final = (
+    Column("ID", "id"),
+    Column("TYPE", "workflow_type"),
+    _STATUS,
+    Column("QUEUE", "task_queue"),
+    *_OURS,
+)
+CHILDREN: Final = (*RUNS[:3], *_OURS)
+CHAIN: Final = (
+    Column("RUN ID", "run_id"),
+    Column("STATUS", "status", on_terminal=shown_status),
+    Column("REASON", "close_reason"),
+    Column("CREATED", "created_at", is_time=True),
+    Column("COMPLETED", "completed_at", is_time=True),
+)
+
+
+class EventNames:
+    """Names of a history's events; some events have only the number of what an earlier event has named."""
+
+    def __init__(self) -> None:
+        self._activities: dict[object, str] = {}
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Return the columns of a table of events."""
+        return (
+            Column("SEQ", "seq"),
+            Column("TYPE", "event_type"),
+            Column("TIMESTAMP", "timestamp", is_time=True),
+            Column("NAME", "", value=self.name_of),
+            Column("DETAIL", "", value=detail_of),
+        )
+
+    def name_of(self, event: Record) -> str | None:
+        """Return the name of the activity, step, signal, child or timer that an event is about."""
+        payload = _payload(event)
+        kind = str(event.get("event_type"))
+        if kind == "WorkflowStarted":
+            return _text(event.get("workflow_type"))
+        if kind == "ActivityScheduled":
+            self._activities[payload.get("activity_seq")] = str(payload.get("name"))
+        if kind == "ActivityCancelRequested":
+            return self._activities.get(payload.get("activity_seq"), f"activity {payload.get('activity_seq')}")
+        if kind.startswith("Timer"):
+            return f"timer {payload.get('timer_seq')}"
+        for field in ("name", "signal", "child_workflow_id", "change_id"):
+            if kind not in _BARE and isinstance(payload.get(field), str):
+                return _text(payload[field])
+        return None
+
+
+def detail_of(event: Record) -> str | None:
+    """Return what an event says beside its name: an error, a result, a duration, a reason."""
+    kind, payload = str(event.get("event_type")), _payload(event)
+    if kind in ("WorkflowStarted", "WorkflowCompleted"):
+        return _document(event.get("payload"))
+    if kind == "WorkflowCancelled":
+        return _text(event.get("reason"))
+    if isinstance(payload.get("error"), str):
+        return _failed(payload)
+    if "duration_secs" in payload:
+        return lasting(float(payload["duration_secs"]))
+    for field in ("result", "value", "payload", "input", "search", "reason", "next_run_id", "version"):
+        if payload.get(field) is not None:
+            return _document(payload[field])
+    return None
+
+
+def _failed(payload: Mapping[str, Any]) -> str:
+    attempts = payload.get("final_attempt")
+    retried = f"attempt {attempts}: " if isinstance(attempts, int) and attempts > 1 else ""
+    return retried + first_line(payload["error"])
+
+
+_BARE: Final = frozenset({"WorkflowStarted", "WorkflowCompleted"})
+"""Events whose payload is a document of the user's."""
+
+
+def _payload(event: Record) -> Mapping[str, Any]:
+    payload = event.get("payload")
+    return payload if isinstance(payload, Mapping) else {}
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _document(value: object) -> str | None:
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else compact(value)
+    return text if len(text) <= DETAIL_LETTERS else text[: DETAIL_LETTERS - 1] + MORE
