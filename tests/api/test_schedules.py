@@ -290,10 +290,30 @@ def test_a_trigger_answers_with_its_fire(http: Http, name: str):
     assert http.get(f"/schedules/{name}/fires?limit=0").status == 400
 
 
+def test_a_put_creates_or_replaces(http: Http, name: str):
+    wanted = {"workflow_type": "Report", "cron_expr": "0 0 2 * * *", "overlap_policy": "queue", "memo": {"a": 1}}
+    made = http.send("PUT", f"/schedules/{name}", {**wanted, "paused": True})
+    assert (made.status, made.json()["paused"]) == (201, True)
+    again = http.send("PUT", f"/schedules/{name}", wanted)
+    assert (again.status, again.json()["paused"], again.json()["memo"]) == (200, True, {"a": 1})
+    http.post(f"/schedules/{name}/trigger")
+    before = http.get(f"/schedules/{name}").json()
+    other = {"workflow_type": "Other", "cron_expr": "0 0 3 * * *", "name": name}
+    after = http.send("PUT", f"/schedules/{name}", other).json()
+    assert (after["workflow_type"], after["overlap_policy"], after["memo"]) == ("Other", "skip", None)
+    for kept in ("created_at", "last_run_at", "last_workflow_id", "paused"):
+        assert after[kept] == before[kept]
+    assert len(fires(http, name)) == 1
+    for wrong in ({**other, "name": "another"}, {**other, "cron_expr": "nonsense"}, {**other, "timezone": "Mars"}):
+        assert http.send("PUT", f"/schedules/{name}", wrong).status == 400
+    assert http.send("PUT", f"/schedules/{name}", {"cron_expr": "@daily"}).status == 422
+    assert http.get(f"/schedules/{name}").json() == after
+
+
 def test_a_backfill_answers_with_its_fires(http: Http, name: str):
     create(http, name, cron_expr="0 0 * * * *", overlap_policy="allow_all")
     end = http.get(f"/schedules/{name}").json()["next_run_at"] - 3_600
-    told = {"start": end - 7_200, "end": end}
+    told = {"start": end - 7_200, "end": end, "overlap_policy": "allow_all"}
     made = http.post(f"/schedules/{name}/backfill", told).json()
     assert [(fire["due_at"] - end, fire["outcome"]) for fire in made] == [
         (-7_200, "started"),
@@ -301,6 +321,9 @@ def test_a_backfill_answers_with_its_fires(http: Http, name: str):
         (0, "started"),
     ]
     assert http.describe(made[0]["workflow_id"])["scheduled_for"] == end - 7_200
+    past = {"start": end - 5 * 3_600, "end": end - 3 * 3_600}
+    queued = http.post(f"/schedules/{name}/backfill", past).json()
+    assert [fire["outcome"] for fire in queued] == ["queued"] * 3  # runs are open
     again = http.post(f"/schedules/{name}/backfill", told).json()
     assert {fire["outcome"] for fire in again} == {"skipped"}
     for wrong in (

@@ -174,7 +174,7 @@ class _Answering(BaseHTTPRequestHandler):
     server: Stub
 
     def handle_one_request(self) -> None:
-        self.do_GET = self.do_POST = self.do_PATCH = self.do_DELETE = self._take
+        self.do_GET = self.do_POST = self.do_PATCH = self.do_PUT = self.do_DELETE = self._take
         super().handle_one_request()
 
     def _take(self) -> None:

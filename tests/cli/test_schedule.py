@@ -24,6 +24,9 @@ NIGHTLY = {"name": "nightly", "workflow_type": "Report", "cron_expr": "0 0 2 * *
             "name": "n", "namespace": "main", "workflow_type": "T", "cron_expr": "* * * * *", "task_queue": "q",
             "timezone": "Europe/Berlin", "input": [1], "overlap_policy": "allow_all",
         }),
+        (["apply", "n", "--type", "T", "--cron", "@daily", "--search-attrs", "env=prod"], "PUT", "/n?", {
+            "workflow_type": "T", "cron_expr": "@daily", "task_queue": "default", "search_attributes": {"env": "prod"},
+        }),
         (["patch", "n", "--cron", "@hourly"], "PATCH", "/n?", {"cron_expr": "@hourly"}),
         (["patch", "n", "--timezone", "UTC", "--input", "5", "--queue", "q", "--overlap", "queue"], "PATCH", "/n?", {
             "timezone": "UTC", "input": 5, "task_queue": "q", "overlap_policy": "queue",
@@ -155,7 +158,7 @@ def test_fires_by_hand(cli: Cli, output: str):
     fire = cli("schedule", "trigger", "nightly").json
     assert (fire["outcome"], fire["trigger"]) == ("started", "manual")
     assert cli("workflow", "describe", fire["workflow_id"]).json["schedule"] == "nightly"
-    past = ["--from", "2026-01-01", "--to", "2026-01-03"]
+    past = ["--from", "2026-01-01", "--to", "2026-01-03", "--overlap", "allow_all"]
     told = cli("schedule", "backfill", "nightly", *past, "--output", output)
     again = cli("schedule", "fires", "nightly", "--limit", "2", "--output", output)
     assert (told.code, again.code) == (0, 0)

@@ -169,7 +169,7 @@ def test_fires_by_hand_and_for_the_past(url: str):
         skipped = await schedules.trigger(name, "skip")
         assert skipped.outcome == "skipped"
         start = datetime.datetime.fromtimestamp(due[0] - 7_200, datetime.UTC)
-        made = await schedules.backfill(name, start, due[0] - 3_600)
+        made = await schedules.backfill(name, start, due[0] - 3_600, "allow_all")
         assert [(fire.due_at - due[0], fire.outcome) for fire in made] == [(-7_200, "started"), (-3_600, "started")]
         assert await schedules.fires(name, 3) == [made[1], made[0], skipped]
 
@@ -223,7 +223,11 @@ def test_the_module_has_the_same_calls(url: str):
         assert workflow.schedules.resume(name).paused is False
         (due,) = workflow.schedules.preview(name, 1)
         assert workflow.schedules.trigger(name).outcome == "started"
-        assert len(workflow.schedules.backfill(name, due - 3_600, due - 3_600)) == 1
+        assert [fire.outcome for fire in workflow.schedules.backfill(name, due - 3_600, due - 3_600)] == ["queued"]
+        assert len(workflow.schedules.backfill(name, due - 7_200, due - 7_200, "allow_all")) == 1
+        put = workflow.schedules.put(name, "Other", "0 0 * * * *")
+        assert (put.workflow_type, put.overlap_policy, put.created_at) == ("Other", "skip", created.created_at)
+        assert workflow.schedules.put(f"{name}-new", "Report", "@daily").next_run_at is not None
         assert len(workflow.schedules.fires(name)) == 2
         workflow.schedules.delete(name)
         assert workflow.schedules.describe(name) is None

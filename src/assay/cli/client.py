@@ -87,6 +87,10 @@ class RemoteEngine:
         """Have something done."""
         return self._ask("POST", path, query, body)
 
+    def put(self, *path: str, body: object) -> Answer:
+        """Create something, or replace it."""
+        return self._ask("PUT", path, {}, body)
+
     def patch(self, *path: str, body: object) -> Answer:
         """Change something."""
         return self._ask("PATCH", path, {}, body)

@@ -76,6 +76,25 @@ _DETAILS: Final = (
 )
 
 
+def _definition(command: F) -> F:
+    """The options of a whole definition."""
+    for option in reversed(
+        (
+            click.option(
+                "--type", "workflow_type", metavar="TYPE", type=NAME, required=True, help="Workflow type to start."
+            ),
+            click.option("--cron", "cron_expr", metavar="EXPR", required=True, help="When: cron, @daily, @every 10m."),
+            click.option(
+                "--queue", "task_queue", metavar="QUEUE", default=DEFAULT_QUEUE, show_default=True, help="Task queue."
+            ),
+            *_DETAILS,
+            click.option("--paused", is_flag=True, default=None, help="Fire only once it is resumed."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
 def _details(command: F) -> F:
     """The options that a schedule is created with, and changed by."""
     for option in reversed(_DETAILS):
@@ -131,11 +150,7 @@ def describe(session: Session, name: str) -> None:
 
 @schedule.command()
 @click.argument("name", metavar="NAME", type=NAME, help="Name of the schedule.")
-@click.option("--type", "workflow_type", metavar="TYPE", type=NAME, required=True, help="Workflow type to start.")
-@click.option("--cron", "cron_expr", metavar="EXPR", required=True, help="When: cron, @daily, @every 10m.")
-@click.option("--queue", "task_queue", metavar="QUEUE", default=DEFAULT_QUEUE, show_default=True, help="Task queue.")
-@_details
-@click.option("--paused", is_flag=True, default=None, help="Fire only once it is resumed.")
+@_definition
 @connected
 def create(session: Session, /, name: str, **fields: Any) -> None:
     """Create a schedule.
@@ -148,6 +163,22 @@ def create(session: Session, /, name: str, **fields: Any) -> None:
     """
     body = {"name": name, "namespace": session.namespace, **_given(fields)}
     session.printer.record(session.engine.post("schedules", body=body).document)
+
+
+@schedule.command()
+@click.argument("name", metavar="NAME", type=NAME, shell_complete=schedule_names, help="Name of the schedule.")
+@_definition
+@connected
+def apply(session: Session, /, name: str, **fields: Any) -> None:
+    """Create a schedule, or replace the definition of the one that has the name.
+
+    Options that are left out have their defaults. What the schedule did before, its waiting fires and a pause stay.
+
+    \b
+    Example:
+      assay schedule apply nightly --type Report --cron '0 0 2 * * *' --timezone Europe/Berlin
+    """
+    session.printer.record(session.engine.put("schedules", name, body=_given(fields)).document)
 
 
 @schedule.command()
@@ -243,6 +274,8 @@ def trigger(session: Session, name: str, overlap_policy: str | None) -> None:
 @connected
 def backfill(session: Session, name: str, start: float, end: float, overlap_policy: str | None) -> None:
     """Fire a schedule for the due times of a range.
+
+    Without --overlap the runs start one after the other, each when the one before has closed.
 
     \b
     Example:

@@ -9,6 +9,7 @@ import msgspec
 from assay.core.errors import AssayError
 from assay.core.ids import RunKey
 from assay.core.run import Activity
+from assay.core.schedule import Schedule
 
 Told: TypeAlias = Callable[[Any, AssayError | None], object]
 """Called once when it is durable what became of a request: with its reply, or with why it was refused.
@@ -58,6 +59,13 @@ class Started(msgspec.Struct, frozen=True):
     status: str
     started: bool
     repeated: bool = False
+
+
+class SchedulePut(msgspec.Struct, frozen=True):
+    """The schedule as it is after a put, and whether the put created it."""
+
+    schedule: Schedule
+    created: bool
 
 
 class Reopened(msgspec.Struct, frozen=True):

@@ -22,6 +22,12 @@ class CreateSchedule(ScheduleRequest, frozen=True, gc=False):
     schedule: Schedule
 
 
+class PutSchedule(ScheduleRequest, frozen=True, gc=False):
+    """Make a schedule, or replace the definition of the one that has the name."""
+
+    schedule: Schedule
+
+
 class PatchSchedule(ScheduleRequest, frozen=True, gc=False):
     """Change fields of a schedule; the next fire is computed anew when its times change."""
 

@@ -6,7 +6,7 @@ from typing import Any
 from assay.core.errors import NotFound
 from assay.core.ids import seconds
 from assay.core.rules.schedules import check_schedule
-from assay.core.schedule_requests import CreateSchedule, ScheduleRequest
+from assay.core.schedule_requests import CreateSchedule, PutSchedule, ScheduleRequest
 from assay.embedded.records import user_record
 from assay.engine.engine import Engine
 from assay.engine.roster import Roster
@@ -23,7 +23,7 @@ class EmbeddedSchedules:
     async def ask(self, request: ScheduleRequest) -> Any:
         """See `SchedulePort`."""
         engine = self._engine()
-        if isinstance(request, CreateSchedule):
+        if isinstance(request, CreateSchedule | PutSchedule):
             check_schedule(request.schedule)
             await self._roster.ensure(request.namespace)
         answer = reply_record(await engine.submit(request))

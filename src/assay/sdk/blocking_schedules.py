@@ -32,6 +32,19 @@ class BlockingSchedules:
         found: ScheduleRecord = self._call("create", name, workflow_type, cron_expr, namespace=namespace, **options)
         return found
 
+    def put(
+        self,
+        name: str,
+        workflow_type: Callable[..., Any] | str,
+        cron_expr: str,
+        *,
+        namespace: str | None = None,
+        **options: Unpack[NewScheduleOptions],
+    ) -> ScheduleRecord:
+        """Make a schedule, or replace the definition of the one that has the name; see `Schedules.put`."""
+        found: ScheduleRecord = self._call("put", name, workflow_type, cron_expr, namespace=namespace, **options)
+        return found
+
     def list(self, *, namespace: str | None = None) -> list[ScheduleRecord]:
         """All schedules, by name."""
         found: list[ScheduleRecord] = self._call("list", namespace=namespace)

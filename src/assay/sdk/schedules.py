@@ -111,11 +111,52 @@ class Schedules:
         **options: Unpack[NewScheduleOptions],
     ) -> ScheduleRecord:
         """Make a schedule: its record. `AlreadyExists` if the name is taken, `Invalid` if something is wrong."""
+        schedule = self._defined(name, workflow_type, cron_expr, namespace, options)
+        request = rq.CreateSchedule(schedule.namespace, schedule.name, schedule)
+        return ScheduleRecord(await self._port().ask(request))
+
+    async def put(
+        self,
+        name: str,
+        workflow_type: Callable[..., Any] | str,
+        cron_expr: str,
+        *,
+        namespace: str | None = None,
+        **options: Unpack[NewScheduleOptions],
+    ) -> ScheduleRecord:
+        """Make a schedule, or replace the definition of the one that has the name; for programs that declare theirs.
+
+        What the schedule did before, its waiting fires and a pause stay.
+
+        Args:
+            name: The schedule's name.
+            workflow_type: The workflow to start, or its name.
+            cron_expr: When to start it.
+            namespace: The namespace, if it is not the client's.
+            **options: Those of `create`; an option that is left out has its default, whatever it was before.
+
+        Returns:
+            The schedule's record.
+
+        Raises:
+            Invalid: Something is wrong with the definition; nothing was changed.
+        """
+        schedule = self._defined(name, workflow_type, cron_expr, namespace, options)
+        request = rq.PutSchedule(schedule.namespace, schedule.name, schedule)
+        return ScheduleRecord(await self._port().ask(request))
+
+    def _defined(
+        self,
+        name: str,
+        workflow_type: Callable[..., Any] | str,
+        cron_expr: str,
+        namespace: str | None,
+        options: NewScheduleOptions,
+    ) -> Schedule:
         space = self._space(namespace)
         name, cron = check_id(name, "name"), check_words(cron_expr, "cron_expr")
         fields = self._fields({"task_queue": self._client.app.queue, **_given(options)}, NewScheduleOptions)
-        schedule = Schedule(space, name, self._client.app.name_of(workflow_type), cron, **fields)
-        return ScheduleRecord(await self._port().ask(rq.CreateSchedule(space, name, schedule)))
+        return Schedule(space, name, self._client.app.name_of(workflow_type), cron, **fields)
 
     async def list(self, *, namespace: str | None = None) -> list[ScheduleRecord]:
         """All schedules, by name."""
@@ -164,7 +205,10 @@ class Schedules:
         *,
         namespace: str | None = None,
     ) -> Fires:
-        """Fire for each due time from `start` to `end` that no run was started for."""
+        """Fire for each due time from `start` to `end` that no run was started for.
+
+        Without an `overlap_policy` the runs start one after the other, each when the one before has closed.
+        """
         first, last = moment(epoch(start), "start"), moment(epoch(end), "end")
         request = rq.BackfillSchedule(*self._named(namespace, name), first, last, overlap_of(overlap_policy))
         return [FireRecord(fire) for fire in await self._port().ask(request)]

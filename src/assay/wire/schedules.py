@@ -13,6 +13,7 @@ from assay.core.errors import Invalid
 from assay.core.ids import SECOND, Time, seconds
 from assay.core.options import choice, duration
 from assay.core.payload import NULL, Payload, value_of
+from assay.core.replies import SchedulePut
 from assay.core.schedule import Fire, Missed, Overlap, Schedule
 from assay.core.timetable import Dst
 from assay.wire import responses
@@ -45,6 +46,18 @@ class ScheduleBody(ScheduleFields, kw_only=True):
     name: str
     workflow_type: str
     cron_expr: str
+    namespace: str | None = None
+    paused: bool | None = None
+    pause_reason: str | None = None
+    paused_by: str | None = None
+
+
+class SchedulePutBody(ScheduleFields, kw_only=True):
+    """The whole definition of a schedule; a name must be that of the path. `paused` counts only for a new schedule."""
+
+    workflow_type: str
+    cron_expr: str
+    name: str | None = None
     namespace: str | None = None
     paused: bool | None = None
     pause_reason: str | None = None
@@ -207,6 +220,8 @@ def reply_record(reply: object) -> responses.ScheduleRecord | responses.FireReco
     match reply:
         case Schedule():
             return schedule_record(reply)
+        case SchedulePut():
+            return schedule_record(reply.schedule)
         case Fire():
             return fire_record(reply)
         case tuple():

@@ -1,15 +1,17 @@
 """Schedules: created, changed, paused, asked to fire by hand or for the past."""
 
+from collections import Counter
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from msgspec.structs import replace
 
 from assay.core import schedule_requests as rq
 from assay.core import timetable
 from assay.core.errors import AlreadyExists, Invalid, NotFound
 from assay.core.ids import SECOND, Namespace
-from assay.core.payload import Payload
+from assay.core.payload import NULL, Payload
 from assay.core.rules.schedules import LONGEST_NAME, decide_schedule
 from assay.core.schedule import FireOutcome, Overlap, Schedule, Trigger, named_by, schedule_key
 from tests.core.schedule_support import DAY, HOUR, MIDNIGHT, MINUTE, NAME, Timed, times
@@ -320,8 +322,8 @@ def test_a_queued_trigger_keeps_its_name_and_its_cause():
 
 
 def test_a_backfill_starts_a_run_for_each_due_time_of_a_range():
-    world = Timed("0 0 * * * *", overlap_policy=Overlap.ALLOW_ALL)
-    fires = world.backfill(MIDNIGHT - 3 * HOUR, MIDNIGHT)
+    world = Timed("0 0 * * * *")
+    fires = world.backfill(MIDNIGHT - 3 * HOUR, MIDNIGHT, overlap=Overlap.ALLOW_ALL)
     assert [fire.due_at - MIDNIGHT for fire in fires] == [-3 * HOUR, -2 * HOUR, -HOUR, 0]
     assert world.started() == [-3 * HOUR, -2 * HOUR, -HOUR, 0]
     assert world.outcomes() == {"started": 4}
@@ -331,7 +333,7 @@ def test_a_backfill_starts_a_run_for_each_due_time_of_a_range():
 def test_a_backfill_starts_no_run_twice():
     world = Timed("0 0 * * * *", overlap_policy=Overlap.ALLOW_ALL)
     world.pass_time(2 * HOUR)
-    fires = world.backfill(MIDNIGHT, MIDNIGHT + DAY)
+    fires = world.backfill(MIDNIGHT, MIDNIGHT + DAY, overlap=Overlap.ALLOW_ALL)
     assert [fire.outcome.value for fire in fires] == ["started", "skipped", "skipped"]
     assert fires[1].workflow_id == f"{NAME}-{(MIDNIGHT + HOUR) // SECOND}"
     world.backfill(MIDNIGHT, MIDNIGHT + DAY)
@@ -350,7 +352,7 @@ def test_a_backfill_makes_up_for_what_was_due_while_paused():
 
 def test_a_backfill_obeys_the_overlap_policy():
     world = Timed("0 0 * * * *", overlap_policy=Overlap.SKIP)
-    fires = world.backfill(MIDNIGHT - 2 * HOUR, MIDNIGHT)
+    fires = world.backfill(MIDNIGHT - 2 * HOUR, MIDNIGHT, overlap=Overlap.SKIP)
     assert [fire.outcome.value for fire in fires] == ["started", "skipped", "skipped"]
     world.close(world.last_run().workflow_id)
     fires = world.backfill(MIDNIGHT - 2 * HOUR, MIDNIGHT, overlap=Overlap.QUEUE)
@@ -361,9 +363,43 @@ def test_a_backfill_obeys_the_overlap_policy():
     assert world.started() == [-2 * HOUR, -HOUR, 0]
 
 
+@pytest.mark.parametrize("policy", Overlap)
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_backfill_without_a_policy_runs_its_due_times_one_after_the_other(policy: Overlap, paused: bool):
+    world = Timed("0 * * * * *", overlap_policy=policy)
+    if paused:
+        world.pause()
+    fires = world.backfill(MIDNIGHT - 149 * MINUTE, MIDNIGHT)
+    assert Counter(fire.outcome.value for fire in fires) == {"started": 1, "queued": 149}
+    for _ in range(150):
+        (name,) = world.open_runs()
+        world.close(name)
+    assert world.started() == [number * MINUTE for number in range(-149, 1)]
+    assert world.open_runs() == []
+
+
+def test_a_put_makes_a_schedule_and_replaces_its_definition():
+    world = Timed("0 0 * * * *", overlap_policy=Overlap.ALLOW_ALL, remaining=5, memo=Payload(b'{"a":1}'))
+    before = world.pass_time(HOUR).state
+    world.pause("maintenance", "me")
+    wanted = Schedule(MAIN, NAME, "Other", "0 30 * * * *", input=Payload(b"1"), paused=False)
+    reply = world.ask(rq.PutSchedule(MAIN, NAME, wanted)).reply
+    assert (reply.created, reply.schedule) == (False, world.state)
+    after = world.state
+    assert (after.workflow_type, after.cron_expr, after.input) == ("Other", "0 30 * * * *", Payload(b"1"))
+    assert (after.overlap_policy, after.remaining, after.memo) == (Overlap.SKIP, None, NULL)
+    for kept in ("created_at", "last_run_at", "last_workflow_id", "running"):
+        assert getattr(after, kept) == getattr(before, kept)
+    assert (after.paused, after.pause_reason, after.paused_by) == (True, "maintenance", "me")
+    assert after.next_run_at == MIDNIGHT + HOUR + 30 * MINUTE
+    with pytest.raises(Invalid):
+        world.ask(rq.PutSchedule(MAIN, NAME, replace(wanted, cron_expr="nonsense")))
+    assert world.state == after
+
+
 def test_a_backfill_that_terminates_leaves_the_last_run():
     world = Timed("0 0 * * * *", overlap_policy=Overlap.TERMINATE_OLD)
-    world.backfill(MIDNIGHT - 2 * HOUR, MIDNIGHT)
+    world.backfill(MIDNIGHT - 2 * HOUR, MIDNIGHT, overlap=Overlap.TERMINATE_OLD)
     assert world.outcomes() == {"started": 3}
     assert world.open_runs() == [world.last_run().workflow_id]
     assert [run.close_reason for run in world.runs.values()] == ["terminated", "terminated", None]

@@ -12,7 +12,9 @@ from assay.api.mutations import change
 from assay.api.router import Parameter, Route
 from assay.api.routes.workflows import NAMESPACE, TOTAL
 from assay.core import schedule_requests as rq
+from assay.core.errors import Invalid
 from assay.core.ids import Namespace, seconds
+from assay.core.replies import SchedulePut
 from assay.core.rules.schedules import check_schedule
 from assay.core.schedule import Schedule
 from assay.engine.reads import LARGEST_FIRES, LARGEST_PREVIEW
@@ -24,6 +26,7 @@ from assay.wire.schedules import (
     ScheduleBody,
     ScheduleFields,
     SchedulePatchBody,
+    SchedulePutBody,
     TriggerBody,
     core_fields,
     fire_record,
@@ -44,6 +47,25 @@ async def create(backend: Backend, call: Call) -> Answer:
     await backend.roster.ensure(namespace)
     request = rq.CreateSchedule(namespace, schedule.name, schedule)
     return await change(backend, call, namespace, request, _created)
+
+
+async def put(backend: Backend, call: Call) -> Answer:
+    """Create a schedule, or replace the definition of the one that has the name."""
+    body = await call.read(SchedulePutBody)
+    fields = _fields(body)
+    namespace = Namespace(fields.pop("namespace", None) or call.namespace)
+    name = call.parameters["name"]
+    if fields.pop("name", name) != name:
+        raise Invalid(f"the body names '{body.name}', the path '{name}'", field="name")
+    schedule = Schedule(namespace, name, **fields)
+    check_schedule(schedule)
+    await backend.roster.ensure(namespace)
+    return await change(backend, call, namespace, rq.PutSchedule(namespace, name, schedule), _put)
+
+
+def _put(reply: object) -> tuple[int, bytes]:
+    created = isinstance(reply, SchedulePut) and reply.created
+    return 201 if created else 200, answers.encoded(reply_record(reply))
 
 
 def _fields(body: ScheduleFields) -> dict[str, Any]:
@@ -159,6 +181,15 @@ ROUTES: Final = (
     _route("POST", "", "createSchedule", "Create a schedule", create, {201: _RECORD}, body=ScheduleBody),
     _route("GET", "", "listSchedules", "List schedules, by name", list_schedules, list[responses.ScheduleRecord]),
     _route("GET", "/{name}", "getSchedule", "Describe a schedule", describe, _RECORD),
+    _route(
+        "PUT",
+        "/{name}",
+        "putSchedule",
+        "Create a schedule, or replace its definition",
+        put,
+        {200: _RECORD, 201: _RECORD},
+        body=SchedulePutBody,
+    ),
     _route(
         "PATCH",
         "/{name}",

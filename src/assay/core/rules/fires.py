@@ -52,6 +52,7 @@ class ScheduleDecision:
         self.messages: list[Message] = []
         self.answer: object = None
         self.overlap = schedule.overlap_policy
+        self.waiting_limit: int | None = WAITING_LIMIT
         self.open = self._open_runs() if looks_at_runs(schedule, self.overlap) else None
         """Its open runs, oldest first; None where they do not matter."""
 
@@ -60,9 +61,10 @@ class ScheduleDecision:
         """What the caller is told: the schedule as it is now, unless a rule has more to say."""
         return self.schedule if self.answer is None else self.answer
 
-    def follow(self, overlap: Overlap) -> None:
-        """From here on another policy than that of the schedule counts."""
+    def follow(self, overlap: Overlap, *, unlimited: bool = False) -> None:
+        """Apply another policy than the schedule's from here on; with `unlimited` any number of fires may wait."""
         self.overlap = overlap
+        self.waiting_limit = None if unlimited else WAITING_LIMIT
         if self.open is None and looks_at_runs(self.schedule, overlap):
             self.open = self._open_runs()
 
@@ -117,6 +119,7 @@ def catch_up(decision: ScheduleDecision) -> None:
     """Deal with all that has come due, in order, before anything else happens to the schedule."""
     schedule, now = decision.schedule, decision.now
     if schedule.paused:
+        _start_waiting(decision, by_hand=True)
         return
     _start_waiting(decision)
     _look_back(decision)
@@ -239,8 +242,8 @@ def _first_name(decision: ScheduleDecision) -> str:
 def _wait(decision: ScheduleDecision, fire: Waiting) -> Fire:
     """Keep a fire until its turn has come; it is recorded when it is started, until then it is in the schedule."""
     waiting = decision.schedule.waiting
-    if len(waiting) >= WAITING_LIMIT:
-        reason = f"{WAITING_LIMIT} fires are waiting already"
+    if decision.waiting_limit is not None and len(waiting) >= decision.waiting_limit:
+        reason = f"{decision.waiting_limit} fires are waiting already"
         return decision.note(fire.due_at, FireOutcome.DROPPED, reason, trigger=fire.trigger)
     decision.change(waiting=(*waiting, fire))
     _count(decision, fire.trigger)
@@ -333,9 +336,15 @@ def _request(schedule: Schedule, fire: Waiting) -> StartWorkflow:
     )
 
 
-def _start_waiting(decision: ScheduleDecision) -> None:
-    """If no run of the schedule is open, the fire that waits longest may start; one that cannot makes way."""
-    while decision.schedule.waiting and not decision.open:
-        first, *rest = decision.schedule.waiting
-        decision.change(waiting=tuple(rest))
+def _start_waiting(decision: ScheduleDecision, *, by_hand: bool = False) -> None:
+    """Start the fire that waits longest if no run of the schedule is open; one that cannot start makes way.
+
+    With `by_hand`, as while the schedule is paused, only triggers and backfills may start.
+    """
+    while not decision.open:
+        allowed = (fire for fire in decision.schedule.waiting if not by_hand or fire.trigger is not Trigger.TIME)
+        first = next(allowed, None)
+        if first is None:
+            return
+        decision.change(waiting=tuple(fire for fire in decision.schedule.waiting if fire is not first))
         _start(decision, first, counted=True)

@@ -12,6 +12,7 @@ from assay.core.limits import LIMITS
 from assay.core.moment import Moment
 from assay.core.options import check_id, check_text
 from assay.core.payload import NULL
+from assay.core.replies import SchedulePut
 from assay.core.rules.attributes import check_search, merge
 from assay.core.rules.fires import ScheduleDecision, catch_up, due_times, fire, leave, looks_at_runs
 from assay.core.schedule import FireOutcome, Overlap, Schedule, Trigger
@@ -21,6 +22,12 @@ LONGEST_NAME = LIMITS.id_bytes - 28
 BACKFILL_LIMIT = 1_000
 TIMING = ("cron_expr", "timezone", "dst", "end_at", "remaining")
 """Fields that make the next fire be computed anew when they change."""
+DEFINITION = (
+    *TIMING,
+    *("workflow_type", "task_queue", "input", "overlap_policy", "missed", "window", "jitter"),
+    *("search_attributes", "memo"),
+)
+"""Fields that a put replaces; the others are the schedule's past and its pause."""
 ENGINE = "engine"
 
 
@@ -28,6 +35,10 @@ def decide_schedule(schedule: Schedule | None, request: rq.ScheduleRequest, at: 
     """Decide what `request` does to `schedule` at the wall time `wall`; the newest runs of `run_names` are in `at`."""
     if isinstance(request, rq.CreateSchedule):
         return _create(schedule, request, at, wall)
+    if isinstance(request, rq.PutSchedule) and schedule is None:
+        created = _create(None, request, at, wall)
+        created.answer = SchedulePut(created.schedule, created=True)
+        return created
     if schedule is None:
         raise NotFound(f"schedule {request.name}")
     decision = ScheduleDecision(schedule, at, wall)
@@ -40,7 +51,7 @@ def decide_schedule(schedule: Schedule | None, request: rq.ScheduleRequest, at: 
         decision = _broken(ScheduleDecision(schedule, at, wall), error)
     overlap = _overlap(request)
     if overlap is not None:
-        decision.follow(overlap)
+        decision.follow(overlap, unlimited=_one_by_one(request))
     RULES[type(request)](decision, request)
     return decision
 
@@ -60,7 +71,14 @@ def run_names(schedule: Schedule, request: rq.ScheduleRequest, now: Time) -> tup
 
 
 def _overlap(request: rq.ScheduleRequest) -> Overlap | None:
+    if _one_by_one(request):
+        return Overlap.QUEUE
     return request.overlap if isinstance(request, rq.TriggerSchedule | rq.BackfillSchedule) else None
+
+
+def _one_by_one(request: rq.ScheduleRequest) -> bool:
+    """Return True for a backfill that names no policy: none of its due times is left out, whatever the schedule's."""
+    return isinstance(request, rq.BackfillSchedule) and request.overlap is None
 
 
 def _broken(decision: ScheduleDecision, error: Invalid) -> ScheduleDecision:
@@ -73,7 +91,9 @@ def _broken(decision: ScheduleDecision, error: Invalid) -> ScheduleDecision:
     return decision
 
 
-def _create(schedule: Schedule | None, request: rq.CreateSchedule, at: Moment, wall: Time) -> ScheduleDecision:
+def _create(
+    schedule: Schedule | None, request: rq.CreateSchedule | rq.PutSchedule, at: Moment, wall: Time
+) -> ScheduleDecision:
     if schedule is not None:
         raise AlreadyExists(f"schedule '{schedule.name}' already exists", existing={"name": schedule.name})
     wanted = replace(request.schedule, created_at=wall, paused_at=wall if request.schedule.paused else None)
@@ -114,10 +134,21 @@ def _never_fires(schedule: Schedule) -> Invalid:
     return Invalid("this expression never fires again", code="never_fires", field="cron_expr")
 
 
+def _put(decision: ScheduleDecision, request: rq.PutSchedule) -> None:
+    """Replace the definition; the schedule's past, its open and waiting runs, and a pause stay."""
+    _redefine(decision, {name: getattr(request.schedule, name) for name in DEFINITION})
+    decision.answer = SchedulePut(decision.schedule, created=False)
+
+
 def _patch(decision: ScheduleDecision, request: rq.PatchSchedule) -> None:
+    """Change fields."""
+    _redefine(decision, request.changes)
+
+
+def _redefine(decision: ScheduleDecision, fields: dict[str, Any]) -> None:
     """Change fields; what the old times made due up to now has been fired, or is recorded as not fired."""
     before = decision.schedule
-    changes = {name: value for name, value in request.changes.items() if getattr(before, name) != value}
+    changes = {name: value for name, value in fields.items() if getattr(before, name) != value}
     if not changes:
         return
     check_schedule(replace(before, **changes))
@@ -195,6 +226,7 @@ def _nothing_more(_decision: ScheduleDecision, _request: rq.ScheduleRequest) -> 
 
 
 RULES: dict[type[rq.ScheduleRequest], Callable[[ScheduleDecision, Any], None]] = {
+    rq.PutSchedule: _put,
     rq.PatchSchedule: _patch,
     rq.PauseSchedule: _pause,
     rq.ResumeSchedule: _resume,

@@ -81,6 +81,9 @@ def _told(request: rq.ScheduleRequest) -> tuple[str, str, dict[str, Any] | None]
         case rq.CreateSchedule():
             fields = asdict(request.schedule)
             return "", "", _body({name: fields[name] for name in TOLD_AT_CREATION})
+        case rq.PutSchedule():
+            fields = asdict(request.schedule)
+            return "PUT", "", _body({name: fields[name] for name in TOLD_AT_CREATION})
         case rq.PatchSchedule():
             return "PATCH", "", wire_fields(request.changes)
         case rq.PauseSchedule():
