@@ -219,7 +219,7 @@ def test_code_is_only_loaded(replay: Replay, code: Path):
     told = replay("--against", "shop.py", "done.json")
     assert (told.code, told.out) == (1, "")
     assert 'shop.py", line 13' in told.err
-    assert "put it behind __name__ == '__main__'" in told.err
+    assert 'put the call under `if __name__ == "__main__":`' in told.err
 
 
 @pytest.mark.usefixtures("lived")

@@ -159,7 +159,7 @@ def test_mistakes_of_the_file_are_shown_as_its_own(tmp_path: Path):
     assert "registers no workflow and no activity" in said
     code, said = failed(tmp_path / "nowhere.py")
     assert code == 64
-    assert "does not exist" in said
+    assert "there is no file" in said
 
 
 @pytest.mark.parametrize("url", ["localhost:8080", "127.0.0.1:8080", "engine", "w.db", "ftp://engine:8080", "http://"])
@@ -347,3 +347,71 @@ def test_a_bug_may_wait_for_its_fix(tmp_path: Path, engine: Server, *, command: 
 async def ended(url: str, workflow_id: str) -> Any:
     async with await Client.connect(url) as client:
         return await client.result(workflow_id)
+
+
+# loading
+
+
+PACKAGE = {
+    "shop/__init__.py": "",
+    "shop/steps.py": "def shouted(text): return text.upper()\n",
+    "shop/flows.py": """
+import assay
+from . import steps
+
+first, second = assay.App(queue="first"), assay.App(queue="second")
+
+@first.workflow
+async def First(ctx, text): return steps.shouted(text)
+
+@second.workflow
+async def Second(ctx, text): return steps.shouted(text)
+""",
+}
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    for name, text in PACKAGE.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_a_module_and_one_of_its_apps_are_served(package: Path, engine: Server):
+    command = ["-m", "assay.cli.main", "run", "shop.flows:second", "--engine-url", engine.url]
+    worker = Process(command, package / "log", cwd=package)
+    try:
+        worker.wait_for(CONNECTED)
+        assert outcome(engine.url, "Second", "hello", "second") == "HELLO"
+        assert worker.stop() == 0
+    finally:
+        worker.end()
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "problem"),
+    [
+        ("shop.flows", 1, "shop.flows has several apps (first, second): name one, as in shop.flows:first"),
+        ("shop.flows:third", 64, "shop.flows has no app 'third'; apps in its variables: first, second"),
+        ("shop.nothing", 64, "there is no module shop.nothing"),
+        ("shop/nothing.py", 64, "there is no file shop/nothing.py"),
+    ],
+)
+def test_a_program_that_cannot_be_served_is_named(package: Path, program: str, code: int, problem: str):
+    ran = subprocess.run(  # noqa: S603
+        [*PROGRAM, "run", program], cwd=package, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ran.returncode == code
+    assert problem in ran.stderr
+
+
+@pytest.mark.parametrize("call", ["workflow.run(Greet, 'Ada')", "workflow.result('greet-1')", "workflow.list()"])
+def test_a_call_of_the_engine_at_the_top_of_a_file_names_the_remedy(tmp_path: Path, call: str):
+    text = f"{GREETER}\nworkflow.connect('sqlite://app.db')\nprint({call})\n"
+    file = written(tmp_path, text)
+    code, said = failed(file)
+    assert code == 1
+    assert 'put the call under `if __name__ == "__main__":`' in said
+    assert said.startswith("Traceback")
+    assert not (tmp_path / "app.db").exists()

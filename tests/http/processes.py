@@ -30,13 +30,19 @@ class Process:
     """One process; its output is in a file."""
 
     def __init__(
-        self, command: list[str], log: Path, variables: Mapping[str, str] | None = None, *, hears: bool = False
+        self,
+        command: list[str],
+        log: Path,
+        variables: Mapping[str, str] | None = None,
+        *,
+        hears: bool = False,
+        cwd: Path = ROOT,
     ) -> None:
         self.log = log
         with log.open("ab") as out:
             self._process = subprocess.Popen(  # noqa: S603
                 [sys.executable, *command],
-                cwd=ROOT,
+                cwd=cwd,
                 env={**os.environ, **(variables or {})},
                 stdin=subprocess.PIPE if hears else None,
                 stdout=out,

@@ -34,15 +34,15 @@ Stamp = dict[Path, tuple[int, int]]
 
 
 @click.command(short_help="An engine and a worker in one terminal, reloaded on save.")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("target", metavar="PROGRAM")
 @click.option("--port", default=8080, show_default=True, type=click.IntRange(1, 65_535), help="Port of the engine.")
 @click.option("--backend", metavar="URL", help="Database of the engine; see `assay serve --help`.")
 @verbose_option
 @click.pass_context
-def dev(context: click.Context, file: Path, port: int, backend: str | None) -> None:
-    """Run an engine and a worker that serves FILE, until Ctrl-C.
+def dev(context: click.Context, target: str, port: int, backend: str | None) -> None:
+    """Run an engine and a worker that serves PROGRAM, a file, a module or module:app, until Ctrl-C.
 
-    Whenever a Python file beside or below FILE is saved, the worker starts anew; the engine goes on, and so do the
+    Whenever a Python file beside or below it is saved, the worker starts anew; the engine goes on, and so do the
     workflows. What the worker logs, tracebacks included, is shown here. Both end with this command, also if that is
     killed or its terminal closed.
 
@@ -53,8 +53,23 @@ def dev(context: click.Context, file: Path, port: int, backend: str | None) -> N
     options = ["--verbose"] if verbose_of(context) else []
     database = [] if backend is None else ["--backend", backend]
     engine = [*options, "serve", "--port", str(port), *database]
-    worker = [*options, "run", str(file)]
-    raise click.exceptions.Exit(develop(file, f"http://127.0.0.1:{port}", engine, worker))
+    worker = [*options, "run", target]
+    raise click.exceptions.Exit(develop(_watched(target), f"http://127.0.0.1:{port}", engine, worker))
+
+
+def _watched(target: str) -> Path:
+    """Return the file whose folder is watched: the program's own, which is not imported here."""
+    from assay.cli.program import is_file, split_target
+
+    name, _ = split_target(target)
+    if is_file(name):
+        return Path(name)
+    place = Path(*name.split("."))
+    found = (place.with_suffix(".py"), place / "__init__.py")
+    file = next((file for file in found if file.is_file()), None)
+    if file is None:
+        raise click.UsageError(f"there is no module {name} in this folder")
+    return file
 
 
 class Child:

@@ -25,7 +25,7 @@ class Entry(NamedTuple):
 SECTIONS: Final = {
     "Engine and workers": {
         "serve": Entry("assay.cli.serve", "Run the engine: REST API, events and worker protocol."),
-        "run": Entry("assay.cli.run", "Serve the workflows and activities of a Python file."),
+        "run": Entry("assay.cli.run", "Serve the workflows and activities of a program."),
         "dev": Entry("assay.cli.dev", "An engine and a worker in one terminal, reloaded on save."),
     },
     "A running engine": {

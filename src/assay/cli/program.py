@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import os
 import sys
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -47,14 +47,72 @@ def load(file: Path) -> ModuleType | None:
     return module
 
 
-def load_named(name: str) -> ModuleType | None:
-    """A module by its dotted name, found as from the current folder, or a file; see `load`."""
+class Program(NamedTuple):
+    """A program that was loaded."""
+
+    name: str
+    module: ModuleType
+    app: App | None
+    """The app that the caller chose of several."""
+    listened: Mapping[str, Any] | None
+    """The options of the program's own call of `workflow.listen`, if loading reached it."""
+
+    @property
+    def apps(self) -> list[App]:
+        """Return all apps that may have the program's workflows."""
+        return apps_of(self.module) if self.app is None else [self.app]
+
+
+def split_target(target: str) -> tuple[str, str | None]:
+    """Return the file or module of a target, and the name of the app behind the colon if there is one."""
+    name, colon, app = target.rpartition(":")
+    return (name, app) if colon and name and app.replace(".", "").isidentifier() else (target, None)
+
+
+def is_file(name: str) -> bool:
+    """Return True for the name of a Python file, False for that of a module; raise for a file that is not there."""
+    if os.path.isfile(name):
+        return True
+    if name.endswith(".py") or os.sep in name:
+        raise click.UsageError(f"there is no file {name}")
+    return False
+
+
+def load_named(target: str) -> Program | None:
+    """Load a file, a module by its dotted name, as from the current folder, or one app of either (`module:app`).
+
+    The program's own errors are shown without the frames of this one; then there is no result. While it is loaded,
+    `workflow.connect` and `workflow.listen` return at once, and other calls of an engine raise.
+    """
+    from assay import workflow
+
+    name, chosen = split_target(target)
+    face = workflow._face()
+    face.loading, face.listened = True, None
+    try:
+        module = load(Path(name)) if is_file(name) else _imported_module(name)
+    finally:
+        face.loading = False
+    if module is None:
+        return None
+    return Program(name, module, None if chosen is None else _chosen(module, name, chosen), face.listened)
+
+
+def _chosen(module: ModuleType, name: str, chosen: str) -> App:
+    from assay.sdk.app import App
+
+    found: Any = module
+    for part in chosen.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, App):
+        known = ", ".join(key for key, value in vars(module).items() if isinstance(value, App)) or "none"
+        raise click.UsageError(f"{name} has no app '{chosen}'; apps in its variables: {known}")
+    return found
+
+
+def _imported_module(name: str) -> ModuleType | None:
     import importlib
 
-    if name.endswith(".py") or os.path.isfile(name):
-        if not os.path.isfile(name):
-            raise click.UsageError(f"there is no file {name}")
-        return load(Path(name))
     sys.path.insert(0, os.getcwd())
     try:
         return importlib.import_module(name)
@@ -105,12 +163,15 @@ def apps_of(module: ModuleType) -> list[App]:
     return [DEFAULT_APP, *(value for value in vars(module).values() if isinstance(value, App))]
 
 
-def listening(file: Path, module: ModuleType, decided: Container[str] = ()) -> dict[str, Any]:
-    """What a call of `workflow.listen` in the file says, such as its queue, though it be only for `python FILE`.
+def listening(module: ModuleType, decided: Container[str] = ()) -> dict[str, Any]:
+    """Return the options of a call of `workflow.listen` in the file, such as its queue, though only for `python FILE`.
 
     What the command has `decided` is not looked at. Values are those that the loaded module knows; who computes one
     in the call, or under a condition that is not met here, is told that it was not understood.
     """
+    if module.__file__ is None:
+        return {}
+    file = Path(module.__file__)
     tree = ast.parse(file.read_bytes())
     call = next((node for node in ast.walk(tree) if isinstance(node, ast.Call) and _listens(node, module, tree)), None)
     found: dict[str, Any] = {}

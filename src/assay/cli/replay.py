@@ -37,7 +37,7 @@ class Kept(NamedTuple):
     type=click.Path(exists=True, dir_okay=False, allow_dash=True),
     help="Files with events, as JSON or JSON lines; - for standard input.",
 )
-@click.option("--against", metavar="CODE", required=True, help="A Python file, or the name of a module.")
+@click.option("--against", metavar="CODE", required=True, help="A Python file, a module, or module:app.")
 @click.option(
     "--type", "workflow_type", metavar="TYPE", type=NAME, help="Workflow type.  [default: what a history says]"
 )
@@ -86,15 +86,12 @@ def replay(
 
 
 def _apps(against: str) -> Sequence[App]:
-    from assay import workflow
-    from assay.cli.program import apps_of, load_named
-    from assay.sdk.face import Redirect
+    from assay.cli.program import load_named
 
-    workflow._face().redirect = Redirect()
-    module = load_named(against)
-    if module is None:
+    program = load_named(against)
+    if program is None:
         raise click.exceptions.Exit(FAILED)
-    return apps_of(module)
+    return program.apps
 
 
 def _files(context: click.Context, names: Sequence[str]) -> Iterator[Kept]:

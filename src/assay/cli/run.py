@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,16 +12,15 @@ from assay.cli.options import verbose_of, verbose_option
 from assay.cli.trouble import FAILED, warn_of_key
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
+    from assay.cli.program import Program
     from assay.sdk.app import App
 
 URL: Final = "http://127.0.0.1:8080"
 DATABASES: Final = ("sqlite", "postgres", "postgresql")
 
 
-@click.command(short_help="Serve the workflows and activities of a Python file.")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.command(short_help="Serve the workflows and activities of a program.")
+@click.argument("target", metavar="PROGRAM")
 @click.option("--engine-url", metavar="URL", help=f"The engine.  [env: ASSAY_ENGINE_URL; default: {URL}]")
 @click.option(
     "--api-key", metavar="KEY", help="A key of the engine.  [env: ASSAY_API_KEY, or ASSAY_API_KEY_FILE naming a file]"
@@ -39,10 +37,12 @@ DATABASES: Final = ("sqlite", "postgres", "postgresql")
 )
 @verbose_option
 @click.pass_context
-def run(context: click.Context, /, file: Path, engine_url: str | None, api_key: str | None, **options: Any) -> None:
-    """Serve what FILE registers with @workflow.define and @workflow.activity, until SIGTERM or Ctrl-C.
+def run(context: click.Context, /, target: str, engine_url: str | None, api_key: str | None, **options: Any) -> None:
+    """Serve what PROGRAM registers with @workflow.define and @workflow.activity, until SIGTERM or Ctrl-C.
 
-    The file need not connect or listen by itself; if it says `workflow.listen(queue="reports")`, that queue is served.
+    PROGRAM is a file, a module (shop.flows), or one app of it (shop.flows:app). It need not connect or listen by
+    itself; if it says `workflow.listen(queue="reports")`, that queue is served. Calls that start or ask for workflows
+    belong under `if __name__ == "__main__":`, because the program is loaded, not run.
     An engine that is not there yet, or goes away for a while, is waited for. When it is told to stop, the worker
     finishes what it has begun, gives back the rest, and ends within ten seconds.
 
@@ -51,19 +51,20 @@ def run(context: click.Context, /, file: Path, engine_url: str | None, api_key: 
     \b
     Examples:
       assay run worker.py
+      assay run shop.flows:app
       ASSAY_ENGINE_URL=https://engine.example assay run worker.py --queue reports
     """
     from assay.server import logs
 
     warn_of_key(api_key)
     logs.install("DEBUG" if verbose_of(context) else "INFO")
-    raise click.exceptions.Exit(serve(file, engine_url, api_key, options))
+    raise click.exceptions.Exit(serve(target, engine_url, api_key, options))
 
 
-def serve(file: Path, url: str | None, key: str | None, options: Mapping[str, Any]) -> int:
-    """Serve what `file` registers until a signal says to stop; the exit code."""
+def serve(program: str, url: str | None, key: str | None, options: Mapping[str, Any]) -> int:
+    """Serve what a program registers until a signal ends it, and return the exit code."""
     from assay import workflow
-    from assay.cli.program import listening, load
+    from assay.cli.program import listening, load_named
     from assay.cli.settings import api_key
     from assay.sdk.face import Redirect
     from assay.sdk.worker import Worker
@@ -73,13 +74,14 @@ def serve(file: Path, url: str | None, key: str | None, options: Mapping[str, An
     given = {name: value for name, value in options.items() if value is not None}
     face = workflow._face()
     face.redirect = Redirect(target, api_key({"api_key": key or ""}, os.environ), given)
-    module = load(file)
-    if module is None:
+    loaded = load_named(program)
+    if loaded is None:
         return FAILED
     if Worker.begun:
-        return 0  # the file listened by itself, and was told to stop
-    app = _app(file, module)
-    wanted = {**listening(file, module, given), **given}
+        return 0  # the program ran a worker by itself, which has ended
+    app = _app(loaded)
+    told = listening(loaded.module, given) if loaded.listened is None else loaded.listened
+    wanted = {**told, **given}
     announce(app, target, wanted.get("queue") or app.queue)
     face.connect(target, None, wanted.pop("namespace", None) or "main")
     freeze_startup_objects()
@@ -87,19 +89,23 @@ def serve(file: Path, url: str | None, key: str | None, options: Mapping[str, An
     return 0
 
 
-def _app(file: Path, module: ModuleType) -> App:
-    """What the file has to be served."""
+def _app(program: Program) -> App:
+    """Return the app to serve."""
     from assay.cli.program import registered
 
-    apps = registered(module)
+    if program.app is not None:
+        return program.app
+    apps = registered(program.module)
     if not apps:
         raise click.ClickException(
-            f"{file} registers no workflow and no activity: decorate functions with @workflow.define and"
+            f"{program.name} registers no workflow and no activity: decorate functions with @workflow.define and"
             " @workflow.activity, or put an assay.App into a variable"
         )
     if len(apps) > 1:
         names = ", ".join(sorted(name for name, _ in apps))
-        raise click.ClickException(f"{file} has several apps ({names}): serve each from a file of its own")
+        raise click.ClickException(
+            f"{program.name} has several apps ({names}): name one, as in {program.name}:{apps[0][0]}"
+        )
     return apps[0][1]
 
 

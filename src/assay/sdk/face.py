@@ -26,12 +26,9 @@ EXIT_SECONDS: Final = 10.0
 
 
 class Redirect(msgspec.Struct, frozen=True):
-    """What a command decides, whatever the program that it loads says: where to connect, some options of `listen`.
+    """A command's decisions about a program that it has loaded: where to connect, and some options of `listen`."""
 
-    Without a URL nothing is done at all: `connect` and `listen` return, so that the rest of the program is loaded.
-    """
-
-    url: str | None = None
+    url: str
     token: str | None = None
     options: Mapping[str, Any] = {}
 
@@ -40,6 +37,10 @@ class Face:
     """Keeps the connection of a program; its calls may come from any thread."""
 
     redirect: Redirect | None = None
+    loading: bool = False
+    """True while a command loads the program: `connect` and `listen` return, other calls of the engine raise."""
+    listened: Mapping[str, Any] | None = None
+    """The options of the first `listen` of a program that was loaded."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -63,7 +64,7 @@ class Face:
     def connect(self, url: str, token: str | None, namespace: str) -> None:
         """Connect, after closing what was connected before."""
         self._check("workflow.connect")
-        if self._nowhere:
+        if self.loading:
             return
         with self._lock:
             self._close(None)
@@ -76,7 +77,7 @@ class Face:
             self._close(timeout)
 
     def _open(self, url: str, token: str | None, namespace: str) -> None:
-        if self.redirect is not None and self.redirect.url is not None:
+        if self.redirect is not None:
             url, token = self.redirect.url, self.redirect.token
             namespace = self.redirect.options.get("namespace", namespace)
         loop = LoopThread()
@@ -118,7 +119,8 @@ class Face:
 
     def listen(self, **options: Any) -> None:
         """Serve a queue until a signal, `close`, or a failure of the worker."""
-        if self._nowhere:
+        if self.loading:
+            self.listened = self.listened or options
             return
         if self.redirect is not None:
             options |= self.redirect.options
@@ -138,10 +140,6 @@ class Face:
         finally:
             del self._listening[stopping]
 
-    @property
-    def _nowhere(self) -> bool:
-        return self.redirect is not None and self.redirect.url is None
-
     def _check(self, name: str) -> None:
         refuse_in_workflow(name)
         if self._loop is not None:
@@ -149,9 +147,9 @@ class Face:
 
     def _connected(self, name: str) -> tuple[LoopThread, Client]:
         self._check(f"workflow.{name}")
-        if self._nowhere:
-            text = f"workflow.{name} was called while the program is only loaded: put it behind __name__ == '__main__'"
-            raise Unavailable(text, code="not_connected")
+        if self.loading:
+            text = f"workflow.{name} was called while the program is loaded, not run"
+            raise Unavailable(f'{text}: put the call under `if __name__ == "__main__":`', code="not_connected")
         if self._client is None and (url := os.environ.get(URL_VARIABLE)):
             with self._lock:
                 if self._client is None:
