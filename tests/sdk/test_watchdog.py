@@ -166,3 +166,10 @@ def test_a_process_that_only_serves_ends_with_70_when_its_loop_is_blocked(case: 
         _, errors = process.communicate(timeout=20)
     assert process.returncode == 70
     assert b"this process ends" in errors
+
+
+def test_a_process_that_only_serves_ends_with_75_when_too_many_threads_never_return(tmp_path: Path):
+    command = [sys.executable, "-m", "tests.sdk.blocked_program", f"sqlite://{tmp_path}/w.db", "hung threads"]
+    ended = subprocess.run(command, capture_output=True, timeout=20, check=False)  # noqa: S603
+    assert ended.returncode == 75
+    assert b"the thread is abandoned" in ended.stderr

@@ -46,7 +46,8 @@ def run(context: click.Context, /, target: str, engine_url: str | None, api_key:
     An engine that is not there yet, or goes away for a while, is waited for. When it is told to stop, the worker
     finishes what it has begun, gives back the rest, and ends within ten seconds.
 
-    Exit codes: 0 stopped, 1 could not start, 64 called wrongly, 70 code that never returns was cut off.
+    Exit codes: 0 stopped, 1 could not start, 64 called wrongly, 70 code that never returns was cut off, 75 too many
+    threads never returned.
 
     \b
     Examples:

@@ -8,7 +8,7 @@ class Slots:
     leased than the worker has slots for: a process exited after it was offered.
     """
 
-    __slots__ = ("activities", "process_activities", "processes", "tasks")
+    __slots__ = ("activities", "process_activities", "processes", "tasks", "withheld")
 
     def __init__(
         self,
@@ -22,11 +22,13 @@ class Slots:
         self.process_activities = process_activities
         """The names of the activities that run in a process."""
         self.processes = processes
+        self.withheld: frozenset[str] = frozenset()
+        """The names of activities that the worker takes none of at present."""
 
     @property
     def exhausted(self) -> frozenset[str]:
         """Return the names of activities that cannot be leased although an activity slot is free."""
-        return self.process_activities if self.processes <= 0 else frozenset()
+        return self.process_activities | self.withheld if self.processes <= 0 else self.withheld
 
     def reserve(self, activity: str | None = None) -> None:
         """Reserve the slot of an activity with this name, or of a workflow task if there is no name."""

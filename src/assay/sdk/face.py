@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from assay.core.errors import Unavailable
+from assay.core.limits import ABANDONED_EXIT_CODE
 from assay.sdk.app import App
 from assay.sdk.client import Client
 from assay.sdk.execution.watchdog import WATCHDOG
@@ -130,15 +131,21 @@ class Face:
         stopped = None if self.redirect is None else threading.Event()
         only_serving = WATCHDOG.only_serving() if in_main_thread() else contextlib.nullcontext()
         with only_serving, stop_signals(lambda: loop.loop.call_soon_threadsafe(stopping.set), stopped):
-            outcome_of(loop.begin("workflow.listen", lambda: self._serve(client, stopping, options)))
+            is_overrun = outcome_of(loop.begin("workflow.listen", lambda: self._serve(client, stopping, options)))
+        if is_overrun and in_main_thread():
+            raise SystemExit(ABANDONED_EXIT_CODE)
 
-    async def _serve(self, client: Client, stopping: asyncio.Event, options: dict[str, Any]) -> None:
-        serving = asyncio.ensure_future(serve(Worker(client, **options), stopping))
+    async def _serve(self, client: Client, stopping: asyncio.Event, options: dict[str, Any]) -> bool:
+        """Serve until stopped; return whether the worker stopped because too many of its threads never returned."""
+        worker = Worker(client, **options)
+        worker.ends_unhealthy = WATCHDOG.serving > 0
+        serving = asyncio.ensure_future(serve(worker, stopping))
         self._listening[stopping] = serving
         try:
             await serving
         finally:
             del self._listening[stopping]
+        return not stopping.is_set() and worker.is_overrun
 
     def _check(self, name: str) -> None:
         refuse_in_workflow(name)

@@ -5,6 +5,7 @@ import functools
 import logging
 import os
 import socket
+import time
 import uuid
 from typing import ClassVar, Protocol
 
@@ -27,6 +28,7 @@ from assay.sdk.garbage_collection import collect_less_often
 from assay.sdk.transport import Transport
 
 log = logging.getLogger("assay.worker")
+ABANDONED_LOG_PAUSE_SECONDS = 60.0
 RELEASE_ANSWER_SECONDS = 1.0
 """How long it waits for the answers to what it gives back."""
 
@@ -93,7 +95,12 @@ class Worker:
             self._reports,
             self._processes,
             freed=self._activity_freed,
+            abandoned=self._thread_abandoned,
         )
+        self._most_abandoned = max_concurrent_activities
+        self._abandoned_log_at = 0.0
+        self.ends_unhealthy = False
+        """Whether it stops by itself when more threads are abandoned than it runs activities at a time."""
         self._drain_seconds = drain_seconds
         self._stopping = asyncio.Event()
         self._inbox: list[TaskGrant | ActivityGrant] = []
@@ -108,8 +115,8 @@ class Worker:
 
     @property
     def activities(self) -> frozenset[str]:
-        """The activities it serves."""
-        return frozenset(self.app.activities)
+        """The activities it serves; those that it takes none of at present are left out."""
+        return frozenset(self.app.activities) - self.slots.withheld
 
     async def run(self) -> None:
         """Serve until `stop` is called; then finish what is begun and give back the rest."""
@@ -173,7 +180,41 @@ class Worker:
 
     def health(self) -> tuple[bool, int]:
         """Return whether it takes all kinds of work, and how many of its threads are abandoned."""
-        return True, 0
+        abandoned = self._threads.abandoned
+        if abandoned > self._most_abandoned:
+            self._log_abandoned(abandoned)
+        elif self.slots.withheld and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._thread_abandoned)  # threads have ended meanwhile
+        return abandoned <= self._most_abandoned, abandoned
+
+    @property
+    def is_overrun(self) -> bool:
+        """True while more threads are abandoned than it runs activities at a time."""
+        return self._threads.abandoned > self._most_abandoned
+
+    def _log_abandoned(self, abandoned: int) -> None:
+        now = time.monotonic()
+        if now < self._abandoned_log_at:
+            return
+        self._abandoned_log_at = now + ABANDONED_LOG_PAUSE_SECONDS
+        log.error(
+            "%d threads of activities or steps have not returned (at most %d may): no `def` activities are taken:\n%s",
+            abandoned,
+            self._most_abandoned,
+            "\n\n".join(self._threads.abandoned_stacks()),
+        )
+
+    def _thread_abandoned(self) -> None:
+        """Take no more `def` activities while too many threads are abandoned; others go on."""
+        withheld: frozenset[str] = frozenset()
+        if self.is_overrun:
+            definitions = self.app.activities.items()
+            withheld = frozenset(name for name, one in definitions if not (one.signature.is_async or one.in_process))
+            if self.ends_unhealthy:
+                self.stop()
+        if withheld != self.slots.withheld:
+            self.slots.withheld = withheld
+            self._transport.offer_slots(self)
 
     def report_health(self, *, healthy: bool, abandoned_threads: int) -> None:
         """Report its health to the engine; called in the watchdog's thread."""

@@ -50,6 +50,7 @@ class WorkerEndpoint:
         """Histories that arrived with their task, until the worker reads them."""
         self._dropped: list[str] = []
         self._connected_before = False
+        self._withheld = worker.slots.withheld
 
     @property
     def idle(self) -> bool:
@@ -127,8 +128,13 @@ class WorkerEndpoint:
 
     def offer_slots(self) -> None:
         """Announce released slots with the next message, or at once if the engine may run out of free ones."""
-        if self._slots.urgent:
+        if self._slots.urgent or self._has_changed:
             self.wakeup.set()
+
+    @property
+    def _has_changed(self) -> bool:
+        """True if the worker takes other activities than it did at its last hello."""
+        return self.worker.slots.withheld is not self._withheld
 
     def keep_alive(self) -> None:
         """Send a message even if it is empty; it lists the runs that were dropped."""
@@ -148,6 +154,7 @@ class WorkerEndpoint:
     def compose(self, *, hello: bool = False) -> wire.WorkerMessage:
         """Return everything that is new as one message; with a hello, also every report without an answer."""
         self.wakeup.clear()
+        hello = hello or self._has_changed
         greeting = self._hello() if hello else None
         reports, self._outgoing = self._outgoing, []
         if hello:
@@ -177,6 +184,7 @@ class WorkerEndpoint:
     def _hello(self) -> wire.Hello:
         worker, slots, most = self.worker, self._slots.restart(), self._slots.most
         again, self._connected_before = self._connected_before, True
+        self._withheld = worker.slots.withheld
         return wire.Hello(
             queue=worker.queue,
             namespace=worker.namespace,

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from assay.core.errors import AssayError, Failure, Kind
+from assay.core.errors import AssayError, Failure, Kind, NotFound, Refused
 from assay.core.grants import ActivityGrant
 from assay.core.ids import SECOND, Time
 from assay.core.payload import NULL, Payload
@@ -40,7 +40,19 @@ log = logging.getLogger("assay.worker")
 class Attempt:
     """One attempt that runs in this worker."""
 
-    __slots__ = ("asked_to_stop", "beat_at", "began", "details", "flush", "given_back", "grant", "loop", "task")
+    __slots__ = (
+        "asked_to_stop",
+        "beat_at",
+        "began",
+        "details",
+        "flush",
+        "given_back",
+        "grant",
+        "is_over",
+        "job",
+        "loop",
+        "task",
+    )
 
     def __init__(self, grant: ActivityGrant, loop: asyncio.AbstractEventLoop) -> None:
         self.grant = grant
@@ -49,6 +61,10 @@ class Attempt:
         self.began = False
         self.asked_to_stop = False
         self.given_back = False
+        self.is_over = False
+        """Whether the engine has ended the attempt: nothing that its code does counts any more."""
+        self.job: asyncio.Future[Any] | None = None
+        """The call in a thread, for a `def` activity."""
         self.beat_at: Time = 0
         self.details: Payload = NULL
         self.flush: asyncio.TimerHandle | None = None
@@ -80,11 +96,13 @@ class ActivityTasks:
         processes: Processes,
         *,
         freed: Callable[[], None],
+        abandoned: Callable[[], None],
     ) -> None:
         self._transport = transport
         self._reports = reports
         self._app = app
         self._converter = converter
+        self._abandoned = abandoned
         self._workflow_tasks = workflow_tasks
         self._threads = threads
         self._processes = processes
@@ -142,7 +160,8 @@ class ActivityTasks:
         args, named = signature.arguments(context, value)
         if signature.is_async:
             return await definition.function(*args, **named)
-        return await self._threads.submit(lambda: definition.function(*args, **named))
+        attempt.job = self._threads.submit(lambda: definition.function(*args, **named))
+        return await attempt.job
 
     async def _call_in_process(self, definition: Definition, attempt: Attempt) -> Payload:
         activity = attempt.grant.activity
@@ -192,6 +211,8 @@ class ActivityTasks:
 
     def _cancelled(self, attempt: Attempt, error: asyncio.CancelledError) -> None:
         activity, run_id = attempt.grant.activity, attempt.grant.key.run_id
+        if attempt.is_over:
+            return  # for the engine it ended before, and its slot is free now
         if attempt.asked_to_stop:
             self._reports.tell(CancelledActivity(run_id, activity.seq, activity.attempt_id))
         elif attempt.given_back:
@@ -241,7 +262,7 @@ class ActivityTasks:
         if unsure(error):
             return  # lost on the way: the next one may arrive, and only an answer says that the attempt is over
         if error is not None:
-            self._stop(attempt, over=error.code == "stale_attempt")
+            self._stop(attempt, over=isinstance(error, Refused | NotFound))
         elif reply.cancel_requested:
             self._stop(attempt)
 
@@ -259,8 +280,28 @@ class ActivityTasks:
             return
         if definition.in_process:
             self._processes.cancel(attempt.grant.activity.attempt_id, over=over)
-        elif first and definition.signature.is_async:
-            attempt.interrupt()
+        elif definition.signature.is_async:
+            if first:
+                attempt.interrupt()
+        elif over:
+            self._abandon(attempt)
+
+    def _abandon(self, attempt: Attempt) -> None:
+        """Free the slot of an attempt that the engine has ended; its thread cannot be stopped, and is left alone."""
+        attempt.is_over = True
+        if attempt.job is None:
+            return  # not begun, or just ended
+        stack = self._threads.abandon(attempt.job)
+        if stack is not None:
+            activity = attempt.grant.activity
+            log.warning(
+                "activity '%s' (attempt %d) is over, and its code has not returned: the thread is abandoned:\n%s",
+                activity.name,
+                activity.attempt,
+                stack,
+                extra={"workflow_id": attempt.grant.key.workflow_id, "run_id": attempt.grant.key.run_id},
+            )
+            self._abandoned()
 
     def extend(self) -> None:
         """Keep the leases of attempts while this process lives (R9)."""

@@ -6,6 +6,7 @@ this worker again, the step of the new grant waits for the execution that is und
 
 import asyncio
 import functools
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,8 @@ from assay.core.ids import RunId
 from assay.sdk.direct_calls import original_of
 from assay.sdk.execution.threads import DaemonThreads, abandon
 from assay.sdk.replay.turn import StepOrder
+
+log = logging.getLogger("assay.worker")
 
 StepKey = tuple[RunId, int]
 """A run and the seq of one of its steps."""
@@ -65,7 +68,10 @@ class ThreadSteps:
 
     def give_up(self, key: StepKey) -> None:
         """Let the next attempt begin beside an execution that has taken too long, and may never end."""
-        self._running.pop(key, None)
+        step = self._running.pop(key, None)
+        stack = None if step is None else self._threads.abandon(step.job)
+        if step is not None and stack is not None:
+            log.warning("step '%s' took too long and goes on in an abandoned thread:\n%s", step.order.name, stack)
 
     def _begin(self, key: StepKey, order: StepOrder, attempt: int) -> ThreadStep:
         job = self._threads.submit(order.function, *order.args)
@@ -76,6 +82,8 @@ class ThreadSteps:
     def _ended(self, key: StepKey, step: ThreadStep, job: "asyncio.Future[Any]") -> None:
         if self._running.get(key) is step:
             del self._running[key]
+        if job.cancelled():
+            return  # given up
         waiter, error = step.waiter, job.exception()
         if waiter is None or waiter.done():
             abandon(job)  # the run was lost, and is not granted again yet
