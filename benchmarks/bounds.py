@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.environments import HOME, ROOT
-from benchmarks.proc import PROC, resident_bytes
+from benchmarks.proc import PROC, resident_bytes, tree_seconds
 
 PAYLOAD_BYTES = 1_900_000
 CALLERS = 32
@@ -178,11 +178,16 @@ async def _list(port: int, callers: int) -> int:
         return sum(await asyncio.gather(*(caller.ask("GET", "/workflows?limit=10000") for caller in connected)))
 
 
-def measure_readers(tree: Path, sizes: Sizes, readers: int, namespace: str) -> float:
-    """Return the starts a second in `main` while clients follow the events of a namespace."""
+def measure_readers(tree: Path, sizes: Sizes, readers: int, namespace: str) -> tuple[float, float]:
+    """Return starts a second in `main` while clients follow the events of a namespace, and engine CPU seconds a start.
+
+    The CPU time hardly depends on what else the machine does, which the rate does.
+    """
     with served(tree) as engine, _reading(engine.port, readers, namespace):
         asyncio.run(start_runs(engine.port, sizes.starts // 10, CALLERS))
-        return sizes.starts / asyncio.run(start_runs(engine.port, sizes.starts, CALLERS))
+        before = tree_seconds([engine.process.pid])
+        took = asyncio.run(start_runs(engine.port, sizes.starts, CALLERS))
+        return sizes.starts / took, (tree_seconds([engine.process.pid]) - before) / sizes.starts
 
 
 @contextlib.contextmanager
@@ -249,22 +254,28 @@ def report(trees: Sequence[tuple[str, Path]], sizes: Sizes, parts: Sequence[str]
 
 def _report_readers(trees: Sequence[tuple[str, Path]], sizes: Sizes) -> int:
     missed = 0
-    found: dict[tuple[str, str, int], list[float]] = {}
+    found: dict[tuple[str, str, int], list[tuple[float, float]]] = {}
     for _ in range(sizes.rounds):
         for count in sizes.readers:
             for namespace in ("main", "other") if count else ("main",):
                 for name, tree in trees:
-                    rate = measure_readers(tree, sizes, count, namespace)
-                    found.setdefault((name, namespace, count), []).append(rate)
-    for (name, namespace, count), rates in sorted(found.items()):
-        rate, alone = statistics.median(rates), statistics.median(found[name, "main", 0])
+                    measured = measure_readers(tree, sizes, count, namespace)
+                    found.setdefault((name, namespace, count), []).append(measured)
+    for (name, namespace, count), measures in sorted(found.items()):
+        (rate, cpu), (alone, alone_cpu) = map(_medians, (measures, found[name, "main", 0]))
         whose = "the same" if namespace == "main" else "another"
         print(
-            f"{name:8} {count:4} readers of {whose:8} namespace: {rate:6.0f} starts/s, {rate / alone:.0%}", flush=True
+            f"{name:8} {count:4} readers of {whose:8} namespace: {rate:6.0f} starts/s, {rate / alone:.0%};"
+            f" engine {cpu * 1e6:5.0f} us of CPU a start, {cpu / alone_cpu:.2f} x",
+            flush=True,
         )
         required = OWN_SHARE if namespace == "main" else OTHER_SHARE
         missed += name == "here" and count > 0 and rate < required * alone
     return missed
+
+
+def _medians(measures: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    return statistics.median(rate for rate, _ in measures), statistics.median(cpu for _, cpu in measures)
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 """Where the stream of events can be gone on with, where it is too late for that (R40), and how it is told live."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from assay.core.ids import Namespace, RunId, WorkflowId
 from assay.core.requests import Signal, StartWorkflow
@@ -87,17 +87,39 @@ def test_what_comes_in_heaps_is_told_heap_by_heap(with_engine: Callable[[Body], 
 
     async def body(engine: Engine, clock: ManualClock) -> None:
         stream, heard, most = stream_of(engine, clock), list[Fire](), 0
-        waiting = asyncio.Queue[News]()
+        waiting = asyncio.Queue[Sequence[News]]()
         async for _ in stream.follow(None, waiting.put_nowait):
             pass
         fires = [Fire(MAIN, "nightly", number, clock.now(), FireOutcome.MISSED) for number in range(1_500)]
         await engine._store.write(Changes(fires=fires, unfired=[Unfired(RunId("main/nightly"), "x", fires)]))
         await start(engine)
         while len(heard) < 1_500:
-            news = await waiting.get()
+            page = await waiting.get()
             most = max(most, waiting.qsize())
-            heard += news.fires if isinstance(news, Note) else ()
+            heard += [fire for news in page if isinstance(news, Note) for fire in news.fires]
         stream.leave(waiting.put_nowait)
         assert (heard, most) == (fires, 0)
+
+    with_engine(body)
+
+
+def test_many_listeners_get_rows_together_and_the_same_page(with_engine: Callable[[Body], None]):
+    async def body(engine: Engine, clock: ManualClock) -> None:
+        stream, pages = stream_of(engine, clock), [list[Sequence[News]]() for _ in range(200)]
+        listeners = [pages[number].append for number in range(200)]
+        for listener in listeners:
+            async for _ in stream.follow(None, listener):
+                pass
+        await start(engine)
+        while not pages[0]:
+            await asyncio.sleep(0)
+        for _ in range(20):  # within the pause after the first page
+            await signal(engine)
+        while sum(map(len, pages[0])) < 21:
+            await asyncio.sleep(0)
+        for listener in listeners:
+            stream.leave(listener)
+        assert len(pages[0]) < 10
+        assert all(mine is first for own in pages for mine, first in zip(own, pages[0], strict=True))
 
     with_engine(body)

@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 
 from assay.core.ids import RunId
+from assay.core.payload import Payload
 from assay.storage.ports import BEGINNING, Changes, Entry
 from assay.storage.postgres.horizon import lowest
 from assay.storage.postgres.store import PostgresStore
@@ -167,3 +168,16 @@ async def test_a_writer_that_crashes_holds_nothing_back(postgres: PostgresStore,
 def test_the_horizon_is_below_all_own_writers(end: int, running: list[int], horizon: int):
     """The ids of running transactions have 32 bits and go round."""
     assert lowest(end, running) == horizon
+
+
+async def test_a_page_of_large_events_ends_at_its_bytes(store: AnyStore, journal: SqlJournal):
+    world = StoredWorld(store)
+    large = Payload(b'"%s"' % (b"x" * 1_900_000))
+    await world.do(started("a"), *[signalled(of="a", payload=large) for _ in range(8)], signalled(of="a"))
+    pages = [await journal.after(BEGINNING, 100)]
+    while pages[-1].more:
+        pages.append(await journal.after(pages[-1][-1].position, 100))
+    entries = [entry for page in pages for entry in page]
+    assert [entry.seq for entry in entries] == list(range(1, 11))
+    assert {len(entry.payload) > 1_900_000 for entry in entries[1:9]} == {True}
+    assert all(sum(len(entry.payload) for entry in page) < 11_000_000 for page in pages)

@@ -8,6 +8,7 @@ from typing import Final
 
 from assay.api.exchange import Exchange
 from assay.api.polls import Polls
+from assay.api.shared_frames import SharedFrames
 from assay.api.stream import Places
 from assay.api.telemetry import Telemetry
 from assay.core.ids import SECOND, Time
@@ -50,6 +51,7 @@ class Backend:
     settings: Settings = field(default_factory=Settings)
     places: Places = field(default_factory=Places)
     """Those of event streams."""
+    shared_frames: SharedFrames = field(default_factory=SharedFrames)
     drained: asyncio.Event = field(default_factory=asyncio.Event)
     _waiting: set[asyncio.Timeout] = field(default_factory=set)
 

@@ -1,8 +1,8 @@
-"""What the event stream tells of each row of the journal, under which number, and how that looks (wire 1.7).
+"""The frames of the event stream: which ones a row of the journal has, their numbers and their bytes (wire 1.7).
 
-Each row has 1,024 numbers: what has caused the first event of a run comes one before 1,024 times the row's id, an event
-has that number itself, and what is derived from it comes after. The things that a note tells are counted from there. So
-a frame has the same number whenever it is sent, and by whichever engine.
+Each row has 1,024 numbers: the cause of a run's first event comes one before 1,024 times the row's id, an event has
+that number itself, and derived frames come after it. The items of a note are counted from there. So a frame has the
+same number whenever it is sent, and by whichever engine; and its bytes are the same for all readers.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,8 +22,8 @@ CAUSE, EVENT, CLAIMED = -1, 0, 1
 """What the numbers around an event stand for."""
 
 
-class Told(msgspec.Struct):
-    """What becomes a frame, if somebody wants it; only then its facts are made."""
+class StreamFrame(msgspec.Struct):
+    """A frame whose bytes are made when the first reader needs them."""
 
     number: int
     kind: str
@@ -33,27 +33,28 @@ class Told(msgspec.Struct):
     workflow_id: str = ""
     run_id: str | None = None
     workflow_type: str | None = None
+    body: bytes | None = None
 
 
 def row_of(number: int) -> int:
-    """The row of the journal that a number belongs to."""
+    """Return the row of the journal that a number belongs to."""
     return (number - CAUSE) // NUMBERS_PER_ROW
 
 
 def last_of(row_id: int) -> int:
-    """The last number of a row: whoever has seen that goes on with the next one."""
+    """Return the last number of a row: a client that has seen it goes on with the next row."""
     return (row_id + 1) * NUMBERS_PER_ROW + CAUSE - 1
 
 
-def told_of(news: News) -> Iterator[Told]:
-    """All that is told of a row, by number."""
+def frames_of(news: News) -> Iterator[StreamFrame]:
+    """Return the frames of a row, by number."""
     first = news.id * NUMBERS_PER_ROW
     if isinstance(news, Note):
         for number, claim in enumerate(news.claims, first):
             yield _claimed(claim, news.time, number)
         for number, fire in enumerate(news.fires, first):
             kind = f"schedule_{fire.outcome}"
-            yield Told(number, kind, fire.fired_at, fire.namespace, partial(_unfired, fire))
+            yield StreamFrame(number, kind, fire.fired_at, fire.namespace, partial(_unfired, fire))
         return
     cause = cause_of(news.kind, news.data)
     if cause is not None:
@@ -63,11 +64,11 @@ def told_of(news: News) -> Iterator[Told]:
         yield _claimed(news, news.time, first + CLAIMED)
 
 
-def _of_run(run: Entry | Claim, number: int, kind: str, time: Time, facts: Callable[[], dict[str, Any]]) -> Told:
-    return Told(number, kind, time, run.namespace, facts, run.workflow_id, run.run_id, run.workflow_type)
+def _of_run(run: Entry | Claim, number: int, kind: str, time: Time, facts: Callable[[], dict[str, Any]]) -> StreamFrame:
+    return StreamFrame(number, kind, time, run.namespace, facts, run.workflow_id, run.run_id, run.workflow_type)
 
 
-def _claimed(run: Entry | Claim, time: Time, number: int) -> Told:
+def _claimed(run: Entry | Claim, time: Time, number: int) -> StreamFrame:
     return _of_run(run, number, RUNNING, time, lambda: {"task_queue": run.task_queue})
 
 
@@ -76,24 +77,30 @@ def _facts(entry: Entry) -> dict[str, Any]:
 
 
 def _unfired(fire: Fire) -> dict[str, Any]:
-    told = {"schedule": fire.schedule, "due_at": seconds(fire.due_at), "outcome": fire.outcome, "reason": fire.reason}
-    return {**told, "trigger": fire.trigger, "until": None if fire.until is None else seconds(fire.until)}
+    facts = {"schedule": fire.schedule, "due_at": seconds(fire.due_at), "outcome": fire.outcome, "reason": fire.reason}
+    return {**facts, "trigger": fire.trigger, "until": None if fire.until is None else seconds(fire.until)}
 
 
-def frame_of(told: Told) -> bytes:
-    """The frame, in the shapes of both lines of the original."""
-    named = {"workflow_id": told.workflow_id, "run_id": told.run_id} if told.run_id is not None else {}
+def body_of(frame: StreamFrame) -> bytes:
+    """Return the bytes of a frame, in the shapes of both lines of the original."""
+    if frame.body is None:
+        frame.body = _encoded(frame)
+    return frame.body
+
+
+def _encoded(frame: StreamFrame) -> bytes:
+    named = {"workflow_id": frame.workflow_id, "run_id": frame.run_id} if frame.run_id is not None else {}
     data = responses.StreamEvent(
-        id=told.number,
-        ts=seconds(told.time),
-        namespace=told.namespace,
+        id=frame.number,
+        ts=seconds(frame.time),
+        namespace=frame.namespace,
         subsystem="workflow",
-        kind=told.kind,
-        event_type=told.kind,
-        workflow_id=told.workflow_id,
-        run_id=told.run_id,
-        workflow_type=told.workflow_type,
-        payload={"namespace": told.namespace, **named, **told.facts()},
+        kind=frame.kind,
+        event_type=frame.kind,
+        workflow_id=frame.workflow_id,
+        run_id=frame.run_id,
+        workflow_type=frame.workflow_type,
+        payload={"namespace": frame.namespace, **named, **frame.facts()},
     )
-    # JSON has no line breaks inside, and kinds are words: nothing a caller named can end a field (S34)
-    return b"id: %d\nevent: %s\ndata: %s\n\n" % (told.number, told.kind.encode(), msgspec.json.encode(data))
+    # JSON has no line breaks inside, and kinds are words: no name that a caller chose can end a field.
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (frame.number, frame.kind.encode(), msgspec.json.encode(data))

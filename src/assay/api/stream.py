@@ -3,14 +3,13 @@
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Iterator
-from typing import Final
-
-import msgspec
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from assay.api.answers import Header, always
 from assay.api.call import Call, Send
-from assay.api.event_frames import frame_of, last_of, row_of, told_of
+from assay.api.event_frames import frames_of, last_of, row_of
+from assay.api.shared_frames import Chunk, SharedFrames, Wanted, chunk_of
 from assay.core.errors import AssayError, Kind
 from assay.engine.stream import News, Stream
 from assay.wire.errors import Gone
@@ -21,11 +20,16 @@ QUEUE_EVENTS: Final = 1_000
 QUEUE_BYTES: Final = 1024 * 1024
 STREAM_KEEP_ALIVE_SECONDS: Final = 15.0
 FAREWELL: Final = 1.0
+PUSH: Final = "assay.push"
+"""Among the extensions of a scope: `push(chunk)` writes a chunk of the answer's body, or returns False if it cannot."""
+NO_EXTENSIONS: Final[Mapping[str, Any]] = {}
 HEADERS: Final[tuple[Header, ...]] = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
 )
+
+Push = Callable[[bytes], bool]
 
 
 class TooManyStreams(AssayError):
@@ -56,66 +60,71 @@ class Places:
         self._taken -= 1
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """Which events a client wants; an empty set stands for all."""
-
-    namespaces: frozenset[str] = frozenset()
-    kinds: frozenset[str] = frozenset()
-    workflow_id: str | None = None
-    nothing: bool = False
-    """Only events of other subsystems, of which there are none."""
-
-    def takes(self, namespace: str, workflow_id: str, kind: str) -> bool:
-        """Is an event among them?"""
-        if self.nothing or (self.namespaces and namespace not in self.namespaces):
-            return False
-        if self.workflow_id is not None and workflow_id != self.workflow_id:
-            return False
-        return not self.kinds or kind in self.kinds
-
-
 class _Queue:
-    """Frames that wait for one client; overflowing ends it, so that nobody's slowness costs memory."""
+    """Frames that wait for one client; overflowing ends its stream, so that a slow client costs no memory.
 
-    def __init__(self, wanted: Wanted, cursor: int | None) -> None:
+    While nothing waits, frames are pushed into the connection at once: a task per client and page would cost more than
+    the frames.
+    """
+
+    def __init__(self, shared: SharedFrames, wanted: Wanted, cursor: int | None) -> None:
+        self._shared = shared
         self._wanted = wanted
         self._cursor = cursor
-        self._frames: deque[bytes] = deque()
-        self._size = 0
+        self._chunks: deque[Chunk] = deque()
+        self._count = self._size = 0
         self._filled = asyncio.Event()
+        self._taken = False
+        """True while chunks are with the task that sends them: what is pushed now would overtake them."""
+        self._pushed = False
+        self.push: Push | None = None
+        """Writes a chunk into the connection, or returns False if the client has not taken what was written before."""
         self.overflown = asyncio.Event()
 
-    def put(self, news: News) -> None:
-        """Take what is wanted."""
+    def put(self, page: Sequence[News]) -> None:
+        """Send the frames of a page that pass the filter, or keep them until the client takes them."""
         if self.overflown.is_set():
             return
-        for frame in self.frames(news):
-            self._frames.append(frame)
-            self._size += len(frame)
-            self._filled.set()
-        if len(self._frames) > QUEUE_EVENTS or self._size > QUEUE_BYTES:
+        chunk = self.chunk(page)
+        if not chunk.frames:
+            return
+        if self.push is not None and not self._chunks and not self._taken and self.push(chunk.encoded):
+            self._pushed = True
+            return
+        self._chunks.append(chunk)
+        self._count += chunk.frames
+        self._size += len(chunk.body)
+        self._filled.set()
+        if self._count > QUEUE_EVENTS or self._size > QUEUE_BYTES:
             self.overflown.set()
-            self._filled.set()
 
     async def take(self) -> bytes:
-        """All frames that wait, or nothing after a while without any."""
-        try:
-            async with asyncio.timeout(STREAM_KEEP_ALIVE_SECONDS):
-                await self._filled.wait()
-        except TimeoutError:
-            return b""
-        frames = b"".join(self._frames)
-        self._frames.clear()
-        self._size = 0
-        self._filled.clear()
+        """Return all frames that wait, or nothing after a while without any."""
+        self._taken = False
+        while not self._chunks:
+            self._filled.clear()
+            self._pushed = False
+            try:
+                async with asyncio.timeout(STREAM_KEEP_ALIVE_SECONDS):
+                    await self._filled.wait()
+            except TimeoutError:
+                if not self._pushed:
+                    break
+        self._taken = True
+        frames = b"".join(chunk.body for chunk in self._chunks)
+        self._chunks.clear()
+        self._count = self._size = 0
         return frames
 
-    def frames(self, news: News) -> Iterator[bytes]:
-        """What the client is told of some news, but for what it has heard of it before."""
-        seen = self._cursor if self._cursor is not None and row_of(self._cursor) == news.id else -1
-        for told in told_of(news):
-            if told.number > seen and self._wanted.takes(told.namespace, told.workflow_id, told.kind):
-                yield frame_of(told)
+    def chunk(self, page: Sequence[News]) -> Chunk:
+        """Return the frames of a page that pass the filter, without those that the client has seen before."""
+        if self._cursor is None or not self._shared.has_row(page, row_of(self._cursor)):
+            return self._shared.chunk(page, self._wanted)
+        # The client was cut off in the middle of a row: this one page is its own.
+        cursor, self._cursor = self._cursor, None
+        row = row_of(cursor)
+        frames = [frame for news in page for frame in frames_of(news) if news.id != row or frame.number > cursor]
+        return chunk_of([frame for frame in frames if self._wanted.takes(frame)])
 
 
 class EventStream:
@@ -124,14 +133,20 @@ class EventStream:
     status = 200
 
     def __init__(
-        self, stream: Stream, wanted: Wanted, after: int | None, places: Places, drained: asyncio.Event
+        self,
+        stream: Stream,
+        shared: SharedFrames,
+        wanted: Wanted,
+        after: int | None,
+        places: Places,
+        drained: asyncio.Event,
     ) -> None:
         self._stream = stream
         self._places = places
         self._wanted = wanted
         self._row = None if after is None else row_of(after)
         self._drained = drained
-        self._queue = _Queue(wanted, after)
+        self._queue = _Queue(shared, wanted, after)
 
     async def begin(self) -> None:
         """Hear what happens from now on, before the client is told that it is connected; or say why it cannot be."""
@@ -159,7 +174,7 @@ class EventStream:
             self._places.leave()
 
     async def _send(self, call: Call, send: Send) -> None:
-        talking = asyncio.ensure_future(self._talk(send))
+        talking = asyncio.ensure_future(self._talk(call, send))
         ends = [call.watch(), *map(asyncio.ensure_future, (self._drained.wait(), self._queue.overflown.wait()))]
         try:
             await asyncio.wait((talking, *ends), return_when=asyncio.FIRST_COMPLETED)
@@ -170,13 +185,14 @@ class EventStream:
         with contextlib.suppress(TimeoutError):  # a client that does not read does not hear the end either
             await asyncio.wait_for(send({"type": "http.response.body", "body": b"", "more_body": False}), FAREWELL)
 
-    async def _talk(self, send: Send) -> None:
+    async def _talk(self, call: Call, send: Send) -> None:
         await _say(send, b": connected\n\n")
+        self._queue.push = call.scope.get("extensions", NO_EXTENSIONS).get(PUSH)
         if self._row is not None:
             async for page in self._stream.follow(self._row, self._queue.put):
-                told = b"".join(frame for news in page for frame in self._queue.frames(news))
-                if told:
-                    await _say(send, told)
+                body = self._queue.chunk(page).body
+                if body:
+                    await _say(send, body)
         while True:
             frames = await self._queue.take()
             await _say(send, frames or b": keep-alive\n\n")

@@ -1,13 +1,14 @@
-"""All that happens as one live stream: what is committed is read from the journal and told to whoever listens (I24).
+"""All events as one live stream: rows are read from the journal and passed to listeners (I24).
 
-The journal gives the order; a commit is only the hint to look. One reader serves all listeners. A listener that begins
-in the past reads the journal by itself until it has caught up with that reader, and joins it with no step between.
+The journal gives the order; a commit is only the hint to look. One reader serves all listeners, and passes the same
+page object to all of them. A listener that begins in the past reads the journal by itself until it has caught up with
+that reader, and joins it with no step between.
 """
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from typing import Final
 
 from assay.core.errors import AssayError
@@ -26,7 +27,14 @@ RETENTION: Final[Time] = 3 * 24 * 3_600 * SECOND
 PATIENCE: Final = (0.05, 0.2, 1.0)
 """Seconds between two looks without a hint where other engines write: what is committed may not be readable yet."""
 
-Listener = Callable[[News], None]
+PULSE_SECONDS: Final = 0.05
+PULSE_SECONDS_PER_LISTENER: Final = 0.0001
+"""Between two pages for many listeners: each gets fewer and larger messages, and all of them together cost the engine a
+share of its time that does not grow with their number. The first is the most that rows wait."""
+FEW_LISTENERS: Final = 20
+"""Listeners that get each commit at once."""
+
+Listener = Callable[[Sequence[News]], None]
 
 
 class Stream:
@@ -96,7 +104,7 @@ class Stream:
                 if page:
                     yield page
                     position = page[-1].position
-                if len(page) < STREAM_PAGE_EVENTS and (self._reader is None or position >= self._position):
+                if not page.more and (self._reader is None or position >= self._position):
                     break
         self._join(listener, position)
 
@@ -123,6 +131,8 @@ class Stream:
                 # One writer leaves no gaps, and a hint means that commits arrive: only a pause is worth a look.
                 if self._shared and looks:
                     self._held_since = await self._journal.oldest_after(self._position)
+                if len(self._listeners) > FEW_LISTENERS:
+                    await asyncio.sleep(min(PULSE_SECONDS, len(self._listeners) * PULSE_SECONDS_PER_LISTENER))
             except AssayError as error:
                 log.warning("the stream of events is interrupted: %s", error)
             pause = PATIENCE[min(looks, len(PATIENCE) - 1)] if self._shared else None
@@ -133,15 +143,34 @@ class Stream:
                     looks = 0
 
     async def _deliver(self, own: "asyncio.Task[None] | None") -> None:
-        while page := await self._journal.after(self._position, STREAM_PAGE_EVENTS):
-            for news in page:
+        more = True
+        while more:
+            page = await self._journal.after(self._position, STREAM_PAGE_EVENTS)
+            more = page.more
+            for part in _parts(page):
                 if self._reader is not own:
-                    return  # another one reads now, and two would tell everything twice
-                self._position = news.position
-                for listener, since in tuple(self._listeners.items()):
-                    if news.position > since:
-                        listener(news)
-                if isinstance(news, Note):
-                    await asyncio.sleep(0)  # it may hold more than a client is let wait for: have that sent first
-            if len(page) < STREAM_PAGE_EVENTS:
-                break
+                    return  # another task reads now, and both would deliver every row
+                self._position = part[-1].position
+                self._pass(part)
+                if isinstance(part[-1], Note):
+                    await asyncio.sleep(0)  # a note may fill the queue of a client: have it sent before the next row
+
+    def _pass(self, part: Sequence[News]) -> None:
+        """Call listeners with the rows after their positions; nearly always these are all rows."""
+        first, last = part[0].position, part[-1].position
+        for listener, since in tuple(self._listeners.items()):
+            if first > since:
+                listener(part)
+            elif last > since:
+                listener([news for news in part if news.position > since])
+
+
+def _parts(page: Sequence[News]) -> Iterator[Sequence[News]]:
+    """Return the rows of a page in pieces that end with a note; a page without notes is one piece."""
+    begin = 0
+    for place, news in enumerate(page):
+        if isinstance(news, Note):
+            yield page[begin : place + 1]
+            begin = place + 1
+    if begin < len(page):
+        yield page[begin:] if begin else page

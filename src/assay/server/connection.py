@@ -14,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from assay.api import answers
 from assay.api.app import REPLY
 from assay.api.guard import HEADERS_LIMIT
+from assay.api.stream import PUSH
 from assay.core.errors import AssayError, Invalid, Unavailable
 from assay.server.patience import Patience
 
@@ -53,7 +54,7 @@ class Connection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._answered = cycle
-        extensions: dict[str, Any] = {REPLY: partial(_reply, cycle)}
+        extensions: dict[str, Any] = {REPLY: partial(_reply, cycle), PUSH: partial(_push, cycle)}
         cycle.scope["extensions"] = extensions
         super()._start_asgi_task(cycle, app)
 
@@ -154,6 +155,16 @@ def _reply(cycle: RequestResponseCycle, status: int, lines: bytes, body: bytes) 
     if not cycle.keep_alive:
         cycle.transport.close()
     cycle.on_response()
+    return True
+
+
+def _push(cycle: RequestResponseCycle, chunk: bytes) -> bool:
+    """Write a chunk of an answer that has begun, encoded already; return False if uvicorn has to send it."""
+    if cycle.disconnected:
+        return True
+    if cycle.flow.write_paused or not (cycle.response_started and cycle.chunked_encoding):
+        return False
+    cycle.transport.write(chunk)
     return True
 
 

@@ -1,5 +1,7 @@
 """Rows of the journal: every event of every history, and notes on changes that no history records."""
 
+from collections.abc import Iterable
+
 import msgspec
 
 from assay.core.ids import RunId, Time
@@ -62,3 +64,13 @@ class Note(msgspec.Struct, frozen=True):
 
 
 News = Entry | Note
+
+
+class JournalPage(list[News]):
+    """Rows of the journal; `more` is True if other rows may follow the last of these."""
+
+    __slots__ = ("more",)
+
+    def __init__(self, rows: Iterable[News] = (), *, more: bool = False) -> None:
+        super().__init__(rows)
+        self.more = more

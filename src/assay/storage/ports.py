@@ -38,7 +38,7 @@ from assay.storage.changes import (
     StoredRun,
     Unfired,
 )
-from assay.storage.journal_entries import BEGINNING, Claim, Entry, News, Note, Position
+from assay.storage.journal_entries import BEGINNING, Claim, Entry, JournalPage, News, Note, Position
 from assay.storage.ready_work import Demand, ReadyActivity, ReadyTask
 from assay.storage.run_filter import RunFilter, ServedQueue
 
@@ -59,6 +59,7 @@ __all__ = [
     "Extent",
     "HeldLease",
     "Journal",
+    "JournalPage",
     "Leftovers",
     "NamespaceCounts",
     "NamespaceRow",
@@ -440,8 +441,8 @@ class Journal(Protocol):
         """The id of the first row of this time or later; none if all are older."""
         ...
 
-    async def after(self, position: Position, limit: int) -> Sequence[News]:
-        """The rows after a position, oldest first."""
+    async def after(self, position: Position, limit: int) -> JournalPage:
+        """Return the rows after a position, oldest first: `limit` at most, or up to the row that passes 8 MiB."""
         ...
 
     async def oldest_after(self, position: Position) -> Time | None:

@@ -6,7 +6,8 @@ from typing import Any, Final
 from assay.api.backend import Backend
 from assay.api.call import Call
 from assay.api.router import Parameter, Route
-from assay.api.stream import EventStream, Wanted
+from assay.api.shared_frames import Wanted
+from assay.api.stream import EventStream
 from assay.wire import responses
 
 EVERYWHERE: Final = "*"
@@ -16,7 +17,9 @@ _IS_ID: Final = re.compile(r"\d{1,18}", re.ASCII)
 
 async def events_stream(backend: Backend, call: Call) -> EventStream:
     """All events from now on, or from after the last one that was seen."""
-    stream = EventStream(backend.stream, _wanted(call), _cursor(call), backend.places, backend.drained)
+    stream = EventStream(
+        backend.stream, backend.shared_frames, _wanted(call), _cursor(call), backend.places, backend.drained
+    )
     await stream.begin()
     return stream
 

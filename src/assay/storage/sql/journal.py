@@ -4,20 +4,29 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from assay.core.ids import Time
+from assay.core.limits import JOURNAL_PAGE_BYTES
 from assay.core.schedule import escaped
-from assay.storage.ports import BEGINNING, Entry, News, Position
+from assay.storage.ports import BEGINNING, Entry, JournalPage, News, Position
 from assay.storage.sql import notes
 from assay.storage.sql.reads import ENDLESS, SqlReads
 
 AFTER = """
 SELECT e.written_by, e.id, r.namespace, r.workflow_id, e.run_id, r.workflow_type, r.task_queue,
-    e.seq, e.time, e.kind, e.payload, e.data, e.claimed
+    e.seq, e.time, e.kind,
+    CASE WHEN octet_length(e.payload) <= 8192 THEN e.payload END,
+    CASE WHEN octet_length(e.data) <= 8192 THEN e.data END, e.claimed,
+    octet_length(e.payload) + coalesce(octet_length(e.data), 0)
 FROM events e LEFT JOIN runs r ON r.run_id = e.run_id
 WHERE $committed_after(1, 2, 3) LIMIT $4"""
 
 OLDEST_AFTER = "SELECT e.time FROM events e WHERE $committed_after(1, 2, 3) LIMIT 1"
 
 NEWEST_POSITION = "SELECT e.written_by, e.id FROM events e WHERE $newest_committed(1)"
+SMALL_BYTES = 8_192
+"""A payload that is read together with others; larger ones are read by themselves, as far as a page has room."""
+
+DOCUMENTS = "SELECT e.payload, e.data FROM events e WHERE e.id = $1"
+
 
 POSITION = "SELECT e.written_by, e.id FROM events e WHERE e.id <= $1 ORDER BY e.id DESC LIMIT 1"
 
@@ -59,10 +68,19 @@ class SqlJournal:
         found = await self._store.browse(AT_OR_AFTER, low)
         return int(found[0][0]) if found else None
 
-    async def after(self, position: Position, limit: int) -> Sequence[News]:
+    async def after(self, position: Position, limit: int) -> JournalPage:
         """See `Journal`."""
-        horizon = await self._store.stream_horizon()
-        return [_news(row) for row in await self._store.browse(AFTER, *position, horizon, limit)]
+        rows = await self._store.browse(AFTER, *position, await self._store.stream_horizon(), limit)
+        page, held_bytes = JournalPage(more=len(rows) == limit), 0
+        for *row, size in rows:
+            if size > SMALL_BYTES:  # one by one: the memory of a page must not depend on the payloads of its rows
+                if held_bytes > JOURNAL_PAGE_BYTES:
+                    page.more = True
+                    break
+                ((row[10], row[11]),) = await self._store.browse(DOCUMENTS, row[1])
+            held_bytes += size
+            page.append(_news(row))
+        return page
 
     async def oldest_after(self, position: Position) -> Time | None:
         """See `Journal`."""
