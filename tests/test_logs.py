@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from assay.server.logs import TRACEBACK_LIMIT, VALUE_LIMIT, JsonLines, Readable, install, one_line, redacted
+from assay.server.logs import TRACEBACK_LIMIT, VALUE_LIMIT, JsonLines, Readable, Throttle, install, one_line, redacted
 
 log = logging.getLogger("assay.test")
 KEY = "assay_" + "0123456789abcdef" * 4
@@ -169,3 +169,59 @@ def test_what_was_installed_can_be_taken_back():
     before = root.level, list(root.handlers)
     install("DEBUG", io.StringIO())()
     assert (root.level, root.handlers) == before
+
+
+@pytest.mark.parametrize(
+    "letter", "\u061c\u200b\u200e\u200f\u2028\u202a\u202e\u2060\u2066\u2069\u206f\ufeff\ufffb\xad\x9b\x1b"
+)
+def test_nothing_in_an_id_moves_or_turns_the_text_around_it(letter: str):
+    shown = Readable(colors=False).format(record("run %s started", f"a{letter}b", workflow_id=f"c{letter}d"))
+    assert letter not in shown
+    assert f"a\\u{ord(letter):04x}b" in shown
+    line = JsonLines().format(record("x", workflow_id=f"c{letter}d"))
+    assert letter not in line
+    assert json.loads(line)["workflow_id"] == f"c{letter}d"
+
+
+def test_letters_of_all_scripts_stay_as_they_are():
+    text = "\u05e9\u05dc\u05d5\u05dd \u5951\u7d04 \U0001f469\u200d\U0001f467 \u0646\u0645\u200c\u0645"
+    assert one_line(text) == text
+
+
+def test_warnings_that_strangers_cause_are_counted_and_not_all_written():
+    throttle, passed = Throttle(most=3, seconds=60), list[str]()
+
+    def happens(second: float, message: str = "Invalid HTTP request received.", level: int = logging.WARNING) -> None:
+        made = logging.LogRecord("uvicorn.error", level, __file__, 1, message, (), None)
+        made.created = second
+        if throttle.filter(made):
+            passed.append(made.getMessage())
+
+    for number in range(1_000):
+        happens(number * 0.05)
+    assert passed == ["Invalid HTTP request received."] * 3
+    happens(50, "another")
+    happens(50, level=logging.ERROR)
+    happens(61)
+    assert passed[3:] == [
+        "another",
+        "Invalid HTTP request received.",
+        "Invalid HTTP request received. (997 more like this were not logged)",
+    ]
+    happens(62)
+    assert passed[6:] == ["Invalid HTTP request received."]
+
+
+def test_messages_of_any_number_cost_no_memory():
+    throttle = Throttle()
+    for number in range(5_000):
+        throttle.filter(record(f"message {number}"))
+    assert len(throttle._kinds) <= 1_000
+
+
+def test_a_program_throttles_what_clients_cause(lines: Callable[[], list[dict[str, object]]]):
+    for _ in range(1_000):
+        logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
+        log.warning("our own")
+    assert [line["logger"] for line in lines()].count("uvicorn.error") == 10
+    assert len(lines()) == 1_010

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from assay.core.errors import Invalid
-from assay.core.payload import PAYLOAD_LIMIT, check_json, check_keys, check_limits
+from assay.core.payload import INTEGER_DIGITS, PAYLOAD_LIMIT, check_json, check_keys, check_limits
 
 SCALARS = st.none() | st.booleans() | st.integers(-(10**400), 10**400) | st.floats() | st.text(max_size=8)
 VALUES = st.recursive(
@@ -211,3 +211,11 @@ def test_what_a_program_writes_has_no_key_twice(value: object):
     raw = json.dumps(value).encode()
     if refusal(raw) is None:
         check_keys(raw, check_json(raw))
+
+
+def test_integers_are_exact_up_to_the_digits_that_python_reads():
+    assert check_json(b"9" * INTEGER_DIGITS) == 10**INTEGER_DIGITS - 1
+    for raw in (b"1" * (INTEGER_DIGITS + 1), b'{"a":[-%b]}' % (b"1" * 5_000)):
+        with pytest.raises(Invalid, match="more than 4,300 digits") as caught:
+            check_json(raw)
+        assert caught.value.code == "invalid_json"

@@ -21,6 +21,8 @@ NULL: Final = msgspec.Raw(b"null")
 PAYLOAD_LIMIT: Final = LIMITS.payload_bytes
 DEPTH_LIMIT: Final = 64
 KEYS_LIMIT: Final = 10_000
+INTEGER_DIGITS: Final = 4_300
+"""The longest integer that Python reads from a text: longer ones would take it a time that grows with their square."""
 SHOWN: Final = 100
 """Characters of a key that a message repeats."""
 
@@ -39,7 +41,7 @@ HARMLESS: Final = 2 * DEPTH_LIMIT
 
 
 def value_of(raw: bytes | Payload) -> Any:
-    """The plain Python value of JSON that was checked before: integers exact however long, no class but JSON's own."""
+    """Return the plain Python value of JSON that was checked before: integers are exact, and all classes JSON's own."""
     return _parse(raw)
 
 
@@ -74,6 +76,9 @@ def parsed(raw: bytes, *, limit: int = PAYLOAD_LIMIT, name: str = "payload") -> 
         raise _too_deep(DEPTH_LIMIT, name) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         _check_escapes(raw, name)
+        if "Integer value out of range" in str(error):  # Python itself reads no longer one
+            text = f"{name} holds an integer of more than {INTEGER_DIGITS:,} digits"
+            raise Invalid(text, code="invalid_json", field=name) from None
         raise Invalid(f"{name} is not valid JSON: {error}", code="invalid_json", field=name) from None
     if BACKSLASH in raw:
         _check_escapes(raw, name)

@@ -16,9 +16,18 @@ from typing import Any, Final, TextIO
 VALUE_LIMIT: Final = 1024
 TRACEBACK_LIMIT: Final = 8 * 1024
 HIDDEN: Final = "***"
+THROTTLED_RECORDS: Final = 10
+THROTTLE_SECONDS: Final = 60.0
+THROTTLED_KINDS: Final = 1_000
+"""Messages whose records are counted; beyond it the count begins anew."""
+CAUSED_BY_CLIENTS: Final = ("uvicorn.error", "assay.api")
+"""Loggers whose warnings clients cause, as often as they like."""
 
-# C0, DEL, C1, the two line separators of Unicode, and marks that reverse the direction of what follows.
-_UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# C0, DEL, C1, the two line separators of Unicode, characters that change the direction of the text around them, and
+# invisible ones that only format.
+_UNSAFE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
 _SECRET_NAME: Final = re.compile(r"authorization|cookie|x[-_]api[-_]key|api[-_]?key|passw(or)?d|secret|token", re.I)
 _SECRETS: Final = (
     (re.compile(r"\bassay_[0-9a-f]{16,}", re.I), f"assay_{HIDDEN}"),
@@ -147,6 +156,35 @@ def colorful(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
+class Throttle(logging.Filter):
+    """Passes a few records of each kind a minute; the next one that passes has the number of those left out.
+
+    For loggers whose records strangers cause: each malformed request is worth a warning, a million of them are not.
+    """
+
+    def __init__(self, most: int = THROTTLED_RECORDS, seconds: float = THROTTLE_SECONDS) -> None:
+        super().__init__()
+        self._most = most
+        self._seconds = seconds
+        self._kinds: dict[str, tuple[float, int]] = {}
+        """When the current minute of each message began, and how many records of it have come since."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """See `logging.Filter`; errors always pass, for they are the engine's own."""
+        if record.levelno >= logging.ERROR:
+            return True
+        kind = str(record.msg)
+        if kind not in self._kinds and len(self._kinds) >= THROTTLED_KINDS:
+            self._kinds.clear()
+        since, count = self._kinds.get(kind, (record.created, 0))
+        if not 0 <= record.created - since < self._seconds:
+            if count > self._most:
+                record.msg = f"{kind} ({count - self._most:,} more like this were not logged)"
+            since, count = record.created, 0
+        self._kinds[kind] = since, count + 1
+        return count < self._most
+
+
 def install(
     level: str | int = "INFO", stream: TextIO | None = None, *, json_lines: bool | None = None
 ) -> Callable[[], None]:
@@ -160,8 +198,13 @@ def install(
     before = root.level
     root.addHandler(outlet)
     root.setLevel(level)
+    throttled = [(logging.getLogger(name), Throttle()) for name in CAUSED_BY_CLIENTS]
+    for logger, throttle in throttled:
+        logger.addFilter(throttle)
 
     def uninstall() -> None:
+        for logger, throttle in throttled:
+            logger.removeFilter(throttle)
         root.removeHandler(outlet)
         root.setLevel(before)
 
