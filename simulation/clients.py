@@ -41,6 +41,7 @@ class Client:
         self._id = WorkflowId(program["id"])
         self._chance = chance_of(world.settings.seed, self.name)
         self._messages = 0
+        self._padding = "x" * world.settings.payload_bytes
         # a second run would find the children of the first under their ids
         self._has_children = any("program" in step for _, step in walk(program))
         self._starters = 0
@@ -80,7 +81,7 @@ class Client:
             namespace=NAMESPACE,
             workflow_id=self._id,
             workflow_type="program",
-            input=Payload(msgspec.json.encode(self._program)),
+            input=Payload(msgspec.json.encode({**self._program, "padding": self._padding})),
             request_id=f"{self._id}/{place}",
             id_conflict_policy=self._chance.choice((IdConflict.FAIL, IdConflict.USE_EXISTING)),
             id_reuse_policy=IdReuse.REJECT_DUPLICATE if self._has_children else IdReuse.ALLOW_DUPLICATE,
@@ -140,7 +141,7 @@ class Client:
         """Send a signal once; with a key until it is known how that went."""
         self._messages += 1
         nonce = f"{self._id}/{self._messages}"
-        payload = Payload(msgspec.json.encode({"id": number, "nonce": nonce}))
+        payload = Payload(msgspec.json.encode({"id": number, "nonce": nonce, "padding": self._padding}))
         request = Signal(NAMESPACE, WorkflowId(workflow_id), None, name, payload)
         key = self._key(request) if self._chance.random() < 0.5 else None
         sent = Sent(workflow_id, nonce, keyed=key is not None)

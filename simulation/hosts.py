@@ -75,7 +75,10 @@ class EngineHost:
         clock = self._clock()
         store = SimStore(world.database, node, world.loop, world.trouble, self.crash, inline=settings.inline)
         ids = BlockIds(clock, chance)
-        engine = Engine(store, clock, ids=ids, cache_limit=settings.engine_cache)
+        engine = Engine(
+            store, clock, ids=ids, cache_limit=settings.engine_cache, cache_bytes=settings.engine_cache_bytes
+        )
+        engine.on_commit(lambda _: world.checks.published(engine))
         try:
             await engine.start()
         except AssayError as error:

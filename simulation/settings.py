@@ -5,6 +5,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from assay.core.limits import CACHE_BYTES
+
 FAULTS = (
     "reject",  # the store refuses a write, cleanly
     "unknown",  # the store does not answer a COMMIT, which it has executed, never receives, or receives later
@@ -42,6 +44,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     activity_hands: int = 8
     cached_runs: int = 1_000
     engine_cache: int = 10_000
+    engine_cache_bytes: int = CACHE_BYTES
+    payload_bytes: int = 0
+    """How much longer the inputs and signals of clients are than they have to be."""
     programs: int = 4
     kinds: tuple[str, ...] = ()
     """The kinds of steps in programs; empty for all."""
@@ -72,6 +77,7 @@ def settings_of(seed: int, *, shared: bool | None = None, faults: Iterable[str] 
     swarm = [fault for fault in FAULTS if fault != "step_clock" and chance.random() < 0.5]
     if chance_of(seed, "step_clock").random() < 0.4:
         swarm.append("step_clock")
+    sizes = chance_of(seed, "sizes")
     remote = chance.choice((0, 0, 1, 2))
     engines = chance.choice((2, 2, 3)) if is_shared else 1
     local = chance.choice((0, 1)) if remote else 1
@@ -86,6 +92,8 @@ def settings_of(seed: int, *, shared: bool | None = None, faults: Iterable[str] 
         activity_hands=chance.choice((1, 2, 8)),
         cached_runs=chance.choice((1, 3, 1_000)),
         engine_cache=chance.choice((1, 3, 10_000)),
+        engine_cache_bytes=sizes.choice((CACHE_BYTES, 150_000)),
+        payload_bytes=sizes.choice((0, 0, 25_000, 70_000)),
         programs=chance.choice((2, 3, 4, 5)),
         faults=frozenset(swarm if faults is None else faults),
         fault_seconds=chance.choice((10, 20, 40)),

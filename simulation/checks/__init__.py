@@ -4,10 +4,12 @@ from typing import TYPE_CHECKING
 
 from assay.core.ids import Time, WorkerId
 from assay.core.requests import StartWorkflow
+from assay.engine.engine import Engine
 from assay.sdk.replay.runtime import Execution
 from assay.storage.ports import Changes
 from simulation.checks.commits import CommitChecks
 from simulation.checks.histories import Archive, check_histories
+from simulation.checks.memory import memory_violations
 from simulation.checks.promises import check_promises, run_named
 from simulation.checks.replays import check_replays
 
@@ -32,6 +34,12 @@ class Checks:
     def committed(self, changes: Changes, now: Time, sent: Time) -> None:
         """See `Witness`."""
         self._commits.look(changes, now, sent)
+
+    def published(self, engine: Engine) -> None:
+        """Check the memory of an engine after each of its commits, when the cache holds what it keeps."""
+        if self._world.settings.payload_bytes:
+            for violation in memory_violations(engine._committer.cache, self._world.settings.engine_cache_bytes):
+                self._world.ledger.violate(violation)
 
     def started(self, request: StartWorkflow, reply: object) -> None:
         """A client was told that its run is there; the same request must always name the same run (I3, I15)."""

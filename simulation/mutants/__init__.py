@@ -3,6 +3,7 @@
 from simulation.mutants.activities import ACTIVITIES
 from simulation.mutants.clocks import CLOCKS
 from simulation.mutants.families import FAMILIES
+from simulation.mutants.memory import MEMORY
 from simulation.mutants.planting import Mutant
 from simulation.mutants.retries import RETRIES
 from simulation.mutants.turns import SINGLE_CONDITIONS, TURNS
@@ -10,7 +11,7 @@ from simulation.mutants.working import WORKING
 from simulation.mutants.writing import WRITING
 
 MUTANTS: dict[str, Mutant] = {
-    mutant.name: mutant for mutant in (*TURNS, *ACTIVITIES, *FAMILIES, *RETRIES, *WRITING, *WORKING, *CLOCKS)
+    mutant.name: mutant for mutant in (*TURNS, *ACTIVITIES, *FAMILIES, *RETRIES, *WRITING, *WORKING, *CLOCKS, *MEMORY)
 }
 
 __all__ = ["MUTANTS", "SINGLE_CONDITIONS", "Mutant"]

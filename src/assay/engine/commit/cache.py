@@ -86,7 +86,7 @@ class RunCache:
 
     def trim(self) -> None:
         """Forget the least recently used runs beyond the limits."""
-        while len(self._runs) > self._limit or self.held_bytes > self._limit_bytes:
+        while self._runs and (len(self._runs) > self._limit or self.held_bytes > self._limit_bytes):
             self.drop(next(iter(self._runs.values())))
 
 
