@@ -38,7 +38,7 @@ class Checks:
     def published(self, engine: Engine) -> None:
         """Check the memory of an engine after each of its commits, when the cache holds what it keeps."""
         if self._world.settings.payload_bytes:
-            for violation in memory_violations(engine._committer.cache, self._world.settings.engine_cache_bytes):
+            for violation in memory_violations(*engine.reads.cached(), self._world.settings.engine_cache_bytes):
                 self._world.ledger.violate(violation)
 
     def started(self, request: StartWorkflow, reply: object) -> None:

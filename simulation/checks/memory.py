@@ -1,6 +1,6 @@
 """What an engine holds in memory between two batches: bounded in bytes, whatever sizes callers choose."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -8,21 +8,19 @@ from assay.core.events import Event
 from assay.core.limits import TAIL_BYTES, TAIL_EVENTS
 from assay.core.run import Run
 from assay.core.sizes import activity_bytes, event_bytes, run_bytes
-from assay.engine.commit.cache import RunCache
 
 
-def memory_violations(cache: RunCache, limit_bytes: int) -> Iterator[str]:
+def memory_violations(runs: Sequence[Run], counted_bytes: int, limit_bytes: int) -> Iterator[str]:
     """Return what is wrong with the bytes of a cache.
 
     The bound is checked against payloads that are measured here. The cache's own count must be that of its runs: one
     that drifts would sooner or later keep too much, or nothing at all.
     """
-    runs = tuple(cache._runs.values())
     held = sum(map(_payload_bytes, runs))
     if held > limit_bytes:
         yield f"memory: {held:,} bytes of payloads are cached, {limit_bytes:,} may be"
-    if cache.held_bytes != sum(map(run_bytes, runs)):
-        yield f"memory: {cache.held_bytes:,} bytes are counted, the runs have {sum(map(run_bytes, runs)):,}"
+    if counted_bytes != sum(map(run_bytes, runs)):
+        yield f"memory: {counted_bytes:,} bytes are counted, the runs have {sum(map(run_bytes, runs)):,}"
     for run in runs:
         yield from _run_violations(run)
 

@@ -44,6 +44,8 @@ LARGEST_RUNS_PAGE: Final = 10_000
 RUNS_PAGE_BYTES: Final = 8 * 1024 * 1024
 """A page ends with the run whose documents (input, result, memo, search attributes) take the page past this."""
 
+EVENTS_PAGE_BYTES: Final = 8 * 1024 * 1024
+"""A page of a history ends with the event that takes the page past this."""
 JOURNAL_PAGE_BYTES: Final = 8 * 1024 * 1024
 """A page of the journal ends with the row whose payload takes the page past this."""
 

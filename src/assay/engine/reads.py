@@ -7,12 +7,16 @@ from typing import Final
 from assay.core.errors import Invalid, NotFound
 from assay.core.events import ActivityScheduled, Event, Recorded, next_run_of
 from assay.core.ids import Namespace, RunId, RunKey, Time, WorkerId, WorkflowId
+from assay.core.limits import EVENTS_PAGE_BYTES
 from assay.core.schedule import Fire, Schedule
+from assay.core.sizes import event_bytes
 from assay.engine.clock import Clock
 from assay.engine.commit.cache import RunCache
 from assay.storage.ports import ActivityRecord, HeldLease, RunFilter, RunPage, RunRecord, Snapshot, Store, StoredRun
 
 READ_PAGE_ROWS = 500
+LARGE_EVENTS_STEP: Final = 8
+"""Events of a large history that are read at a time."""
 HISTORY_PAGE = 10_000
 """Events that a store returns at most for one read."""
 PREVIEW: Final = 10
@@ -65,6 +69,10 @@ class Reads:
     def live(self, run_id: RunId) -> StoredRun | None:
         """Return the state of an open run if this engine holds it in memory; the caller must not change it."""
         return self._cache.get(run_id)
+
+    def cached(self) -> tuple[Sequence[StoredRun], int]:
+        """Return the runs that this engine holds in memory, and their size in bytes as the cache counts it."""
+        return self._cache.runs(), self._cache.held_bytes
 
     async def live_all(self, run_ids: Iterable[RunId]) -> list[StoredRun]:
         """Return the states of runs, from memory where possible and with one read for the others."""
@@ -131,7 +139,24 @@ class Reads:
             seen = page[-1].seq
 
     async def events(self, run: StoredRun, cursor: int | None, limit: int, *, newest_first: bool) -> Sequence[Recorded]:
-        """A page of a history. Seqs are dense, so a page that goes backwards is a page that begins further ahead."""
+        """Return a page of a history: `limit` events, or up to the event that passes `EVENTS_PAGE_BYTES`."""
+        if run.history_bytes <= EVENTS_PAGE_BYTES:
+            return await self._step(run, cursor, limit, newest_first=newest_first)
+        # Few at a time, so that no more than a page of a large history is in memory.
+        page, size = list[Recorded](), 0
+        while len(page) < limit and size <= EVENTS_PAGE_BYTES:
+            step = min(LARGE_EVENTS_STEP, limit - len(page))
+            found = await self._step(run, page[-1].seq if page else cursor, step, newest_first=newest_first)
+            for recorded in found:
+                if size <= EVENTS_PAGE_BYTES:
+                    page.append(recorded)
+                    size += event_bytes(recorded.event)
+            if len(found) < step:
+                break
+        return page
+
+    async def _step(self, run: StoredRun, cursor: int | None, limit: int, *, newest_first: bool) -> Sequence[Recorded]:
+        """Return events after a cursor. Seqs are dense: a page that goes backwards is one that begins further ahead."""
         if not newest_first:
             return await self._store.events(run.run_id, cursor or 0, limit)
         end = run.last_seq if cursor is None else min(cursor - 1, run.last_seq)

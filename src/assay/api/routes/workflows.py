@@ -259,7 +259,7 @@ _PAGE = (
     Parameter("cursor", "Where a page begins, from X-Next-Cursor of the one before."),
 )
 _EVENTS = (
-    Parameter("limit", "How many at most; 50 unless told, once a page is asked for.", int),
+    Parameter("limit", "How many at most; 50 unless told, once a page is asked for. A page also ends at 8 MiB.", int),
     Parameter("cursor", "The seq after which the page begins.", int),
     Parameter("order", "asc or desc.", str),
 )

@@ -42,6 +42,10 @@ class RunCache:
     def __contains__(self, run_id: RunId) -> bool:
         return run_id in self._runs
 
+    def runs(self) -> tuple[StoredRun, ...]:
+        """Return all runs that are here, the least recently used first."""
+        return tuple(self._runs.values())
+
     def newest(self, key: Id) -> StoredRun | None:
         """The newest run of a workflow id, if it is here."""
         run_id = self._newest.get(key)
