@@ -46,7 +46,11 @@ def fold(run: Run, decision: Decision) -> None:
 def put_activity(run: Run, activity: Activity) -> None:
     """Add an open activity, or replace it."""
     known = run.activities.get(activity.seq)
-    run.activity_bytes += activity_bytes(activity) - (0 if known is None else activity_bytes(known))
+    if known is None:
+        run.activity_bytes += activity_bytes(activity)
+    # A lease replaces the activity and keeps its payloads: most often there is nothing to add up.
+    elif known.details is not activity.details or known.last_failure is not activity.last_failure:
+        run.activity_bytes += activity_bytes(activity) - activity_bytes(known)
     run.activities[activity.seq] = activity
 
 
