@@ -157,6 +157,15 @@ def test_code_that_does_something_else_is_told_where(replay: Replay, code: Path)
 
 
 @pytest.mark.usefixtures("lived")
+def test_an_exception_is_shown_with_the_step_that_it_prevented(replay: Replay, code: Path):
+    code.write_text(PROGRAM.format(wait=WAITING).replace("    await ctx.run", "    undefined_name\n    await ctx.run"))
+    told = replay("--against", "shop.py", "open.jsonl")
+    assert "the code raised NameError: name 'undefined_name' is not defined at shop.py:" in told.out
+    assert ", before step 1 'pack'" in told.out
+    assert told.code == 1
+
+
+@pytest.mark.usefixtures("lived")
 def test_an_input_that_changed_is_a_difference(replay: Replay, code: Path):
     code.write_text(PROGRAM.format(wait=WAITING).replace('"charge", amount', '"charge", -amount'))
     told = replay("--against", "shop.py", "open.json")

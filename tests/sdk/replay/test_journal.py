@@ -10,7 +10,7 @@ import pytest
 from assay.core import commands as cmd
 from assay.core import events as ev
 from assay.core.codec import UnknownEvent
-from assay.core.errors import NonDeterminismError
+from assay.core.errors import Failure, NonDeterminismError
 from assay.core.events import Recorded
 from assay.core.ids import Seq
 from assay.core.payload import NULL
@@ -77,7 +77,7 @@ def test_the_same_code_follows_its_history():
         (UPSERT, "", "attributes 1", "attributes 1", "nothing of the kind"),
         (PAID, "", "wait for signal 1", "'paid'", "nothing of the kind"),
         (SHIP, "", "activity 2", "'ship'", "nothing of the kind"),
-        (FETCH, "return", "timer 1", "timer 1", "nothing of the kind"),
+        (FETCH, "return", "step 1", "step 1 'fetch'", "nothing of the kind: it has ended"),
         # replaced by another kind
         (CHARGE, SLEEP, "activity 1", "activity 1 'charge'", "nothing of the kind"),
         (SLEEP, "await ctx.execute_activity('rest')", "activity 2", "activity 2 'ship'", "activity 2 'rest'"),
@@ -125,7 +125,42 @@ def test_code_that_ends_where_its_history_goes_on_is_found_out():
         await ctx.run("one", lambda: 1)
 
     trial = Trial(first).step(1).step(2).deploy(other).lose()
-    assert "at event 3: the history says StepCompleted at event 3, the code did nothing more" in trial.stuck[1]
+    assert "at step 2: the history says step 2 'two', the code did nothing of the kind: it has ended" in trial.stuck[1]
+
+
+def test_an_exception_on_replay_is_reported_with_the_step_that_it_prevented():
+    async def first(ctx: Context) -> None:
+        await ctx.run("load", lambda: 1)
+        await ctx.wait_for_signal("go")
+
+    async def broken(ctx: Context) -> None:
+        await ctx.run("load", undefined_name)  # type: ignore[name-defined] # noqa: F821
+
+    async def fails(ctx: Context) -> None:
+        await ctx.run("load", lambda: 1)
+        raise Failure("closed for today")
+
+    trial = Trial(first).step(1).deploy(broken).signal("look")
+    reason, message = trial.stuck
+    assert reason == "task_failed"
+    assert "the code raised NameError: name 'undefined_name' is not defined at test_journal.py:" in message
+    assert ", before step 1 'load'. The run goes on when fixed code is deployed" in message
+    trial = Trial(first).step(1).deploy(fails).signal("look")
+    assert "Failure: closed for today at test_journal.py:" in trial.stuck[1]
+    assert ", before wait for signal 1 'go'." in trial.stuck[1]
+
+
+def test_a_divergence_says_what_the_code_did():
+    async def first(ctx: Context) -> None:
+        await ctx.execute_activity("work")
+
+    async def other(ctx: Context) -> None:
+        await ctx.run("audit", lambda: 1)
+        await ctx.execute_activity("work")
+
+    trial = Trial(first).deploy(other).signal("look")
+    assert "the history says activity 1 'work', the code did nothing of the kind: step 1 'audit'" in trial.stuck[1]
+    assert "The run goes on when code is deployed that takes the recorded steps" in trial.stuck[1]
 
 
 def test_code_that_adds_to_the_end_of_what_is_recorded_is_found_out():
@@ -276,15 +311,20 @@ def test_echoes_without_an_id_are_counted():
 
 def test_what_is_left_over_is_named():
     journal = Journal()
-    assert journal.leftover() is None
-    journal.read(ev.SideEffectRecorded(1, "number", payload(7)))
-    error = journal.leftover()
-    assert error is not None
+    events = [ev.StepCompleted(1, "load"), ev.SideEffectRecorded(1, "number", payload(7))]
+    history = [Recorded(Seq(place), 0, event) for place, event in enumerate(events, 1)]
+    journal.read(events[1])
+    missing = journal.first_missing(history, steps=1)
+    assert missing is not None
+    error = missing.error("nothing of the kind")
     assert (error.step, error.expected, error.found) == (
         "side effect 1",
         "side effect 1 'number'",
         "nothing of the kind",
     )
+    assert str(journal.first_missing(history, steps=0)) == "step 1 'load'"
+    journal.match("side effect", 1, "number")
+    assert journal.first_missing(history, steps=1) is None
 
 
 def test_a_child_that_could_not_be_started_is_the_echo_of_its_command():

@@ -1,7 +1,9 @@
 """How the code of a run has ended, and the command that closes the run for it."""
 
 import asyncio
+import traceback
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,7 +15,7 @@ from assay.core.events import Recorded
 from assay.core.payload import NULL, Payload
 from assay.core.policies import RetryPolicy
 from assay.sdk.converter import Converter
-from assay.sdk.failures import judged, to_info
+from assay.sdk.failures import judged, shown, to_info
 from assay.sdk.recorded_results import encode_result
 from assay.sdk.replay.cancellation import Cancellation
 from assay.sdk.replay.exceptions import TaskFailed, defect_in, ending_in, next_run
@@ -64,10 +66,19 @@ class Closing:
             return msgspec.structs.replace(following, unread_signals=self._unread(unapplied))
         return self._cancelled() if isinstance(error, asyncio.CancelledError) else self._failed(error)
 
-    def defect(self, main: "asyncio.Task[Any]") -> Exception | None:
-        """Return the exception other than a `Failure` that has ended the code, if one has."""
+    def exception(self, main: "asyncio.Task[Any]") -> Exception | None:
+        """Return the exception that has ended the code, unless it has returned, cancelled or begun the next run."""
         error = self._raised(main)
-        return None if error is None else defect_in(error)
+        return error if isinstance(error, Exception) else None
+
+    def prevented(self, error: Exception, step: str | None) -> TaskFailed:
+        """Return the failure of a task whose code raised `error` on a replay, before the recorded `step`."""
+        self.error = error
+        before = "" if step is None else f", before {step}"
+        info = to_info(error)
+        named = info.message if info.message == info.type else f"{info.type or 'Failure'}: {info.message}"
+        place = _place_of(error)
+        return TaskFailed(f"the code raised {named}{place}{before}. The run goes on when fixed code is deployed")
 
     def _raised(self, main: "asyncio.Task[Any]") -> BaseException | None:
         """Return the exception that has ended the code, unless it has returned."""
@@ -113,3 +124,12 @@ class Closing:
         except Invalid as error:
             return self._failed(error)
         return cmd.CompleteWorkflow(NULL if raw == b"null" else Payload(raw))
+
+
+def _place_of(error: BaseException) -> str:
+    """Return the file and line of the user's code that raised an error, for messages."""
+    trace = shown(error)
+    if trace is None:
+        return ""
+    *_, (frame, line) = traceback.walk_tb(trace[2])
+    return f" at {Path(frame.f_code.co_filename).name}:{line}"

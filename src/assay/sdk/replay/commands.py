@@ -16,7 +16,7 @@ from assay.core.events import Recorded
 from assay.core.ids import SECOND, RunKey, Time
 from assay.sdk.replay import outcomes
 from assay.sdk.replay.inputs import COMPARISONS, Difference, RecordedInputs, warn_once
-from assay.sdk.replay.journal import LENIENT, Journal, diverged
+from assay.sdk.replay.journal import LENIENT, Journal, Missing, diverged
 from assay.sdk.replay.loop import WorkflowLoop
 
 
@@ -115,6 +115,10 @@ class Commands:
         """Raise if code has not ordered a command that the history has an outcome of."""
         if seq > self.counters[kind]:
             raise diverged(kind, seq, f"{kind} {seq} '{name}'", "nothing of the kind")
+
+    def first_missing(self) -> Missing | None:
+        """Return the first recorded command that code has not ordered."""
+        return self.journal.first_missing(self._history, self.counters["step"])
 
     def mark_children_unaware(self) -> None:
         """Mark the children that were ordered in this turn before a cancel request was applied.

@@ -54,6 +54,10 @@ class Futures:
         """Return whether code waits for a step."""
         return any(not future.done() for _, future in self.steps.values())
 
+    def new_steps(self) -> list[str]:
+        """Return the steps that code waits for, as messages name them."""
+        return [f"step {seq} '{step.order.name}'" for seq, (step, future) in self.steps.items() if not future.done()]
+
     def fresh_steps(self) -> tuple[StepCall, ...]:
         """Return the steps that wait to be started; those that code gave up are forgotten."""
         fresh = []

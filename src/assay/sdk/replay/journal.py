@@ -4,12 +4,14 @@ Each command has an id, made of its kind and a counter of the run; its echo must
 can stand after inputs that came while the task ran, so they are looked up by id and never by position (R1).
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from assay.core import events as ev
 from assay.core.codec import UnknownEvent
 from assay.core.errors import NonDeterminismError
+from assay.core.events import Recorded
 
 CommandId = tuple[str, int | str]
 
@@ -25,6 +27,21 @@ class Echo(NamedTuple):
 
     name: str
     event: ev.Event
+
+
+class Missing(NamedTuple):
+    """A recorded command that code has not produced."""
+
+    kind: str
+    ident: int | str
+    name: str
+
+    def __str__(self) -> str:
+        return shown_command(self.kind, self.ident, self.name)
+
+    def error(self, found: str) -> NonDeterminismError:
+        """Return the error for code that did something else."""
+        return diverged(self.kind, self.ident, str(self), found)
 
 
 class Journal:
@@ -99,10 +116,22 @@ class Journal:
         """Has code produced every recorded command?"""
         return not self._echoes
 
-    def leftover(self) -> NonDeterminismError | None:
-        """The error for a recorded command that replayed code did not produce."""
-        for (kind, ident), echo in self._echoes.items():
-            return diverged(kind, ident, shown_command(kind, ident, echo.name), "nothing of the kind")
+    def first_missing(self, history: Iterable[Recorded], steps: int) -> Missing | None:
+        """Return the first command of a history that code has not produced; `steps` is how many steps it has.
+
+        Steps leave no echo. Their outcomes are inputs, and the first of them stands where the step was needed.
+        """
+        counts: Counter[str] = Counter()
+        for recorded in history:
+            event = recorded.event
+            if isinstance(event, ev.StepCompleted | ev.StepFailed):
+                if event.step_seq > steps:
+                    return Missing("step", event.step_seq, event.name)
+            elif type(event) in ECHOES:
+                kind, ident, name = ECHOES[type(event)](event)
+                counts[kind] += 1
+                if self.has(kind, counts[kind] if ident is None else ident):
+                    return Missing(kind, counts[kind] if ident is None else ident, name)
         return None
 
 

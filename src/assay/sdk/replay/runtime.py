@@ -11,7 +11,7 @@ turns that may still be refused (speculation.py), requests to end it (cancellati
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from assay.core import events as ev
 from assay.core.errors import NonDeterminismError, RunawayError
@@ -33,6 +33,7 @@ from assay.sdk.replay.queries import Queries
 from assay.sdk.replay.speculation import Speculation
 from assay.sdk.replay.turn import Turn
 
+FOLLOW_AGAIN: Final = "The run goes on when code is deployed that takes the recorded steps"
 Main = Callable[["Execution", Payload], Any]
 
 
@@ -130,7 +131,7 @@ class Execution:
             except NonDeterminismError as error:
                 commands.diverge(error)
             if commands.divergence is not None:
-                return Turn(failure=(NON_DETERMINISM, str(commands.divergence)))
+                return Turn(failure=(NON_DETERMINISM, f"{commands.divergence}. {FOLLOW_AGAIN}"))
             return self._outcome()
         except TaskFailed as error:
             return Turn(failure=(TASK_FAILED, str(error)))
@@ -179,16 +180,33 @@ class Execution:
             raise RunawayError(self.loop.interrupted)
 
     def _check_leftover(self) -> None:
+        """Raise if the history has more than code has ordered.
+
+        Raises:
+            NonDeterminismError: Code went another way than its history.
+            TaskFailed: Code raised an exception before it came to the end of its history.
+        """
+        commands = self.commands
+        following = self._inputs[0] if self._inputs and self._inputs[0].seq <= commands.replay_until else None
+        if following is None and commands.journal.empty:
+            return
+        missing = commands.first_missing()
         closing, main = self.closing, self.main
-        if closing.waits and self.closed and main is not None and closing.defect(main) is not None:
-            return  # reported in place of the divergence: the exception says why the code ended before its history
-        error = self.commands.journal.leftover()
-        if error is not None:
-            raise error
-        if self._inputs and self._inputs[0].seq <= self.commands.replay_until:
-            following = self._inputs[0]
-            shown = f"{type(following.event).__name__} at event {following.seq}"
+        raised = None if main is None or not self.closed else closing.exception(main)
+        if raised is not None:
+            shown = missing or (None if following is None else f"event {following.seq}, {_name_of(following)}")
+            raise closing.prevented(raised, None if shown is None else str(shown))
+        if missing is not None:
+            raise missing.error(f"nothing of the kind: {self._found()}")
+        if following is not None:
+            shown = f"{_name_of(following)} at event {following.seq}"
             raise diverged("event", following.seq, shown, "nothing more: it has ended")
+
+    def _found(self) -> str:
+        """Return what code did where its history has something else."""
+        if self.closed:
+            return "it has ended"
+        return ", ".join(self.futures.new_steps()) or "it waits for what the history has recorded"
 
     def begin(self, event: ev.WorkflowStarted) -> None:
         """Start the code."""
@@ -214,3 +232,7 @@ class Execution:
             return Turn(tuple(commands), closes=True)
         fresh = self.futures.fresh_steps() if self.futures.steps else ()
         return Turn(tuple(commands), fresh, self.speculation.paused_at is not None)
+
+
+def _name_of(recorded: Recorded) -> str:
+    return type(recorded.event).__name__
