@@ -162,16 +162,23 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def _embedded(url: str, token: str | None) -> Transport:
+def _embedded(url: str, token: str | None, timeout_seconds: float) -> Transport:
+    from assay.embedded.hosted_engine import other_loop
+
+    loop = other_loop(url)
+    if loop is not None:
+        from assay.embedded.bridge import BridgedTransport
+
+        return BridgedTransport(url, loop)
     from assay.embedded.transport import EmbeddedTransport
 
     return EmbeddedTransport(url)
 
 
-def _over_http(url: str, token: str | None) -> Transport:
+def _over_http(url: str, token: str | None, timeout_seconds: float) -> Transport:
     from assay.sdk.http.transport import HttpTransport
 
-    return HttpTransport(url, token)
+    return HttpTransport(url, token, timeout_seconds)
 
 
 for _scheme in ("sqlite", "postgres", "postgresql"):

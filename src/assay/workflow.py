@@ -94,15 +94,18 @@ queues: Final = BlockingQueues(_face)
 """What waits to be done."""
 
 
-def connect(url: str | None = None, token: str | None = None, namespace: str = "main") -> None:
+def connect(
+    url: str | None = None, token: str | None = None, namespace: str = "main", timeout: Duration = 30.0
+) -> None:
     """Connect to an engine, or start one in this process: `http://…`, `sqlite://app.db`, `postgres://…`.
 
-    Without a URL that of ASSAY_ENGINE_URL is used.
+    Without a URL that of ASSAY_ENGINE_URL is used. Several URLs of engines behind HTTP, separated by commas, are tried
+    in order. `timeout` is how long a call waits for an engine that is away.
     """
     found = url or os.environ.get("ASSAY_ENGINE_URL")
     if not found:
         raise Invalid("connect needs a URL, such as sqlite://app.db, or ASSAY_ENGINE_URL set to one", field="url")
-    _face().connect(found, token, namespace)
+    _face().connect(found, token, namespace, timeout)
 
 
 def close() -> None:

@@ -82,6 +82,15 @@ def test_every_registration_is_a_new_worker(http: Http):
     assert namespace in [row["name"] for row in http.get("/namespaces").json()]
 
 
+@pytest.mark.parametrize("none", [[], {}])
+def test_a_worker_without_activities_may_say_so_as_a_list_or_an_object(http: Http, none: object):
+    body = {"identity": "me", "queue": "q", "namespace": fresh("ns"), "workflows": ["A"], "activities": none}
+    reply = http.post("/workers/register", body)
+    assert reply.status == 200
+    (worker,) = http.get(f"/workers?namespace={body['namespace']}").json()
+    assert (worker["id"], worker["activities"]) == (reply.json()["worker_id"], [])
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [
@@ -90,6 +99,7 @@ def test_every_registration_is_a_new_worker(http: Http):
         ({"queue": "x"}, 422),
         ({"identity": 1, "queue": "q"}, 422),
         ({"identity": "x", "queue": "q", "workflows": "all"}, 422),
+        ({"identity": "x", "queue": "q", "activities": {"charge": 1}}, 422),
         ({"identity": "x", "queue": ""}, 400),
         ({"identity": "x", "queue": "q", "namespace": "no good"}, 400),
         ({"identity": "x", "queue": "q", "max_concurrent_workflows": -1}, 400),

@@ -11,11 +11,12 @@ import pytest
 
 from assay.core.errors import Invalid, NotFound, Unavailable
 from assay.core.ids import SECOND, Namespace, RunKey, WorkflowId
+from assay.core.limits import WORKER_LEASE
 from assay.core.payload import Payload
 from assay.core.requests import RequestCancel, RestartAsNew, StartWorkflow, Terminate
 from assay.core.schedule import Fire, FireOutcome
 from assay.embedded.filters import run_filter
-from assay.embedded.transport import WORKER_LEASE, EmbeddedTransport
+from assay.embedded.transport import EmbeddedTransport
 from assay.sdk.app import App
 from assay.sdk.client import Client
 from assay.sdk.connections import Hosting, transport_for
@@ -194,14 +195,20 @@ def test_a_transport_belongs_to_its_loop(tmp_path: Path):
         first.run(transport.close())
 
 
-def test_a_second_engine_on_a_file_is_refused_and_leaves_the_first_alone(tmp_path: Path):
+def test_a_second_transport_of_a_file_shares_the_engine_until_the_last_one_closes(tmp_path: Path):
     async def main() -> None:
-        async with opened(sqlite_url(tmp_path)) as transport:
-            with pytest.raises(Unavailable, match="in use"):
-                await EmbeddedTransport(sqlite_url(tmp_path)).open()
-            await transport.ask(start("o-1"))
-        async with opened(sqlite_url(tmp_path)) as transport:
-            assert await transport.describe("main", "o-1") is not None
+        first, second = (EmbeddedTransport(sqlite_url(tmp_path)) for _ in range(2))
+        await asyncio.gather(first.open(), second.open())
+        assert first._engine is second._engine
+        await first.ask(start("o-1"))
+        await first.close()
+        with pytest.raises(Unavailable, match="closed"):
+            await first.describe("main", "o-1")
+        assert await second.describe("main", "o-1") is not None
+        third = EmbeddedTransport(sqlite_url(tmp_path))
+        await asyncio.gather(second.close(), third.open())  # the last one leaves while another one comes
+        assert await third.describe("main", "o-1") is not None
+        await third.close()
 
     asyncio.run(main())
 
@@ -319,7 +326,7 @@ def test_a_program_that_stays_forgets_what_is_over(tmp_path: Path, monkeypatch: 
             await transport._engine._store.write(Changes(fires=[skipped]))
         async with opened(sqlite_url(tmp_path)) as transport:
             assert len(await transport._engine._store.fires(MAIN, "nightly", 10)) == 1
-        monkeypatch.setattr("assay.embedded.transport.UNTOUCHED", 0)
+        monkeypatch.setattr("assay.embedded.hosted_engine.UNTOUCHED", 0)
         async with opened(sqlite_url(tmp_path)) as transport, asyncio.timeout(10):
             while await transport._engine._store.fires(MAIN, "nightly", 10):
                 await asyncio.sleep(0.01)

@@ -93,7 +93,7 @@ def over_http() -> Iterator[None]:
     """Every sqlite:// URL leads to a server."""
     before = dict(connections._factories)
 
-    def factory(url: str, token: str | None) -> Transport:
+    def factory(url: str, token: str | None, _timeout_seconds: float) -> Transport:
         return OverHttp(url, token)
 
     connections._factories["sqlite"] = factory

@@ -334,6 +334,12 @@ async def test_a_server_that_is_not_there_is_named():
         await PostgresStore("postgresql://postgres@/nothing?host=/nowhere").open()
 
 
+async def test_the_host_and_port_of_a_server_that_is_not_there_are_named_without_the_password():
+    with pytest.raises(Unavailable, match=r"cannot connect to Postgres at 127\.0\.0\.1:1: ") as caught:
+        await PostgresStore("postgresql://me:secret@127.0.0.1:1/nothing").open()
+    assert "secret" not in str(caught.value)
+
+
 async def test_an_event_cannot_be_changed(postgres: PostgresStore):
     await StoredWorld(postgres).do(starts())
     with pytest.raises(Rejected, match="a recorded event never changes"):

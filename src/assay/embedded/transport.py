@@ -9,34 +9,26 @@ from typing import Any, Final
 from assay.core.errors import Invalid, NotFound, Unavailable
 from assay.core.events import Event, Recorded
 from assay.core.grants import ConnectedWorker
-from assay.core.ids import SECOND, RunId, RunKey, Time
+from assay.core.ids import RunId, RunKey, Time
 from assay.core.limits import WORKER_LEASE
 from assay.core.options import check_id, checked_start
 from assay.core.registrations import WorkerHealth
 from assay.core.replies import Reopened, Started, Told
 from assay.core.requests import Request, RetryFailed, StartWorkflow
-from assay.embedded.attendance import Attendance
 from assay.embedded.filters import run_filter
+from assay.embedded.hosted_engine import HostedEngine, hosted_engine
 from assay.embedded.records import user_record
 from assay.embedded.registry import EmbeddedRegistry
 from assay.embedded.schedules import EmbeddedSchedules
-from assay.embedded.stores import store_for
-from assay.engine.clock import Clock, SharedClock, SystemClock
-from assay.engine.commit.cache import cache_bytes
 from assay.engine.engine import Engine
-from assay.engine.janitor import Janitor
-from assay.engine.roster import MAIN, Roster, check_namespace
-from assay.engine.service import Loop
+from assay.engine.roster import check_namespace
 from assay.sdk.loop_thread import refuse_in_workflow
 from assay.sdk.transport import ListedRuns
 from assay.storage.ports import RunRecord
-from assay.storage.sql.leftovers import SqlLeftovers
-from assay.storage.sql.registry import SqlRegistry
+from assay.storage.urls import SqliteUrl, parse_url
 from assay.wire.activities import retry_record
 from assay.wire.render import cursor_of, event_record, run_record, state_record
 
-UNTOUCHED: Final[Time] = 60 * SECOND
-"""Programs that are over by then leave to others what may be forgotten."""
 _RECORDS_PER_TURN: Final = 500
 
 
@@ -55,51 +47,50 @@ os.register_at_fork(after_in_child=_mark_forked)
 class EmbeddedTransport:
     """See `Transport`; also a `Hosting` one."""
 
-    def __init__(self, url: str) -> None:
-        own = SystemClock()
-        store = store_for(url, own.now)
-        clock: Clock = SharedClock() if store.shared else own
+    registry: EmbeddedRegistry
+    schedules: EmbeddedSchedules
+
+    def __init__(self, url: str, *, is_guest: bool = False) -> None:
+        self._url = url
         # Where other processes could take over a worker's work, they do so after this silence.
-        self.lease: Time | None = WORKER_LEASE if store.shared else None
-        self._engine = Engine(store, clock, cache_bytes=cache_bytes(os.environ))
-        self._roster = Roster(SqlRegistry(store), store, clock)
-        self._attendance = Attendance(self._roster)
-        self._signs = Loop(self._attendance, clock)
-        cleaning = Loop(Janitor(SqlLeftovers(store), clock, begins=clock.now() + UNTOUCHED), clock)
-        self._loops = (cleaning, self._signs) if store.shared else (cleaning,)
-        self.registry = EmbeddedRegistry(self._running, self._roster, self._attendance)
-        self.schedules = EmbeddedSchedules(self._running, self._roster)
+        self.lease: Time | None = None if isinstance(parse_url(url), SqliteUrl) else WORKER_LEASE
+        self._is_guest = is_guest
+        """True for a client of another loop: the engine does not stay for it."""
         self._workers: list[ConnectedWorker] = []
         self.forked = False
         self._owner: tuple[int, asyncio.AbstractEventLoop] | None = None
 
     async def open(self) -> None:
-        """Start the engine."""
+        """Start the engine, or use the one that serves the same file in this process."""
         if self._owner is not None:
             raise Invalid("this transport is open already", code="already_open")
-        try:
-            await self._engine.start()
-            await self._roster.ensure(MAIN)
-        except BaseException:
-            await self._engine.stop()
-            raise
-        for loop in self._loops:
-            loop.start()
-        self._owner = os.getpid(), asyncio.get_running_loop()
+        hosted = hosted_engine(self._url)
+        while not (self._is_guest or await hosted.enter()):  # stopped by its last user just now
+            hosted = hosted_engine(self._url)
+        self._use(hosted)
+        self._owner = hosted.owner
         _OPEN.add(self)
 
+    def _use(self, hosted: HostedEngine) -> None:
+        self._hosted = hosted
+        self._engine = hosted.engine
+        self._roster = hosted.roster
+        self._attendance = hosted.attendance
+        self._signs = hosted.signs
+        self._workers = hosted.workers
+        self.registry = EmbeddedRegistry(self._running, hosted.roster, hosted.attendance)
+        self.schedules = EmbeddedSchedules(self._running, hosted.roster)
+
     async def close(self) -> None:
-        """Stop the engine; a second call does nothing, and so does a call in a forked child."""
+        """Let go of the engine, which stops with its last user; do nothing a second time or in a forked child."""
         owner, self._owner = self._owner, None
-        if owner is not None and owner[0] == os.getpid():
-            for loop in self._loops:
-                await loop.stop()
-            await self._engine.stop()
+        if owner is not None and owner[0] == os.getpid() and not self._is_guest:
+            await self._hosted.leave()
 
     def _running(self) -> Engine:
         """The engine, or the reason why it cannot be used from here."""
         refuse_in_workflow()
-        if self._owner is None:
+        if self._owner is None or self._hosted.stopped:
             raise Unavailable("this client is closed: connect again", code="client_closed")
         process, loop = self._owner
         if process != os.getpid():

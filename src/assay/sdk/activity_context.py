@@ -1,6 +1,7 @@
 """What activity code works with: who it is, and a way to say that it is alive."""
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, MutableMapping
 from typing import Any, Protocol
 
 import msgspec
@@ -29,6 +30,13 @@ class Beat(Protocol):
         ...
 
 
+class _RunLogger(logging.LoggerAdapter[logging.Logger]):
+    """Adds the facts of an attempt to those that a call has given."""
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        return msg, {**kwargs, "extra": {**(self.extra or {}), **(kwargs.get("extra") or {})}}
+
+
 class ActivityContext:
     """The `ctx` of an activity."""
 
@@ -36,6 +44,13 @@ class ActivityContext:
         self._info = info
         self._details = details
         self._beat = beat
+
+    @property
+    def logger(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger whose records have the `workflow_id`, the `run_id` and the `attempt` as fields."""
+        info = self.info()
+        facts = {"workflow_id": info.workflow_id, "run_id": info.run_id, "attempt": info.attempt}
+        return _RunLogger(logging.getLogger(f"assay.activity.{info.name}"), facts)
 
     def info(self) -> ActivityInfo:
         """Facts about this attempt."""

@@ -7,10 +7,10 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar, Unpack, cast, overload
 
-from assay.core.duration import Duration
+from assay.core.duration import Duration, parse_duration
 from assay.core.errors import AlreadyExists, AssayError, Invalid, NotFound
 from assay.core.events import Event
-from assay.core.ids import Namespace, RunId, RunKey, WorkflowId
+from assay.core.ids import Namespace, RunId, RunKey, WorkflowId, seconds
 from assay.core.options import check_id, check_text, duration
 from assay.core.payload import NULL, Payload, same_value, value_of
 from assay.core.replies import Started
@@ -19,7 +19,7 @@ from assay.core.run import COMPLETED
 from assay.core.texts import check_words
 from assay.sdk.absent import KEEP_INPUT
 from assay.sdk.app import App
-from assay.sdk.connections import Joining, transport_for
+from assay.sdk.connections import DEFAULT_TIMEOUT_SECONDS, Joining, transport_for
 from assay.sdk.converter import Converter
 from assay.sdk.default_app import DEFAULT_APP
 from assay.sdk.handle import Handle
@@ -33,6 +33,7 @@ from assay.sdk.schedules import Schedules
 from assay.sdk.standby import Standby
 from assay.sdk.starts import StartKeywords, check_takes_input, start_request, the_workflow
 from assay.sdk.transport import Transport
+from assay.sdk.unserved import watched
 
 Result = TypeVar("Result")
 log = logging.getLogger("assay.client")
@@ -62,10 +63,21 @@ class Client(Reading):
 
     @classmethod
     async def connect(
-        cls, url: str, *, namespace: str = "main", token: str | None = None, app: App | None = None
+        cls,
+        url: str,
+        *,
+        namespace: str = "main",
+        token: str | None = None,
+        app: App | None = None,
+        timeout: Duration = DEFAULT_TIMEOUT_SECONDS,  # noqa: ASYNC109 - of the calls to come, not of this one
     ) -> Client:
-        """Connect to the engine at `url`; `sqlite://` and `postgres://` start one in this process."""
-        transport = transport_for(check_words(url, "url"), check_text(token, "token"))
+        """Connect to the engine at `url`; `sqlite://` and `postgres://` start one in this process.
+
+        Several URLs of engines behind HTTP, separated by commas, are tried in order. `timeout` is how long a call waits
+        for an engine that is away. A second client of a SQLite file shares the engine of the first.
+        """
+        limit = seconds(parse_duration(timeout, "timeout"))
+        transport = transport_for(check_words(url, "url"), check_text(token, "token"), limit)
         client = cls(transport, namespace=namespace, app=app)
         await client.transport.open()
         return client
@@ -226,14 +238,15 @@ class Client(Reading):
     async def _start_and_wait(self, request: StartWorkflow) -> tuple[RunKey, Event]:
         """Start or attach, and return the run that ended its chain with its closing event."""
         if self._joining is not None:
-            started, ending = await self._joining.run(request)
+            started, ending = await watched(self.transport, request, self._joining.run(request))
             if not started.started:
                 await self._warn_of_input(request, started.key)
             return ending
         started = cast(Started, await self.transport.ask(request))
         if not started.started:
             await self._warn_of_input(request, started.key)
-        return await self._standby.outcome(self.transport.closed(started.key))
+        closed = watched(self.transport, started.key, self.transport.closed(started.key))
+        return await self._standby.outcome(closed)
 
     async def _warn_of_input(self, request: StartWorkflow, existing: RunKey) -> None:
         """Log a warning if the chain of `existing` was started with another input than `request` has."""
@@ -250,7 +263,7 @@ class Client(Reading):
 
     async def _wait(self, key: RunKey, annotation: Any = Any) -> Any:
         """The result of a run, or of the last run of its chain, decoded by annotation."""
-        ended, closing = await self.transport.closed(key)
+        ended, closing = await watched(self.transport, key, self.transport.closed(key))
         return result_of(ended, closing, self.converter, annotation)
 
     async def result(self, workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Any:

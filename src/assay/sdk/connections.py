@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from assay.core.errors import Invalid
 
@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from assay.core.requests import StartWorkflow
     from assay.sdk.transport import Transport
 
-    Factory = Callable[[str, str | None], Transport]
+    Factory = Callable[[str, str | None, float], Transport]
 
+DEFAULT_TIMEOUT_SECONDS: Final = 30.0
+"""For which a call waits for an engine that is away."""
 _factories: dict[str, Factory] = {}
 
 
@@ -38,11 +40,11 @@ class Joining(Protocol):
 
 
 def register(scheme: str, factory: Factory) -> None:
-    """Serve URLs that begin with `scheme` by what `factory(url, token)` makes."""
+    """Serve URLs that begin with `scheme` by what `factory(url, token, timeout_seconds)` makes."""
     _factories[scheme] = factory
 
 
-def transport_for(url: str, token: str | None = None) -> Transport:
+def transport_for(url: str, token: str | None = None, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> Transport:
     """A transport, not yet opened, to the engine at `url`; a bare file name is a SQLite file (D21)."""
     if not url.strip():
         raise Invalid("an engine's URL is a text such as sqlite://app.db", code="invalid_url", field="url")
@@ -52,4 +54,4 @@ def transport_for(url: str, token: str | None = None) -> Transport:
         # Only the scheme is shown: the rest of a URL may hold a password.
         known = ", ".join(f"{name}://" for name in sorted(_factories))
         raise Invalid(f"there is no engine for {scheme}:// URLs; use {known}", code="invalid_url", field="url")
-    return factory(url, token)
+    return factory(url, token, timeout_seconds)

@@ -12,10 +12,12 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from assay.core.duration import Duration
 from assay.core.errors import Unavailable
 from assay.core.limits import ABANDONED_EXIT_CODE
 from assay.sdk.app import App
 from assay.sdk.client import Client
+from assay.sdk.connections import DEFAULT_TIMEOUT_SECONDS
 from assay.sdk.execution.watchdog import WATCHDOG
 from assay.sdk.listening import in_main_thread, serve, stop_signals
 from assay.sdk.loop_thread import LoopThread, outcome_of, refuse_in_workflow
@@ -62,14 +64,14 @@ class Face:
         self._forget()
         self._orphaned = was_connected
 
-    def connect(self, url: str, token: str | None, namespace: str) -> None:
+    def connect(self, url: str, token: str | None, namespace: str, timeout: Duration = DEFAULT_TIMEOUT_SECONDS) -> None:
         """Connect, after closing what was connected before."""
         self._check("workflow.connect")
         if self.loading:
             return
         with self._lock:
             self._close(None)
-            self._open(url, token, namespace)
+            self._open(url, token, namespace, timeout)
 
     def close(self, timeout: float | None = None) -> None:
         """Stop listening, close the client, end the loop; do nothing when nothing is connected."""
@@ -77,14 +79,15 @@ class Face:
         with self._lock:
             self._close(timeout)
 
-    def _open(self, url: str, token: str | None, namespace: str) -> None:
+    def _open(self, url: str, token: str | None, namespace: str, timeout: Duration = DEFAULT_TIMEOUT_SECONDS) -> None:
         if self.redirect is not None:
             url, token = self.redirect.url, self.redirect.token
             namespace = self.redirect.options.get("namespace", namespace)
         loop = LoopThread()
         try:
             client = loop.call(
-                "workflow.connect", lambda: Client.connect(url, namespace=namespace, token=token, app=self._app)
+                "workflow.connect",
+                lambda: Client.connect(url, namespace=namespace, token=token, app=self._app, timeout=timeout),
             )
         except BaseException:
             loop.close()

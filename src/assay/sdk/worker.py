@@ -137,6 +137,19 @@ class Worker:
                 WATCHDOG.unwatch(self)
                 self._processes.kill()
 
+    async def __aenter__(self) -> "Worker":
+        """Serve in the background while the block runs."""
+        self._serving = asyncio.get_running_loop().create_task(self.run(), name="assay-worker")
+        await asyncio.sleep(0)  # the worker joins before the block starts its first run
+        if self._serving.done():
+            await self._serving
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        """Finish the work that is begun, as `stop` does; raise the exception that the worker ended with."""
+        self.stop()
+        await self._serving
+
     def stop(self) -> None:
         """Take no more work, and end `run` when what is begun is done."""
         self._stopping.set()

@@ -1,5 +1,7 @@
 """What callers send: one struct per body. Documents stay raw bytes; unknown fields are ignored (R33)."""
 
+from typing import Annotated, Any
+
 import msgspec
 
 from assay.core.failure import FailureInfo
@@ -100,14 +102,18 @@ class ActivityBody(msgspec.Struct, kw_only=True):
     priority: Payload = NULL
 
 
+EmptyObject = Annotated[dict[str, Any], msgspec.Meta(max_length=0)]
+"""An empty list as languages write it whose tables are both list and object."""
+
+
 class RegisterBody(msgspec.Struct, kw_only=True):
-    """A worker introduces itself; an empty list means none of that kind, no list means all (D20)."""
+    """The registration of a worker: `[]` or `{}` means none of that kind, null or no list means all."""
 
     identity: str
     queue: str
     namespace: str | None = None
-    workflows: list[str] | None = None
-    activities: list[str] | None = None
+    workflows: list[str] | EmptyObject | None = None
+    activities: list[str] | EmptyObject | None = None
     max_concurrent_workflows: int | None = None
     max_concurrent_activities: int | None = None
 

@@ -1,6 +1,7 @@
 """Management calls as HTTP requests, repeated under the same key while nobody knows whether they arrived (4.4)."""
 
 import asyncio
+import logging
 import random
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,7 @@ from assay.core.payload import NULL
 from assay.core.policies import IdConflict, IdReuse
 from assay.core.replies import Started
 from assay.core.start_options import Convert, OptionKind, by_option, given_options
+from assay.sdk.connections import DEFAULT_TIMEOUT_SECONDS
 from assay.sdk.http import endings
 from assay.sdk.http.http1 import (
     ANSWER_GRACE_SECONDS,
@@ -34,16 +36,18 @@ from assay.sdk.retry import wire_retry
 from assay.sdk.transport import ListedRuns
 from assay.wire.request_bodies import SignalAtStart, StartBody
 
-RECONNECT_SECONDS: Final = 30.0
-"""Seconds for which a call is repeated when the engine cannot be reached; it was there before, so it will be again."""
 FIRST_CONNECT_SECONDS: Final = 2.0
-"""The same for an engine that never answered: perhaps there is none."""
+"""Seconds for which a call is repeated to an engine that never answered: perhaps there is none. A time limit that the
+program has set holds for such an engine, too."""
+LOGGED_AFTER_SECONDS: Final = 5.0
+"""Seconds without an engine after which a call that waits is logged."""
 TAKEN_UP_SECONDS: Final = 1.0
 """Seconds that an attempt must have lasted to count as one that was taken up."""
 ANSWER_SECONDS: Final = HOLD_SECONDS + ANSWER_GRACE_SECONDS
 NEXT_CURSOR: Final = b"x-next-cursor"
 OPEN: Final = frozenset({"PENDING", "RUNNING", "WAITING"})
 
+log = logging.getLogger("assay.client")
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 
@@ -51,10 +55,11 @@ _decode: Final = msgspec.json.Decoder().decode
 class Calls:
     """Asks one engine."""
 
-    def __init__(self, pool: Pool, url: str) -> None:
+    def __init__(self, pool: Pool, timeout_seconds: float) -> None:
         self._pool = pool
-        self._url = url
-        self._met = False
+        self._timeout_seconds = timeout_seconds
+        self._met = timeout_seconds != DEFAULT_TIMEOUT_SECONDS
+        """True if calls wait for an engine as long as they may."""
 
     # changes
 
@@ -177,6 +182,7 @@ class Calls:
                 error = error_in(status, answer)
                 if status not in RESTARTING_STATUSES:
                     raise error
+                self._pool.turn_to_next()
                 trouble = str(error)
             except TimeoutError:
                 trouble = "no answer came"
@@ -188,8 +194,9 @@ class Calls:
                 trouble = str(problem) or type(problem).__name__
             if self._pool.closed:
                 raise Unavailable("this client is closed: connect again", code="client_closed")
-            if not await effort.again(RECONNECT_SECONDS if self._met else FIRST_CONNECT_SECONDS):
-                raise Unavailable(f"the engine at {self._url} cannot be reached: {trouble}", code="unreachable")
+            if not await effort.again(self._timeout_seconds if self._met else FIRST_CONNECT_SECONDS):
+                raise Unavailable(f"the engine at {self._pool.url} cannot be reached: {trouble}", code="unreachable")
+            effort.log(self._pool.url, trouble, self._timeout_seconds)
 
 
 class Effort:
@@ -200,6 +207,7 @@ class Effort:
         self._trying = 0.0
         self._failing: float | None = None
         self._pause = FIRST_RETRY_SECONDS
+        self._is_logged = False
 
     def begin(self) -> None:
         """Here is another attempt."""
@@ -219,6 +227,13 @@ class Effort:
         await asyncio.sleep(self._pause * random.uniform(0.5, 1.0))  # noqa: S311  # spreads load, hides nothing
         self._pause = min(2 * self._pause, LONGEST_RETRY_SECONDS)
         return True
+
+    def log(self, url: str, trouble: str, limit: float) -> None:
+        """Log once that a call waits for its engine."""
+        failing = self._loop.time() if self._failing is None else self._failing
+        if not self._is_logged and self._loop.time() - failing >= LOGGED_AFTER_SECONDS:
+            self._is_logged = True
+            log.warning("no engine at %s (%s); this call waits for it, up to %g s", url, trouble, limit)
 
 
 def _query(*, namespace: str, **parameters: Any) -> str:

@@ -6,6 +6,7 @@ little: a length or chunks, keep-alive, and to notice when the other side has go
 """
 
 import asyncio
+import functools
 import os
 import socket
 import ssl
@@ -26,9 +27,10 @@ Made = TypeVar("Made", bound=asyncio.Protocol)
 class Connection(AnswerReader, asyncio.Protocol):
     """One connection; one request at a time."""
 
-    def __init__(self, pool: "Pool") -> None:
+    def __init__(self, pool: "Pool", endpoint: Endpoint) -> None:
         super().__init__()
         self._pool = pool
+        self.endpoint = endpoint
         self._transport: asyncio.Transport | None = None
         self._waiter: asyncio.Future[Answer] | None = None
         self.closed = False
@@ -79,12 +81,13 @@ class Connection(AnswerReader, asyncio.Protocol):
 
 
 class Pool:
-    """As many connections as there are requests at a time."""
+    """As many connections as there are requests at a time, to the first of several engines that can be reached."""
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
-        self._endpoint = endpoint = Endpoint(url, headers)
-        self._ssl = ssl.create_default_context() if endpoint.is_tls else None
-        self.origin = endpoint.origin
+        self._endpoints = [Endpoint(one, headers) for one in url.split(",")]
+        self._endpoint = self._endpoints[0]
+        self._ssl = ssl.create_default_context() if any(one.is_tls for one in self._endpoints) else None
+        self.url = url
         self.idle: deque[Connection] = deque()
         self.all: set[Connection] = set()
         self.closed = False
@@ -106,8 +109,8 @@ class Pool:
         """
         refuse_in_workflow()  # on a connection that is open nothing else would notice (R29)
         loop = asyncio.get_running_loop()
-        request = self._endpoint.request(method, path, body, key)
         connection = self._free() or await self._connect(loop)
+        request = connection.endpoint.request(method, path, body, key)
         waiter: asyncio.Future[Answer] = loop.create_future()
         connection.ask(request, waiter, headers)
         timer = loop.call_later(seconds, connection.abort, TimeoutError("no answer came"))
@@ -127,25 +130,53 @@ class Pool:
                 return connection
         return None
 
+    @property
+    def origin(self) -> str:
+        """The engine that was reached last."""
+        return self._endpoint.origin
+
+    def turn_to_next(self) -> None:
+        """Let new connections begin with the next engine: this one is about to stop, or has just started."""
+        if len(self._endpoints) > 1:
+            place = self._endpoints.index(self._endpoint)
+            self._endpoint = self._endpoints[(place + 1) % len(self._endpoints)]
+            for connection in tuple(self.idle):
+                connection.abort(None)
+            self.idle.clear()
+
     async def _connect(self, loop: asyncio.AbstractEventLoop) -> Connection:
-        connection = await self._reach(loop, lambda: Connection(self))
+        connection = await self._reach(loop, lambda endpoint: Connection(self, endpoint))
         if not connection.closed:
             self.all.add(connection)
         return connection
 
-    async def _reach(self, loop: asyncio.AbstractEventLoop, make: Callable[[], Made]) -> Made:
-        making = loop.create_connection(make, self._endpoint.host, self._endpoint.port, ssl=self._ssl)
-        try:
-            _, made = await asyncio.wait_for(making, CONNECT_SECONDS)
-        except OSError as error:  # a TimeoutError, too
-            raise Unreachable(_said(error)) from None
-        return made
+    async def _reach(self, loop: asyncio.AbstractEventLoop, make: Callable[[Endpoint], Made]) -> Made:
+        """Connect to the engine that was reached last, or else to the first in order that can be reached."""
+        trouble = ""
+        for endpoint in dict.fromkeys((self._endpoint, *self._endpoints)):
+            making = loop.create_connection(
+                functools.partial(make, endpoint),
+                endpoint.host,
+                endpoint.port,
+                ssl=self._ssl if endpoint.is_tls else None,
+            )
+            try:
+                _, made = await asyncio.wait_for(making, CONNECT_SECONDS)
+            except OSError as error:  # a TimeoutError, too
+                trouble = trouble or _said(error)
+            else:
+                self._endpoint = endpoint
+                return made
+        raise Unreachable(trouble)
 
     async def socket(self, path: str, receive: Callable[[bytes], None]) -> Socket:
         """A WebSocket, open; `NotUpgraded` if there is none to be had."""
-        endpoint = self._endpoint
-        url = f"{'wss' if endpoint.is_tls else 'ws'}://{endpoint.address}{endpoint.path}{path}"
-        made = await self._reach(asyncio.get_running_loop(), lambda: Socket(url, endpoint.headers, receive))
+
+        def make(endpoint: Endpoint) -> Socket:
+            url = f"{'wss' if endpoint.is_tls else 'ws'}://{endpoint.address}{endpoint.path}{path}"
+            return Socket(url, endpoint.headers, receive)
+
+        made = await self._reach(asyncio.get_running_loop(), make)
         try:
             await asyncio.wait_for(made.opened, CONNECT_SECONDS)
         except BaseException:

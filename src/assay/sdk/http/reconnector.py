@@ -39,7 +39,6 @@ class Reconnector:
     def __init__(self, pool: Pool, path: str, endpoint: WorkerEndpoint) -> None:
         self._pool = pool
         self._path = path
-        self._engine = pool.origin
         self._endpoint = endpoint
         self._connected = False
         self._waiting = False
@@ -74,22 +73,22 @@ class Reconnector:
         self._received_at = asyncio.get_running_loop().time()
         if not self._connected:
             self._connected, self._waiting = True, False
-            log.info("connected to %s", self._engine)
+            log.info("connected to %s", self._pool.origin)
 
     def _lost(self, error: BaseException) -> None:
         """Log a lost connection, once for each time that the engine goes away."""
         if isinstance(error, NotUpgraded) and error.status in NO_WEBSOCKET:
-            log.info("no WebSocket at %s: using POST", self._engine)
+            log.info("no WebSocket at %s: using POST", self._pool.origin)
             self.by_post = self._connected = True
         elif self._connected:
-            log.warning("the connection to %s is lost (%s); trying again", self._engine, _text(error))
+            log.warning("the connection to %s is lost (%s); trying again", self._pool.origin, _text(error))
             self._waiting = True
         elif not self._waiting:
             self._waiting = True
             if isinstance(error, NotUpgraded | AssayError):
-                log.error("the engine at %s refuses this worker (%s); trying again", self._engine, _text(error))
+                log.error("the engine at %s refuses this worker (%s); trying again", self._pool.origin, _text(error))
             else:
-                log.warning("no engine at %s (%s); waiting for it", self._engine, _text(error))
+                log.warning("no engine at %s (%s); waiting for it", self._pool.origin, _text(error))
 
     # WebSocket
 

@@ -11,6 +11,7 @@ from assay.core.ids import RunId, RunKey, Time
 from assay.core.limits import WORKER_LEASE
 from assay.core.replies import Started, Told, telling
 from assay.core.requests import Request, RetryFailed, StartWorkflow, ToRun
+from assay.sdk.connections import DEFAULT_TIMEOUT_SECONDS
 from assay.sdk.http.calls import Calls
 from assay.sdk.http.clock import LearnedClock
 from assay.sdk.http.health_report import report_health
@@ -28,11 +29,10 @@ LAST_ANSWERS_SECONDS: Final = 2.0
 class HttpTransport:
     """See `Transport`."""
 
-    def __init__(self, url: str, token: str | None = None) -> None:
-        if not url.partition("://")[2].strip("/"):
-            raise Invalid("the URL of an engine names its host: http://127.0.0.1:8080", code="invalid_url", field="url")
+    def __init__(self, url: str, token: str | None = None, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> None:
         self.lease: Time | None = WORKER_LEASE
-        self._url = url.rstrip("/").removesuffix(API_PREFIX) + API_PREFIX
+        self._url = ",".join(_api_url(one.strip()) for one in url.split(","))
+        self._timeout_seconds = timeout_seconds
         self._clock = LearnedClock()
         self._headers = bearer(token)
         self._pool = Pool(self._url, self._headers)
@@ -47,7 +47,7 @@ class HttpTransport:
             raise Invalid("this transport is open already", code="already_open")
         if self._pool.closed:
             self._pool = Pool(self._url, self._headers)
-        self._calls = Calls(self._pool, self._url)
+        self._calls = Calls(self._pool, self._timeout_seconds)
 
     async def close(self) -> None:
         """Tell the engine what is still to be told, and disconnect."""
@@ -154,6 +154,13 @@ class HttpTransport:
         for endpoint in self._endpoints:
             if endpoint.worker is worker:
                 endpoint.offer_slots()
+
+
+def _api_url(url: str) -> str:
+    """Return the address of an engine's API, or raise `Invalid` if the URL names no host."""
+    if not url.partition("://")[2].strip("/"):
+        raise Invalid("the URL of an engine names its host: http://127.0.0.1:8080", code="invalid_url", field="url")
+    return url.rstrip("/").removesuffix(API_PREFIX) + API_PREFIX
 
 
 def _closed() -> Unavailable:

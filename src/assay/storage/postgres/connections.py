@@ -10,6 +10,7 @@ anything else                           OutcomeUnknown from COMMIT, Rejected bef
 import logging
 import secrets
 from typing import Any
+from urllib.parse import urlsplit
 
 import asyncpg
 from asyncpg import exceptions as pg
@@ -22,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 OLDEST_SERVER = 14
 _POOLER = ": connect to the server directly, or use a pooler that pools sessions"
+POSTGRES_PORT = 5432
 
 SESSION = {
     "application_name": f"assay {__version__}",
@@ -88,7 +90,15 @@ async def connect(dsn: str) -> Any:
         return await asyncpg.connect(dsn, **OPTIONS)
     except DRIVER_ERRORS as error:
         hint = _POOLER if "startup parameter" in str(error) else ""
-        raise Unavailable(f"cannot connect to Postgres: {error}{hint}", code="store_unreachable") from error
+        raise Unavailable(f"cannot connect to Postgres{_at(dsn)}: {error}{hint}", code="store_unreachable") from error
+
+
+def _at(dsn: str) -> str:
+    """Return the host and port of a URL for messages: without user and password."""
+    parts = urlsplit(dsn)
+    if not parts.hostname:
+        return ""  # a socket, or a server that the environment names
+    return f" at {parts.hostname}:{parts.port or POSTGRES_PORT}"
 
 
 async def refuse_transaction_pooling(connection: Any, dsn: str) -> None:

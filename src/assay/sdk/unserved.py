@@ -1,0 +1,72 @@
+"""Warnings about runs that a program waits for and that no worker takes up."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Coroutine
+from typing import Any, Final, Protocol, TypeVar
+
+from assay.core.errors import AssayError
+from assay.sdk.registry import Registering
+from assay.sdk.transport import Transport
+
+Outcome = TypeVar("Outcome")
+UNSERVED_AFTER_SECONDS: Final = 5.0
+"""Seconds of waiting after which a run that no worker has taken up is logged."""
+PENDING: Final = "PENDING"
+log = logging.getLogger("assay.client")
+
+
+class Waited(Protocol):
+    """The names of a run that a program waits for."""
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the run."""
+        ...
+
+    @property
+    def workflow_id(self) -> str:
+        """The workflow id of the run."""
+        ...
+
+
+async def watched(transport: Transport, run: Waited, waiting: Coroutine[Any, Any, Outcome]) -> Outcome:
+    """Return the outcome of `waiting`; log a warning if no worker takes up the run that it waits for."""
+    loop = asyncio.get_running_loop()
+    looking: list[asyncio.Task[None]] = []
+
+    def look() -> None:
+        looking.append(loop.create_task(_warn(transport, run)))
+
+    timer = loop.call_later(UNSERVED_AFTER_SECONDS, look)  # a timer and no task: most runs end before it
+    try:
+        return await waiting
+    finally:
+        timer.cancel()
+        for task in looking:
+            task.cancel()
+
+
+async def _warn(transport: Transport, run: Waited) -> None:
+    with contextlib.suppress(AssayError):  # a warning that cannot be given must not disturb the program
+        # Until its start is answered, which no event tells: the caller waits for the end.
+        while (record := await transport.describe(run.namespace, run.workflow_id)) is None:  # noqa: ASYNC110
+            await asyncio.sleep(UNSERVED_AFTER_SECONDS)
+        if record["stuck"] is not None:
+            log.warning("workflow %s is stuck: %s", run.workflow_id, record["stuck"]["message"])
+            return
+        if not isinstance(transport, Registering):
+            return
+        workers = await transport.registry.workers(run.namespace)
+        queue = record["task_queue"]
+        if record["status"] == PENDING and not any(worker["task_queue"] == queue for worker in workers):
+            log.warning(
+                "workflow %s waits for a worker: none serves the queue %s of the namespace %s; start one with"
+                " `assay run` or workflow.listen()",
+                run.workflow_id,
+                queue,
+                run.namespace,
+            )
