@@ -1,6 +1,7 @@
 """What an engine finds that is started on a file: workers over the network live on, and get time to say so (R9)."""
 
 import asyncio
+import logging
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,9 @@ def test_a_shorter_lease_of_tasks_is_all_that_a_worker_gets(tmp_path: Path):
     asyncio.run(main())
 
 
-def test_what_was_lost_with_the_engine_before_goes_out_after_what_has_waited_longer(tmp_path: Path):
+def test_what_was_lost_with_the_engine_before_goes_out_after_what_has_waited_longer(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
     """R13: the lease is voided before the store is read, and yet its task came later."""
 
     async def main() -> None:
@@ -76,7 +79,9 @@ def test_what_was_lost_with_the_engine_before_goes_out_after_what_has_waited_lon
         await leave_a_lease(path, clock, old)
         clock.advance(SECOND)
         engine = Engine(SqliteStore(path, in_thread=False, clock=clock.now), clock)
-        await engine.start()
+        with caplog.at_level(logging.INFO, "assay.engine"):
+            await engine.start()
+        assert "took over 1 leases of workers that ended with the engine before this one" in caplog.messages
         try:
             new = NotingWorker("w-2")
             engine.add_worker(new)

@@ -55,7 +55,7 @@ class Telemetry:
         tally = committed.tally
         self.batch_size.observe(tally.requests)
         self.commit_seconds.observe(tally.seconds)
-        self.expired += tally.expired
+        self.expired += len(tally.expired)
         self.starts += len(committed.born)
         self.events += sum([len(events) for _, events in committed.events])
         for run, _ in committed.ended:

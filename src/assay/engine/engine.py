@@ -26,6 +26,7 @@ from assay.engine.courier import Courier
 from assay.engine.dispatcher import Dispatcher
 from assay.engine.feed import Feed
 from assay.engine.ids import BlockIds
+from assay.engine.lease_log import log_lost_leases
 from assay.engine.presence import Presence
 from assay.engine.reads import Reads
 from assay.engine.ready_reader import READY_PAGE_ENTRIES, ReadyReader
@@ -252,6 +253,8 @@ class Engine:
         for run, _ in committed.ended:
             self._dispatcher.drop(run.run_id)
         self._feed.publish(committed)
+        if committed.attempts or committed.tally.expired:
+            log_lost_leases(committed)
         if committed.messages:
             self._courier.carry(committed)
         self._scheduler.notice(committed)

@@ -1,6 +1,7 @@
 """Ends leases of workers that died with their engine, and looks in the store for ready work."""
 
 import asyncio
+import logging
 from collections.abc import Iterable
 
 from assay.core.errors import NotFound, Refused
@@ -13,6 +14,7 @@ from assay.engine.dispatcher import Dispatcher
 from assay.engine.ready_reader import ReadyReader
 from assay.storage.ports import HeldLease, Store
 
+log = logging.getLogger("assay.engine")
 SHARED_READY_PAUSE: Time = SECOND
 """How often an engine looks for work of a shared store; hints of other engines come sooner."""
 
@@ -49,7 +51,10 @@ class Reaper:
 
     async def _void(self) -> None:
         """They died with the engine that is gone (R9); a lost attempt counts, a lost task is due at once."""
-        await self._ask(_lost(lease) for lease in await self._store.local_leases())
+        leases = await self._store.local_leases()
+        if leases:
+            log.info("took over %d leases of workers that ended with the engine before this one", len(leases))
+        await self._ask(_lost(lease) for lease in leases)
 
     async def spare(self) -> None:
         """Give workers over the network one full lease from now: they live on while this engine starts or stands still.

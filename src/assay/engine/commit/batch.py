@@ -48,8 +48,8 @@ class Tally:
         self.task_waits: list[Time] = []
         """How long each task that was given out had been due."""
         self.activity_waits: list[Time] = []
-        self.expired = 0
-        """Leases of workflow tasks that ran out."""
+        self.expired: list[tuple[Run, str]] = []
+        """Runs whose workflow task was taken from a worker because its lease ran out, and that worker."""
 
 
 class Batch:
@@ -143,7 +143,7 @@ class Batch:
             if before.epoch == (UNCLAIMED if run.start.reopening is None else REOPENED):
                 self._claim(run, now)
         elif before.worker is not None and run.task.worker is None and before.until is not None and before.until <= now:
-            self.tally.expired += 1
+            self.tally.expired.append((run, before.worker))
         if before.worker is not None and run.closed_at is not None:
             self.left.append((run, before.worker))
 
