@@ -3,9 +3,11 @@
 import os
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
+import sysconfig
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -71,8 +73,24 @@ def test_the_first_program_prints_the_same_when_it_is_started_again(tmp_path: Pa
     assert run([sys.executable, "-c", count], tmp_path).stdout == "1\n"
 
 
+def check_installing(folder: Path) -> None:
+    """Install a clone into an environment of its own; the dependencies and the builder are those of the tests."""
+    told = run([sys.executable, "-m", "venv", "fresh"], folder)
+    assert told.returncode == 0, told.stderr
+    clone, commands = folder / "clone", folder / "fresh" / "bin"
+    shutil.copytree(ROOT, clone, ignore=shutil.ignore_patterns(".*", "tests", "benchmarks", "simulation", "*.js"))
+    installed = {"PYTHONPATH": sysconfig.get_path("purelib")}
+    options = ["--no-deps", "--no-build-isolation", "--no-index"]
+    told = run([str(commands / "python"), "-m", "pip", "install", ".", *options], clone, installed)
+    assert told.returncode == 0, told.stderr
+    assert "assay" in run([str(commands / "assay"), "--version"], folder, installed).stdout
+
+
 def check_command(command: str, folder: Path) -> None:
     """Run it; a target of make is only looked up, because `make test` is what runs this."""
+    if command == "python -m pip install .":
+        check_installing(folder)
+        return
     if command.startswith("make "):
         told = run([*command.split(), "--dry-run", "-C", str(ROOT)], folder)
     else:
@@ -105,9 +123,10 @@ def free_port() -> int:
 
 @pytest.mark.parametrize("section", [one for one in SECTIONS if one.session], ids=str)
 def test_a_session_does_what_it_says(section: Section, tmp_path: Path):
-    """On a port of its own; `worker.py` is what the page registered before, without its last lines."""
+    """On a port of its own; `worker.py` is the program that the page has before, without lines that would run it."""
     program = next(one.program for one in sections(section.page) if one.program)
-    (tmp_path / "worker.py").write_text(program.partition("workflow.connect(")[0], encoding="utf-8")
+    loaded = program if "if __name__" in program else program.partition("workflow.connect(")[0]
+    (tmp_path / "worker.py").write_text(loaded, encoding="utf-8")
     port = free_port()
     here = {"ASSAY_ENGINE_URL": f"http://127.0.0.1:{port}"}
     with ExitStack() as stack:

@@ -414,6 +414,7 @@ for _public in (
     NotFound,
     Invalid,
     NonDeterminismError,
+    RunawayError,
     Unavailable,
 ):
     _public.__module__ = "assay"  # tracebacks show the name that programs import

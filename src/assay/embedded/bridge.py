@@ -51,10 +51,10 @@ class BridgedTransport:
         """See `Transport`."""
         return self._inner.now()
 
-    def _refuse(self, *_: object) -> NoReturn:
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise Invalid(
             "a worker runs on the event loop of its engine, and this process has opened the file on another loop",
             code="wrong_loop",
         )
 
-    send = add_worker = remove_worker = offer_slots = _refuse
+    send = add_worker = remove_worker = offer_slots = report_health = _refuse
