@@ -223,3 +223,11 @@ def test_a_network_filesystem_is_refused(tmp_path: Path, folder: str, refused: b
     else:
         refuse_network(Path(folder), mounts)
     refuse_network(Path(folder), tmp_path / "no such file")
+
+
+@pytest.mark.parametrize("kind", ["9p", "virtiofs", "vboxsf", "prl_fs", "vmhgfs", "fakeowner", "fuse.grpcfuse"])
+def test_a_folder_shared_with_a_host_is_refused(tmp_path: Path, kind: str):
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"/dev/vda / ext4 rw 0 0\nshare /shared {kind} rw 0 0\n")
+    with pytest.raises(Unavailable, match=kind):
+        refuse_network(Path("/shared/data"), mounts)

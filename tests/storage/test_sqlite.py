@@ -337,7 +337,10 @@ async def test_an_io_error_stops_the_store_for_good(store: SqliteStore, error: E
 
 @pytest.mark.parametrize("error", [apsw.FullError("no room"), apsw.BusyError("somebody writes")])
 @pytest.mark.parametrize("at", ["BEGIN IMMEDIATE", "COMMIT"])
-async def test_no_room_is_a_rejection_and_the_store_goes_on(store: SqliteStore, error: Exception, at: str):
+async def test_no_room_is_a_rejection_and_the_store_goes_on(
+    store: SqliteStore, error: Exception, at: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(store_module, "LOCK_WAIT_SECONDS", 0.02)
     world = await StoredWorld(store).do(starts())
     with fault(store, error, at=at):
         await unchanged(store, world, Rejected)
@@ -367,8 +370,10 @@ async def test_a_failed_checkpoint_stops_the_store_after_the_commit(
     writer._connection = healthy
 
 
-async def test_a_lock_of_another_program_is_a_rejection(store: SqliteStore, path: Path):
-    store._opened()._connection.set_busy_timeout(0)
+async def test_a_lock_of_another_program_is_a_rejection(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(store_module, "LOCK_WAIT_SECONDS", 0.02)
     world = await StoredWorld(store).do(starts())
     other = apsw.Connection(str(path))
     other.execute("BEGIN IMMEDIATE")

@@ -52,6 +52,8 @@ def _lines(backend: Backend, waiting: Sequence[WaitingWork]) -> Iterator[str]:
     yield from _family("assay_event_streams", "gauge", "Event streams that are open.", [({}, len(backend.places))])
     lag: list[tuple[Labels, float]] = [({}, backend.stream.lag() / SECOND)]
     yield from _family("assay_event_stream_lag_seconds", "gauge", "Age of the oldest event not sent yet.", lag)
+    if gauges.wal_bytes is not None:
+        yield from _family("assay_wal_bytes", "gauge", "Size of the write-ahead log.", [({}, gauges.wal_bytes)])
     told = sorted(telemetry.answers.items())
     answers = [({"operation": operation, "status": status}, count) for (operation, status), count in told]
     yield from _family("assay_http_answers_total", "counter", "Requests answered.", answers)

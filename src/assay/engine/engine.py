@@ -51,6 +51,8 @@ class Gauges(msgspec.Struct, frozen=True):
     now: Time
     clock_offset: Time
     """How far engine time is ahead of the wall clock."""
+    wal_bytes: int | None = None
+    """The size of the store's write-ahead log, where the store has one of its own."""
 
 
 class Engine:
@@ -150,8 +152,8 @@ class Engine:
         return self._clock.now()
 
     def measure(self) -> Gauges:
-        """Return the values that metrics show: engine time, and its offset from the wall clock."""
-        return Gauges(self._clock.now(), clock_offset(self._clock))
+        """Return the values that metrics show: engine time, its offset from the wall clock, and the size of the WAL."""
+        return Gauges(self._clock.now(), clock_offset(self._clock), self._store.wal_bytes)
 
     # changes
 

@@ -61,6 +61,7 @@ __all__ = [
     "Journal",
     "JournalPage",
     "Leftovers",
+    "MeasuredStore",
     "NamespaceCounts",
     "NamespaceRow",
     "News",
@@ -240,7 +241,16 @@ class ActivityRecord(msgspec.Struct, frozen=True):
     """Since when the last attempt waited for a worker, or could have."""
 
 
-class Store(Protocol):
+class MeasuredStore(Protocol):
+    """The values of a store that metrics show."""
+
+    @property
+    def wal_bytes(self) -> int | None:
+        """Return the size of the write-ahead log; None where the store does not keep one of its own."""
+        ...
+
+
+class Store(MeasuredStore, Protocol):
     """What the engine needs of a database, and nothing more."""
 
     shared: bool

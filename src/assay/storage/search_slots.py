@@ -16,17 +16,31 @@ class SearchSlots:
     """As many slots as a store has connections for searches."""
 
     def __init__(self, count: int) -> None:
+        self._count = count
         self._free = asyncio.Semaphore(count)
         self._waiting = 0
 
     @asynccontextmanager
-    async def reserved(self) -> AsyncIterator[None]:
-        """Hold a slot for the time of the block; raise `TooManyReads` if none becomes free in time."""
-        if self._waiting >= MAX_WAITING_SEARCHES:
+    async def all_reserved(self) -> AsyncIterator[None]:
+        """Hold all slots for the time of the block, once the searches that run have ended; later ones wait."""
+        taken = 0
+        try:
+            for _ in range(self._count):
+                await self._free.acquire()
+                taken += 1
+            yield
+        finally:
+            for _ in range(taken):
+                self._free.release()
+
+    @asynccontextmanager
+    async def reserved(self, *, patient: bool = False) -> AsyncIterator[None]:
+        """Hold a slot for the time of the block; raise `TooManyReads` if none becomes free in time, unless patient."""
+        if not patient and self._waiting >= MAX_WAITING_SEARCHES:
             raise TooManyReads(f"{self._waiting} searches wait already: try again later")
         self._waiting += 1
         try:
-            async with asyncio.timeout(SEARCH_WAIT_SECONDS):
+            async with asyncio.timeout(None if patient else SEARCH_WAIT_SECONDS):
                 await self._free.acquire()
         except TimeoutError:
             text = f"no search could begin within {SEARCH_WAIT_SECONDS:g} s: too many run already"

@@ -68,6 +68,11 @@ class SqlReads(ABC):
         """Return the rows of a caller's list or count, which may read a whole namespace."""
         return await self.ask(text, *arguments)
 
+    @property
+    def wal_bytes(self) -> int | None:
+        """See `Store`: None for a database that bounds its log itself."""
+        return None
+
     async def stream_horizon(self) -> int:
         """Return a transaction id: all events of transactions below it are readable from now on, or never will be."""
         return ENDLESS

@@ -12,16 +12,19 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 import apsw
 
 from assay.core.errors import AssayError, Invalid
-from assay.storage.ports import Broken, Conflict, OutcomeUnknown, Rejected
+from assay.storage.ports import Broken, Conflict, OutcomeUnknown, ReadTooLong, Rejected
 
 _BROKEN = (apsw.IOError, apsw.CorruptError, apsw.NotADBError, apsw.CantOpenError, apsw.ReadOnlyError)
 _UNDONE = (apsw.FullError, apsw.BusyError, apsw.LockedError)
+
+PROGRESS_STEPS: Final = 10_000
+"""Steps of SQLite's virtual machine between two looks at the clock: about a millisecond."""
 
 STATEMENTS = 400
 """Each row of an `executemany` takes the next place in apsw's cache of statements, whoever is there: there must be more
@@ -33,6 +36,10 @@ _WRITER_PRAGMAS = (
     "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -8192;"
 )
 _READER_PRAGMAS = "PRAGMA query_only = ON; PRAGMA wal_autocheckpoint = 0;"
+
+
+class WriteLocked(Rejected):
+    """Another process holds the write lock of the file; no transaction was begun."""
 
 
 def translated(error: apsw.Error, *, committing: bool = False) -> AssayError:
@@ -125,6 +132,20 @@ def rows(connection: apsw.Connection, text: str, arguments: tuple[Any, ...]) -> 
         raise translated(error) from error
     except UnicodeEncodeError as error:
         raise Invalid(f"SQLite cannot hold this value: {error}") from error
+
+
+def rows_within(
+    connection: apsw.Connection, text: str, arguments: tuple[Any, ...], seconds: float | None
+) -> list[tuple[Any, ...]]:
+    """Return all rows of a statement; raise `ReadTooLong` if it takes longer, since its snapshot keeps the WAL long."""
+    end = float("inf") if seconds is None else time.monotonic() + seconds
+    connection.set_progress_handler(lambda: time.monotonic() > end, PROGRESS_STEPS)
+    try:
+        return rows(connection, text, arguments)
+    except AssayError as error:
+        if isinstance(error.__cause__, apsw.InterruptError) and time.monotonic() > end:
+            raise ReadTooLong(seconds or 0) from None
+        raise
 
 
 def sync_time(folder: Path) -> float:

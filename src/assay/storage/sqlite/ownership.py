@@ -19,9 +19,27 @@ from assay.core.errors import Unavailable
 from assay.core.ids import Time, seconds
 
 NETWORK_FILESYSTEMS = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "beegfs", "ocfs2"}
+    {
+        *(
+            "nfs",
+            "nfs4",
+            "cifs",
+            "smb3",
+            "smbfs",
+            "afs",
+            "ceph",
+            "glusterfs",
+            "lustre",
+            "gpfs",
+            "beegfs",
+            "ocfs2",
+            "gfs2",
+        ),
+        # Folders of the host in virtual machines, and so in containers on laptops.
+        *("9p", "virtiofs", "vboxsf", "prl_fs", "vmhgfs", "fakeowner"),
+    }
 )
-"""Where locks and shared memory do not hold what SQLite needs of them."""
+"""File systems without the locks and the shared memory that SQLite needs."""
 
 PAUSES = (0.02, 0.04, 0.0)
 """Seconds after each attempt to take the lock: `in_use` of another process holds it for some microseconds."""

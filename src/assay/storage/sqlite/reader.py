@@ -6,7 +6,6 @@ last of them leaves the WAL of an engine that was killed for the next engine.
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +16,7 @@ import apsw
 from assay.core.engine_time import ClockReading, Jump
 from assay.core.errors import AssayError, Invalid, ReadOnly, Unavailable
 from assay.core.ids import RunId, Time
-from assay.storage.ports import READ_SECONDS, Broken, Changes, ReadTooLong
+from assay.storage.ports import READ_SECONDS, Broken, Changes
 from assay.storage.sql import queries, schema
 from assay.storage.sql.dialect import SqliteDialect
 from assay.storage.sql.reads import SqlReads
@@ -25,8 +24,6 @@ from assay.storage.sqlite import connections
 from assay.storage.sqlite.lock import Identity, identity_of
 from assay.storage.sqlite.writer import DIALECT
 
-STEPS: Final = 10_000
-"""Steps of SQLite's virtual machine between two looks at the clock: about a millisecond."""
 READERS: Final = 2
 
 
@@ -84,15 +81,7 @@ class SqliteReader(SqlReads):
         return await self.ask(text, *arguments)
 
     def _read(self, text: str, arguments: tuple[object, ...]) -> Sequence[Sequence[Any]]:
-        connection = self._connection()
-        end = float("inf") if self._seconds is None else time.monotonic() + self._seconds
-        connection.set_progress_handler(lambda: time.monotonic() > end, STEPS)
-        try:
-            return connections.rows(connection, text, arguments)
-        except AssayError as error:
-            if isinstance(error.__cause__, apsw.InterruptError):
-                raise ReadTooLong(self._seconds or 0) from None
-            raise
+        return connections.rows_within(self._connection(), text, arguments, self._seconds)
 
     def _connection(self) -> apsw.Connection:
         """Return the connection of this thread; a file that has been replaced since is opened anew."""

@@ -1,31 +1,34 @@
-"""The store on a SQLite file: one engine, one connection that writes, durable at each commit (4.8).
+"""The store on a SQLite file: one engine, one connection that writes, durable at each commit.
 
-On a fast disk a write runs on the event loop and never gives it up; on a slow one it runs in a thread of its own.
-Questions by key are answered on the loop, by the writer's connection if that lives there: its cache is warm. Questions
-that may take long go to threads with connections of their own.
+On a fast disk a write runs on the event loop and never suspends; on a slow one it runs in a thread of its own. Each
+commit is measured, so that writes move when the disk becomes slow or fast. Reads by key run on the loop, on the
+connection of the writer if writes run there as well, since its cache is warm. Longer reads run in threads with
+connections of their own and for a limited time: their snapshots keep the WAL from beginning anew.
 """
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import apsw
 
 from assay.core.engine_time import ClockReading, Jump
-from assay.core.errors import Invalid, Unavailable
+from assay.core.errors import AssayError, Invalid, Unavailable
 from assay.core.ids import RunId, Time
 from assay.storage.forks import call_after_fork
-from assay.storage.ports import Broken, Changes, Replaced
+from assay.storage.ports import READ_SECONDS, Broken, Changes, Rejected, Replaced
+from assay.storage.search_slots import SearchSlots
 from assay.storage.sql import queries, schema
 from assay.storage.sql.dialect import SqliteDialect
 from assay.storage.sql.reads import SqlReads
 from assay.storage.sqlite import connections
 from assay.storage.sqlite.lock import OwnedFile
 from assay.storage.sqlite.ownership import FileLock, refuse_network
+from assay.storage.sqlite.pace import CommitPace
 from assay.storage.sqlite.writer import DIALECT, SqliteWriter
 
 SLOW_SYNC = 0.001
@@ -33,18 +36,32 @@ SLOW_SYNC = 0.001
 
 IDLE_SECONDS = 1.0
 """After so long without a write there is time to cut a large WAL."""
+CUT_PAUSE_SECONDS = 5.0
+"""Time between two attempts to cut a WAL while writes go on."""
+WAL_WARNING_BYTES = 256 * 1024 * 1024
 
 SCANNERS = 2
+SEARCHERS = 2
+SCAN_SECONDS = 30.0
+"""The longest time for a read of the engine itself; a caller's read has `READ_SECONDS`."""
+
+LOCK_WAIT_SECONDS = 5.0
+"""The longest wait for a process that holds the write lock of the file."""
+LOCK_PAUSE_SECONDS = (0.005, 0.01, 0.02, 0.05)
 
 P = ParamSpec("P")
+P1 = TypeVar("P1")
 R = TypeVar("R")
 
 
-async def _in(pool: Executor | None, act: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
-    """Do it in a thread. It goes on when the caller is cancelled: a commit cannot be called back."""
+logger = logging.getLogger(__name__)
+
+
+def _in(pool: Executor | None, act: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> "asyncio.Future[R]":
+    """Call a function in a thread. The call goes on when its caller is cancelled: a commit cannot be undone."""
     if pool is None:
         raise Broken("the store is not open")
-    return await asyncio.shield(asyncio.wrap_future(pool.submit(act, *arguments, **named)))
+    return asyncio.wrap_future(pool.submit(act, *arguments, **named))
 
 
 class SqliteStore(SqlReads):
@@ -69,10 +86,18 @@ class SqliteStore(SqlReads):
         self._writer: SqliteWriter | None = None
         self._reader: apsw.Connection | None = None
         self._writing: ThreadPoolExecutor | None = None
+        self._running: set[asyncio.Future[Any]] = set()
+        """Calls of the writer in its thread."""
         self._scanning: ThreadPoolExecutor | None = None
+        self._scans = SearchSlots(SCANNERS)
+        self._searching: ThreadPoolExecutor | None = None
+        self._searches = SearchSlots(SEARCHERS)
         self._of_thread = threading.local()
         self._scanners: list[apsw.Connection] = []
         self._idle: asyncio.TimerHandle | None = None
+        self._cutting: asyncio.Task[None] | None = None
+        self._cut_not_before = 0.0
+        self._warned_of_wal = False
         self._abandoned: list[object] = []
 
     async def open(self) -> None:
@@ -99,22 +124,34 @@ class SqliteStore(SqlReads):
             self.inline = connections.sync_time(folder) <= SLOW_SYNC
         connections.create(self.path)
         try:
-            self._writer = SqliteWriter(self.path)
+            pace = CommitPace(SLOW_SYNC, in_thread=not self.inline) if self._in_thread is None else None
+            self._writer = SqliteWriter(self.path, pace)
             self.migrated = self._writer.migrate(schema.known(), self._clock(), allowed=self._migrate)
             self._writer.take_over()
             self._owned = OwnedFile(self.path)
             self._scanning = ThreadPoolExecutor(SCANNERS, "assay-sqlite-reader")
+            self._searching = ThreadPoolExecutor(SEARCHERS, "assay-sqlite-search")
             if not self.inline:
-                self._writing = ThreadPoolExecutor(1, "assay-sqlite-writer")
-                self._reader = connections.open_reader(self.path)
+                self._open_thread()
         except apsw.Error as error:
             raise connections.translated(error) from error
+
+    def _open_thread(self) -> None:
+        """Make the thread for writes, and the connection for reads on the loop; both stay when writes move back."""
+        if self._writing is None:
+            self._writing = ThreadPoolExecutor(1, "assay-sqlite-writer")
+            self._reader = connections.open_reader(self.path)
+            self._reader.set_busy_timeout(0)
 
     async def close(self) -> None:
         """See `Store`."""
         if self._idle is not None:
             self._idle.cancel()
-        for pool in (self._writing, self._scanning):
+        if self._cutting is not None:
+            self._cutting.cancel()
+        for scanner in self._scanners:
+            scanner.interrupt()
+        for pool in (self._writing, self._scanning, self._searching):
             if pool is not None:
                 pool.shutdown()
         for reader in (self._reader, *self._scanners):
@@ -126,14 +163,17 @@ class SqliteStore(SqlReads):
             self._writer.close()
         if self._owned is not None:
             self._owned.release()
-        self._idle = self._writing = self._scanning = self._reader = self._writer = self._owned = None
+        self._idle = self._writing = self._scanning = self._searching = self._reader = None
+        self._writer = self._owned = self._cutting = None
         self._scanners = []
         self._lock.release()
 
     def forked(self) -> None:
         """In a forked child: forget the connections without closing them, which would touch the parent's files."""
-        self._abandoned = [self._writer, self._reader, self._writing, self._scanning, self._scanners]
-        self._writer = self._reader = self._writing = self._scanning = self._idle = None
+        threads = (self._writing, self._scanning, self._searching)
+        self._abandoned = [self._writer, self._reader, threads, self._scanners, self._cutting]
+        self._writer = self._reader = self._writing = self._scanning = self._searching = self._idle = None
+        self._cutting = None
         self._scanners = []
         if self._owned is not None:
             self._owned.release()
@@ -147,14 +187,54 @@ class SqliteStore(SqlReads):
     async def write(self, changes: Changes) -> frozenset[RunId]:
         """See `Store`."""
         writer = self._opened()
+        lost = await self._commit(writer, writer.write, changes)
+        if writer.wal_is_large:
+            self._keep_wal_short(writer)
+        return lost
+
+    async def _commit(self, writer: SqliteWriter, act: Callable[[P1], R], argument: P1) -> R:
+        """Run a transaction, and try again for a while if another process holds the write lock."""
         try:
-            lost = writer.write(changes) if self.inline else await _in(self._writing, writer.write, changes)
+            try:
+                done = act(argument) if self.inline else await self._in_thread_of_writer(act, argument)
+            except connections.WriteLocked:
+                done = await self._when_unlocked(act, argument)
         except Replaced as replaced:
             await self._give_up(replaced)
             raise
-        if writer.wal_is_large:
-            self._cut_wal_when_idle(writer)
-        return lost
+        if self._in_thread is None and writer.pace.in_thread is self.inline:
+            self._move()
+        return done
+
+    async def _when_unlocked(self, act: Callable[[P1], R], argument: P1) -> R:
+        """Try a transaction again and again. Between two attempts other requests are served: the loop never blocks."""
+        loop = asyncio.get_running_loop()
+        end, attempt = loop.time() + LOCK_WAIT_SECONDS, 0
+        while True:
+            await asyncio.sleep(LOCK_PAUSE_SECONDS[min(attempt, len(LOCK_PAUSE_SECONDS) - 1)])
+            attempt += 1
+            self._opened()
+            try:
+                return act(argument) if self.inline else await self._in_thread_of_writer(act, argument)
+            except connections.WriteLocked as locked:
+                if loop.time() > end:
+                    raise Rejected(str(locked)) from None
+
+    async def _in_thread_of_writer(self, act: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
+        call = _in(self._writing, act, *arguments, **named)
+        self._running.add(call)
+        call.add_done_callback(self._running.discard)
+        return await asyncio.shield(call)
+
+    def _move(self) -> None:
+        """Move writes to the thread, or back to the loop once the thread is idle."""
+        if self.inline:
+            logger.warning("commits to %s take long: they run in a thread until the disk is fast again", self.path)
+            self._open_thread()
+            self.inline = False
+        elif not self._running:
+            logger.info("commits to %s are fast again: they run on the event loop", self.path)
+            self.inline = True
 
     async def numbers(self, count: int) -> int:
         """See `Store`."""
@@ -167,11 +247,7 @@ class SqliteStore(SqlReads):
 
     async def _change(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> Sequence[Sequence[Sequence[Any]]]:
         writer = self._opened()
-        try:
-            return writer.change(statements) if self.inline else await _in(self._writing, writer.change, statements)
-        except Replaced as replaced:
-            await self._give_up(replaced)
-            raise
+        return await self._commit(writer, writer.change, statements)
 
     def subscribe(
         self, wake: Callable[[], None], closed: Callable[[Collection[RunId] | None], None] | None = None
@@ -195,24 +271,85 @@ class SqliteStore(SqlReads):
             raise Broken(f"{self.path} is not open in this process")
         return self._writer
 
-    def _cut_wal_when_idle(self, writer: SqliteWriter) -> None:
+    # the length of the WAL
+
+    @property
+    def wal_bytes(self) -> int | None:
+        """See `Store`."""
+        return None if self._writer is None else self._writer.wal_bytes
+
+    def _keep_wal_short(self, writer: SqliteWriter) -> None:
+        """Cut a large WAL now, unless that was tried a moment ago, and in any case in the next quiet moment."""
+        loop = asyncio.get_running_loop()
         if self._idle is not None:
             self._idle.cancel()
-        cut = writer.truncate if self._writing is None else partial(self._writing.submit, writer.truncate)
-        self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, cut)
+        self._idle = loop.call_later(IDLE_SECONDS, self._begin_to_cut, writer)
+        if loop.time() >= self._cut_not_before:
+            self._begin_to_cut(writer)
+        if not self._warned_of_wal and writer.wal_bytes > WAL_WARNING_BYTES:
+            self._warned_of_wal = True
+            logger.warning(
+                "the WAL of %s has %d MiB and cannot be cut: a process reads the file for long",
+                self.path,
+                writer.wal_bytes >> 20,
+            )
+
+    def _begin_to_cut(self, writer: SqliteWriter) -> None:
+        if self._cutting is None and writer is self._writer:
+            self._cutting = asyncio.get_running_loop().create_task(self._cut_wal(writer))
+
+    async def _cut_wal(self, writer: SqliteWriter) -> None:
+        """Hold new reads in threads, wait for the end of those that run, which have limits, and cut the WAL.
+
+        Searches are held first: they take longest, and the engine's own reads go on meanwhile. A process that reads the
+        file beside the engine can prevent the cut, which is tried again until it succeeds.
+        """
+        loop, done = asyncio.get_running_loop(), False
+        try:
+            async with self._searches.all_reserved(), self._scans.all_reserved():
+                if self._in_thread is False:
+                    done = writer.truncate()
+                else:  # a long WAL takes a while to copy: writes move to the thread with it, and back when it is idle
+                    self._open_thread()
+                    self.inline = False
+                    done = await self._in_thread_of_writer(writer.truncate)
+        except AssayError as error:
+            logger.warning("the WAL of %s could not be cut: %s", self.path, error)
+        finally:
+            self._cutting = None
+            self._cut_not_before = loop.time() + CUT_PAUSE_SECONDS
+        if self._in_thread is None and not self.inline and not writer.pace.in_thread and not self._running:
+            self.inline = True
+        if done:
+            self._warned_of_wal = False
+        elif writer is self._writer:
+            self._idle = loop.call_later(CUT_PAUSE_SECONDS, self._begin_to_cut, writer)
+
+    # reads
 
     async def _fetch(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
-        if self._reader is not None:  # there is none once the store is closed
+        if not self.inline and self._reader is not None:  # there is none once the store is closed
             return connections.rows(self._reader, DIALECT.query(text), arguments)
         return self._opened().fetch(text, *arguments)
 
     async def ask(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
         self._opened()
-        return await _in(self._scanning, self._scan_here, DIALECT.query(text), arguments)
+        async with self._scans.reserved(patient=True):
+            return await self._scan(self._scanning, text, arguments, SCAN_SECONDS)
 
-    def _scan_here(self, text: str, arguments: tuple[object, ...]) -> Sequence[Sequence[Any]]:
+    async def search(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+        self._opened()
+        async with self._searches.reserved():
+            return await self._scan(self._searching, text, arguments, READ_SECONDS)
+
+    async def _scan(
+        self, threads: Executor | None, text: str, arguments: tuple[object, ...], seconds: float
+    ) -> Sequence[Sequence[Any]]:
+        return await asyncio.shield(_in(threads, self._scan_here, DIALECT.query(text), arguments, seconds))
+
+    def _scan_here(self, text: str, arguments: tuple[object, ...], seconds: float) -> Sequence[Sequence[Any]]:
         reader: apsw.Connection | None = getattr(self._of_thread, "reader", None)
         if reader is None:
             reader = self._of_thread.reader = connections.open_reader(self.path)
             self._scanners.append(reader)
-        return connections.rows(reader, text, arguments)
+        return connections.rows_within(reader, text, arguments, seconds)

@@ -86,6 +86,13 @@ class Wal:
             except OSError:
                 self._frames = sys.maxsize  # it was only for speed; if the disk is full, the next commit says so
 
+    def size(self) -> int:
+        """Return the size of the log in bytes; 0 before the first commit."""
+        try:
+            return os.stat(self._log).st_size
+        except OSError:
+            return 0
+
     def forget(self) -> None:
         """Note that the log was truncated."""
         self._frames = 0

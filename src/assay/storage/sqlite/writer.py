@@ -4,6 +4,7 @@ Everything here blocks; the store decides in which thread.
 """
 
 import logging
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,6 +20,7 @@ from assay.storage.sql.dialect import SqliteDialect, Verb
 from assay.storage.sql.schedule_rows import changed_schedules, schedule_update_row
 from assay.storage.sql.writes import lost_with, steps, without
 from assay.storage.sqlite import connections
+from assay.storage.sqlite.pace import CommitPace
 from assay.storage.sqlite.wal import Wal
 
 logger = logging.getLogger(__name__)
@@ -40,8 +42,9 @@ _SCHEDULE_VERSIONS = "SELECT key, version FROM schedules WHERE key $one_of(1)"
 class SqliteWriter:
     """Writes whole transactions; after an I/O error it writes nothing more, because nobody knows what is on disk."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, pace: CommitPace | None = None) -> None:
         self._path = path
+        self.pace = pace or CommitPace(float("inf"), in_thread=False)
         self._wal_pages = 0
         self._checkpointed_pages = 0
         self._generation = 0
@@ -63,14 +66,23 @@ class SqliteWriter:
         self._wal.close()
 
     @property
+    def wal_bytes(self) -> int:
+        """Return the size of the WAL on disk."""
+        return self._wal.size()
+
+    @property
     def wal_is_large(self) -> bool:
         """Should the WAL be cut as soon as there is time?"""
         return self._wal_pages > LARGE_WAL_PAGES
 
     def take_over(self) -> None:
-        """Raise the generation, so that an engine that lost its lock file cannot write any more (I9)."""
+        """Raise the generation, so that an engine that lost its lock file cannot write any more (I9).
+
+        From now on a lock of another process is an error at once: the event loop must not wait for it.
+        """
         (self._generation,) = self.fetch(queries.GENERATION)[0]
         ((self._generation,),) = self.change([(queries.TAKE_GENERATION, ())])[0]
+        self._connection.set_busy_timeout(0)
 
     def fetch(self, text: str, *arguments: Any) -> list[tuple[Any, ...]]:
         """All rows of a statement."""
@@ -145,6 +157,8 @@ class SqliteWriter:
             raise self._broken
         try:
             self._cursor.execute("BEGIN IMMEDIATE")
+        except apsw.BusyError as error:
+            raise connections.WriteLocked("another process holds the write lock of the database file") from error
         except apsw.Error as error:
             raise self._translated(error) from error
 
@@ -154,6 +168,10 @@ class SqliteWriter:
         (generation,) = self._cursor.execute(_GENERATION).fetchall()[0]
         if generation != self._generation:
             self._broken = Broken(f"another engine has taken over {self._path}; this one must stop")
+            raise self._broken
+        min_writer: Any = self._cursor.execute(queries.MIN_WRITER).fetchall()[0][0]
+        if min_writer > schema.newest_known():  # another program has migrated the file meanwhile (I26)
+            self._broken = Broken(schema.too_new(min_writer))
             raise self._broken
 
     def _roll_back(self, error: BaseException) -> NoReturn:
@@ -165,6 +183,7 @@ class SqliteWriter:
         raise error
 
     def _commit(self) -> None:
+        begun = time.perf_counter()
         try:
             self._cursor.execute("COMMIT")
         except apsw.Error as error:
@@ -172,6 +191,7 @@ class SqliteWriter:
             if self._connection.in_transaction:
                 self._cursor.execute("ROLLBACK")
             raise translated from error
+        self.pace.add(time.perf_counter() - begun)
         self._check_files()  # before the checkpoint, which must not write to a file that others have changed
         self._left_at = self._connection.data_version()
         if self._wal_pages - self._checkpointed_pages >= CHECKPOINT_PAGES:
@@ -206,22 +226,21 @@ class SqliteWriter:
             logger.error("checkpoint of %s failed: %s", self._path, error)
         self._checkpointed_pages = self._wal_pages
 
-    def truncate(self) -> None:
-        """Cut the WAL if no reader is in the way."""
+    def truncate(self) -> bool:
+        """Move the whole WAL into the file and cut it; return False if a reader or a foreign lock prevents that."""
         try:
             self._check_files()
         except Replaced:
-            return  # the next transaction raises it
-        self._connection.set_busy_timeout(0)
+            return False  # the next transaction raises it
         try:
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            self._wal_pages = self._checkpointed_pages = 0
-            self._wal.forget()
         except apsw.Error as error:
             if isinstance(self._translated(error), Broken):
                 logger.error("checkpoint of %s failed: %s", self._path, error)
-        finally:
-            self._connection.set_busy_timeout(5_000)
+            return False
+        self._wal_pages = self._checkpointed_pages = 0
+        self._wal.forget()
+        return True
 
     def migrate(self, known: Sequence[schema.Migration], now: Time, *, allowed: bool) -> Sequence[schema.Migration]:
         """Bring the schema up to date (R46); the steps that it took."""
@@ -261,5 +280,5 @@ class SqliteWriter:
             return
         copy = self._path.with_name(f"{self._path.name}.bak-{version}")
         copy.unlink(missing_ok=True)
+        connections.create(copy)  # before it has content, which only its owner may read
         self.fetch("VACUUM INTO $1", str(copy))
-        copy.chmod(0o600)
