@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
+from assay.api.admission import Admission
 from assay.api.exchange import Exchange
 from assay.api.polls import Polls
 from assay.api.shared_frames import SharedFrames
@@ -52,6 +53,8 @@ class Backend:
     places: Places = field(default_factory=Places)
     """Those of event streams."""
     shared_frames: SharedFrames = field(default_factory=SharedFrames)
+    admission: Admission = field(default_factory=Admission)
+    """The callers' requests that wait, by namespace."""
     drained: asyncio.Event = field(default_factory=asyncio.Event)
     _waiting: set[asyncio.Timeout] = field(default_factory=set)
 

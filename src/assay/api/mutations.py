@@ -23,12 +23,24 @@ def nothing(_: object) -> tuple[int, bytes]:
     return 200, b""
 
 
-async def change(backend: Backend, call: Call, namespace: str, request: Request, render: Render = nothing) -> Answer:
-    """Have a request decided, and answer when that is durable."""
+async def report(backend: Backend, call: Call, namespace: str, request: Request, render: Render = nothing) -> Answer:
+    """Have a worker's request decided, and answer when that is durable: workers are never told to come back later."""
     key = await key_of(call, namespace, render)
-    if key is None:
-        return _answer(Rendered(*render(await backend.engine.submit(request))))
-    return _answer(cast(Rendered, await backend.engine.submit(request, key)))
+    reply = await backend.engine.submit(request, key)
+    return _answer(Rendered(*render(reply)) if key is None else cast(Rendered, reply))
+
+
+async def change(backend: Backend, call: Call, namespace: str, request: Request, render: Render = nothing) -> Answer:
+    """Have a caller's request decided, and answer when that is durable.
+
+    Raises:
+        NamespaceBusy: as many requests of the namespace wait as may.
+    """
+    key = await key_of(call, namespace, render)
+    # Refused here, a request leaves no trace under its key: the same key has its effect when there is room again.
+    with backend.admission.admit(namespace):
+        reply = await backend.engine.submit(request, key, caller=namespace)
+    return _answer(Rendered(*render(reply)) if key is None else cast(Rendered, reply))
 
 
 def _answer(rendered: Rendered) -> Answer:

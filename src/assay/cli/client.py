@@ -1,13 +1,23 @@
 """The engine over HTTP, as one call needs it: small to import, blocking, with errors that are sentences."""
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from assay.cli.trouble import Trouble
 from assay.core.errors import Invalid
 from assay.sdk.http.blocking_connection import BlockingConnection, Reply
-from assay.sdk.http.http1 import API_PREFIX, RESTARTING_STATUSES, Endpoint, bearer, path_of, query_of
+from assay.sdk.http.http1 import (
+    API_PREFIX,
+    BUSY_CODES,
+    BUSY_RETRY_SECONDS,
+    RESTARTING_STATUSES,
+    Endpoint,
+    bearer,
+    path_of,
+    query_of,
+)
 
 TIMEOUT: Final = 30.0
 AWAY: Final = RESTARTING_STATUSES | {429}
@@ -103,7 +113,7 @@ class RemoteEngine:
         place = API_PREFIX + path_of(*path, errors="surrogateescape")
         target = place + query_of({"namespace": self.namespace, **query}, errors="surrogateescape")
         try:
-            reply = self._send(method, target, b"" if body is None else json.dumps(body).encode())
+            reply = self._send_until_taken(method, target, b"" if body is None else json.dumps(body).encode())
         except (OSError, Invalid, UnicodeError) as error:
             self.close()
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
@@ -111,6 +121,15 @@ class RemoteEngine:
         if self._note is not None:
             self._note(f"{method} {self.url}{place}: HTTP {reply.status}, {len(reply.content)} bytes")
         return self._answer(reply)
+
+    def _send_until_taken(self, method: str, target: str, body: bytes) -> Reply:
+        """Send a request again, as it is, while the engine is too busy to take it and the time limit is not over."""
+        until = time.monotonic() + self._timeout
+        while True:
+            reply = self._send(method, target, body)
+            if reply.status != 429 or not _is_busy(reply) or time.monotonic() + BUSY_RETRY_SECONDS > until:
+                return reply
+            time.sleep(BUSY_RETRY_SECONDS)  # noqa: TID251  # the command line blocks
 
     def _send(self, method: str, target: str, body: bytes) -> Reply:
         if self._connection is not None and self._connection.reusable and method == "GET":
@@ -131,3 +150,12 @@ class RemoteEngine:
         except ValueError:
             raise Refusal(self._context, reply.status, f"no JSON; is there an assay engine at {self.url}?") from None
         return Answer(reply.status, document, reply.headers)
+
+
+def _is_busy(reply: Reply) -> bool:
+    """Return whether a refusal with 429 is one that the same request may overcome."""
+    try:
+        document = json.loads(reply.content)
+    except ValueError:
+        return False
+    return isinstance(document, dict) and document.get("code") in BUSY_CODES

@@ -157,18 +157,21 @@ class Engine:
 
     # changes
 
-    def submit(self, request: Request, key: IdempotencyKey | None = None) -> asyncio.Future[Any]:
+    def submit(
+        self, request: Request, key: IdempotencyKey | None = None, *, caller: Namespace | str | None = None
+    ) -> asyncio.Future[Any]:
         """Have a request decided and written; must be called on the engine's event loop.
 
         Args:
             request: the change, for example `StartWorkflow` or `Signal`.
             key: makes a repetition safe: the same key gets the first outcome again, and no second effect.
+            caller: the namespace of a caller over the network; such requests take turns with those of other namespaces.
 
         Returns:
             A future of the reply to `request` (`core/replies.py`), done when the outcome is durable (I1). A refusal is
             its exception. With a key the result is a `Rendered` answer, for refusals too.
         """
-        return self._committer.submit(request, key)
+        return self._committer.submit(request, key, caller)
 
     def post(self, request: Request, callback: Told | None = None) -> None:
         """Have a request decided and written, like `submit`, without a future: the hot path of workers.

@@ -104,6 +104,11 @@ class ErrorCode(StrEnum):
     WRONG_SHAPE = "wrong_shape", Kind.INVALID, "The body is JSON, but not what was asked for; `field` tells where."
     IDEMPOTENCY_KEY_REUSED = "idempotency_key_reused", Kind.INVALID, "The key was used for another request."
     REQUEST_ID_REUSED = "request_id_reused", Kind.INVALID, "The `request_id` was used for another start."
+    NAMESPACE_BUSY = (
+        "namespace_busy",
+        Kind.RATE_LIMITED,
+        "1,000 requests of the namespace wait already; nothing was changed, send it again after a second.",
+    )
     TOO_MANY_POLLS = "too_many_polls", Kind.RATE_LIMITED, "No more polls can be held at present."
     TOO_MANY_STREAMS = "too_many_streams", Kind.RATE_LIMITED, "No more event streams can be open at present."
     HEADERS_TOO_LARGE = "headers_too_large", Kind.INVALID, "The headers are too long."

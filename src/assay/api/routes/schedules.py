@@ -134,7 +134,8 @@ async def backfill(backend: Backend, call: Call) -> Answer:
 
 async def list_schedules(backend: Backend, call: Call) -> Answer:
     """The schedules of a namespace, by name."""
-    found = await backend.engine.reads.schedules(call.namespace)
+    with backend.admission.admit(call.namespace):
+        found = await backend.engine.reads.schedules(call.namespace)
     return answers.listed([schedule_record(schedule) for schedule in found])
 
 

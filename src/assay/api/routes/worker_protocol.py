@@ -12,7 +12,7 @@ from assay.api import answers
 from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import Call, payload
-from assay.api.mutations import change
+from assay.api.mutations import report
 from assay.api.polling_protocol import FailTaskCommand, Sent, commands_of
 from assay.api.polls import PollingWorker
 from assay.api.records import task_record
@@ -87,7 +87,7 @@ async def submit_commands(backend: Backend, call: Call) -> Answer:
     worker = await backend.roster.worker(body.worker_id)
     run_id, epoch = await _held(backend, call, worker, body.task_token)
     render = partial(_advanced, call.parameters["workflow_id"], run_id)
-    return await change(backend, call, worker.namespace, _turn(run_id, worker, epoch, commands), render)
+    return await report(backend, call, worker.namespace, _turn(run_id, worker, epoch, commands), render)
 
 
 def _turn(run_id: RunId, worker: Registration, epoch: int, commands: Sequence[Sent]) -> Advance | FailTask:
@@ -115,7 +115,7 @@ async def extend_task(backend: Backend, call: Call) -> Answer:
     worker = await backend.roster.worker(body.worker_id)
     run_id, epoch = await _held(backend, call, worker, body.task_token)
     request = ExtendTask(run_id, worker.worker, epoch, backend.settings.task_lease)
-    return await change(backend, call, worker.namespace, request, _extended)
+    return await report(backend, call, worker.namespace, request, _extended)
 
 
 def _extended(reply: object) -> tuple[int, bytes]:
@@ -171,7 +171,7 @@ async def complete(backend: Backend, call: Call) -> Answer:
     lease = await _attempt(backend, call, body.task_token)
     request = CompleteActivity(lease.run_id, lease.seq, lease.fence, result)
     try:
-        return await change(backend, call, lease.namespace, request)
+        return await report(backend, call, lease.namespace, request)
     except Refused as refusal:
         known = await backend.engine.reads.activity(lease.fence)
         if known is not None and _same(known, lease) and known.status == COMPLETED and known.result == result:
@@ -186,7 +186,7 @@ async def fail(backend: Backend, call: Call) -> Answer:
     failure = body.failure or FailureInfo(kind=Kind.UNKNOWN, message=body.error, retryable=body.retryable)
     request = FailActivity(lease.run_id, lease.seq, lease.fence, failure)
     try:
-        return await change(backend, call, lease.namespace, request)
+        return await report(backend, call, lease.namespace, request)
     except Refused as refusal:
         known = await backend.engine.reads.activity(lease.fence)
         if known is not None and _same(known, lease) and _failed(known) == failure.message:
@@ -211,7 +211,7 @@ async def heartbeat(backend: Backend, call: Call) -> Answer:
     body = await call.read(HeartbeatBody)
     lease = await _attempt(backend, call, body.task_token)
     request = HeartbeatActivity(lease.run_id, lease.seq, lease.fence, payload(body.details, "details"))
-    return await change(backend, call, lease.namespace, request, _beaten)
+    return await report(backend, call, lease.namespace, request, _beaten)
 
 
 def _beaten(reply: object) -> tuple[int, bytes]:

@@ -20,7 +20,7 @@ from assay.core.ids import RunKey
 from assay.core.payload import NULL
 from assay.core.run import Run
 from assay.engine.filters import LARGEST_LIMIT, run_filter
-from assay.engine.reads import RunRecord, Snapshot
+from assay.engine.reads import RunFilter, RunRecord, Snapshot
 from assay.wire import responses
 from assay.wire.render import (
     cursor_of,
@@ -119,10 +119,16 @@ def _record(found: RunRecord) -> responses.WorkflowRecord:
     return run_record(found.run, found.run.history_bytes, found.input, found.result, found.closing)
 
 
+async def _page(backend: Backend, wanted: RunFilter) -> tuple[Sequence[RunRecord], int, bool]:
+    """Return a page of runs; lists wait like changes, and count among the requests of their namespace."""
+    with backend.admission.admit(wanted.namespace):
+        return await backend.engine.reads.page(wanted)
+
+
 async def list_runs(backend: Backend, call: Call) -> Answer:
     """Runs, newest first."""
     wanted = run_filter(call.namespace, _filters(call))
-    found, total, more = await backend.engine.reads.page(wanted)
+    found, total, more = await _page(backend, wanted)
     return _listed(found, total, more)
 
 
@@ -164,7 +170,7 @@ async def runs(backend: Backend, call: Call) -> Answer:
     """Answer with a page of the chain of runs of an id, newest first."""
     name = call.parameters["workflow_id"]
     wanted = run_filter(call.namespace, {"workflow_id": name, **_place(call, LARGEST_LIMIT)})
-    found, total, more = await backend.engine.reads.page(wanted)
+    found, total, more = await _page(backend, wanted)
     if not total:
         raise NotFound(f"workflow {name}")
     return _listed(found, total, more)
@@ -175,7 +181,7 @@ async def children(backend: Backend, call: Call) -> Answer:
     parent = await _found(backend, call)
     of_run = None if call.text("run_id") is None else parent.run.run_id
     wanted = run_filter(call.namespace, {"parent_id": call.parameters["workflow_id"], **_place(call, LARGEST_LIMIT)})
-    return _listed(*await backend.engine.reads.page(replace(wanted, parent_run_id=of_run, oldest_first=True)))
+    return _listed(*await _page(backend, replace(wanted, parent_run_id=of_run, oldest_first=True)))
 
 
 async def events(backend: Backend, call: Call) -> Answer:

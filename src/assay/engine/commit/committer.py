@@ -23,6 +23,7 @@ from assay.engine.clock import Clock
 from assay.engine.commit.attempt import BatchAttempt, Tools
 from assay.engine.commit.batch import Batch
 from assay.engine.commit.cache import RunCache
+from assay.engine.commit.fair_share import fair_share
 from assay.engine.commit.idempotency import IdempotencyKey
 from assay.engine.commit.pending import PendingRequest
 from assay.engine.commit.unknown_outcome import was_written
@@ -124,13 +125,16 @@ class Committer:
         """Call `listener` when a batch was not written: what it was to do is still to be done."""
         self._losers.append(listener)
 
-    def submit(self, request: Request, key: IdempotencyKey | None = None) -> asyncio.Future[object]:
+    def submit(
+        self, request: Request, key: IdempotencyKey | None = None, caller: str | None = None
+    ) -> asyncio.Future[object]:
         """Ask for a request to be decided; the answer comes when it is durable, a refusal as an exception.
 
-        With a key the answer is a `Rendered` one, refusals included, and the same each time the key is used.
+        With a key the answer is a `Rendered` one, refusals included, and the same each time the key is used. With a
+        caller, the namespace of one over the network, the request waits for its turn among those of other namespaces.
         """
         future: asyncio.Future[object] = self._loop().create_future()
-        self._enqueue(PendingRequest(request, telling(future), None, key))
+        self._enqueue(PendingRequest(request, telling(future), None, key, caller))
         return future
 
     def _loop(self) -> asyncio.AbstractEventLoop:
@@ -228,7 +232,10 @@ class Committer:
     async def _flush_next(self) -> None:
         """Take the next batch from the queue and flush it; whatever happens, the engine goes on with the next one."""
         size = min(max(WORTH_A_COMMIT, len(self._queue) // 2), MAX_BATCH) if self._halving else MAX_BATCH
-        requests, self._queue = self._queue[:size], self._queue[size:]
+        if len(self._queue) <= size:  # the usual case: all that waits goes together, and nobody has to take turns
+            requests, self._queue = self._queue, []
+        else:
+            requests, self._queue = fair_share(self._queue, size)
         try:
             await self._flush(requests)
         except BaseException as error:

@@ -14,7 +14,7 @@ log = logging.getLogger("assay.engine")
 class PendingRequest:
     """A request that has no outcome yet, with the callback for it, or the worker that a lease is for."""
 
-    __slots__ = ("again", "callback", "key", "needs_prefetch", "request", "worker")
+    __slots__ = ("again", "callback", "caller", "key", "needs_prefetch", "request", "worker")
 
     def __init__(
         self,
@@ -22,11 +22,14 @@ class PendingRequest:
         callback: Told | None = None,
         worker: ConnectedWorker | None = None,
         key: IdempotencyKey | None = None,
+        caller: str | None = None,
     ) -> None:
         self.request = request
         self.callback = callback
         self.worker = worker
         self.key = key
+        self.caller = caller
+        """The namespace of a caller over the network; None for requests of workers, timers and this process."""
         self.again = False
         """Was decided before, on a state that proved old: its run has been loaded since."""
         self.needs_prefetch = False

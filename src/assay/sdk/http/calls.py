@@ -21,6 +21,8 @@ from assay.sdk.connections import DEFAULT_TIMEOUT_SECONDS
 from assay.sdk.http import endings
 from assay.sdk.http.http1 import (
     ANSWER_GRACE_SECONDS,
+    BUSY_CODES,
+    BUSY_RETRY_SECONDS,
     FIRST_RETRY_SECONDS,
     HISTORY_PAGE_EVENTS,
     HOLD_SECONDS,
@@ -180,6 +182,8 @@ class Calls:
                 if status < 300:
                     return answer
                 error = error_in(status, answer)
+                if status == 429 and error.code in BUSY_CODES and await effort.again_when_busy(RECONNECT_SECONDS):
+                    continue
                 if status not in RESTARTING_STATUSES:
                     raise error
                 self._pool.turn_to_next()
@@ -217,6 +221,15 @@ class Effort:
         """The attempt was taken up; if it was held for a while, there was an engine all the time."""
         if self._loop.time() - self._trying > TAKEN_UP_SECONDS:
             self._failing, self._pause = None, FIRST_RETRY_SECONDS
+
+    async def again_when_busy(self, patience: float) -> bool:
+        """Wait as long as a busy engine asks for; False when it was busy for longer than `patience`."""
+        now = self._loop.time()
+        self._failing = now if self._failing is None else self._failing
+        if now + BUSY_RETRY_SECONDS > self._failing + patience:
+            return False
+        await asyncio.sleep(BUSY_RETRY_SECONDS * random.uniform(1.0, 1.5))  # noqa: S311  # spreads load
+        return True
 
     async def again(self, patience: float) -> bool:
         """Wait for the next attempt; False when all failed for longer than `patience`."""

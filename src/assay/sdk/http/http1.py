@@ -15,6 +15,9 @@ from assay.core.errors import Invalid
 
 API_PREFIX: Final = "/api/v1"
 RESTARTING_STATUSES: Final = frozenset({502, 503, 504})
+BUSY_CODES: Final = frozenset({"namespace_busy", "too_many_requests"})
+"""Refusals with 429 that changed nothing and are kept under no key: the same request is sent again after a second."""
+BUSY_RETRY_SECONDS: Final = 1.0
 """Answers of an engine that starts or stops, or of a proxy that finds no engine: another attempt can help."""
 HOLD_SECONDS: Final = 20.0
 """For which an engine is asked to hold a request that it cannot answer yet."""
