@@ -76,7 +76,12 @@ class EngineHost:
         store = SimStore(world.database, node, world.loop, world.trouble, self.crash, inline=settings.inline)
         ids = BlockIds(clock, chance)
         engine = Engine(
-            store, clock, ids=ids, cache_limit=settings.engine_cache, cache_bytes=settings.engine_cache_bytes
+            store,
+            clock,
+            ids=ids,
+            cache_limit=settings.engine_cache,
+            cache_bytes=settings.engine_cache_bytes,
+            ready_page=settings.ready_page,
         )
         engine.on_commit(lambda _: world.checks.published(engine))
         try:

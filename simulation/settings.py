@@ -47,6 +47,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     engine_cache_bytes: int = CACHE_BYTES
     payload_bytes: int = 0
     """How much longer the inputs and signals of clients are than they have to be."""
+    ready_page: int = 1_000
+    """Entries of ready work that an engine reads at a time."""
+    unserved: int = 0
+    """Runs of types and on task queues that no worker serves; more than a page of them must hide nothing."""
     programs: int = 4
     kinds: tuple[str, ...] = ()
     """The kinds of steps in programs; empty for all."""
@@ -95,6 +99,8 @@ def settings_of(seed: int, *, shared: bool | None = None, faults: Iterable[str] 
         engine_cache_bytes=sizes.choice((CACHE_BYTES, 150_000)),
         payload_bytes=sizes.choice((0, 0, 25_000, 70_000)),
         programs=chance.choice((2, 3, 4, 5)),
+        ready_page=chance_of(seed, "ready_page").choice((1, 2, 5, 1_000)),
+        unserved=chance_of(seed, "unserved").choice((0, 0, 0, 12)),
         faults=frozenset(swarm if faults is None else faults),
         fault_seconds=chance.choice((10, 20, 40)),
     )

@@ -24,6 +24,7 @@ from simulation.settings import Settings, chance_of
 from simulation.store import EPOCH, Database, Trouble
 from simulation.tables import PLACE
 from simulation.timetables import ScheduleKeeper
+from simulation.unserved import UnservedLoad
 from simulation.workflows import Programs
 
 RUN = PLACE["runs"]
@@ -78,6 +79,7 @@ class World:
         self.workers = [WorkerHost(self, number) for number in range(settings.remote_workers)]
         self.clients = [Client(self, program) for program in self.programs]
         self.keeper = ScheduleKeeper(self)
+        self.unserved = UnservedLoad(self)
         self.nemesis = Nemesis(self)
         self._buried: list[Worker] = []
 
@@ -163,6 +165,7 @@ class World:
         for client in self.clients:
             client.begin()
         self.keeper.begin()
+        self.unserved.begin()
         heal_at = self.settings.fault_seconds * SECOND
         early = self.loop.run_until(self._finished, heal_at)
         self.nemesis.heal()
@@ -176,8 +179,13 @@ class World:
             return bool(self.ledger.violations)
         return bool(self.ledger.violations or self.loop.errors) or self._quiet()
 
+    @property
+    def others_busy(self) -> bool:
+        """Whether a client or the keeper of schedules has anything left to do."""
+        return self.keeper.busy or any(client.busy for client in self.clients)
+
     def _quiet(self) -> bool:
-        if self.keeper.busy or any(client.busy for client in self.clients):
+        if self.others_busy or self.unserved.busy:
             return False
         rows = self.database.tables.rows
         return not rows["outbox"] and all(row[RUN["closed_at"]] is not None for row in rows["runs"].values())

@@ -146,7 +146,7 @@ class CommitChecks:
             return
         given = [self._ready.pop(run.run_id, None) for run in runs if run.task.worker is not None]
         for run in runs:
-            if run.task.ready and run.closed_at is None:
+            if run.task.ready and run.closed_at is None and run.start.workflow_type in self._world.app.workflows:
                 self._ready.setdefault(run.run_id, now)
             else:
                 self._ready.pop(run.run_id, None)

@@ -5,13 +5,15 @@ from simulation.mutants.clocks import CLOCKS
 from simulation.mutants.families import FAMILIES
 from simulation.mutants.memory import MEMORY
 from simulation.mutants.planting import Mutant
+from simulation.mutants.reading import READING
 from simulation.mutants.retries import RETRIES
 from simulation.mutants.turns import SINGLE_CONDITIONS, TURNS
 from simulation.mutants.working import WORKING
 from simulation.mutants.writing import WRITING
 
 MUTANTS: dict[str, Mutant] = {
-    mutant.name: mutant for mutant in (*TURNS, *ACTIVITIES, *FAMILIES, *RETRIES, *WRITING, *WORKING, *CLOCKS, *MEMORY)
+    mutant.name: mutant
+    for mutant in (*TURNS, *ACTIVITIES, *FAMILIES, *RETRIES, *READING, *WRITING, *WORKING, *CLOCKS, *MEMORY)
 }
 
 __all__ = ["MUTANTS", "SINGLE_CONDITIONS", "Mutant"]

@@ -28,6 +28,8 @@ class _Room:
         self.workers: deque[ConnectedWorker] = deque()
         self.tasks = ReadyQueue()
         self.activities = ReadyQueue()
+        self.reading = False
+        """Whether older work for a worker here has yet to be read: until then nothing newer may overtake it."""
 
     def serves(self, kind: str, *, tasks: bool) -> bool:
         """Return whether a worker here serves a workflow type or an activity."""
@@ -83,9 +85,11 @@ class Dispatcher:
     def add_worker(self, worker: ConnectedWorker) -> None:
         """Lease work to this worker from now on, the oldest first."""
         self._workers[worker.worker] = worker
-        self._room(worker.namespace, worker.queue).workers.append(worker)
-        if self._on_join is None or not self._on_join(worker) or self._shared:
-            self.offer_work(worker)
+        room = self._room(worker.namespace, worker.queue)
+        room.workers.append(worker)
+        if self._on_join is not None and self._on_join(worker) and not self._shared:
+            room.reading = True
+        self.offer_work(worker)
 
     def remove_worker(self, worker: ConnectedWorker) -> None:
         """Lease no more work to this worker."""
@@ -144,7 +148,7 @@ class Dispatcher:
         room = self._room_for(run.namespace, run.start.task_queue, kind, tasks=True)
         if room is None:
             return None
-        if not room.tasks.has(kind):
+        if not room.reading and not room.tasks.has(kind):
             worker = self._pick(room, run.run_id, kind, tasks=True)
             if worker is not None:
                 worker.slots.reserve()
@@ -155,7 +159,7 @@ class Dispatcher:
     def assign_activity(self, run: Run, activity: Activity) -> tuple[LeaseActivity, ConnectedWorker] | None:
         """A lease for an activity that just became ready, or None after putting it into its line."""
         room = self._room_for(run.namespace, activity.queue, activity.name, tasks=False)
-        if room is not None and not room.activities.has(activity.name):
+        if room is not None and not room.reading and not room.activities.has(activity.name):
             worker = self._pick(room, run.run_id, activity.name, tasks=False)
             if worker is not None:
                 name = activity.name
@@ -202,6 +206,13 @@ class Dispatcher:
         for key in keys:
             self.offer_work_of(*key)
 
+    def finish_reading(self, has_unread: Callable[[ConnectedWorker], bool]) -> None:
+        """Lease queued work of the task queues whose older work was waited for, as far as all of it is read by now."""
+        for key, room in tuple(self._rooms.items()):
+            if room.reading and not any(has_unread(worker) for worker in room.workers):
+                room.reading = False
+                self.offer_work_of(*key)
+
     def offer_work_of(self, namespace: Namespace, queue: str) -> None:
         """Lease queued work to all workers of a task queue, as far as they have free slots."""
         room = self._rooms.get((namespace, queue))
@@ -211,7 +222,7 @@ class Dispatcher:
     def offer_work(self, worker: ConnectedWorker) -> None:
         """Ask for leases of queued work for as many slots as the worker has free, if it has not left."""
         room = self._rooms.get((worker.namespace, worker.queue))
-        if room is None:
+        if room is None or room.reading:
             return
         if room.tasks or room.activities:
             if self._submit is None or worker not in room.workers:

@@ -60,8 +60,7 @@ class ReadyReader:
         else:
             workers = self._dispatcher.workers() if worker is None else (worker,)
             await self._read_lines({line for one in workers for line in self._lines_of(one)} - self._read)
-            for key in {(one.namespace, one.queue) for one in workers}:
-                self._dispatcher.offer_work_of(*key)
+            self._dispatcher.finish_reading(self.has_unread)
 
     # an engine that has its store to itself
 

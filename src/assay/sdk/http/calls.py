@@ -182,7 +182,7 @@ class Calls:
                 if status < 300:
                     return answer
                 error = error_in(status, answer)
-                if status == 429 and error.code in BUSY_CODES and await effort.again_when_busy(RECONNECT_SECONDS):
+                if status == 429 and error.code in BUSY_CODES and await effort.again_when_busy(self._timeout_seconds):
                     continue
                 if status not in RESTARTING_STATUSES:
                     raise error
