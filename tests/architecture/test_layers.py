@@ -125,6 +125,8 @@ def test_no_test_imports_a_test():
     ("importer", "statement"),
     [
         ("assay.core.run", "import asyncio"),
+        ("assay.worker_protocol.worker_side", "import asyncio"),
+        ("assay.worker_protocol.messages", "from assay.wire import codes"),
         ("assay.core.run", "from os import path"),
         ("assay.core.run", "from assay import Client"),
         ("assay.core.rules.timers", "from assay.wire import request_bodies"),

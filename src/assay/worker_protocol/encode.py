@@ -1,4 +1,4 @@
-"""A worker's messages as bytes: one message, or several within the limit of one."""
+"""A worker's messages as bytes, split where they are above the limit of a message."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -14,7 +14,7 @@ ENVELOPE_BYTES: Final = 1024 * 1024
 
 
 def encode_worker_message(endpoint: WorkerEndpoint, message: wire.WorkerMessage) -> list[bytes]:
-    """Return a message as bytes; a report that cannot be encoded, or is above the limit alone, is refused.
+    """Return a message as bytes, in parts if needed; refuse reports that cannot be encoded or exceed the limit alone.
 
     The caller sends the bytes and then calls `WorkerEndpoint.settle_refused`.
     """
@@ -27,7 +27,7 @@ def encode_worker_message(endpoint: WorkerEndpoint, message: wire.WorkerMessage)
 
 
 def _encodable(endpoint: WorkerEndpoint, reports: Sequence[wire.Report]) -> tuple[wire.Report, ...]:
-    """Return the reports that can be encoded: a bad one must not hold up the others."""
+    """Return the reports that can be encoded: a bad report must not hold up its neighbours."""
     encodable = []
     for report in reports:
         try:

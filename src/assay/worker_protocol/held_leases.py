@@ -37,7 +37,7 @@ class HeldLeases:
         return len(self._leased) + len(self._attempts)
 
     def has_attempt(self, attempt_id: int) -> bool:
-        """Return whether this attempt is held."""
+        """Return whether an attempt is held."""
         return attempt_id in self._attempts
 
     def has_run(self, run_id: str) -> bool:
@@ -57,7 +57,7 @@ class HeldLeases:
         return "" if found is None else found[0]
 
     def attempt_token(self, attempt_id: int) -> Token:
-        """Return the token of an attempt; raise `Refused` if it is not held."""
+        """Return the token of a held attempt; raise `Refused` for any other."""
         token = self._attempts.get(attempt_id)
         if token is None:
             raise Refused("this attempt is over; another one is pending or running", code="stale_attempt")
@@ -82,7 +82,7 @@ class HeldLeases:
         return left
 
     def take_task(self, task: wire.Task) -> bool:
-        """Hold a task; return False if it is held already: the engine repeated it although it had arrived."""
+        """Hold a task; return False for a task that is held already: the engine sent a lease again that had arrived."""
         known = self._tasks.get(task.run_id)
         if known is not None and known[1] >= task.epoch and task.run_id in self._leased:
             return False
@@ -92,14 +92,14 @@ class HeldLeases:
         return True
 
     def take_attempt(self, order: wire.Activity) -> bool:
-        """Hold an attempt; return False if it is held already."""
+        """Hold an attempt; return False for an attempt that is held already."""
         if order.attempt_id in self._attempts:
             return False
         self._attempts[order.attempt_id] = order.token
         return True
 
     def refuse(self, request: rq.ToRun, error: AssayError) -> None:
-        """Drop the lease of a request that was refused, unless the request was invalid and another one follows."""
+        """Drop the lease of a refused request, unless the request was invalid and another follows."""
         if isinstance(error, Refused | NotFound) or not self._awaits_another(request):
             self.settle(request, None)
 
@@ -138,7 +138,7 @@ class HeldLeases:
             self._leased.discard(run_id)
 
     def _unlease(self, run_id: str, epoch: int) -> None:
-        """Drop a lease, unless a later one has replaced it."""
+        """Drop a lease, unless a later lease has replaced it."""
         found = self._tasks.get(run_id)
         if found is not None and found[1] <= epoch:
             self._leased.discard(run_id)
@@ -148,7 +148,7 @@ class HeldLeases:
 class AnnouncedSlots:
     """The free slots of a worker as its engine counts them.
 
-    Each message has the totals of slots released since the last hello: so a lost message costs nothing.
+    Each message has the totals of slots released since the last hello, and may be lost.
     """
 
     def __init__(self, slots: Slots) -> None:

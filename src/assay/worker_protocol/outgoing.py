@@ -51,7 +51,7 @@ class Outgoing:
         self.wakeup.set()
 
     def task(self, grant: TaskGrant, events: Sequence[Recorded] | None, after: int) -> None:
-        """Add a workflow task, with the events `after` a seq, or with none if the worker has to read them in pages."""
+        """Add a workflow task with its events `after` a seq; without events the worker reads the history in pages."""
         key, start = grant.key, grant.start
         sent = None if events is None else wire.sent(events)
         size = 0 if sent is None else wire.size_of(sent)
@@ -107,12 +107,12 @@ class Outgoing:
         )
 
     def news(self, run_id: RunId) -> None:
-        """Add the notice that a run has new events."""
+        """Add a notice of new events in a run."""
         self._message.news.append(run_id)
         self.wakeup.set()
 
     def cancel(self, attempt_id: int, *, over: bool = False) -> None:
-        """Add the notice that an attempt is cancelled; `over` if it has timed out."""
+        """Add the cancellation of an attempt; `over` if it has timed out."""
         self._message.cancelled.append(attempt_id)
         if over:
             self._message.over.append(attempt_id)
@@ -121,7 +121,7 @@ class Outgoing:
     # emptying
 
     def compose(self) -> wire.EngineMessage:
-        """Return everything as one message; call `sent` once it was sent."""
+        """Return everything as a message; call `sent` after sending it."""
         message, self._message = self._message, wire.EngineMessage(time=0)
         self._size = 0
         self.wakeup.clear()
@@ -141,7 +141,7 @@ class Outgoing:
                 self.activity(item)
 
     def clear_if_empty(self) -> None:
-        """Clear the wake-up unless there is something to send."""
+        """Clear the wake-up of an empty message."""
         message = self._message
         if not (
             message.answers or message.tasks or message.activities or message.news or message.cancelled or self._later
@@ -149,12 +149,12 @@ class Outgoing:
             self.wakeup.clear()
 
     def sent(self) -> None:
-        """Note that the composed message was sent: its leases are not taken back any more."""
+        """Note that the composed message was sent: its leases are the worker's now."""
         self._sending = []
         self._tokens.prepare()
 
     def take_unsent(self) -> list[Grant]:
-        """Remove and return all leases that were not sent; answers and notices stay for the next connection."""
+        """Remove and return all unsent leases; answers and notices stay for the next connection."""
         grants = [*self._sending, *self._unsent]
         self._sending, self._unsent = [], []
         self._message.tasks, self._message.activities = [], []

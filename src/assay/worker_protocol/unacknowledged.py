@@ -1,4 +1,4 @@
-"""Reports of a worker that have no answer yet."""
+"""Reports of a worker without an answer."""
 
 import logging
 from typing import Any, Final
@@ -23,7 +23,7 @@ HEARTBEAT_REPLIES: Final = HeartbeatReply(False), HeartbeatReply(True)
 
 
 class Unacknowledged(msgspec.Struct, frozen=True):
-    """A report that is sent until it is answered; `request` is None if it reads a history."""
+    """A report that is sent until its answer arrives; `request` is None for reads of a history."""
 
     report: wire.Report
     request: ToRun | None

@@ -1,4 +1,4 @@
-"""The signal of an endpoint that something is ready: the next message, or the end of all releases."""
+"""The signal of an endpoint for its driver: the next message is ready, or all releases are decided."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from assay.core.replies import Promise
 
 
 class Wakeup:
-    """A flag that calls a sender, which can act at once, and resolves futures that wait for it."""
+    """A flag that calls a sender at once and resolves waiting futures."""
 
     __slots__ = ("_waiting", "is_set", "wake")
 
@@ -17,7 +17,7 @@ class Wakeup:
         self._waiting: list[Promise] = []
 
     def set(self) -> None:
-        """Set the flag; no-op if it is set already."""
+        """Set the flag; no-op for a flag that is set already."""
         if self.is_set:
             return
         self.is_set = True
@@ -34,7 +34,7 @@ class Wakeup:
         self.is_set = False
 
     def resolve(self, future: Promise) -> None:
-        """Resolve a future when the flag is set next, or at once if it is set."""
+        """Resolve a future when the flag is set: at once, or later."""
         if not self.is_set:
             self._waiting = [waiting for waiting in self._waiting if not waiting.done()]
             self._waiting.append(future)
