@@ -2,6 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+RUN_STAMP := $(VENV)/.runnable
 VIEWER := src/assay/api/viewer/standalone.js
 VIEWER_VERSION := 1.72.1
 VIEWER_SHA256 := bf091006bdc3af6067af77c2f534812e3e633e94a94e87138069f570f33b762c
@@ -22,14 +23,16 @@ CREATE := $(PYTHON) -m venv --clear $(VENV)
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 endif
 
+CHECK_PYTHON := $(PYTHON) -c 'import sys; sys.exit("assay needs Python 3.11 or newer: make PYTHON=python3.x" if sys.version_info < (3, 11) else 0)'
+
 .DEFAULT_GOAL := help
 .PHONY: help run test check bench chaos fuzz fmt setup lock viewer
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: setup ## run the demo: engine, worker and nightly reports, until Ctrl-C
-	$(BIN)/python -m examples.server_demo
+run: $(RUN_STAMP) ## run the demo: engine, worker and nightly reports, until Ctrl-C
+	@PYTHONPATH=src $(BIN)/python -m examples.server_demo
 
 # Tests with real processes share two cores with others: one that fails then has to pass by itself.
 test: check ## run the static checks, then every test
@@ -79,9 +82,19 @@ $(VIEWER):
 lock: ## pin the dependencies again (needs uv; UPGRADE=1 takes newer versions)
 	uv pip compile pyproject.toml requirements/dev.in --extra pydantic --universal --python-version 3.11 \
 		--generate-hashes --no-header --quiet $(if $(UPGRADE),--upgrade) --output-file requirements/dev.txt
+	uv pip compile pyproject.toml --constraint requirements/dev.txt --universal --python-version 3.11 \
+		--generate-hashes --no-header --quiet --output-file requirements/run.txt
+
+# Only what running needs, and no build of the package: the sources are on the path.
+$(RUN_STAMP): requirements/run.txt
+	@$(CHECK_PYTHON)
+	@test -x $(INSTALLER) || { echo "Creating $(VENV) ..." && $(CREATE); }
+	@echo "Installing the packages that assay needs to run into $(VENV) ..."
+	@$(INSTALL) --require-hashes --requirement requirements/run.txt
+	@touch $@
 
 $(STAMP): requirements/dev.txt pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit("assay needs Python 3.11 or newer: make PYTHON=python3.x" if sys.version_info < (3, 11) else 0)'
+	@$(CHECK_PYTHON)
 	test -x $(INSTALLER) || $(CREATE)
 	$(INSTALL) --require-hashes --requirement requirements/dev.txt
 	$(INSTALL) --no-deps --no-build-isolation --editable .

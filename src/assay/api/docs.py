@@ -47,6 +47,21 @@ MISSING: Final = """<h1>assay API</h1>
 or open <a href="openapi.json">openapi.json</a> with a viewer of your own.</p>"""
 
 
+FRONT: Final = """<h1>assay</h1>
+<p>This is the engine of <a href="api/v1/version">assay</a>: durable workflows in ordinary Python.</p>
+<ul>
+<li><a href="api/v1/docs">API docs</a>, to read and to try</li>
+<li><a href="api/v1/openapi.json">OpenAPI document</a></li>
+<li><a href="metrics">Metrics</a></li>
+</ul>
+<p>On the command line: <code>assay workflow list</code></p>"""
+
+
+async def front(_: Backend, __: Call) -> Answer:
+    """Answer with the page at the root, which links what there is to read."""
+    return Answer(200, DOCS_PAGE.format(body=FRONT).replace("assay API", "assay").encode(), (HTML, POLICY))
+
+
 async def page(_: Backend, __: Call) -> Answer:
     """The page."""
     body = READER.format(settings=escape(SETTINGS)) if _viewer() is not None else MISSING

@@ -86,6 +86,7 @@ ROUTES: Final = (
     _meta("/openapi.json", "getOpenApi", "This description", openapi, dict[str, Any]),
     _meta("/docs", "getDocs", "This description, to read and to try", docs.page, str, media="text/html"),
     _meta("/docs/{file}", "getDocsFile", "A part of the page above", docs.part, str, media="text/javascript"),
+    _meta("/", "getFront", "A page with links", docs.front, str, media="text/html", prefixed=False),
     _meta("/healthz", "getLiveness", "Is the process alive?", health, responses.Health, prefixed=False),
     _meta("/readyz", "getReadiness", "Can the engine do its work?", ready, responses.Health, prefixed=False),
     _meta("/metrics", "getMetrics", "Counts and times", metrics.exposition, str, media="text/plain", prefixed=False),
