@@ -53,6 +53,7 @@ def test_dev_serves_reloads_and_shows_tracebacks(tmp_path: Path):
     with developing(file, port) as made:
         made.wait_for(CONNECTED)
         assert outcome(url, "Say", None, "default") == "first"
+        made.wait_for(re.compile(r"\S+ \(Say\) started\n\S+ \(Say\) completed after \d"))
         file.write_text("from assay import workflow\nraise ValueError('a slip')\n")
         made.wait_for(re.compile("ValueError: a slip"))
         file.write_text(template.format("second, and better"))

@@ -14,6 +14,7 @@ from typing import Final
 
 import click
 
+from assay.cli.dev_runs import follow_runs
 from assay.cli.options import verbose_of, verbose_option
 from assay.core.limits import FORCED_EXIT_CODE, STOP_SECONDS
 
@@ -43,8 +44,8 @@ def dev(context: click.Context, target: str, port: int, backend: str | None) -> 
     """Run an engine and a worker that serves PROGRAM, a file, a module or module:app, until Ctrl-C.
 
     Whenever a Python file beside or below it is saved, the worker starts anew; the engine goes on, and so do the
-    workflows. What the worker logs, tracebacks included, is shown here. Both end with this command, also if that is
-    killed or its terminal closed.
+    workflows. What the worker logs, tracebacks included, is shown here, and a line when a run starts or ends. Both
+    processes end with this command, also if it is killed or its terminal closed.
 
     \b
     Example:
@@ -118,6 +119,7 @@ def develop(file: Path, url: str, engine_command: Sequence[str], worker_command:
     codes = []
     try:
         _await(engine, url, stopping)
+        follow_runs(url, stopping)
         while not stopping.is_set() and engine.ended is None:
             codes = [_serve(file, url, worker_command, engine, stopping)]
     finally:
