@@ -33,7 +33,7 @@ SCHEDULES: Final = (
     Column("LAST", "last_run_at", is_time=True),
 )
 FIRES: Final = (
-    Column("DUE", "due_at", is_time=True),
+    Column("DUE", "due_at", is_time=True, zone=UTC),  # the distance alone would not tell two fires apart
     Column("OUTCOME", "outcome"),
     Column("WORKFLOW", "workflow_id"),
     Column("REASON", "reason"),
