@@ -22,8 +22,8 @@ ENDS: Final = {
     "workflow_continued_as_new": ("continued as new", "green"),
 }
 STARTED: Final = "workflow_started"
-RETRY_SECONDS: Final = 1.0
-SILENCE_SECONDS: Final = 60.0
+REOPEN_SECONDS: Final = 1.0
+STREAM_SILENCE_SECONDS: Final = 60.0
 """The engine sends a comment every few seconds; a stream that is silent for so long is opened anew."""
 
 
@@ -37,11 +37,11 @@ def _follow(url: str, stopping: threading.Event) -> None:
     stream = f"{url}/api/v1/events/stream?kind={','.join((STARTED, *ENDS))}"
     while not stopping.is_set():
         try:
-            with urllib.request.urlopen(stream, timeout=SILENCE_SECONDS) as answer:  # noqa: S310  # our own engine
+            with urllib.request.urlopen(stream, timeout=STREAM_SILENCE_SECONDS) as answer:  # noqa: S310  # our own engine
                 for event in events_of(answer):
                     _show(*shown.line(event))
         except (OSError, ValueError):
-            stopping.wait(RETRY_SECONDS)
+            stopping.wait(REOPEN_SECONDS)
 
 
 def events_of(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
