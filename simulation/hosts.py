@@ -12,8 +12,8 @@ from assay.engine.engine import Engine
 from assay.engine.ids import BlockIds
 from assay.sdk.app import App
 from assay.sdk.converter import Converter
+from assay.sdk.execution.engine_worker import EngineWorker
 from assay.sdk.transport import Transport
-from assay.sdk.worker import Worker
 from simulation.loop import Node
 from simulation.remote_workers import Greeting, RemoteWorker
 from simulation.settings import chance_of
@@ -46,7 +46,7 @@ class EngineHost:
         self.name = f"engine-{number}"
         self.node = Node(self.name)
         self.engine: Engine | None = None
-        self.workers: list[tuple[Worker, asyncio.Task[None]]] = []
+        self.workers: list[tuple[EngineWorker, asyncio.Task[None]]] = []
         self._remote_workers: dict[str, tuple[RemoteWorker, Time]] = {}
         self._world = world
         self._boots = 0
@@ -192,7 +192,7 @@ class WorkerHost:
     def __init__(self, world: "World", number: int) -> None:
         self.name = f"worker-{number}"
         self.node = Node(self.name)
-        self.worker: Worker | None = None
+        self.worker: EngineWorker | None = None
         self._world = world
         self._boots = 0
         self._number = number

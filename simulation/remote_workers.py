@@ -8,7 +8,7 @@ import msgspec
 from assay.core.grants import ActivityGrant, TaskGrant
 from assay.core.ids import Namespace, RunId, Time, WorkerId
 from assay.core.slots import Slots
-from assay.sdk.worker import Worker
+from assay.sdk.execution.engine_worker import EngineWorker
 from simulation.net import Host, Network
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Greeting(msgspec.Struct, frozen=True):
 class RemoteWorker:
     """See `ConnectedWorker`; what the engine puts here goes over the network."""
 
-    def __init__(self, network: Network, engine: "EngineHost", host: Host, worker: Worker) -> None:
+    def __init__(self, network: Network, engine: "EngineHost", host: Host, worker: EngineWorker) -> None:
         self.worker = worker.worker
         self.namespace: Namespace = worker.namespace
         self.queue = worker.queue
@@ -69,6 +69,6 @@ class RemoteWorker:
         self._network.carry(self._engine, self._host, deliver, *args, once=True)
 
 
-def _give(worker: Worker, grant: TaskGrant | ActivityGrant) -> None:
+def _give(worker: EngineWorker, grant: TaskGrant | ActivityGrant) -> None:
     worker.slots.reserve(None if isinstance(grant, TaskGrant) else grant.activity.name)
     worker.take(grant)

@@ -11,8 +11,9 @@ from assay.core.ids import RunId, RunKey, Time
 from assay.core.replies import Told
 from assay.core.requests import Request, RetryFailed
 from assay.engine.engine import Engine
-from assay.sdk.transport import ListedRuns
-from assay.sdk.worker import Worker
+from assay.sdk.execution.engine_worker import EngineWorker
+from assay.sdk.ports import ListedRuns
+from assay.sdk.transport import Transport
 from simulation.remote_workers import Greeting, RemoteWorker
 from simulation.settings import chance_of
 from simulation.store import EPOCH
@@ -25,7 +26,7 @@ PAUSE = 1.0
 """Seconds between two greetings of a worker that has nothing to say."""
 
 
-class _WorkersOnly:
+class _WorkersOnly(Transport):
     """The part of `Transport` that workers have no use for."""
 
     async def open(self) -> None:
@@ -37,7 +38,7 @@ class _WorkersOnly:
     def _unused(self) -> NoReturn:
         raise NotImplementedError("only clients ask for this")
 
-    async def retry(self, request: RetryFailed) -> dict[str, Any]:
+    async def ask_retry(self, request: RetryFailed) -> dict[str, Any]:
         """See `Transport`."""
         self._unused()
 
@@ -122,7 +123,7 @@ class RemoteTransport(_WorkersOnly):
         self._world = world
         self._host = host
         self._turn = first
-        self._worker: Worker | None = None
+        self._worker: EngineWorker | None = None
         self._greeter: asyncio.Task[None] | None = None
         self._slots_free = asyncio.Event()
         self._offset: Time = 0
@@ -159,11 +160,11 @@ class RemoteTransport(_WorkersOnly):
 
     def add_worker(self, worker: ConnectedWorker) -> None:
         """See `Transport`."""
-        if isinstance(worker, Worker):
+        if isinstance(worker, EngineWorker):
             self._worker = worker
             self._greeter = self._world.loop.create_task(self._greet_for_ever(worker))
 
-    async def _greet_for_ever(self, worker: Worker) -> None:
+    async def _greet_for_ever(self, worker: EngineWorker) -> None:
         while True:
             self._slots_free.clear()
             await self._greet(worker)
@@ -172,7 +173,7 @@ class RemoteTransport(_WorkersOnly):
             except TimeoutError:
                 continue
 
-    async def _greet(self, worker: Worker) -> None:
+    async def _greet(self, worker: EngineWorker) -> None:
         engine = self._engine
         held = frozenset(run.key.run_id for run in worker._workflow_tasks._live)
         greeting = Greeting(worker.worker, worker.slots.tasks, worker.slots.activities, held)

@@ -9,6 +9,7 @@ from unittest import mock
 import msgspec
 
 from assay.core.ids import SECOND, RunId, Time
+from assay.sdk.execution.engine_worker import EngineWorker
 from assay.sdk.transport import Transport
 from assay.sdk.worker import Worker
 from simulation.checks import Checks
@@ -81,14 +82,14 @@ class World:
         self.keeper = ScheduleKeeper(self)
         self.unserved = UnservedLoad(self)
         self.nemesis = Nemesis(self)
-        self._buried: list[Worker] = []
+        self._buried: list[EngineWorker] = []
 
     def _program(self, author: Author, number: int) -> Step:
         stubborn = not self.settings.kinds and self._chance.random() < 0.06
         return author.stubborn(f"w{number}") if stubborn else author.program(f"w{number}")
 
     @property
-    def living(self) -> list[Worker]:
+    def living(self) -> list[EngineWorker]:
         """The workers of processes that run."""
         embedded = [worker for host in self.engines if host.node.alive for worker, _ in host.workers]
         return embedded + [host.worker for host in self.workers if host.worker is not None and host.node.alive]
@@ -104,9 +105,9 @@ class World:
 
     # what hosts ask for
 
-    def worker(self, transport: Transport) -> Worker:
-        """A worker with this world's handlers."""
-        return Worker(
+    def worker(self, transport: Transport) -> EngineWorker:
+        """Return a worker with this world's handlers."""
+        worker = Worker(
             Desk(transport, self.app),
             max_concurrent_workflows=self.settings.task_hands,
             max_concurrent_activities=self.settings.activity_hands,
@@ -114,8 +115,9 @@ class World:
             identity="simulated",
             drain_seconds=2.0,
         )
+        return EngineWorker(transport, self.app, worker.options)
 
-    def bury(self, node: Node, workers: list[Worker]) -> None:
+    def bury(self, node: Node, workers: list[EngineWorker]) -> None:
         """A process is dead; what it left in memory is kept, so that no finalizer runs before the end."""
         self.ledger.note(self.loop.now, f"{node} dies")
         self._buried.extend(workers)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from assay.sdk.client import Client
     from assay.sdk.context import Context
     from assay.sdk.handle import Handle
+    from assay.sdk.ports import Connection
     from assay.sdk.records import (
         ActivityRecord,
         EventRecord,
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
     from assay.sdk.replay.exceptions import CancelRequested
     from assay.sdk.retry import Retry
     from assay.sdk.run_lists import AsyncRunList, BlockingRunList, Page, RunList
-    from assay.sdk.transport import Transport
     from assay.sdk.worker import Worker
 
 __all__ = [
@@ -162,7 +162,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def _embedded(url: str, token: str | None, timeout_seconds: float) -> Transport:
+def _embedded(url: str, token: str | None, timeout_seconds: float) -> Connection:
     from assay.embedded.hosted_engine import other_loop
 
     loop = other_loop(url)
@@ -175,7 +175,7 @@ def _embedded(url: str, token: str | None, timeout_seconds: float) -> Transport:
     return EmbeddedTransport(url)
 
 
-def _over_http(url: str, token: str | None, timeout_seconds: float) -> Transport:
+def _over_http(url: str, token: str | None, timeout_seconds: float) -> Connection:
     from assay.sdk.http.transport import HttpTransport
 
     return HttpTransport(url, token, timeout_seconds)

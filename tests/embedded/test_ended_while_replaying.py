@@ -10,6 +10,7 @@ from assay.core.events import Recorded
 from assay.core.ids import Namespace, RunId, WorkflowId
 from assay.core.requests import Terminate
 from assay.embedded.transport import EmbeddedTransport
+from assay.sdk.execution.engine_worker import EngineWorker
 
 app = assay.App()
 
@@ -28,9 +29,9 @@ class Slow(EmbeddedTransport):
         return await super().history(run_id, after)
 
 
-async def served(client: assay.Client) -> assay.Worker:
+async def served(client: assay.Client) -> EngineWorker:
     """Serve until the run waits or has ended."""
-    worker = assay.Worker(client)
+    worker = EngineWorker(client.transport, app, assay.Worker(client).options)  # type: ignore[arg-type]
     serving = asyncio.ensure_future(worker.run())
     while True:
         record = await client.describe("patient-1")

@@ -12,6 +12,7 @@ from assay import App, Client, Context, Invalid, Worker
 from assay.core.ids import SECOND
 from assay.embedded.attendance import Attendance
 from assay.engine.roster import LISTED_SILENCE, SIGNS_WRITE_PAUSE, Roster
+from assay.sdk.execution.engine_worker import EngineWorker
 from assay.storage.sql.registry import SqlRegistry
 from assay.storage.sqlite.store import SqliteStore
 from tests.clocks import ManualClock
@@ -167,7 +168,7 @@ def test_a_worker_that_stays_is_seen_and_one_that_has_left_is_forgotten(tmp_path
         roster = Roster(SqlRegistry(store), store, clock)
         attendance = Attendance(roster)
         async with await Client.connect(f"sqlite://{tmp_path}/other.db", app=greeting()) as client:
-            worker = Worker(client)
+            worker = EngineWorker(client.transport, client.app, Worker(client).options)  # type: ignore[arg-type]
         assert await attendance.run_once() is None
         attendance.add_worker(worker)
         for _ in range(3):

@@ -11,6 +11,7 @@ import pytest
 import assay
 from assay import App, Client, Worker
 from assay.core.payload import Payload
+from assay.sdk.execution.engine_worker import EngineWorker
 from assay.worker_protocol import messages as wire
 from tests.http.bare import JSON, Bare
 from tests.http.processes import Server
@@ -106,7 +107,8 @@ def test_a_worker_never_has_more_in_hand_than_it_said(engine: Server, hands: int
 
     async def main() -> None:
         async with await Client.connect(engine.url, app=app) as client:
-            worker = Worker(client, max_concurrent_activities=hands)
+            options = Worker(client, max_concurrent_activities=hands).options
+            worker = EngineWorker(client.transport, app, options)  # type: ignore[arg-type]
             running = asyncio.create_task(worker.run())
             assert await asyncio.gather(*(client.run("Wide", 10) for _ in range(4))) == [10] * 4
             assert (worker.slots.tasks, worker.slots.activities) == (256, hands)

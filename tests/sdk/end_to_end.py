@@ -16,6 +16,7 @@ from assay.engine.clock import SystemClock
 from assay.engine.engine import Committed, Engine
 from assay.sdk.app import App
 from assay.sdk.client import Client
+from assay.sdk.execution.engine_worker import EngineWorker
 from assay.sdk.handle import Handle
 from assay.sdk.worker import Worker
 
@@ -73,10 +74,13 @@ class Place:
         return await (await self.start(workflow, workflow_id, input, **options)).result()
 
     @asynccontextmanager
-    async def worker(self, app: App | None = None, *, clean: bool = True, **options: Any) -> AsyncIterator[Worker]:
+    async def worker(
+        self, app: App | None = None, *, clean: bool = True, **options: Any
+    ) -> AsyncIterator[EngineWorker]:
         """A worker; when it goes and has finished everything, all its slots are free."""
         settled = {"max_concurrent_workflows": TASKS, "max_concurrent_activities": ACTIVITIES, **options}
-        worker = Worker(self.client, app=app, **settled)
+        options = Worker(self.client, app=app, **settled).options
+        worker = EngineWorker(self.client.transport, app or self.client.app, options)  # type: ignore[arg-type]
         running = asyncio.create_task(worker.run())
         await asyncio.sleep(0)
         try:

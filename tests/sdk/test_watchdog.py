@@ -15,6 +15,7 @@ import pytest
 import assay
 from assay import App, Client, Worker
 from assay.sdk.execution import watchdog
+from assay.sdk.execution.engine_worker import EngineWorker
 from assay.sdk.execution.watchdog import Blockade
 
 app = App()
@@ -62,7 +63,7 @@ async def block(seconds: float) -> str:
 @pytest.fixture
 def lease(monkeypatch: pytest.MonkeyPatch) -> float:
     """A lease that is short enough for a test."""
-    monkeypatch.setattr("assay.sdk.worker.lease_seconds", lambda lease: 0.5)
+    monkeypatch.setattr("assay.sdk.execution.engine_worker.lease_seconds", lambda lease: 0.5)
     monkeypatch.setattr(watchdog, "LOOP_CHECK_SECONDS", 0.02)
     monkeypatch.setattr(watchdog, "BLOCKED_LOG_SECONDS", 0.1)
     return 0.5
@@ -115,10 +116,10 @@ def test_an_activity_that_blocks_the_loop_is_named_and_the_worker_reported(
 ):
     seen: list[tuple[bool, str]] = []
 
-    def report(self: Worker, *, healthy: bool, abandoned_threads: int) -> None:
+    def report(self: EngineWorker, *, healthy: bool, abandoned_threads: int) -> None:
         seen.append((healthy, threading.current_thread().name))
 
-    monkeypatch.setattr(Worker, "report_health", report)
+    monkeypatch.setattr(EngineWorker, "report_health", report)
 
     async def act(client: Client) -> str:
         result = await client.run("Block", 0.8)

@@ -7,11 +7,12 @@ on the engine's loop and awaited here. Workers cannot: they are called by the en
 import asyncio
 import functools
 from collections.abc import Callable, Coroutine
-from typing import Any, NoReturn
+from typing import Any
 
 from assay.core.errors import Invalid, Unavailable
-from assay.core.ids import Time
 from assay.embedded.transport import EmbeddedTransport
+from assay.sdk.app import App
+from assay.sdk.ports import WorkerOptions
 
 
 class _Calls:
@@ -33,28 +34,23 @@ class _Calls:
 
 
 class BridgedTransport:
-    """See `Transport`; the engine stops with the last client of its own loop."""
+    """See `ClientPort`; the engine stops with the last client of its own loop."""
 
     def __init__(self, url: str, loop: asyncio.AbstractEventLoop) -> None:
         inner = EmbeddedTransport(url, is_guest=True)
         calls = _Calls(lambda: inner, loop)
-        self._inner = inner
-        self.lease: Time | None = None
         self.registry: Any = _Calls(lambda: inner.registry, loop)
         self.schedules: Any = _Calls(lambda: inner.schedules, loop)
         self.open, self.close = calls.open, calls.close
-        self.ask, self.retry, self.closed = calls.ask, calls.retry, calls.closed
-        self.history, self.describe, self.list = calls.history, calls.describe, calls.list
+        self.start, self.result, self.signal = calls.start, calls.result, calls.signal
+        self.cancel, self.terminate = calls.cancel, calls.terminate
+        self.continue_as_new, self.retry = calls.continue_as_new, calls.retry
+        self.describe, self.list = calls.describe, calls.list
         self.events, self.state = calls.events, calls.state
 
-    def now(self) -> Time:
-        """See `Transport`."""
-        return self._inner.now()
-
-    def _refuse(self, *_: object, **__: object) -> NoReturn:
+    async def serve(self, app: App, options: WorkerOptions) -> None:
+        """Refuse: the engine calls its workers on its own loop."""
         raise Invalid(
             "a worker runs on the event loop of its engine, and this process has opened the file on another loop",
             code="wrong_loop",
         )
-
-    send = add_worker = remove_worker = offer_slots = report_health = _refuse

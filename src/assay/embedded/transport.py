@@ -23,7 +23,8 @@ from assay.embedded.schedules import EmbeddedSchedules
 from assay.engine.engine import Engine
 from assay.engine.roster import check_namespace
 from assay.sdk.loop_thread import refuse_in_workflow
-from assay.sdk.transport import ListedRuns
+from assay.sdk.ports import ListedRuns
+from assay.sdk.transport import Transport
 from assay.storage.ports import RunRecord
 from assay.storage.urls import SqliteUrl, parse_url
 from assay.wire.activities import retry_record
@@ -44,7 +45,7 @@ def _mark_forked() -> None:
 os.register_at_fork(after_in_child=_mark_forked)
 
 
-class EmbeddedTransport:
+class EmbeddedTransport(Transport):
     """See `Transport`; also a `Hosting` one."""
 
     registry: EmbeddedRegistry
@@ -113,7 +114,7 @@ class EmbeddedTransport:
             await engine.check_repeated(request, reply)
         return reply
 
-    async def retry(self, request: RetryFailed) -> dict[str, Any]:
+    async def ask_retry(self, request: RetryFailed) -> dict[str, Any]:
         """See `Transport`."""
         reply: Reopened = await self.ask(request)
         return user_record(retry_record(reply))

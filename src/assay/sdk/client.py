@@ -5,16 +5,14 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, TypeVar, Unpack, cast, overload
+from typing import Any, TypeVar, Unpack, overload
 
 from assay.core.duration import Duration, parse_duration
 from assay.core.errors import AlreadyExists, AssayError, Invalid, NotFound
-from assay.core.events import Event
-from assay.core.ids import Namespace, RunId, RunKey, WorkflowId, seconds
+from assay.core.ids import RunId, RunKey, WorkflowId, seconds
 from assay.core.options import check_id, check_text, duration
 from assay.core.payload import NULL, Payload, same_value, value_of
-from assay.core.replies import Started
-from assay.core.requests import Request, RequestCancel, RestartAsNew, RetryFailed, Signal, StartWorkflow, Terminate
+from assay.core.requests import StartWorkflow
 from assay.core.run import COMPLETED
 from assay.core.texts import check_words
 from assay.sdk.absent import KEEP_INPUT
@@ -24,6 +22,7 @@ from assay.sdk.converter import Converter
 from assay.sdk.default_app import DEFAULT_APP
 from assay.sdk.handle import Handle
 from assay.sdk.loop_thread import refuse_in_workflow
+from assay.sdk.ports import Connection, Outcome, Target
 from assay.sdk.reading import Reading
 from assay.sdk.records import Record, RetryRecord
 from assay.sdk.registry import Namespaces, Queues, Workers
@@ -32,7 +31,6 @@ from assay.sdk.results import result_of
 from assay.sdk.schedules import Schedules
 from assay.sdk.standby import Standby
 from assay.sdk.starts import StartKeywords, check_takes_input, start_request, the_workflow
-from assay.sdk.transport import Transport
 from assay.sdk.unserved import watched
 
 Result = TypeVar("Result")
@@ -44,7 +42,7 @@ class Client(Reading):
 
     def __init__(
         self,
-        transport: Transport,
+        transport: Connection,
         *,
         namespace: str = "main",
         app: App | None = None,
@@ -143,7 +141,7 @@ class Client(Reading):
         wanted = the_workflow("start", workflow, workflow_type, misplaced)
         request, annotation = self._start_request(wanted, workflow_id, input, options)
         try:
-            started = cast(Started, await self.transport.ask(request))
+            started = await self.transport.start(request)
         except AlreadyExists as error:
             error.existing = Record(error.existing)
             raise
@@ -225,28 +223,28 @@ class Client(Reading):
         request, annotation = self._start_request(wanted, workflow_id, input, options)
         await self._standby.serve(request.namespace, request.task_queue, request.workflow_type)
         try:
-            ended, closing = await self._start_and_wait(request)
+            outcome = await self._start_and_wait(request)
         except AlreadyExists as error:
             error.existing = Record(error.existing)
             completed = _completed_run(error, request) if repeatable else None
             if completed is None:
                 raise
             await self._warn_of_input(request, completed)
-            ended, closing = await self.transport.closed(completed)
-        return result_of(ended, closing, self.converter, annotation)
+            outcome = await self.transport.result(completed)
+        return result_of(outcome, self.converter, annotation)
 
-    async def _start_and_wait(self, request: StartWorkflow) -> tuple[RunKey, Event]:
-        """Start or attach, and return the run that ended its chain with its closing event."""
+    async def _start_and_wait(self, request: StartWorkflow) -> Outcome:
+        """Start or attach, and wait for the end."""
         if self._joining is not None:
-            started, ending = await watched(self.transport, request, self._joining.run(request))
+            started, outcome = await watched(self.transport, request, self._joining.run(request))
             if not started.started:
                 await self._warn_of_input(request, started.key)
-            return ending
-        started = cast(Started, await self.transport.ask(request))
+            return outcome
+        started = await self.transport.start(request)
         if not started.started:
             await self._warn_of_input(request, started.key)
-        closed = watched(self.transport, started.key, self.transport.closed(started.key))
-        return await self._standby.outcome(closed)
+        result = watched(self.transport, started.key, self.transport.result(started.key))
+        return await self._standby.outcome(result)
 
     async def _warn_of_input(self, request: StartWorkflow, existing: RunKey) -> None:
         """Log a warning if the chain of `existing` was started with another input than `request` has."""
@@ -263,8 +261,8 @@ class Client(Reading):
 
     async def _wait(self, key: RunKey, annotation: Any = Any) -> Any:
         """The result of a run, or of the last run of its chain, decoded by annotation."""
-        ended, closing = await watched(self.transport, key, self.transport.closed(key))
-        return result_of(ended, closing, self.converter, annotation)
+        outcome = await watched(self.transport, key, self.transport.result(key))
+        return result_of(outcome, self.converter, annotation)
 
     async def result(self, workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Any:
         """Wait for the end of a workflow: its result, or an exception that says how it ended."""
@@ -287,8 +285,8 @@ class Client(Reading):
     ) -> None:
         """Send a signal to an open run; `NotFound` if there is none."""
         raw = NULL if payload is None else Payload(self.converter.encode(payload, name="payload"))
-        key = self._target(workflow_id, run_id, namespace)
-        await self._tell(Signal(*key, name=check_id(name, "signal name"), payload=raw))
+        target = self._target(workflow_id, run_id, namespace)
+        await self.transport.signal(target, check_id(name, "signal name"), raw)
 
     async def cancel(
         self,
@@ -301,14 +299,14 @@ class Client(Reading):
     ) -> None:
         """Ask an open run to end; with a `deadline` from now it is terminated if it has not ended by then."""
         words, limit = check_text(reason, "reason"), duration(deadline, "deadline")
-        await self._tell(RequestCancel(*self._target(workflow_id, run_id, namespace), reason=words, deadline=limit))
+        await self.transport.cancel(self._target(workflow_id, run_id, namespace), words, limit)
 
     async def terminate(
         self, workflow_id: str, reason: str | None = None, *, run_id: str | None = None, namespace: str | None = None
     ) -> None:
         """End an open run without asking its code."""
         words = check_text(reason, "reason")
-        await self._tell(Terminate(*self._target(workflow_id, run_id, namespace), reason=words))
+        await self.transport.terminate(self._target(workflow_id, run_id, namespace), words)
 
     async def continue_as_new(
         self, workflow_id: str, input: Any = KEEP_INPUT, *, run_id: str | None = None, namespace: str | None = None
@@ -327,10 +325,10 @@ class Client(Reading):
         Raises:
             NotFound: There is no such run.
         """
-        keeps = input is KEEP_INPUT
-        raw = NULL if keeps or input is None else Payload(self.converter.encode(input, name="input"))
-        request = RestartAsNew(*self._target(workflow_id, run_id, namespace), input=raw, keep_input=keeps)
-        started = cast(Started, await self.transport.ask(request))
+        raw = None if input is KEEP_INPUT else NULL
+        if raw is not None and input is not None:
+            raw = Payload(self.converter.encode(input, name="input"))
+        started = await self.transport.continue_as_new(self._target(workflow_id, run_id, namespace), raw)
         return Handle(self, started.key, started=started.started, status=started.status)
 
     async def retry(
@@ -373,22 +371,17 @@ class Client(Reading):
         namespace: str | None,
     ) -> RetryRecord:
         """Retry a run; the answer as a record."""
-        request = RetryFailed(
-            *self._target(workflow_id, run_id, namespace),
+        answer = await self.transport.retry(
+            self._target(workflow_id, run_id, namespace),
             requested_by=requester() if requested_by is None else check_words(requested_by, "requested_by"),
             reason=check_words(reason, "reason"),
             from_seq=_whole(from_seq),
         )
-        return RetryRecord(await self.transport.retry(request))
+        return RetryRecord(answer)
 
-    async def _tell(self, request: Request) -> None:
-        await self.transport.ask(request)
-
-    def _target(
-        self, workflow_id: str, run_id: str | None, namespace: str | None
-    ) -> tuple[Namespace, WorkflowId, RunId | None]:
+    def _target(self, workflow_id: str, run_id: str | None, namespace: str | None) -> Target:
         wanted = None if run_id is None else RunId(check_id(run_id, "run_id"))
-        return self._space(namespace), WorkflowId(check_id(workflow_id, "workflow_id")), wanted
+        return Target(self._space(namespace), WorkflowId(check_id(workflow_id, "workflow_id")), wanted)
 
 
 def _completed_run(refusal: AlreadyExists, request: StartWorkflow) -> RunKey | None:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 from assay.core.errors import Invalid
 
 if TYPE_CHECKING:
-    from assay.core.events import Event
-    from assay.core.ids import RunKey
+    from assay.core.ids import Time
     from assay.core.replies import Started
     from assay.core.requests import StartWorkflow
-    from assay.sdk.transport import Transport
+    from assay.sdk.ports import Connection, Outcome
 
-    Factory = Callable[[str, str | None, float], Transport]
+    Factory = Callable[[str, str | None, float], Connection]
 
 DEFAULT_TIMEOUT_SECONDS: Final = 30.0
 """For which a call waits for an engine that is away."""
@@ -25,6 +24,9 @@ _factories: dict[str, Factory] = {}
 class Hosting(Protocol):
     """A transport whose engine lives in this process: work that nobody serves here may stay undone for ever."""
 
+    lease: Time | None
+    """None if no other process can serve the engine's work."""
+
     def served(self, namespace: str, queue: str) -> bool:
         """Does a worker of this process serve the queue?"""
         ...
@@ -34,8 +36,8 @@ class Hosting(Protocol):
 class Joining(Protocol):
     """A transport that starts a workflow and waits for its end in one go, which spares a way there and back."""
 
-    async def run(self, request: StartWorkflow) -> tuple[Started, tuple[RunKey, Event]]:
-        """Start, and wait for the end of the chain: the run that ended and its closing event."""
+    async def run(self, start: StartWorkflow) -> tuple[Started, Outcome]:
+        """Start, and wait for the end of the chain."""
         ...
 
 
@@ -44,7 +46,7 @@ def register(scheme: str, factory: Factory) -> None:
     _factories[scheme] = factory
 
 
-def transport_for(url: str, token: str | None = None, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> Transport:
+def transport_for(url: str, token: str | None = None, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> Connection:
     """A transport, not yet opened, to the engine at `url`; a bare file name is a SQLite file (D21)."""
     if not url.strip():
         raise Invalid("an engine's URL is a text such as sqlite://app.db", code="invalid_url", field="url")

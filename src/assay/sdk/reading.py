@@ -15,9 +15,9 @@ from assay.core.payload import value_of
 from assay.core.texts import check_words
 from assay.sdk.arguments import check_flag, check_mapping, check_whole, optional_id, unknown_option
 from assay.sdk.converter import Converter
+from assay.sdk.ports import Connection
 from assay.sdk.records import EventRecord, QueryRecord, StateRecord, WorkflowRecord
 from assay.sdk.run_lists import AsyncRunList, Page
-from assay.sdk.transport import Transport
 
 Runs = list[WorkflowRecord]
 Events = list[EventRecord]
@@ -50,7 +50,7 @@ class ListFilters(TypedDict, total=False):
 class Reading:
     """What can be asked through a transport."""
 
-    transport: Transport
+    transport: Connection
     namespace: str
 
     async def describe(

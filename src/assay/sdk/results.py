@@ -8,6 +8,7 @@ from assay.core.failure import FailureInfo
 from assay.core.ids import RunKey
 from assay.sdk.converter import Converter
 from assay.sdk.failures import to_exception
+from assay.sdk.ports import Outcome
 
 
 class _Names(TypedDict):
@@ -15,15 +16,22 @@ class _Names(TypedDict):
     run_id: str
 
 
-def result_of(key: RunKey, closing: ev.Event, converter: Converter, annotation: Any) -> Any:
-    """The result in a closing event, decoded by annotation; raises what the run ended with instead of one."""
+def outcome_of(key: RunKey, closing: ev.Event) -> Outcome:
+    """Return the outcome that a closing event records."""
     match closing:
         case ev.WorkflowCompleted():
-            return converter.decode(closing.result, annotation, name="result")
+            return Outcome(closing.result)
         case ev.WorkflowContinuedAsNew():
-            return None  # the chain is not followed, or another id has begun one of its own (R38)
+            return Outcome(None)  # another id has begun a chain of its own
         case _:
-            raise failure_of(key, closing)
+            return Outcome(None, failure_of(key, closing))
+
+
+def result_of(outcome: Outcome, converter: Converter, annotation: Any) -> Any:
+    """Return the result of an outcome, decoded by annotation; raise its exception if it has one."""
+    if outcome.failure is not None:
+        raise outcome.failure
+    return None if outcome.result is None else converter.decode(outcome.result, annotation, name="result")
 
 
 def failure_of(key: RunKey, closing: ev.Event) -> errors.Failure:

@@ -9,8 +9,8 @@ from collections.abc import Coroutine
 from typing import Any, Final, Protocol, TypeVar
 
 from assay.core.errors import AssayError
+from assay.sdk.ports import ClientPort
 from assay.sdk.registry import Registering
-from assay.sdk.transport import Transport
 
 Outcome = TypeVar("Outcome")
 UNSERVED_AFTER_SECONDS: Final = 5.0
@@ -33,7 +33,7 @@ class Waited(Protocol):
         ...
 
 
-async def watched(transport: Transport, run: Waited, waiting: Coroutine[Any, Any, Outcome]) -> Outcome:
+async def watched(transport: ClientPort, run: Waited, waiting: Coroutine[Any, Any, Outcome]) -> Outcome:
     """Return the outcome of `waiting`; log a warning if no worker takes up the run that it waits for."""
     loop = asyncio.get_running_loop()
     looking: list[asyncio.Task[None]] = []
@@ -50,7 +50,7 @@ async def watched(transport: Transport, run: Waited, waiting: Coroutine[Any, Any
             task.cancel()
 
 
-async def _warn(transport: Transport, run: Waited) -> None:
+async def _warn(transport: ClientPort, run: Waited) -> None:
     with contextlib.suppress(AssayError):  # a warning that cannot be given must not disturb the program
         # Until its start is answered, which no event tells: the caller waits for the end.
         while (record := await transport.describe(run.namespace, run.workflow_id)) is None:  # noqa: ASYNC110

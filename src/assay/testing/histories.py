@@ -14,6 +14,7 @@ from assay.core.ids import Namespace, RunId, RunKey, Seq, Time, WorkflowId
 from assay.core.payload import NULL, Payload
 from assay.sdk.client import Client
 from assay.sdk.connections import Hosting
+from assay.sdk.transport import Transport
 from assay.wire.parse import stored_event
 
 
@@ -132,8 +133,9 @@ async def fetch_history(client: Client, workflow_id: str, run_id: str | None = N
     if record is None:
         raise NotFound(f"workflow {workflow_id} not found")
     key = RunKey(Namespace(client.namespace), WorkflowId(workflow_id), RunId(record["run_id"]))
-    if isinstance(client.transport, Hosting):
-        return save_history(key, record["workflow_type"], await client.transport.history(key.run_id))
+    transport = client.transport
+    if isinstance(transport, Transport) and isinstance(transport, Hosting):
+        return save_history(key, record["workflow_type"], await transport.history(key.run_id))
     # Another process tells events as they are stored only to the worker that holds the run.
     return load_history(await client.get_events(workflow_id, key.run_id), record["workflow_type"], client.namespace)
 

@@ -18,6 +18,7 @@ from assay.core.replies import Told
 from assay.core.run import Run
 from assay.sdk.app import App
 from assay.sdk.converter import Converter
+from assay.sdk.execution.engine_worker import EngineWorker
 from assay.sdk.worker import Worker
 from tests.core.support import World
 from tests.sdk.support import payload, value_of
@@ -254,10 +255,11 @@ class Connection:
 
 
 @asynccontextmanager
-async def serving(app: App, *, desk: Desk | None = None, **options: Any) -> AsyncIterator[tuple[Desk, Worker]]:
+async def serving(app: App, *, desk: Desk | None = None, **options: Any) -> AsyncIterator[tuple[Desk, EngineWorker]]:
     """A worker that serves; at the end every hand it has must be free again, no more and no fewer."""
     desk = desk or Desk()
-    worker = Worker(Connection(desk, app), **{"max_concurrent_workflows": 5, "max_concurrent_activities": 7, **options})
+    slots = {"max_concurrent_workflows": 5, "max_concurrent_activities": 7}
+    worker = EngineWorker(desk, app, Worker(Connection(desk, app), **{**slots, **options}).options)  # type: ignore[arg-type]
     before = worker.slots.tasks, worker.slots.activities
     mishaps: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: mishaps.append(context))

@@ -13,7 +13,7 @@ from assay.core.ids import SECOND, WorkerId, WorkflowId
 from assay.core.run import Run
 from assay.sdk.app import App
 from assay.sdk.context import Context
-from assay.sdk.worker import Worker
+from assay.sdk.execution.engine_worker import EngineWorker
 from tests.sdk.execution.support import Desk, on_loop, serving
 from tests.sdk.support import payload, value_of
 
@@ -52,7 +52,7 @@ def advances(desk: Desk) -> list[rq.Advance]:
     return desk.told(rq.Advance)
 
 
-async def evicted(desk: Desk, worker: Worker, run: Run) -> None:
+async def evicted(desk: Desk, worker: EngineWorker, run: Run) -> None:
     """The worker forgets a run that waits, because it serves another."""
     await desk.until(lambda: run.seen_seq > 0)
     desk.start("waits", workflow_id="another")

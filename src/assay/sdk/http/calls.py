@@ -34,8 +34,8 @@ from assay.sdk.http.http1 import (
 )
 from assay.sdk.http.pool import Pool
 from assay.sdk.http.problems import error_in
+from assay.sdk.ports import ListedRuns
 from assay.sdk.retry import wire_retry
-from assay.sdk.transport import ListedRuns
 from assay.wire.request_bodies import SignalAtStart, StartBody
 
 FIRST_CONNECT_SECONDS: Final = 2.0

@@ -19,14 +19,16 @@ from assay.sdk.http.http1 import API_PREFIX, Endpoint, bearer, path_of, query_of
 from assay.sdk.http.pool import Pool
 from assay.sdk.http.registry import HttpRegistry
 from assay.sdk.http.schedules import HttpSchedules
-from assay.sdk.transport import ListedRuns
+from assay.sdk.ports import ListedRuns, Outcome
+from assay.sdk.results import outcome_of
+from assay.sdk.transport import Transport
 from assay.worker_protocol.worker_side import WorkerEndpoint
 
 LAST_ANSWERS_SECONDS: Final = 2.0
 """How long a closing transport waits for its last answers."""
 
 
-class HttpTransport:
+class HttpTransport(Transport):
     """See `Transport`."""
 
     def __init__(self, url: str, token: str | None = None, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> None:
@@ -79,13 +81,14 @@ class HttpTransport:
         """See `Transport`."""
         return await self._open().ask(request)
 
-    async def retry(self, request: RetryFailed) -> dict[str, Any]:
+    async def ask_retry(self, request: RetryFailed) -> dict[str, Any]:
         """See `Transport`."""
         return await self._open().retry(request)
 
-    async def run(self, request: StartWorkflow) -> tuple[Started, tuple[RunKey, Event]]:
+    async def run(self, start: StartWorkflow) -> tuple[Started, Outcome]:
         """Start a workflow and wait for its end, in one request if that takes no longer than one may."""
-        return await self._open().run(request)
+        started, ending = await self._open().run(start)
+        return started, outcome_of(*ending)
 
     async def closed(self, key: RunKey, *, follow: bool = True) -> tuple[RunKey, Event]:
         """See `Transport`."""

@@ -1,0 +1,144 @@
+"""The two ports of the SDK: an engine as clients see it, and an engine as workers see it.
+
+Programs use `Client`, `Worker` and contexts; these use the ports alone, so an engine of another kind needs an
+implementation of both ports and of `Context`, and nothing else. Requests to decide, leases and events of our engine are
+no part of the ports: `Transport` implements both ports with them. A start is described by `StartWorkflow`, which has
+the one list of its options, and answered by `Started`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import msgspec
+
+from assay.core.limits import WORKER_DRAIN_SECONDS
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from assay.core.errors import Failure
+    from assay.core.ids import Namespace, RunId, RunKey, Time, WorkflowId
+    from assay.core.payload import Payload
+    from assay.core.replies import Started
+    from assay.core.requests import StartWorkflow
+    from assay.sdk.app import App
+    from assay.sdk.converter import Converter
+
+
+class Target(NamedTuple):
+    """A workflow id, and one run of it; without a run id the current one."""
+
+    namespace: Namespace
+    workflow_id: WorkflowId
+    run_id: RunId | None = None
+
+
+class Outcome(NamedTuple):
+    """How a chain of runs ended: with the result of its last run, or with the exception that callers get."""
+
+    result: Payload | None
+    """None if the chain goes on under another id."""
+    failure: Failure | None = None
+
+
+class ListedRuns(list[dict[str, Any]]):
+    """One page of records of runs; `next_cursor` is None after the last page."""
+
+    def __init__(self, records: Iterable[dict[str, Any]], next_cursor: str | None) -> None:
+        super().__init__(records)
+        self.next_cursor = next_cursor
+
+
+class ClientPort(Protocol):
+    """An engine as a client sees it: the verbs of `Client`, with documents as JSON and arguments that are checked.
+
+    A call that returns is durable. One that is refused raises the reason. `Unavailable` means that the outcome is not
+    known, and that the same call may be made again.
+    """
+
+    async def open(self) -> None:
+        """Connect, or start the engine."""
+        ...
+
+    async def close(self) -> None:
+        """Disconnect, or stop the engine."""
+        ...
+
+    async def start(self, start: StartWorkflow) -> Started:
+        """Start a workflow, or attach to the open run of its id if the start allows it."""
+        ...
+
+    async def result(self, key: RunKey) -> Outcome:
+        """Wait for the end of the chain that a run belongs to."""
+        ...
+
+    async def signal(self, target: Target, name: str, payload: Payload) -> None:
+        """Send a signal to an open run; raise `NotFound` without one."""
+        ...
+
+    async def cancel(self, target: Target, reason: str | None, deadline: Time | None) -> None:
+        """Request the end of an open run; terminate it if it is open after `deadline`."""
+        ...
+
+    async def terminate(self, target: Target, reason: str | None) -> None:
+        """End an open run without running its code."""
+        ...
+
+    async def continue_as_new(self, target: Target, input: Payload | None) -> Started:
+        """Start the next run of an id, with the input of this one if `input` is None."""
+        ...
+
+    async def retry(self, target: Target, *, reason: str, requested_by: str, from_seq: int | None) -> dict[str, Any]:
+        """Let a closed run go on as a new run; return the answer as a record."""
+        ...
+
+    async def describe(self, namespace: str, workflow_id: str, run_id: str | None = None) -> dict[str, Any] | None:
+        """Return the record of a run, or None."""
+        ...
+
+    async def list(self, namespace: str, filters: Mapping[str, Any]) -> ListedRuns:
+        """Return a page of records of runs, newest first, with the cursor of the next page if more runs follow."""
+        ...
+
+    async def events(self, namespace: str, workflow_id: str, run_id: str | None = None) -> Sequence[dict[str, Any]]:
+        """Return a history as records; raise `NotFound` for an unknown id."""
+        ...
+
+    async def state(self, namespace: str, workflow_id: str, name: str | None = None) -> dict[str, Any] | None:
+        """Return the last answers of a run's queries, or None."""
+        ...
+
+
+class WorkerOptions(msgspec.Struct, kw_only=True):
+    """How a worker serves: its queue, its limits, and the event that stops it."""
+
+    namespace: str
+    queue: str
+    identity: str
+    worker_id: str
+    converter: Converter
+    stopping: asyncio.Event
+    max_concurrent_workflows: int = 256
+    max_concurrent_activities: int = 256
+    max_processes: int | None = None
+    max_cached_runs: int = 1_000
+    drain_seconds: float = WORKER_DRAIN_SECONDS
+    errors: str = "fail"
+    ends_unhealthy: bool = False
+    """True to stop serving when more threads are abandoned than activities run at a time."""
+    is_overrun: bool = False
+    """Set by the port when it stopped serving for that reason."""
+
+
+class WorkerPort(Protocol):
+    """An engine as a worker sees it."""
+
+    async def serve(self, app: App, options: WorkerOptions) -> None:
+        """Serve the handlers of `app` until `options.stopping` is set; then finish begun work, give back the rest."""
+        ...
+
+
+class Connection(ClientPort, WorkerPort, Protocol):
+    """Both ports of one engine: an open URL."""
