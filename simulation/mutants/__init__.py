@@ -3,6 +3,7 @@
 from simulation.mutants.activities import ACTIVITIES
 from simulation.mutants.clocks import CLOCKS
 from simulation.mutants.families import FAMILIES
+from simulation.mutants.held_orders import HELD_ORDERS
 from simulation.mutants.memory import MEMORY
 from simulation.mutants.planting import Mutant
 from simulation.mutants.reading import READING
@@ -13,7 +14,18 @@ from simulation.mutants.writing import WRITING
 
 MUTANTS: dict[str, Mutant] = {
     mutant.name: mutant
-    for mutant in (*TURNS, *ACTIVITIES, *FAMILIES, *RETRIES, *READING, *WRITING, *WORKING, *CLOCKS, *MEMORY)
+    for mutant in (
+        *TURNS,
+        *ACTIVITIES,
+        *FAMILIES,
+        *RETRIES,
+        *READING,
+        *WRITING,
+        *WORKING,
+        *CLOCKS,
+        *MEMORY,
+        *HELD_ORDERS,
+    )
 }
 
 __all__ = ["MUTANTS", "SINGLE_CONDITIONS", "Mutant"]

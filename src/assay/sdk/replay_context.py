@@ -45,6 +45,9 @@ class ActivityFuture(WorkflowFuture):
         cancelled = super().cancel(msg)
         run = self.run()
         if cancelled and run is not None and not run.loop.leaving:
+            if run.futures.activity_orders.give_up(self.seq):
+                run.futures.activities.pop(self.seq, None)
+                return cancelled
             run.commands.order("cancel of activity", self.seq, "", cmd.RequestCancelActivity(self.seq))
         return cancelled
 
@@ -141,7 +144,7 @@ class ReplayContext(Context):
         future = run.loop.create_future(ActivityFuture)
         future.run, future.seq = self._reference, seq
         run.futures.activities[seq] = future
-        commands.order("activity", seq, name, command)
+        run.futures.activity_orders.add(seq, name, command)
         return future
 
     async def execute_parallel(self, activities: Sequence[Any]) -> list[Any]:
@@ -240,7 +243,7 @@ class ReplayContext(Context):
             )
             future = run.futures.children[workflow_id] = run.loop.create_future(ChildFuture)
             future.workflow_type = name
-            run.commands.order("child workflow", command.seq, child_name(name, workflow_id), command)
+            run.futures.child_orders.add(command.seq, child_name(name, workflow_id), command)
         elif future.workflow_type != name:
             error = other_child(workflow_id, future.workflow_type, name)
             run.commands.diverge(error)

@@ -4,6 +4,7 @@ import asyncio
 
 from assay.core.payload import Payload
 from assay.sdk.replay.commands import Commands
+from assay.sdk.replay.held_orders import held_activities, held_children
 from assay.sdk.replay.inputs import step_difference
 from assay.sdk.replay.journal import diverged
 from assay.sdk.replay.turn import ChildFuture, StepCall, StepOrder
@@ -12,10 +13,12 @@ from assay.sdk.replay.turn import ChildFuture, StepCall, StepOrder
 class Futures:
     """The futures of one run, by the ids of the commands that they are the results of."""
 
-    __slots__ = ("_commands", "_started", "activities", "children", "steps")
+    __slots__ = ("_commands", "_started", "activities", "activity_orders", "child_orders", "children", "steps")
 
     def __init__(self, commands: Commands) -> None:
         self._commands = commands
+        self.activity_orders = held_activities(commands)
+        self.child_orders = held_children(commands)
         self.activities: dict[int, asyncio.Future[Payload]] = {}
         self.children: dict[str, ChildFuture] = {}
         self.steps: dict[int, tuple[StepCall, asyncio.Future[Payload]]] = {}

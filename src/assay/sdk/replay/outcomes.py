@@ -46,6 +46,7 @@ def _signal(run: "Execution", event: ev.SignalReceived, recorded: Recorded) -> N
 
 def _cancel(run: "Execution", event: ev.WorkflowCancelRequested, _: Recorded) -> None:
     run.commands.mark_children_unaware()
+    run.futures.child_orders.mark_unaware()
     run.cancellation.request(event.reason)
 
 
@@ -67,7 +68,10 @@ def _activity_cancelled(run: "Execution", event: ev.ActivityCancelled, _: Record
 
 def _activity(run: "Execution", seq: int, name: str) -> asyncio.Future[Payload] | None:
     run.commands.check_ordered("activity", seq, name)
-    return run.futures.activities.pop(seq, None)
+    future = run.futures.activities.pop(seq, None)
+    if future is not None:
+        run.futures.activity_orders.end_one()
+    return future
 
 
 def _timer_fired(run: "Execution", event: ev.TimerFired, _: Recorded) -> None:
@@ -95,13 +99,20 @@ def _step_failed(run: "Execution", event: ev.StepFailed, _: Recorded) -> None:
 
 
 def _child_completed(run: "Execution", event: ev.ChildWorkflowCompleted, _: Recorded) -> None:
-    _resolve(run.futures.children.get(event.child_workflow_id), event.result)
+    _resolve(_child(run, event.child_workflow_id), event.result)
 
 
 def _child_failed(run: "Execution", event: ev.ChildWorkflowFailed, _: Recorded) -> None:
     info = event.failure or FailureInfo(kind=Kind.UNKNOWN, message=event.error)
     error = to_wrapper(info, ChildError, workflow_id=event.child_workflow_id, run_id=event.run_id or "")
-    _reject(run.futures.children.get(event.child_workflow_id), error)
+    _reject(_child(run, event.child_workflow_id), error)
+
+
+def _child(run: "Execution", workflow_id: str) -> asyncio.Future[Payload] | None:
+    future = run.futures.children.get(workflow_id)
+    if future is not None:
+        run.futures.child_orders.end_one()
+    return future
 
 
 def _resolve(future: asyncio.Future[Payload] | None, value: Payload) -> None:

@@ -1,0 +1,46 @@
+"""Planted bugs in orders that wait until others have ended, with a limit of one pending activity and one child."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from assay.core.limits import LIMITS
+from assay.sdk.replay import held_orders
+from assay.sdk.replay.held_orders import HELD_MARGIN, HeldOrders
+from simulation.mutants.planting import Mutant, Patch
+
+SMALL = replace(LIMITS, pending_activities=HELD_MARGIN + 1, pending_children=HELD_MARGIN + 1)
+
+
+def small_limits() -> list[Patch]:
+    """Limits of the SDK that every program reaches."""
+    return [(held_orders, "LIMITS", SMALL)]
+
+
+def _unreleased() -> list[Patch]:
+    def end_one(self: HeldOrders) -> None:
+        self.pending -= 1
+
+    return [*small_limits(), (HeldOrders, "end_one", end_one)]
+
+
+def _recorded_held() -> list[Patch]:
+    """On a replay an order is held although the history has it."""
+
+    def add(self: HeldOrders, seq: int, name: str, command: Any) -> Any:
+        if self._held or self.pending >= self._limit:
+            self._held[seq] = name, command
+            return None
+        self.pending += 1
+        return self._commands.order(self._kind, seq, name, command)
+
+    return [*small_limits(), (HeldOrders, "add", add)]
+
+
+HELD = {"kinds": ("all", "act", "effect", "group", "sleep", "child", "race", "limit", "drop", "signal")}
+"""Without steps: one may run while an activity that was ordered before it is held."""
+MANY = {"kinds": ("all", "act", "group"), "cached_runs": 1}
+HELD_ORDERS = (
+    Mutant("held orders are never sent", "L1", _unreleased, faults=(), world=MANY),
+    Mutant("a recorded order is held on replay", "I19", _recorded_held, world=MANY),
+)
