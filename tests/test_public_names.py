@@ -35,6 +35,7 @@ PUBLIC = [
     "NonDeterminismError",
     "NotFound",
     "Page",
+    "PermissionDenied",
     "QueryRecord",
     "QueueRecord",
     "Record",

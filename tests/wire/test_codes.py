@@ -16,7 +16,7 @@ from tests.docs.pages import ROOT
 
 assert assay.api.app, assay.server.connection  # imported for the errors that they and theirs define
 
-ANSWERING = ("core.", "wire.", "engine.", "api.", "storage.ports", "server.connection")
+ANSWERING = ("core.", "wire.", "auth.", "engine.", "api.", "storage.ports", "server.connection")
 """Who has a say in answers. What else `server` and `storage` refuse is to begin."""
 
 NOT_SENT = {
@@ -29,6 +29,7 @@ NOT_SENT = {
     "workflow_timed_out": "how a run ended is data (R32)",
     "non_determinism": "found where the code runs",
     "runaway": "raised where the code runs",
+    "issuer_unavailable": "logged; the token is refused as invalid",
     "not_ready": "told to the dispatcher, which looks for other work",
 }
 ROW = re.compile(r"^\| (\d{3}) \| `(\w+)` \| (.+) \|$", re.MULTILINE)

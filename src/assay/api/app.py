@@ -6,17 +6,25 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from assay.api import answers, guard
-from assay.api.answers import Answer
+from assay.api.access import PUBLIC, Where, require
+from assay.api.answers import Answer, Header
 from assay.api.backend import Backend
 from assay.api.call import Call, Receive, Scope, Send
-from assay.api.router import Connection, MethodNotAllowed, Route, Router
+from assay.api.router import PREFIXES, Connection, MethodNotAllowed, Route, Router
+from assay.api.routes.api_keys import NO_BOOTSTRAP
 from assay.api.routes.table import ROUTES
 from assay.api.stream import EventStream
+from assay.auth.permissions import ALL_NAMESPACES
 from assay.core.errors import AssayError, Failure, NotFound, ReadOnly, Refused
+from assay.wire.errors import Unauthorized, status_of
 
 log = logging.getLogger("assay.api")
 
 UNKNOWN: Final = "unknown"
+UNAUTHORIZED: Final = 401
+BOOTSTRAP: Final = "createApiKey"
+"""The operation that a caller without a credential may use once, to make the first key."""
+_PREFIX: Final = (PREFIXES[0] + "/").encode()
 NONE: Final[Mapping[str, Any]] = {}
 REPLY: Final = "assay.reply"
 """Among the extensions of a scope: `reply(status, lines, body)` sends a whole answer, or says that it cannot."""
@@ -54,10 +62,11 @@ class Api:
         call = Call({**scope, "method": "POST"}, receive, {})
         try:
             guard.check(call, self.backend.settings)
+            await self._authorize(call, self._find(call)[0])
             await self._connection(call)(self.backend, call, receive, send)
         except AssayError as problem:
             log.info("a WebSocket was refused: %s", problem)
-            answer = answers.error(problem)
+            answer = answers.error(problem, _challenge(problem))
             await send({"type": "websocket.http.response.start", "status": answer.status, "headers": answer.head()})
             await send({"type": "websocket.http.response.body", "body": answer.body})
 
@@ -75,17 +84,49 @@ class Api:
         if self.backend.settings.read_only and route.method != "GET":
             raise ReadOnly
 
+    def _find(self, call: Call) -> tuple[Route | None, AssayError | None]:
+        """Return the route of a request, or the reason why there is none: strangers are not told it."""
+        try:
+            route, call.parameters = self._router.find(call.method, call.path)
+        except AssayError as problem:
+            return None, problem
+        call.operation = route.operation_id
+        return route, None
+
+    async def _authorize(self, call: Call, route: Route | None) -> None:
+        """Find the caller of a request, and raise the refusal of a caller who may not make it.
+
+        Below the prefixes of the API a caller without a credential is refused before anything is told of the path.
+        """
+        auth = self.backend.auth
+        if not auth.settings.is_on or (route is not None and route.access is PUBLIC):
+            return
+        if route is None and not call.path.startswith(_PREFIX):
+            return
+        try:
+            call.principal = await auth.authenticate(call)
+        except Unauthorized:
+            if route is None or route.operation_id != BOOTSTRAP or call.header(b"authorization") is not None:
+                raise
+            if not await auth.may_bootstrap(call):
+                raise Unauthorized(NO_BOOTSTRAP) from None
+            call.anonymous = True
+        if route is not None:
+            _require(call, route)
+
     async def _react(self, call: Call) -> Answer | EventStream:
         try:
             guard.check(call, self.backend.settings)
-            route, call.parameters = self._router.find(call.method, call.path)
-            call.operation = route.operation_id
+            route, problem = self._find(call)
+            await self._authorize(call, route)
+            if route is None:
+                raise problem or NotFound("there is nothing here", code="no_route")
             self._check_change(route)
             return await route.reaction(self.backend, call)
         except MethodNotAllowed as problem:
             return answers.error(problem, [(b"allow", ", ".join(problem.allowed).encode())])
         except AssayError as problem:
-            return answers.error(_about(problem, call))
+            return answers.error(_about(problem, call), _challenge(problem))
         except Exception:
             log.exception("%s %s failed", call.method, call.operation or UNKNOWN)
             return INTERNAL
@@ -96,6 +137,26 @@ def _about(problem: AssayError, call: Call) -> AssayError:
     if isinstance(problem, NotFound | Refused) and problem.workflow_id is None and "workflow_id" in call.parameters:
         problem.workflow_id, problem.run_id = call.parameters["workflow_id"], problem.run_id or call.text("run_id")
     return problem
+
+
+def _require(call: Call, route: Route) -> None:
+    """Raise the refusal of a caller without the permission of a route, where the request line names the namespace."""
+    permission = route.access.permission
+    if permission is None:
+        return
+    match route.access.where:
+        case Where.QUERY:
+            require(call.principal, permission, call.namespace)
+        case Where.PATH:
+            require(call.principal, permission, call.parameters["name"])
+        case Where.ALL:
+            require(call.principal, permission, ALL_NAMESPACES)
+        case Where.SHOWN | Where.CONTENT | Where.NOWHERE:
+            pass  # the route checks the namespaces that it finds
+
+
+def _challenge(problem: AssayError) -> list[Header]:
+    return [(b"www-authenticate", b"Bearer")] if status_of(problem) == UNAUTHORIZED else []
 
 
 async def _send(call: Call, answer: Answer, send: Send) -> None:

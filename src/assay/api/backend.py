@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from assay.api.admission import Admission
+from assay.api.authentication import Authentication
 from assay.api.exchange import Exchange
 from assay.api.polls import Polls
 from assay.api.shared_frames import SharedFrames
@@ -49,6 +50,7 @@ class Backend:
     polls: Polls
     exchange: Exchange
     telemetry: Telemetry
+    auth: Authentication
     settings: Settings = field(default_factory=Settings)
     places: Places = field(default_factory=Places)
     """Those of event streams."""

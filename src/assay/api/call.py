@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from assay.auth.permissions import ANYBODY
 from assay.core.duration import parse_duration
 from assay.core.errors import Invalid
 from assay.core.ids import seconds
@@ -41,12 +42,14 @@ class Call:
         "_headers",
         "_query",
         "_receive",
+        "anonymous",
         "gone",
         "limit",
         "method",
         "operation",
         "parameters",
         "path",
+        "principal",
         "scope",
     )
 
@@ -58,6 +61,10 @@ class Call:
         self.operation = operation
         self.limit = BODY_LIMIT
         self.gone: asyncio.Task[None] | None = None
+        self.principal = ANYBODY
+        """The caller; everybody is an admin until the request is authenticated, which happens before it is routed."""
+        self.anonymous = False
+        """True for a caller without a credential that may make the first API key."""
         self._receive = receive
         self._headers: dict[bytes, bytes] | None = None
         self._query: list[tuple[str, str]] | None = None

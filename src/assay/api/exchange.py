@@ -7,7 +7,9 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from functools import partial
 from typing import Any, Final, Protocol
 
+from assay.api.access import require_queue
 from assay.api.sessions import Session
+from assay.auth.permissions import ANYBODY, Principal
 from assay.core.errors import AssayError, Invalid, NotFound, Refused, Unavailable
 from assay.core.ids import SECOND, Time
 from assay.core.options import check_concurrency, check_id
@@ -98,7 +100,7 @@ class Exchange:
             session = self._sessions[key] = Session(self._engine, SealedLeases(self._tokens), namespace, worker)
         return session
 
-    async def _receive(self, namespace: str, worker: str, message: wire.WorkerMessage) -> Session:
+    async def _receive(self, namespace: str, worker: str, message: wire.WorkerMessage, principal: Principal) -> Session:
         """Take in a message and return the session of its worker; raise `Refused` for a repeated or outdated one.
 
         A worker that receives this refusal has lost an answer, and sends a hello.
@@ -107,6 +109,8 @@ class Exchange:
             raise Unavailable("the engine is stopping", code="engine_stopped")
         hello = message.hello
         row = None if hello is None else _row(namespace, worker, hello)
+        if hello is not None:
+            require_queue(principal, hello.queue, namespace)
         session = self._session(namespace, worker, message)
         if not session.endpoint.accepts(message):
             raise Refused("this message came before, or too late", code="old_message")
@@ -126,13 +130,15 @@ class Exchange:
 
     # POST
 
-    async def post(self, namespace: str, worker: str, body: bytes, gone: "asyncio.Future[None]") -> bytes:
+    async def post(
+        self, namespace: str, worker: str, body: bytes, gone: "asyncio.Future[None]", principal: Principal = ANYBODY
+    ) -> bytes:
         """Return a message for a message; held while it would be empty, but not longer than the worker's `wait_secs`.
 
         The answer is empty if the caller is `gone`, or the worker has sent another hello: its leases would be lost.
         """
         message = decode_worker_message(body, careful=True)
-        session = await self._receive(namespace, worker, message)
+        session = await self._receive(namespace, worker, message, principal)
         endpoint = session.endpoint
         hello = endpoint.hellos
         await self._hold(session, message, gone)
@@ -159,7 +165,15 @@ class Exchange:
 
     # WebSocket
 
-    async def websocket(self, namespace: str, worker: str, receive: Receive, send: Send, socket: MessageSocket) -> None:
+    async def websocket(
+        self,
+        namespace: str,
+        worker: str,
+        receive: Receive,
+        send: Send,
+        socket: MessageSocket,
+        principal: Principal = ANYBODY,
+    ) -> None:
         """Serve a connection of a worker, from its acceptance to its end."""
         if (await receive())["type"] != "websocket.connect":
             return
@@ -171,7 +185,7 @@ class Exchange:
                 message = decode_worker_message(body)
                 if sender is None and message.hello is None:
                     raise NotFound("a worker's first message is a hello", code="unknown_worker")
-                session = await self._receive(namespace, worker, message)
+                session = await self._receive(namespace, worker, message, principal)
                 if message.hello is not None:
                     sender = self._senders[session] = Sender(self, session, socket, send)
                 _reply_to_keep_alive(session, message)

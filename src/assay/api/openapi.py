@@ -157,6 +157,7 @@ _MEANINGS: Final = {
     200: "Done.",
     201: "Created.",
     202: "Not yet: the run is still open.",
+    204: "Done, with nothing to show.",
 }
 
 if __name__ == "__main__":

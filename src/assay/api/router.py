@@ -6,6 +6,7 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
+from assay.api.access import MANAGE_ALL, Access
 from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import Call, Receive, Send
@@ -48,6 +49,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """Headers of its answers that carry meaning."""
     idempotent: bool = False
     """Does it take an `Idempotency-Key`?"""
+    access: Access = MANAGE_ALL
+    """The permission of its callers; a route that declares none is for admins of all namespaces."""
     prefixed: bool = True
     connection: Connection | None = None
     """Who answers a WebSocket at the same address."""

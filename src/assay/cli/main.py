@@ -34,6 +34,7 @@ SECTIONS: Final = {
         "namespace": Entry("assay.cli.namespace", "Keep workflows, schedules and workers apart."),
         "worker": Entry("assay.cli.worker", "Look at the workers of a namespace."),
         "queue": Entry("assay.cli.queue", "Look at the task queues of a namespace."),
+        "api-key": Entry("assay.cli.api_key", "Make, list, rotate and revoke API keys."),
     },
     "Tools": {
         "replay": Entry("assay.cli.replay", "Ask whether code still follows recorded histories."),
@@ -44,6 +45,7 @@ SECTIONS: Final = {
 }
 COMMANDS: Final = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 """In each module the command has the name it has here."""
+ALIASES: Final = {"api-keys": "api-key"}
 COMPLETING: Final = "_ASSAY_COMPLETE"
 """Set by the scripts of `assay completion` when they ask what may come next."""
 REMOTE: Final = (*SECTIONS["A running engine"], "replay")
@@ -58,9 +60,10 @@ class Program(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
+        cmd_name = ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
-        found: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name].module), cmd_name)
+        found: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name].module), cmd_name.replace("-", "_"))
         return found
 
     def resolve_command(

@@ -1,11 +1,15 @@
 """`assay serve`: the engine in one terminal."""
 
 import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from assay.cli.arguments import backend_option
 from assay.cli.options import verbose_of, verbose_option
+
+if TYPE_CHECKING:
+    from assay.server.auth_config import AuthConfig
 
 
 @click.command(short_help="Run the engine: REST API, events and worker protocol.")
@@ -13,6 +17,20 @@ from assay.cli.options import verbose_of, verbose_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @backend_option
 @click.option("--no-auth", is_flag=True, help="Let everybody who can reach the engine do everything.")
+@click.option("--auth-api-key", is_flag=True, help="Accept API keys; everybody else is refused.")
+@click.option("--auth-issuer", metavar="URL", help="Accept tokens (JWT) of this issuer.")
+@click.option("--auth-audience", metavar="AUD", help="The audience that tokens must have.")
+@click.option("--auth-jwks-url", metavar="URL", help="Where the issuer's keys are, instead of by discovery.")
+@click.option("--auth-header", metavar="NAME", help="A further header that carries a token.")
+@click.option("--auth-roles-claim", metavar="NAME", help="The claim that names roles; without it tokens are admins.")
+@click.option("--auth-namespaces-claim", metavar="NAME", help="The claim that names namespaces.")
+@click.option(
+    "--auth-role", multiple=True, metavar="VALUE=ROLE[@NAMESPACE]", help="A meaning of a value of that claim."
+)
+@click.option("--metrics-public", is_flag=True, help="Show /metrics to everybody.")
+@click.option("--generate-api-key", is_flag=True, help="Print a new admin key and exit; no engine is started.")
+@click.option("--list-api-keys", is_flag=True, help="Print the keys of the database and exit.")
+@click.option("--label", metavar="TEXT", help="The label of the key that --generate-api-key makes.")
 @click.option("--read-only", is_flag=True, help="Show a SQLite file that a program may be using; refuse all changes.")
 @click.option("--no-migrate", is_flag=True, help="Leave the database's schema to `assay migrate`.")
 @click.option("--allowed-host", multiple=True, metavar="NAME", help="A further name to be called by; `*` for any.")
@@ -20,6 +38,7 @@ from assay.cli.options import verbose_of, verbose_option
 @click.pass_context
 def serve(
     context: click.Context,
+    /,
     port: int,
     host: str,
     backend: str | None,
@@ -27,6 +46,10 @@ def serve(
     read_only: bool,
     no_migrate: bool,
     allowed_host: tuple[str, ...],
+    generate_api_key: bool,
+    list_api_keys: bool,
+    label: str | None,
+    **auth: Any,
 ) -> None:
     """Run the engine until SIGTERM or Ctrl-C.
 
@@ -36,6 +59,8 @@ def serve(
       assay serve --port 8085 --backend sqlite:///var/lib/assay/w.db
       DATABASE_URL=postgres://u:p@db/assay assay serve   several engines may share one Postgres
       assay serve --read-only --backend sqlite://app.db  look into a program that embeds its engine
+      assay serve --generate-api-key                     make the first key, for --auth-api-key
+      assay serve --host 0.0.0.0 --auth-api-key          for others, who need a key
 
     Exit codes: 0 stopped, 1 could not start, 64 called wrongly, 70 stopping took too long, 74 the storage failed.
     """
@@ -43,8 +68,13 @@ def serve(
     from assay.server.config import DEFAULT_DATABASE, ServerConfig, cache_bytes, events_ttl, task_lease
     from assay.server.serve import serve as run
 
+    database = backend or DEFAULT_DATABASE
+    if generate_api_key or list_api_keys:
+        logs.install("WARNING")
+        return _print_keys(database, label, generate=generate_api_key)
     config = ServerConfig(
-        database=backend or DEFAULT_DATABASE,
+        database=database,
+        auth=_auth_config(auth),
         host=host,
         port=port,
         no_auth=no_auth,
@@ -57,6 +87,38 @@ def serve(
     ).checked()
     logs.install("DEBUG" if verbose_of(context) else "INFO")
     raise click.exceptions.Exit(run(config, _say))
+
+
+def _auth_config(flags: dict[str, Any]) -> "AuthConfig":
+    from assay.server.auth_config import AuthConfig
+
+    return AuthConfig(
+        api_key=flags["auth_api_key"],
+        issuer=flags["auth_issuer"],
+        audience=flags["auth_audience"],
+        key_set_url=flags["auth_jwks_url"],
+        header=flags["auth_header"],
+        roles_claim=flags["auth_roles_claim"],
+        namespaces_claim=flags["auth_namespaces_claim"],
+        roles=flags["auth_role"],
+        metrics_public=flags["metrics_public"],
+    )
+
+
+def _print_keys(database: str, label: str | None, *, generate: bool) -> None:
+    import asyncio
+
+    from assay.server.key_commands import generate_key, list_keys
+
+    if generate:
+        click.echo("A new admin key of all namespaces; it is shown only now:", err=True)
+        click.echo(asyncio.run(generate_key(database, label)))
+        return
+    keys = asyncio.run(list_keys(database))
+    for key in keys:
+        click.echo(f"  {key.prefix} {key.label or ''}".rstrip())
+    if not keys:
+        click.echo("No API keys configured.")
 
 
 def _say(line: str) -> None:

@@ -14,6 +14,7 @@
     ├── NonDeterminismError      the code does not follow its history
     ├── RunawayError             workflow code computes without waiting for anything
     ├── Unavailable              the engine cannot be reached, or has no room
+    ├── PermissionDenied         the credential is missing, wrong, or grants too little (HTTP 401, 403)
     ├── ReadOnly                 internal: a change where a file is only read (HTTP 403)
     └── Refused                  internal: a request that came too late or to the wrong run (HTTP 409)
 
@@ -375,6 +376,15 @@ class Unavailable(AssayError):
 
     code = "unavailable"
     kind = Kind.UNAVAILABLE
+
+
+class PermissionDenied(AssayError):
+    """A call without a valid credential, or with one that grants too little."""
+
+    code = "forbidden"
+    kind = Kind.PERMISSION_DENIED
+    status: int | None = None
+    """The HTTP status: 401 without a valid credential, 403 with a role that grants too little."""
 
 
 class ReadOnly(AssayError):

@@ -5,12 +5,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assay.api.app import Api
+from assay.api.authentication import Authentication
 from assay.api.backend import Backend, Settings
 from assay.api.exchange import Exchange
 from assay.api.polls import Polls
 from assay.api.telemetry import Telemetry
+from assay.auth.issuer import Issuer
+from assay.auth.json_web_tokens import TokenRules
+from assay.auth.key_registry import KeyRegistry
 from assay.core.errors import Invalid
 from assay.engine.clock import Clock, SharedClock, SystemClock
 from assay.engine.engine import Engine
@@ -20,13 +25,20 @@ from assay.engine.service import Loop
 from assay.engine.stream import Stream
 from assay.engine.token_key import read_token_key
 from assay.server.config import ServerConfig
+from assay.server.credentials import StoredCredentials
 from assay.storage.ports import Journal, Leftovers, Registry, Store
+from assay.storage.sql.credentials import SqlCredentials
 from assay.storage.sql.journal import SqlJournal
 from assay.storage.sql.leftovers import SqlLeftovers
 from assay.storage.sql.registry import SqlRegistry
 from assay.storage.sqlite import ownership
 from assay.storage.urls import PostgresUrl, SqliteUrl, parse_url
 from assay.worker_protocol.tokens import Tokens
+
+if TYPE_CHECKING:
+    from assay.storage.postgres.store import PostgresStore
+    from assay.storage.sqlite.reader import SqliteReader
+    from assay.storage.sqlite.store import SqliteStore
 
 
 @dataclass(frozen=True)
@@ -38,6 +50,7 @@ class Database:
     registry: Registry
     journal: Journal
     leftovers: Leftovers
+    credentials: SqlCredentials
     place: str
     """Where it is, for people."""
 
@@ -50,13 +63,18 @@ def database_of(config: ServerConfig) -> Database:
 
             clock = SystemClock()
             file = SqliteStore(path, clock=clock.now, migrate=config.migrate)
-            return Database(file, clock, SqlRegistry(file), SqlJournal(file), SqlLeftovers(file), str(file.path))
+            return Database(file, clock, *_ports(file), str(file.path))
         case PostgresUrl(dsn):
             from assay.storage.postgres.store import PostgresStore
 
             server = PostgresStore(dsn, migrate=config.migrate)
-            ports = SqlRegistry(server), SqlJournal(server), SqlLeftovers(server)
-            return Database(server, SharedClock(), *ports, _without_password(dsn))
+            return Database(server, SharedClock(), *_ports(server), _without_password(dsn))
+
+
+def _ports(
+    store: "SqliteStore | SqliteReader | PostgresStore",
+) -> tuple[SqlRegistry, SqlJournal, SqlLeftovers, SqlCredentials]:
+    return SqlRegistry(store), SqlJournal(store), SqlLeftovers(store), SqlCredentials(store)
 
 
 def read_only_database_of(config: ServerConfig, clock: SystemClock) -> Database:
@@ -66,7 +84,7 @@ def read_only_database_of(config: ServerConfig, clock: SystemClock) -> Database:
             from assay.storage.sqlite.reader import SqliteReader
 
             file = SqliteReader(path, clock=clock.now)
-            return Database(file, clock, SqlRegistry(file), SqlJournal(file), SqlLeftovers(file), str(file.path))
+            return Database(file, clock, *_ports(file), str(file.path))
         case PostgresUrl():
             text = "only a SQLite file is read beside its engine: on Postgres start another engine instead"
             raise Invalid(text, code="bad_url", field="url")
@@ -128,6 +146,8 @@ async def _surrounded(config: ServerConfig, engine: Engine, database: Database) 
     backend = _backend(config, engine, database, roster, Tokens(await read_token_key(database.registry)))
     services = (roster, backend.exchange, Janitor(database.leftovers, database.clock, retention=config.events_ttl))
     loops = [Loop(service, database.clock) for service in services]
+    if backend.auth.settings.is_on:
+        loops.append(Loop(backend.auth.keys, database.clock))
     for loop in loops:
         loop.start()
     try:
@@ -151,8 +171,19 @@ def _backend(config: ServerConfig, engine: Engine, database: Database, roster: R
         polls=Polls(engine, roster),
         exchange=Exchange(engine, tokens, roster),
         telemetry=telemetry,
+        auth=_authentication(config, database),
         settings=settings_of(config),
     )
+
+
+def _authentication(config: ServerConfig, database: Database) -> Authentication:
+    auth = config.auth
+    keys = KeyRegistry(StoredCredentials(database.credentials), database.clock.now)
+    issuer = None
+    if auth.issuer is not None:
+        rules = TokenRules(auth.issuer, auth.audience)
+        issuer = Issuer(rules, auth.claims, database.clock.wall, key_set_url=auth.key_set_url)
+    return Authentication(auth.settings, keys, issuer, database.clock)
 
 
 def settings_of(config: ServerConfig) -> Settings:
@@ -162,6 +193,6 @@ def settings_of(config: ServerConfig) -> Settings:
         task_lease=config.task_lease,
         hosts=Settings.hosts | own,
         any_address=config.exposed,
-        exposed=config.exposed and config.no_auth,
+        exposed=config.exposed and not config.auth.is_on,
         read_only=config.read_only,
     )

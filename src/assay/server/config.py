@@ -11,6 +11,7 @@ from assay.core.ids import SECOND, Time
 from assay.core.limits import CACHE_BYTES
 from assay.engine.commit import cache
 from assay.engine.stream import RETENTION
+from assay.server.auth_config import AuthConfig
 from assay.server.patience import Patience
 
 DEFAULT_DATABASE = "sqlite://assay-workflow.db"
@@ -25,6 +26,7 @@ class ServerConfig:
     host: str = "127.0.0.1"
     port: int = 8080
     no_auth: bool = False
+    auth: AuthConfig = field(default_factory=AuthConfig)
     migrate: bool = True
     read_only: bool = False
     """Show a SQLite file that another process may be using, and change nothing."""
@@ -38,10 +40,12 @@ class ServerConfig:
 
     def checked(self) -> "ServerConfig":
         """Itself, or `Invalid` for what must not be served (D18)."""
-        if not is_loopback(self.host) and not self.no_auth:
+        self.auth.checked()
+        if not is_loopback(self.host) and not (self.no_auth or self.auth.is_on):
             raise Invalid(
                 f"{self.host} can be reached from outside, and there is no authentication: "
-                "bind to 127.0.0.1, or say --no-auth if everybody who can reach it may do everything",
+                "bind to 127.0.0.1, demand keys with --auth-api-key, or say --no-auth"
+                " if everybody who can reach it may do everything",
                 code="exposed",
                 field="host",
             )

@@ -122,8 +122,11 @@ def _greeting(config: ServerConfig, address: str, place: str) -> list[str]:
         f"  API       {address}{PREFIXES[0]}",
         f"  API docs  {address}{PREFIXES[0]}/docs",
     ]
-    if config.exposed:
+    lines.append(f"  auth      {config.auth.described}")
+    if config.exposed and not config.auth.is_on:
         lines.append("  no authentication: everybody who can reach this address may do everything")
+    if config.no_auth and config.auth.is_on:
+        lines.append("  --no-auth opens nothing beside another mode: callers need a credential")
     return [*lines, f"  database  {place}{', only read' if config.read_only else ''}"]
 
 

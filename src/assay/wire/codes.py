@@ -47,6 +47,12 @@ class ErrorCode(StrEnum):
     BAD_FROM_SEQ = "bad_from_seq", Kind.INVALID, "`from_seq` is not the seq of an event before the run's closing one."
     LIMIT_EXCEEDED = "limit_exceeded", Kind.INVALID, "It is more than a run may have, or than one request may ask for."
     UNREADABLE_EVENT = "unreadable_event", Kind.INVALID, "A recorded event cannot be read: the database is damaged."
+    UNAUTHORIZED = "unauthorized", Kind.PERMISSION_DENIED, "There is no valid credential: send `Authorization: Bearer`."
+    FORBIDDEN = (
+        "forbidden",
+        Kind.PERMISSION_DENIED,
+        "The credential grants too little; `needs` is the lowest role that would do.",
+    )
     CROSS_ORIGIN = "cross_origin", Kind.PERMISSION_DENIED, "A page of another site asks for a change."
     READ_ONLY = "read_only", Kind.PERMISSION_DENIED, "This process only reads the file; changes need its engine."
     NOT_FOUND = "not_found", Kind.NOT_FOUND, "There is no such run, activity, schedule, namespace or query."
@@ -85,6 +91,7 @@ class ErrorCode(StrEnum):
     )
     ALREADY_CONTINUED = "already_continued", Kind.CONFLICT, "The run has gone on in another run already."
     NAMESPACE_IN_USE = "namespace_in_use", Kind.CONFLICT, "The namespace has open runs or schedules."
+    KEY_EXPIRED = "key_expired", Kind.CONFLICT, "The key has expired, and is not rotated: make a new one."
     GONE = (
         "gone",
         Kind.INVALID,
@@ -109,6 +116,7 @@ class ErrorCode(StrEnum):
         Kind.RATE_LIMITED,
         "1,000 requests of the namespace wait already; nothing was changed, send it again after a second.",
     )
+    TOO_MANY_ATTEMPTS = "too_many_attempts", Kind.RATE_LIMITED, "Too many wrong credentials; wait a moment."
     TOO_MANY_POLLS = "too_many_polls", Kind.RATE_LIMITED, "No more polls can be held at present."
     TOO_MANY_STREAMS = "too_many_streams", Kind.RATE_LIMITED, "No more event streams can be open at present."
     HEADERS_TOO_LARGE = "headers_too_large", Kind.INVALID, "The headers are too long."

@@ -5,6 +5,7 @@ from typing import Any, Final
 from assay.core.errors import AlreadyExists, AssayError, Invalid, Kind, NotFound, Refused
 
 BY_CODE: Final[dict[str, int]] = {
+    "unauthorized": 401,
     "cross_origin": 403,
     "method_not_allowed": 405,
     "request_timeout": 408,
@@ -51,6 +52,25 @@ class Gone(AssayError):
         self.oldest_id = oldest_id
 
 
+class Unauthorized(AssayError):
+    """A request without a valid credential."""
+
+    code = "unauthorized"
+    kind = Kind.PERMISSION_DENIED
+
+
+class Forbidden(AssayError):
+    """A request of a caller whose role grants too little; `needs` is the lowest role that would do."""
+
+    code = "forbidden"
+    kind = Kind.PERMISSION_DENIED
+
+    def __init__(self, message: str, *, needs: str | None = None, namespace: str | None = None) -> None:
+        super().__init__(message)
+        self.needs = needs
+        self.namespace = namespace
+
+
 UNSURE: Final = frozenset({"outcome_unknown", "store_broken", "store_replaced"})
 """Codes that leave open whether the request had its effect (I3)."""
 
@@ -79,6 +99,8 @@ def error_body(error: AssayError) -> dict[str, Any]:
         body.update(error.existing)
     if isinstance(error, NotFound | Refused):
         body.update(_about(error))
+    if isinstance(error, Forbidden):
+        body.update(needs=error.needs, namespace=error.namespace)
     if isinstance(error, Gone):
         body["oldest_id"] = error.oldest_id
     if error.code in UNSURE:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from msgspec.structs import asdict
 
 from assay.api import answers
+from assay.api.access import ACT, READ_FOUND, require
 from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import Call, document, payload
@@ -14,6 +15,7 @@ from assay.api.records import activity_record
 from assay.api.router import Route
 from assay.api.routes.starts import message_of
 from assay.api.routes.workflows import NAMESPACE, RUN
+from assay.auth.permissions import Permission
 from assay.core.commands import ScheduleActivity
 from assay.core.errors import AssayError, Invalid, Kind, NotFound
 from assay.core.ids import Namespace, RunId, RunKey, WorkflowId, seconds
@@ -163,9 +165,15 @@ async def activity(backend: Backend, call: Call) -> Answer:
     number = number_of(call.parameters["activity_id"], "activity id")
     found = await backend.engine.reads.activity(number)
     wanted = call.text("namespace")
-    if found is None or (wanted is not None and found.namespace != wanted):
+    if found is None or (wanted is not None and found.namespace != wanted) or _is_hidden(call, found.namespace):
         raise NotFound(f"activity {number} not found")
+    require(call.principal, Permission.READ, found.namespace)
     return answers.json(activity_record(found))
+
+
+def _is_hidden(call: Call, namespace: str) -> bool:
+    """Return whether a thing is missing for the caller, because it is in a namespace where the caller has no role."""
+    return not call.principal.has_role_in(namespace)
 
 
 def number_of(text: str, name: str) -> int:
@@ -188,6 +196,7 @@ def _control(path: str, operation_id: str, summary: str, reaction: Any, body: An
         query=(NAMESPACE, RUN),
         idempotent=True,
         answers=answer,
+        access=ACT,
     )
 
 
@@ -217,5 +226,6 @@ ROUTES: Final = (
         reaction=activity,
         query=(NAMESPACE,),
         answers={200: responses.ActivityRecord},
+        access=READ_FOUND,
     ),
 )

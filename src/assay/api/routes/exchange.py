@@ -3,6 +3,7 @@
 from typing import Final
 
 from assay.api import answers
+from assay.api.access import WORK
 from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import Call, Receive, Send
@@ -17,14 +18,18 @@ async def exchange(backend: Backend, call: Call) -> Answer:
     call.limit = MAX_MESSAGE_BYTES
     call.check_type()
     body = await call.body()
-    answer = await backend.exchange.post(call.namespace, call.parameters["worker_id"], body, call.watch())
+    answer = await backend.exchange.post(
+        call.namespace, call.parameters["worker_id"], body, call.watch(), call.principal
+    )
     return Answer(200, answer, answers.PLAIN)
 
 
 async def connect(backend: Backend, call: Call, receive: Receive, send: Send) -> None:
     """The same, message after message in both directions."""
     socket = call.scope["extensions"][MESSAGE_SOCKET]
-    await backend.exchange.websocket(call.namespace, call.parameters["worker_id"], receive, send, socket)
+    await backend.exchange.websocket(
+        call.namespace, call.parameters["worker_id"], receive, send, socket, call.principal
+    )
 
 
 ROUTES: Final = (
@@ -39,5 +44,6 @@ ROUTES: Final = (
         body=WorkerMessage,
         query=(NAMESPACE,),
         answers={200: EngineMessage},
+        access=WORK,
     ),
 )

@@ -7,6 +7,7 @@ from msgspec.structs import asdict
 
 from assay._version import __version__
 from assay.api import answers, docs, metrics
+from assay.api.access import MANAGE_ALL, PUBLIC
 from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import BODY_LIMIT, MAX_WAIT_SECONDS, Call
@@ -76,6 +77,7 @@ def _meta(path: str, operation_id: str, summary: str, reaction: Any, answer: Any
         tag="meta",
         reaction=reaction,
         answers={200: answer},
+        access=more.pop("access", PUBLIC),
         **more,
     )
 
@@ -89,5 +91,14 @@ ROUTES: Final = (
     _meta("/", "getFront", "A page with links", docs.front, str, media="text/html", prefixed=False),
     _meta("/healthz", "getLiveness", "Is the process alive?", health, responses.Health, prefixed=False),
     _meta("/readyz", "getReadiness", "Can the engine do its work?", ready, responses.Health, prefixed=False),
-    _meta("/metrics", "getMetrics", "Counts and times", metrics.exposition, str, media="text/plain", prefixed=False),
+    _meta(
+        "/metrics",
+        "getMetrics",
+        "Counts and times",
+        metrics.exposition,
+        str,
+        media="text/plain",
+        prefixed=False,
+        access=MANAGE_ALL,
+    ),
 )

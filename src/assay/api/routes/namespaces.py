@@ -3,12 +3,14 @@
 from typing import Final
 
 from assay.api import answers
+from assay.api.access import READ_NAMED, READ_SHOWN, require_shown
 from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import Call
 from assay.api.mutations import answer_of, key_of, nothing
 from assay.api.router import Route
 from assay.api.routes.workflows import TOTAL
+from assay.auth.permissions import Permission
 from assay.core.errors import Invalid
 from assay.wire import responses
 from assay.wire.registrations import namespace_record, namespace_stats
@@ -33,9 +35,11 @@ def _created(_: object) -> tuple[int, bytes]:
     return 201, b""
 
 
-async def list_namespaces(backend: Backend, _: Call) -> Answer:
+async def list_namespaces(backend: Backend, call: Call) -> Answer:
     """All namespaces, by name."""
-    return answers.listed([namespace_record(row) for row in await backend.roster.namespaces()])
+    shown = require_shown(call.principal, Permission.READ)
+    rows = await backend.roster.namespaces()
+    return answers.listed([namespace_record(row) for row in rows if shown is None or row.name in shown])
 
 
 async def stats(backend: Backend, call: Call) -> Answer:
@@ -72,6 +76,7 @@ ROUTES: Final = (
         reaction=list_namespaces,
         headers=(TOTAL,),
         answers={200: list[responses.NamespaceRecord]},
+        access=READ_SHOWN,
     ),
     Route(
         method="GET",
@@ -81,6 +86,7 @@ ROUTES: Final = (
         tag="namespaces",
         reaction=stats,
         answers={200: responses.NamespaceStats},
+        access=READ_NAMED,
     ),
     Route(
         method="DELETE",

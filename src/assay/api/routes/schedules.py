@@ -5,12 +5,14 @@ from typing import Any, Final, get_origin
 from msgspec.structs import asdict
 
 from assay.api import answers
+from assay.api.access import ACT, ACT_IN_BODY, READ, require
 from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import Call, document, payload
 from assay.api.mutations import change
 from assay.api.router import Parameter, Route
 from assay.api.routes.workflows import NAMESPACE, TOTAL
+from assay.auth.permissions import Permission
 from assay.core import schedule_requests as rq
 from assay.core.errors import Invalid
 from assay.core.ids import Namespace, seconds
@@ -43,6 +45,7 @@ async def create(backend: Backend, call: Call) -> Answer:
     fields = _fields(body)
     namespace = Namespace(fields.pop("namespace", None) or call.namespace)
     schedule = Schedule(namespace, **fields)
+    require(call.principal, Permission.ACT, namespace)
     check_schedule(schedule)
     await backend.roster.ensure(namespace)
     request = rq.CreateSchedule(namespace, schedule.name, schedule)
@@ -58,6 +61,7 @@ async def put(backend: Backend, call: Call) -> Answer:
     if fields.pop("name", name) != name:
         raise Invalid(f"the body names '{body.name}', the path '{name}'", field="name")
     schedule = Schedule(namespace, name, **fields)
+    require(call.principal, Permission.ACT, namespace)
     check_schedule(schedule)
     await backend.roster.ensure(namespace)
     return await change(backend, call, namespace, rq.PutSchedule(namespace, name, schedule), _put)
@@ -169,6 +173,7 @@ def _route(method: str, path: str, operation_id: str, summary: str, reaction: An
         answers=answer if isinstance(answer, dict) else {200: answer},
         headers=(TOTAL,) if method == "GET" and get_origin(answer) is list else (),
         idempotent=method != "GET",
+        access=more.pop("access", READ if method == "GET" else ACT),
         **more,
     )
 
@@ -179,7 +184,9 @@ _RECORD: Final = responses.ScheduleRecord
 _FIRE: Final = responses.FireRecord
 
 ROUTES: Final = (
-    _route("POST", "", "createSchedule", "Create a schedule", create, {201: _RECORD}, body=ScheduleBody),
+    _route(
+        "POST", "", "createSchedule", "Create a schedule", create, {201: _RECORD}, body=ScheduleBody, access=ACT_IN_BODY
+    ),
     _route("GET", "", "listSchedules", "List schedules, by name", list_schedules, list[responses.ScheduleRecord]),
     _route("GET", "/{name}", "getSchedule", "Describe a schedule", describe, _RECORD),
     _route(
@@ -190,6 +197,7 @@ ROUTES: Final = (
         put,
         {200: _RECORD, 201: _RECORD},
         body=SchedulePutBody,
+        access=ACT_IN_BODY,
     ),
     _route(
         "PATCH",

@@ -7,12 +7,14 @@ import msgspec
 from msgspec.structs import replace
 
 from assay.api import answers
+from assay.api.access import ACT_IN_BODY, require
 from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import Call, document, payload
 from assay.api.mutations import change
 from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE, WAIT, outcome
+from assay.auth.permissions import Permission
 from assay.core.ids import Namespace, RunId, RunKey, WorkflowId, id_of_request
 from assay.core.options import OPTION_PARSERS, check_id, check_text, checked_start, choice
 from assay.core.payload import Payload
@@ -35,6 +37,7 @@ async def start(backend: Backend, call: Call) -> Answer:
     body = await call.read(StartBody)
     wait = call.wait()
     request = start_request(body, body.namespace or call.namespace)
+    require(call.principal, Permission.ACT, request.namespace)
     if not backend.roster.knows(request.namespace):
         await backend.roster.ensure(checked_start(request).namespace)
     reply = _Reply()
@@ -122,6 +125,7 @@ ROUTES: Final = (
         body=StartBody,
         query=(NAMESPACE, WAIT),
         idempotent=True,
+        access=ACT_IN_BODY,
         answers={
             201: (responses.StartAnswer, responses.ResultAnswer),
             200: (responses.StartAnswer, responses.ResultAnswer),

@@ -3,11 +3,15 @@
 import re
 from typing import Any, Final
 
+from msgspec.structs import replace
+
+from assay.api.access import READ_SHOWN, require, require_shown
 from assay.api.backend import Backend
 from assay.api.call import Call
 from assay.api.router import Parameter, Route
 from assay.api.shared_frames import Wanted
 from assay.api.stream import EventStream
+from assay.auth.permissions import Permission
 from assay.wire import responses
 
 EVERYWHERE: Final = "*"
@@ -18,7 +22,12 @@ _IS_ID: Final = re.compile(r"\d{1,18}", re.ASCII)
 async def events_stream(backend: Backend, call: Call) -> EventStream:
     """All events from now on, or from after the last one that was seen."""
     stream = EventStream(
-        backend.stream, backend.shared_frames, _wanted(call), _cursor(call), backend.places, backend.drained
+        backend.stream,
+        backend.shared_frames,
+        _permitted(call, _wanted(call)),
+        _cursor(call),
+        backend.places,
+        backend.drained,
     )
     await stream.begin()
     return stream
@@ -33,6 +42,16 @@ def _wanted(call: Call) -> Wanted:
         workflow_id=call.text("workflow_id"),
         nothing=bool(subsystems) and SUBSYSTEM not in subsystems,
     )
+
+
+def _permitted(call: Call, wanted: Wanted) -> Wanted:
+    """Return the filter without namespaces that the caller may not read."""
+    if wanted.namespaces:
+        for namespace in wanted.namespaces:
+            require(call.principal, Permission.READ, namespace)
+        return wanted
+    shown = require_shown(call.principal, Permission.READ)
+    return wanted if shown is None else replace(wanted, namespaces=shown)
 
 
 def _several(call: Call, name: str) -> list[str]:
@@ -69,6 +88,7 @@ ROUTES: Final = (
         ),
         asking=(Parameter("Last-Event-ID", "Begin after this id; browsers send it when they come back.", int),),
         answers={200: responses.StreamEvent},
+        access=READ_SHOWN,
         media="text/event-stream",
         problems=("410", "429"),
     ),

@@ -4,11 +4,13 @@ from typing import Final
 
 from assay.api.router import Route
 from assay.api.routes import (
+    api_keys,
     control,
     exchange,
     meta,
     namespaces,
     schedules,
+    session,
     starts,
     streams,
     worker_protocol,
@@ -26,5 +28,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *namespaces.ROUTES,
     *schedules.ROUTES,
     *streams.ROUTES,
+    *api_keys.ROUTES,
+    *session.ROUTES,
     *meta.ROUTES,
 )

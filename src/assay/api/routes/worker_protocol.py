@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from assay.api import answers
+from assay.api.access import WORK_REGISTERED, require, require_queue
 from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import Call, payload
@@ -18,6 +19,7 @@ from assay.api.polls import PollingWorker
 from assay.api.records import task_record
 from assay.api.router import Parameter, Route
 from assay.api.routes.control import number_of
+from assay.auth.permissions import Permission
 from assay.core.commands import AnyCommand
 from assay.core.errors import Kind, NotFound, Refused
 from assay.core.failure import FailureInfo
@@ -46,14 +48,22 @@ WAIT: Final = Parameter(
 )
 
 
+async def _registered(backend: Backend, call: Call, worker_id: str) -> Registration:
+    """Return the registration of a worker, in whose namespace the caller may work."""
+    worker = await backend.roster.worker(worker_id)
+    require(call.principal, Permission.WORK, worker.namespace)
+    return worker
+
+
 # workflow tasks
 
 
 async def poll_workflow_task(backend: Backend, call: Call) -> Answer:
     """A workflow task with its whole history, or null."""
     body = await call.read(PollBody)
-    worker = await backend.roster.worker(body.worker_id)
+    worker = await _registered(backend, call, body.worker_id)
     lease = backend.settings.task_lease
+    require_queue(call.principal, body.queue, worker.namespace)
     poller = PollingWorker(worker, body.queue, lease, tasks=True, held=False)
     grant = await backend.polls.poll(call, poller, call.wait(body.wait_secs) or 0.0)
     if not isinstance(grant, TaskGrant):
@@ -84,7 +94,7 @@ async def submit_commands(backend: Backend, call: Call) -> Answer:
     """What workflow code asks for: the whole list in one transaction, or nothing of it (D10)."""
     body = await call.read(CommandsBody)
     commands = commands_of(body.commands)
-    worker = await backend.roster.worker(body.worker_id)
+    worker = await _registered(backend, call, body.worker_id)
     run_id, epoch = await _held(backend, call, worker, body.task_token)
     render = partial(_advanced, call.parameters["workflow_id"], run_id)
     return await report(backend, call, worker.namespace, _turn(run_id, worker, epoch, commands), render)
@@ -112,7 +122,7 @@ def _advanced(workflow_id: str, run_id: RunId, reply: object) -> tuple[int, byte
 async def extend_task(backend: Backend, call: Call) -> Answer:
     """Keep a workflow task for another lease (R37)."""
     body = await call.read(TaskBody)
-    worker = await backend.roster.worker(body.worker_id)
+    worker = await _registered(backend, call, body.worker_id)
     run_id, epoch = await _held(backend, call, worker, body.task_token)
     request = ExtendTask(run_id, worker.worker, epoch, backend.settings.task_lease)
     return await report(backend, call, worker.namespace, request, _extended)
@@ -154,7 +164,8 @@ async def _named(backend: Backend, lease: Lease, workflow_id: str) -> bool:
 async def poll_activity_task(backend: Backend, call: Call) -> Answer:
     """An attempt of an activity, or `{"task": null}`."""
     body = await call.read(PollBody)
-    worker = await backend.roster.worker(body.worker_id)
+    worker = await _registered(backend, call, body.worker_id)
+    require_queue(call.principal, body.queue, worker.namespace)
     poller = PollingWorker(worker, body.queue, None, tasks=False, held=False)
     grant = await backend.polls.poll(call, poller, call.wait(body.wait_secs) or 0.0)
     if not isinstance(grant, ActivityGrant):
@@ -226,12 +237,14 @@ async def _attempt(backend: Backend, call: Call, token: str | None) -> Lease:
     number = number_of(call.parameters["task_id"], "task id")
     if token is not None:
         lease = backend.tokens.open(token)
-        if lease.fence != number or not _of_activity(lease):
+        if lease.fence != number or not _of_activity(lease) or not call.principal.has_role_in(lease.namespace):
             raise NotFound("task", code="unknown_task")
+        require(call.principal, Permission.WORK, lease.namespace)
         return lease
     found = await backend.engine.reads.activity(number)
-    if found is None:
+    if found is None or not call.principal.has_role_in(found.namespace):
         raise NotFound(f"task {number}", code="unknown_task")
+    require(call.principal, Permission.WORK, found.namespace)
     return Lease(Namespace(found.namespace), found.run_id, found.seq, number, activity=True)
 
 
@@ -245,6 +258,7 @@ def _route(path: str, operation_id: str, summary: str, reaction: Any, body: Any,
         reaction=reaction,
         body=body,
         answers={200: answer},
+        access=WORK_REGISTERED,
         **more,
     )
 

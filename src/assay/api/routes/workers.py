@@ -3,12 +3,14 @@
 from typing import Final
 
 from assay.api import answers
+from assay.api.access import READ, WORK_REGISTERED, require, require_queue
 from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import Call
 from assay.api.mutations import answer_of, key_of
 from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE, TOTAL
+from assay.auth.permissions import Permission
 from assay.core.errors import Invalid
 from assay.core.options import check_concurrency, check_text
 from assay.core.registrations import WorkerHealth
@@ -29,6 +31,8 @@ async def register(backend: Backend, call: Call) -> Answer:
     """A new worker, with an id of its own."""
     body = await call.read(RegisterBody)
     namespace = body.namespace or call.namespace
+    require(call.principal, Permission.WORK, namespace)
+    require_queue(call.principal, body.queue, namespace)
     row = WorkerRow(
         id="",
         namespace=namespace,
@@ -61,7 +65,8 @@ async def heartbeat(backend: Backend, call: Call) -> Answer:
     abandoned = body.abandoned_threads or 0
     if not 0 <= abandoned <= HIGHEST_ABANDONED_THREADS:
         raise Invalid(f"abandoned_threads is from 0 to {HIGHEST_ABANDONED_THREADS}", field="abandoned_threads")
-    await backend.roster.worker(body.worker_id)
+    worker = await backend.roster.worker(body.worker_id)
+    require(call.principal, Permission.WORK, worker.namespace)
     if body.healthy is not None or body.abandoned_threads is not None:
         backend.roster.note_health(body.worker_id, WorkerHealth(body.healthy is not False, abandoned))
     return answers.empty()
@@ -89,6 +94,7 @@ ROUTES: Final = (
         body=RegisterBody,
         idempotent=True,
         answers={200: responses.RegisterAnswer},
+        access=WORK_REGISTERED,
     ),
     Route(
         method="POST",
@@ -99,6 +105,7 @@ ROUTES: Final = (
         reaction=heartbeat,
         body=WorkerBody,
         answers={200: None},
+        access=WORK_REGISTERED,
     ),
     Route(
         method="GET",
@@ -110,6 +117,7 @@ ROUTES: Final = (
         query=(NAMESPACE,),
         headers=(TOTAL,),
         answers={200: list[responses.WorkerRecord]},
+        access=READ,
     ),
     Route(
         method="GET",
@@ -121,5 +129,6 @@ ROUTES: Final = (
         query=(NAMESPACE,),
         headers=(TOTAL,),
         answers={200: list[responses.QueueStats]},
+        access=READ,
     ),
 )

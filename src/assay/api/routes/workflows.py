@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from assay.api import answers
+from assay.api.access import READ
 from assay.api.answers import Answer, Header
 from assay.api.backend import Backend
 from assay.api.call import Call
@@ -238,6 +239,7 @@ def _read(path: str, operation_id: str, summary: str, reaction: Any, answer: Any
         reaction=reaction,
         answers=found,
         query=parameters,
+        access=READ,
         **more,
     )
 

@@ -4,9 +4,10 @@ from typing import Final
 
 import msgspec
 
-from assay.core.errors import AssayError, Kind
+from assay.core.errors import AssayError, Kind, PermissionDenied
 from assay.worker_protocol.problems import error_of
 
+_REFUSED_CALLERS: Final = frozenset({"unauthorized", "forbidden"})
 _WORDS: Final = frozenset({"error", "code", "kind", "field", "outcome"})
 
 
@@ -19,6 +20,10 @@ def error_in(status: int, body: bytes) -> AssayError:
     if not isinstance(found, dict) or not isinstance(found.get("error"), str):
         text = body[:200].decode("utf-8", "replace").strip()
         found = {"error": f"the engine answered {status}" + (f": {text}" if text else "")}
+    if status in (401, 403) and found.get("code") in _REFUSED_CALLERS:
+        denied = PermissionDenied(found["error"], code=found["code"])
+        denied.status = status
+        return denied
     kind = found.get("kind")
     more = {name: value for name, value in found.items() if name not in _WORDS}
     return error_of(

@@ -132,14 +132,14 @@ class SqlRegistry:
     async def create_namespace(self, row: NamespaceRow, outcome: Outcome | None = None) -> bool:
         """See `Registry`."""
         create: Statement = (CREATE_NAMESPACE, (row.name, row.created_at))
-        kept = [(KEEP_OUTCOME_OF_CREATE, (*_cells(outcome), row.name, row.created_at))] if outcome is not None else []
-        created, *_ = await self._store.change([create, *kept])
+        keep = [(KEEP_OUTCOME_OF_CREATE, (*_cells(outcome), row.name, row.created_at))] if outcome is not None else []
+        created, *_ = await self._store.change([create, *keep])
         return bool(created)
 
     async def delete_namespace(self, name: str, outcome: Outcome | None = None) -> bool:
         """See `Registry`."""
-        kept = [(KEEP_OUTCOME_OF_DELETE, (*_cells(outcome), name))] if outcome is not None else []
-        deleted, *_ = await self._store.change([(DELETE_NAMESPACE, (name,)), *kept])
+        keep = [(KEEP_OUTCOME_OF_DELETE, (*_cells(outcome), name))] if outcome is not None else []
+        deleted, *_ = await self._store.change([(DELETE_NAMESPACE, (name,)), *keep])
         return bool(deleted)
 
     async def counts(self, namespace: str, seen_after: Time) -> NamespaceCounts:
@@ -162,7 +162,7 @@ class SqlRegistry:
             row.registered_at,
             row.last_heartbeat,
         )
-        await self._store.change([(REGISTER, cells), *_kept(outcome)])
+        await self._store.change([(REGISTER, cells), *kept(outcome)])
 
     async def seen(self, workers: Sequence[tuple[str, Time]], health: Mapping[str, WorkerHealth]) -> None:
         """See `Registry`; in order of ids, so that two engines cannot wait for each other."""
@@ -233,7 +233,8 @@ def _cells(outcome: Outcome) -> tuple[object, ...]:
     return (outcome.namespace, outcome.key, outcome.fingerprint, outcome.status, outcome.body, outcome.created_at)
 
 
-def _kept(outcome: Outcome | None) -> list[Statement]:
+def kept(outcome: Outcome | None) -> list[Statement]:
+    """Return the statement that keeps the outcome of a request with an idempotency key, if there is one."""
     return [] if outcome is None else [(KEEP_OUTCOME, _cells(outcome))]
 
 

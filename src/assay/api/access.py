@@ -1,0 +1,86 @@
+"""Access to routes: the permission that a route requires, in which namespace, and the refusal without it."""
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from assay.auth.permissions import ALL_NAMESPACES, LOWEST_ROLE, Permission, Principal
+from assay.core.errors import NotFound
+from assay.wire.errors import Forbidden
+
+
+class Where(StrEnum):
+    """The namespace in which a permission is required."""
+
+    NOWHERE = "nowhere"
+    """Public: the route needs no credential."""
+    QUERY = "query"
+    """The namespace that the query asks for."""
+    PATH = "path"
+    """The namespace that the path names."""
+    ALL = "all"
+    """Every namespace."""
+    SHOWN = "shown"
+    """Each namespace that the answer shows: the route leaves out all others."""
+    CONTENT = "content"
+    """A namespace that the body, a worker's registration or the thing itself names: the route checks it."""
+
+
+class Access(msgspec.Struct, frozen=True):
+    """A permission and where it is required."""
+
+    permission: Permission | None
+    where: Where
+
+
+PUBLIC: Final = Access(None, Where.NOWHERE)
+READ: Final = Access(Permission.READ, Where.QUERY)
+READ_NAMED: Final = Access(Permission.READ, Where.PATH)
+READ_SHOWN: Final = Access(Permission.READ, Where.SHOWN)
+READ_FOUND: Final = Access(Permission.READ, Where.CONTENT)
+WORK: Final = Access(Permission.WORK, Where.QUERY)
+WORK_REGISTERED: Final = Access(Permission.WORK, Where.CONTENT)
+ACT: Final = Access(Permission.ACT, Where.QUERY)
+ACT_IN_BODY: Final = Access(Permission.ACT, Where.CONTENT)
+MANAGE_SHOWN: Final = Access(Permission.MANAGE, Where.SHOWN)
+MANAGE_ALL: Final = Access(Permission.MANAGE, Where.ALL)
+
+
+def require(principal: Principal, permission: Permission, namespace: str) -> None:
+    """Return if a caller has a permission in a namespace.
+
+    Raises:
+        NotFound: The caller has no role there: the namespace is hidden, whether it exists or not.
+        Forbidden: The caller's role grants too little.
+    """
+    if principal.allows(permission, namespace):
+        return
+    if namespace != ALL_NAMESPACES and not principal.has_role_in(namespace):
+        raise NotFound(f"namespace {namespace}")
+    raise forbidden(permission, namespace)
+
+
+def require_shown(principal: Principal, permission: Permission) -> frozenset[str] | None:
+    """Return the namespaces in which a caller has a permission, None for all of them.
+
+    Raises:
+        Forbidden: There is no such namespace.
+    """
+    namespaces = principal.namespaces_with(permission)
+    if namespaces is not None and not namespaces:
+        raise forbidden(permission, ALL_NAMESPACES)
+    return namespaces
+
+
+def require_queue(principal: Principal, queue: str, namespace: str) -> None:
+    """Raise `Forbidden` if the caller's key is for other task queues."""
+    if principal.queues is not None and queue not in principal.queues:
+        raise forbidden(Permission.WORK, namespace, f"The key does not serve the queue {queue}.")
+
+
+def forbidden(permission: Permission, namespace: str, message: str | None = None) -> Forbidden:
+    """Return the refusal of a caller whose role grants too little; it names the lowest role that would do."""
+    role = LOWEST_ROLE[permission].value
+    place = "all namespaces" if namespace == ALL_NAMESPACES else namespace
+    return Forbidden(message or f"Needs the {role} role in {place}.", needs=role, namespace=namespace)

@@ -1,0 +1,142 @@
+"""The caller of a request: an API key or a token in its headers becomes a principal, or the request is a 401.
+
+A bearer that has the form of a token is a token, and is never tried as a key.
+"""
+
+from ipaddress import ip_address
+from typing import Final
+
+import msgspec
+
+from assay.api.call import Call
+from assay.auth.api_keys import is_key, prefix_of
+from assay.auth.failed_attempts import FailedAttempts
+from assay.auth.issuer import Issuer
+from assay.auth.json_web_tokens import InvalidToken, is_token
+from assay.auth.key_registry import KeyRegistry
+from assay.auth.permissions import ANYBODY, Principal
+from assay.core.errors import AssayError, Kind
+from assay.engine.clock import Clock
+from assay.wire.errors import Unauthorized
+
+_BEARER: Final = "bearer "
+_FORWARDED: Final = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto")
+_MISSING: Final = "Missing Authorization: Bearer <token>"
+
+
+class TooManyAttempts(AssayError):
+    """An address, or a key prefix, has shown too many wrong credentials."""
+
+    code = "too_many_attempts"
+    kind = Kind.RATE_LIMITED
+
+
+class AuthSettings(msgspec.Struct, frozen=True):
+    """The credentials that an operator accepts."""
+
+    api_keys: bool = False
+    issuer: str | None = None
+    header: bytes | None = None
+    """A further header that carries a token, looked at where there is no `Authorization`."""
+
+    @property
+    def is_on(self) -> bool:
+        """Return whether any credential is required."""
+        return self.api_keys or self.issuer is not None
+
+    @property
+    def mode(self) -> str:
+        """Return the mode as clients see it."""
+        modes = [*(["jwt"] if self.issuer is not None else []), *(["api-key"] if self.api_keys else [])]
+        return "+".join(modes) or "none"
+
+
+class Authentication:
+    """Finds the principals of requests."""
+
+    def __init__(self, settings: AuthSettings, keys: KeyRegistry, issuer: Issuer | None, clock: Clock) -> None:
+        self.settings = settings
+        self.keys = keys
+        self._issuer = issuer
+        self._clock = clock
+        self._failures = FailedAttempts()
+
+    async def authenticate(self, call: Call) -> Principal:
+        """Return the principal of a request.
+
+        Raises:
+            Unauthorized: There is no credential, or it is not valid.
+            TooManyAttempts: It is not valid, and there were many before it.
+        """
+        if not self.settings.is_on:
+            return ANYBODY
+        bearer = _bearer(call)
+        if bearer is None and self.settings.header is not None:
+            bearer = call.header(self.settings.header)
+        if bearer is None:
+            raise Unauthorized(_MISSING)
+        try:
+            return await self._principal(bearer)
+        except (Unauthorized, InvalidToken):
+            self._count_failure(call, bearer)
+            raise
+
+    async def _principal(self, bearer: str) -> Principal:
+        if is_token(bearer):
+            if self._issuer is None:
+                raise Unauthorized("JWT authentication is not enabled on this server")
+            return await self._issuer.authenticate(bearer)
+        if not self.settings.api_keys:
+            raise Unauthorized("Token is not a valid JWT and API-key authentication is not enabled")
+        key = await self.keys.find(bearer)
+        if key is None:
+            raise Unauthorized("Invalid API key")
+        return key.principal()
+
+    def _count_failure(self, call: Call, bearer: str) -> None:
+        """Count a wrong credential for its address and for the key that it begins like."""
+        now = self._clock.now()
+        sources = [f"address {client_address(call)}", *([f"key {prefix_of(bearer)}"] if is_key(bearer) else [])]
+        if max(self._failures.note(source, now) for source in sources) > 0:
+            raise TooManyAttempts("too many wrong credentials; wait a moment")
+
+    async def may_bootstrap(self, call: Call) -> bool:
+        """Return whether a caller without a credential may make the first key.
+
+        Only on this machine, never through a proxy, and only while no key was ever made.
+        """
+        return self.settings.api_keys and _is_direct_loopback(call) and not await self.keys.had_key()
+
+    def is_valid(self, principal: Principal) -> bool:
+        """Return whether a principal that was authenticated earlier still is: long connections end with their key."""
+        if principal.expires_at is not None and self._clock.now() >= principal.expires_at:
+            return False
+        credential = principal.credential
+        return credential is None or not is_prefix(credential) or self.keys.is_live(credential)
+
+
+def is_prefix(credential: str) -> bool:
+    """Return whether the credential of a principal is an API key."""
+    return credential.startswith("assay_")
+
+
+def client_address(call: Call) -> str:
+    """Return the address that a request came from."""
+    client = call.scope.get("client")
+    return str(client[0]) if client else "unknown"
+
+
+def _is_direct_loopback(call: Call) -> bool:
+    if any(call.header(name) is not None for name in _FORWARDED):
+        return False
+    try:
+        return ip_address(client_address(call)).is_loopback
+    except ValueError:
+        return False
+
+
+def _bearer(call: Call) -> str | None:
+    header = call.header(b"authorization")
+    if header is None or header[: len(_BEARER)].lower() != _BEARER:
+        return None
+    return header[len(_BEARER) :].strip()

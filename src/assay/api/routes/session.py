@@ -1,0 +1,56 @@
+"""The caller's own session: who the engine takes the caller for, and how callers sign in."""
+
+from typing import Final
+
+from assay.api import answers
+from assay.api.access import PUBLIC
+from assay.api.answers import Answer
+from assay.api.backend import Backend
+from assay.api.call import Call
+from assay.api.router import Route
+from assay.auth.json_web_tokens import InvalidToken
+from assay.auth.permissions import Principal
+from assay.wire.credentials import SessionRecord
+from assay.wire.errors import Unauthorized
+
+
+async def describe(backend: Backend, call: Call) -> Answer:
+    """Return who the caller is; anonymous callers get an answer, too."""
+    return answers.json(await _record(backend, await _caller(backend, call)))
+
+
+async def _caller(backend: Backend, call: Call) -> Principal | None:
+    try:
+        return await backend.auth.authenticate(call)
+    except (Unauthorized, InvalidToken):
+        if call.header(b"authorization") is not None:
+            raise  # a wrong credential is refused, not taken for none
+        return None
+
+
+async def _record(backend: Backend, caller: Principal | None) -> SessionRecord:
+    settings = backend.auth.settings
+    bootstrap = settings.api_keys and not await backend.auth.keys.had_key()
+    return SessionRecord(
+        authenticated=caller is not None,
+        user=None if caller is None else caller.user,
+        roles={} if caller is None else caller.shown_roles(),
+        csrf=None,
+        auth=settings.mode,
+        sign_in={"api_key": settings.is_on, "oidc": None, "bootstrap": bootstrap},
+        features=[],
+    )
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/session",
+        operation_id="getSession",
+        summary="Describe the caller, and how to sign in",
+        tag="session",
+        reaction=describe,
+        answers={200: SessionRecord},
+        access=PUBLIC,
+    ),
+)

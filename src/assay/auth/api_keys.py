@@ -1,0 +1,192 @@
+"""API keys: their form, what is stored of a key, and which keys a caller may make and see.
+
+A key is `assay_` and 64 hex digits: 256 random bits. At rest only the SHA-256 of its text is kept. A fast hash is right
+for a secret that cannot be guessed; a slow one would let strangers spend the engine's time.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from assay.auth.permissions import ALL_NAMESPACES, Permission, Principal, Role
+from assay.core.errors import Invalid
+from assay.core.ids import Time
+from assay.core.options import check_id
+
+SECRET_BYTES: Final = 32
+PREFIX_DIGITS: Final = 8
+LABEL_CHARACTERS: Final = 255
+OVERLAP_SECONDS: Final = 86_400.0
+"""How long the old key of a rotated one is accepted, unless the caller chooses."""
+BOOTSTRAP_LABEL: Final = "generated"
+
+_FORM: Final = re.compile(r"assay_[0-9a-f]{64}\Z")
+_DOTS: Final = "..."
+
+
+class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored key. The key itself is not in it."""
+
+    digest: str
+    """The hex SHA-256 of the key's text."""
+    prefix: str
+    label: str | None
+    role: Role
+    namespaces: tuple[str, ...]
+    """Names of namespaces, or `*` alone."""
+    queues: tuple[str, ...] | None = None
+    """The task queues that a worker with this key may serve; None for all."""
+    created_at: Time
+    expires_at: Time | None = None
+    revoked_at: Time | None = None
+    last_used_at: Time | None = None
+
+    def is_live(self, now: Time) -> bool:
+        """Return whether the key is accepted at a time: neither revoked nor expired."""
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+    def principal(self) -> Principal:
+        """Return the caller that shows this key."""
+        held = frozenset({self.role})
+        return Principal(
+            user=self.label or self.prefix,
+            credential=self.prefix,
+            roles=dict.fromkeys(self.namespaces, held),
+            queues=None if self.queues is None else frozenset(self.queues),
+            expires_at=self.expires_at,
+        )
+
+
+class NewKey(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of a key that its creator chooses, checked."""
+
+    label: str | None = None
+    role: Role = Role.OPERATOR
+    namespaces: tuple[str, ...] = (ALL_NAMESPACES,)
+    queues: tuple[str, ...] | None = None
+    expires_at: Time | None = None
+
+    def stored(self, plaintext: str, now: Time) -> ApiKey:
+        """Return the key as it is stored, made of its text."""
+        return ApiKey(
+            digest=digest_of(plaintext),
+            prefix=prefix_of(plaintext),
+            label=self.label,
+            role=self.role,
+            namespaces=self.namespaces,
+            queues=self.queues,
+            created_at=now,
+            expires_at=self.expires_at,
+        )
+
+
+BOOTSTRAP_KEY: Final = NewKey(label=BOOTSTRAP_LABEL, role=Role.ADMIN)
+"""The first key of a database, when the command line makes it."""
+
+
+def key_text(secret: bytes) -> str:
+    """Return the text of a key, made of its random bytes."""
+    if len(secret) != SECRET_BYTES:
+        raise ValueError(f"a key has {SECRET_BYTES} random bytes")
+    return f"assay_{secret.hex()}"
+
+
+def is_key(text: str) -> bool:
+    """Return whether a text has the form of a key; any other text is refused without a look at the stored keys."""
+    return _FORM.match(text) is not None
+
+
+def digest_of(plaintext: str) -> str:
+    """Return the hex SHA-256 of a key's whole text: the form in which keys are stored and compared."""
+    return hashlib.sha256(plaintext.encode()).hexdigest()
+
+
+def prefix_of(plaintext: str) -> str:
+    """Return the beginning of a key that is shown to people and used in paths."""
+    return plaintext[: len("assay_") + PREFIX_DIGITS] + _DOTS
+
+
+def full_prefix(text: str) -> str:
+    """Return a prefix with its dots, given with or without them."""
+    return text if text.endswith(_DOTS) else text + _DOTS
+
+
+def check_new_key(
+    *,
+    label: object = None,
+    role: object = None,
+    namespaces: object = None,
+    queues: object = None,
+    expires_at: Time | None = None,
+    creator: Principal,
+    now: Time,
+) -> NewKey:
+    """Return the checked fields of a new key.
+
+    Args:
+        label: A name for people.
+        role: One of the four roles; `operator` if it is None.
+        namespaces: Names, or `["*"]`; all namespaces in which `creator` is an admin if it is None.
+        queues: The queues that a worker may serve; all if it is None.
+        expires_at: When the key ends; never if it is None.
+        creator: The caller that makes the key.
+        now: The present, which `expires_at` must follow.
+
+    Raises:
+        Invalid: A field has a value that it cannot have.
+    """
+    return NewKey(
+        label=_checked_label(label),
+        role=_checked_role(role),
+        namespaces=_checked_namespaces(namespaces, creator),
+        queues=None if queues is None else _checked_names(queues, "queues"),
+        expires_at=_checked_expiry(expires_at, now),
+    )
+
+
+def may_manage(principal: Principal, namespaces: Sequence[str]) -> bool:
+    """Return whether a caller may make, see, rotate and revoke keys of these namespaces: an admin of all of them."""
+    return principal.covers(Permission.MANAGE, namespaces)
+
+
+def _checked_label(label: object) -> str | None:
+    if label is None:
+        return None
+    if not isinstance(label, str) or not label.strip() or len(label) > LABEL_CHARACTERS or not label.isprintable():
+        raise Invalid(f"label must be a text of 1 to {LABEL_CHARACTERS} printable characters", field="label")
+    return label
+
+
+def _checked_role(role: object) -> Role:
+    if role is None:
+        return Role.OPERATOR
+    if not isinstance(role, str) or role not in set(Role):
+        raise Invalid(f"role is {role!r}; it can be {', '.join(Role)}", field="role")
+    return Role(role)
+
+
+def _checked_namespaces(namespaces: object, creator: Principal) -> tuple[str, ...]:
+    if namespaces is None:
+        own = creator.namespaces_with(Permission.MANAGE)
+        return (ALL_NAMESPACES,) if own is None else tuple(sorted(own))
+    names = _checked_names(namespaces, "namespaces", wildcard=True)
+    if ALL_NAMESPACES in names and len(names) > 1:
+        raise Invalid('namespaces is either ["*"] or a list of names', field="namespaces")
+    return names
+
+
+def _checked_names(names: object, field: str, *, wildcard: bool = False) -> tuple[str, ...]:
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
+        raise Invalid(f"{field} must be a list of names with at least one name", field=field)
+    return tuple(
+        dict.fromkeys(name if wildcard and name == ALL_NAMESPACES else check_id(name, field) for name in names)
+    )
+
+
+def _checked_expiry(expires_at: Time | None, now: Time) -> Time | None:
+    if expires_at is not None and expires_at <= now:
+        raise Invalid("expires_at must be in the future", field="expires_at")
+    return expires_at

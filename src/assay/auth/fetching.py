@@ -1,0 +1,143 @@
+"""Fetches of an issuer's documents: bounded in time and size, without redirects, to the address that was checked.
+
+A name is resolved once, its address is checked, and the connection goes to that address: a name whose answer changes
+between the check and the connection gains nothing.
+"""
+
+import asyncio
+import ipaddress
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+import httptools
+
+from assay.auth.addresses import Address
+from assay.core.errors import AssayError, Kind
+
+FETCH_SECONDS: Final = 5.0
+_CHUNK_BYTES: Final = 64 * 1024
+
+CheckAddress = Callable[[Address], None]
+"""Raises `Invalid` for an address that must not be connected to."""
+
+
+class FetchFailed(AssayError):
+    """A document that could not be fetched."""
+
+    code = "issuer_unavailable"
+    kind = Kind.UNAVAILABLE
+
+
+async def fetch(
+    url: str,
+    check: CheckAddress,
+    *,
+    limit: int,
+    body: bytes | None = None,
+    headers: tuple[tuple[str, str], ...] = (),
+) -> bytes:
+    """Return the document at a URL, by GET, or by POST of a form if there is a body.
+
+    Args:
+        url: Where the document is.
+        check: Called with the address before the connection is made.
+        limit: How many bytes the document has at most.
+        body: A form, for the token endpoint.
+        headers: Further headers of the request.
+
+    Raises:
+        FetchFailed: There is no answer within 5 s, or one with another status than 200, or one that is too large.
+        Invalid: The address must not be connected to.
+    """
+    try:
+        async with asyncio.timeout(FETCH_SECONDS):
+            return await _fetched(url, check, limit, body, headers)
+    except TimeoutError:
+        raise FetchFailed(f"{url} did not answer within {FETCH_SECONDS:g} s") from None
+    except (OSError, ssl.SSLError) as error:
+        raise FetchFailed(f"{url} cannot be reached: {error}") from None
+
+
+async def resolve(url: str) -> Address:
+    """Return the address of the host of a URL; its first one, as connections use it."""
+    parts = urlsplit(url)
+    found = await asyncio.get_running_loop().getaddrinfo(parts.hostname, _port(parts), type=socket.SOCK_STREAM)
+    return ipaddress.ip_address(found[0][4][0])
+
+
+async def _fetched(
+    url: str, check: CheckAddress, limit: int, body: bytes | None, headers: tuple[tuple[str, str], ...]
+) -> bytes:
+    parts = urlsplit(url)
+    address = await resolve(url)
+    check(address)
+    secure = parts.scheme == "https"
+    reader, writer = await asyncio.open_connection(
+        str(address),
+        _port(parts),
+        ssl=ssl.create_default_context() if secure else None,
+        server_hostname=parts.hostname if secure else None,
+    )
+    try:
+        writer.write(_request(parts, body, headers))
+        await writer.drain()
+        return await _read(reader, url, limit)
+    finally:
+        writer.close()
+
+
+def _port(parts: SplitResult) -> int:
+    return parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _request(parts: SplitResult, body: bytes | None, headers: tuple[tuple[str, str], ...]) -> bytes:
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    lines = [f"{'GET' if body is None else 'POST'} {target} HTTP/1.1", f"host: {parts.netloc}", "connection: close"]
+    lines += ["accept: application/json", *(f"{name}: {value}" for name, value in headers)]
+    if body is not None:
+        lines += ["content-type: application/x-www-form-urlencoded", f"content-length: {len(body)}"]
+    return "\r\n".join([*lines, "", ""]).encode("ascii") + (body or b"")
+
+
+class _Answer:
+    """Collects an answer as httptools parses it."""
+
+    def __init__(self, limit: int) -> None:
+        self.body = bytearray()
+        self.done = False
+        self._limit = limit
+
+    def on_body(self, data: bytes) -> None:
+        self.body += data
+        if len(self.body) > self._limit:
+            raise FetchFailed(f"the document is larger than {self._limit:,} bytes")
+
+    def on_message_complete(self) -> None:
+        self.done = True
+
+
+async def _read(reader: asyncio.StreamReader, url: str, limit: int) -> bytes:
+    answer = _Answer(limit)
+    parser = httptools.HttpResponseParser(answer)
+    received = 0
+    while not answer.done:
+        data = await reader.read(_CHUNK_BYTES)
+        received += len(data)
+        if received > 2 * limit:  # headers and chunk sizes without end
+            raise FetchFailed(f"the answer of {url} is too large")
+        try:
+            parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            if isinstance(error.__context__, FetchFailed):
+                raise error.__context__ from None
+            raise FetchFailed(f"the answer of {url} is not HTTP") from None
+        if not data:
+            break
+    if not answer.done:
+        raise FetchFailed(f"the answer of {url} ended early")
+    if parser.get_status_code() != 200:
+        raise FetchFailed(f"{url} answered {parser.get_status_code()}")
+    return bytes(answer.body)

@@ -1,0 +1,167 @@
+"""The API keys of a database: which bearer is one, and how keys are made, listed, rotated and revoked."""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+
+from assay.auth.api_keys import SECRET_BYTES, ApiKey, NewKey, full_prefix, is_key, key_text, may_manage
+from assay.auth.key_ring import LOOK_EVERY, REREAD_EVERY, KeyRing
+from assay.auth.permissions import Principal
+from assay.auth.ports import CredentialStore
+from assay.core.errors import NotFound, Refused
+from assay.core.ids import SECOND, Time
+
+log = logging.getLogger("assay.auth")
+
+
+class KeyRegistry:
+    """Finds and changes API keys; a service that looks for changes of other engines."""
+
+    def __init__(self, store: CredentialStore, now: Callable[[], Time]) -> None:
+        self._store = store
+        self._now = now
+        self._ring = KeyRing()
+        self._next_read: asyncio.Future[None] | None = None
+        self._read_at: Time = 0
+        self._noting: set[asyncio.Task[None]] = set()
+
+    # authentication
+
+    async def find(self, plaintext: str) -> ApiKey | None:
+        """Return the live key with this text.
+
+        A key that is not in memory may have been made a moment ago by another engine. Its caller waits for a read of
+        the table that begins from now on, shared by all such callers.
+        """
+        if not is_key(plaintext):
+            return None
+        key = self._ring.find(plaintext, self._now())
+        if key is None:
+            await self._read_soon()
+            key = self._ring.find(plaintext, self._now())
+        if key is not None:
+            self._note_use(key)
+        return key
+
+    def is_live(self, prefix: str) -> bool:
+        """Return whether the key with this prefix is accepted, as far as this engine knows."""
+        return self._ring.is_live(prefix, self._now())
+
+    async def _read_soon(self) -> None:
+        if self._next_read is None:
+            self._next_read = asyncio.ensure_future(self._read_later())
+        await asyncio.shield(self._next_read)
+
+    async def _read_later(self) -> None:
+        await asyncio.sleep(max(0, self._read_at + REREAD_EVERY - self._now()) / SECOND)
+        self._next_read = None  # later callers need a read that begins after their keys were made
+        await self.read()
+
+    async def read(self) -> None:
+        """Read the keys into memory."""
+        self._read_at = self._now()
+        counter = await self._store.changes()  # before the keys: a change in between is found by the next look
+        self._ring.load(await self._store.keys(), counter, self._read_at)
+
+    async def run_once(self) -> Time | None:
+        """Read the keys again if another engine has changed them."""
+        if self._ring.is_stale(await self._store.changes()):
+            await self.read()
+        return self._now() + LOOK_EVERY
+
+    def _note_use(self, key: ApiKey) -> None:
+        if self._ring.note_use(key, self._now()):
+            noting = asyncio.ensure_future(self._store.used(key.digest, self._now()))
+            self._noting.add(noting)
+            noting.add_done_callback(self._noted)
+
+    def _noted(self, noting: "asyncio.Task[None]") -> None:
+        self._noting.discard(noting)
+        if not noting.cancelled() and noting.exception() is not None:
+            log.warning("the last use of a key could not be written: %s", noting.exception())
+
+    # changes
+
+    async def create(self, wanted: NewKey, *, idempotent: bool = False) -> tuple[ApiKey, str | None]:
+        """Make a key.
+
+        Args:
+            wanted: The fields of the key.
+            idempotent: Return the oldest live key of the label instead, if there is one.
+
+        Returns:
+            The stored key, and its text; None for the text of a key that was there already.
+        """
+        plaintext, key = self._drawn(wanted)
+        while await self._is_taken(key.prefix):
+            plaintext, key = self._drawn(wanted)
+        if idempotent and wanted.label is not None:
+            found = await self._store.add_key_of_label(key)
+            await self.read()
+            return found, plaintext if found.digest == key.digest else None
+        await self._store.add_key(key)
+        await self.read()
+        return key, plaintext
+
+    async def create_first(self, wanted: NewKey) -> tuple[ApiKey, str] | None:
+        """Make the first key of the database; None if a key was made before."""
+        plaintext, key = self._drawn(wanted)
+        if not await self._store.add_first_key(key):
+            return None
+        await self.read()
+        return key, plaintext
+
+    async def had_key(self) -> bool:
+        """Return whether any key was ever made."""
+        return await self._store.had_key()
+
+    async def rotate(self, prefix: str, overlap: Time, principal: Principal) -> tuple[ApiKey, str]:
+        """Make a successor of a key, which ends after `overlap`.
+
+        Raises:
+            NotFound: The caller sees no such key, or it is revoked.
+            Refused: The key has expired.
+        """
+        old = await self._managed(prefix, principal)
+        now = self._now()
+        if not old.is_live(now):
+            raise Refused(f"key {old.prefix} has expired", code="key_expired")
+        wanted = NewKey(
+            label=old.label, role=old.role, namespaces=old.namespaces, queues=old.queues, expires_at=old.expires_at
+        )
+        plaintext, key = self._drawn(wanted)
+        await self._store.rotate(old.prefix, now + overlap, key)
+        await self.read()
+        return key, plaintext
+
+    async def revoke(self, prefix: str, principal: Principal) -> ApiKey:
+        """Revoke a key; return it as it was.
+
+        Raises:
+            NotFound: The caller sees no such key, or it is revoked already.
+        """
+        key = await self._managed(prefix, principal)
+        if not await self._store.revoke(key.prefix, self._now()):
+            raise NotFound(f"API key {key.prefix}")
+        await self.read()
+        return key
+
+    async def list(self, principal: Principal, *, revoked: bool = False) -> Sequence[ApiKey]:
+        """Return the keys that a caller may manage, newest first; revoked ones only on demand."""
+        found = await self._store.keys()
+        return [key for key in found if may_manage(principal, key.namespaces) and (revoked or key.revoked_at is None)]
+
+    async def _managed(self, prefix: str, principal: Principal) -> ApiKey:
+        wanted = full_prefix(prefix)
+        for key in await self.list(principal):
+            if key.prefix == wanted:
+                return key
+        raise NotFound(f"API key {wanted}")
+
+    async def _is_taken(self, prefix: str) -> bool:
+        return any(key.prefix == prefix for key in await self._store.keys())
+
+    def _drawn(self, wanted: NewKey) -> tuple[str, ApiKey]:
+        plaintext = key_text(secrets.token_bytes(SECRET_BYTES))
+        return plaintext, wanted.stored(plaintext, self._now())

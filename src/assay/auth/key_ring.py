@@ -1,0 +1,64 @@
+"""The live API keys of a database, held in memory, and when the table has to be read again."""
+
+import hmac
+from collections.abc import Iterable
+from typing import Final
+
+from assay.auth.api_keys import ApiKey, digest_of, is_key
+from assay.core.ids import SECOND, Time
+
+LOOK_EVERY: Final[Time] = 2 * SECOND
+"""How often the change counter of the keys is compared: a revoked key is refused within 5 s on every engine."""
+REREAD_EVERY: Final[Time] = SECOND // 10
+"""The least time between two reads for keys that are not in memory: wrong keys must not cost a query each."""
+USE_NOTED_EVERY: Final[Time] = 60 * SECOND
+
+
+class KeyRing:
+    """The keys of a database by digest, as they were when the table was last read."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, ApiKey] = {}
+        self._counter: int | None = None
+        self._read_at: Time | None = None
+        self._used: dict[str, Time] = {}
+
+    def load(self, keys: Iterable[ApiKey], counter: int, now: Time) -> None:
+        """Hold these keys, read at `now` when the change counter had this value."""
+        self._keys = {key.digest: key for key in keys}
+        self._counter = counter
+        self._read_at = now
+
+    def is_stale(self, counter: int) -> bool:
+        """Return whether keys were made, rotated or revoked since the table was read."""
+        return counter != self._counter
+
+    def may_reread(self, now: Time) -> bool:
+        """Return whether a well-formed key that is not in memory is worth another read of the table now."""
+        return self._read_at is None or now - self._read_at >= REREAD_EVERY
+
+    def find(self, plaintext: str, now: Time) -> ApiKey | None:
+        """Return the live key with this text.
+
+        The digests are compared in constant time. The look-up in the table is by a hash of the secret, which leaks
+        nothing that helps to guess the secret.
+        """
+        if not is_key(plaintext):
+            return None
+        digest = digest_of(plaintext)
+        key = self._keys.get(digest)
+        if key is None or not hmac.compare_digest(key.digest, digest) or not key.is_live(now):
+            return None
+        return key
+
+    def is_live(self, prefix: str, now: Time) -> bool:
+        """Return whether the key with this prefix is accepted now: streams and sessions end with their key."""
+        return any(key.prefix == prefix and key.is_live(now) for key in self._keys.values())
+
+    def note_use(self, key: ApiKey, now: Time) -> bool:
+        """Return whether the use of a key should be written: at most once a minute for each key."""
+        last = max(self._used.get(key.digest, 0), key.last_used_at or 0)
+        if now - last < USE_NOTED_EVERY:
+            return False
+        self._used[key.digest] = now
+        return True

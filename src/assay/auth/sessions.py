@@ -1,0 +1,85 @@
+"""Browser sessions: a random id in a cookie, the rest on the server. Only the hash of the id is stored."""
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Final
+
+import msgspec
+
+from assay.auth.permissions import Principal, Role
+from assay.core.ids import SECOND, Time
+
+SESSION_LASTS: Final[Time] = 12 * 3600 * SECOND
+SESSION_BYTES: Final = 32
+SECURE_COOKIE: Final = "__Host-wf"
+_PLAIN_COOKIE: Final = "wf_"
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """A signed-in browser as it is stored."""
+
+    digest: str
+    """The hex SHA-256 of the id in the cookie."""
+    user: str | None
+    credential: str | None
+    roles: dict[str, list[str]]
+    queues: list[str] | None = None
+    csrf: str
+    created_at: Time
+    expires_at: Time
+
+    def principal(self) -> Principal:
+        """Return the caller that shows this session's cookie."""
+        return Principal(
+            user=self.user,
+            credential=self.credential,
+            roles={namespace: frozenset(map(Role, held)) for namespace, held in self.roles.items()},
+            queues=None if self.queues is None else frozenset(self.queues),
+            expires_at=self.expires_at,
+        )
+
+    def accepts_csrf(self, token: str | None) -> bool:
+        """Return whether a request carries the session's own CSRF token."""
+        return token is not None and hmac.compare_digest(token.encode(), self.csrf.encode())
+
+
+def new_session(principal: Principal, session_id: str, csrf: str, now: Time) -> Session:
+    """Return the session of a caller that signed in at `now`: it ends after 12 hours, or with the credential."""
+    ends = now + SESSION_LASTS
+    return Session(
+        digest=session_digest(session_id),
+        user=principal.user,
+        credential=principal.credential,
+        roles={namespace: sorted(held) for namespace, held in principal.roles.items()},
+        queues=None if principal.queues is None else sorted(principal.queues),
+        csrf=csrf,
+        created_at=now,
+        expires_at=ends if principal.expires_at is None else min(ends, principal.expires_at),
+    )
+
+
+def session_digest(session_id: str) -> str:
+    """Return the hex SHA-256 of a session id: the form in which sessions are stored."""
+    return hashlib.sha256(session_id.encode()).hexdigest()
+
+
+def cookie_name(*, secure: bool, database_id: str) -> str:
+    """Return the cookie's name: engines of one host on plain http share cookies, so the database's id is in it."""
+    return SECURE_COOKIE if secure else f"{_PLAIN_COOKIE}{database_id[:8]}"
+
+
+def set_cookie(name: str, value: str, *, secure: bool, max_age: int) -> str:
+    """Return the `Set-Cookie` header of a cookie; `max_age` 0 deletes it."""
+    return f"{name}={value}; Max-Age={max_age}; Path=/; HttpOnly; SameSite=Lax{'; Secure' if secure else ''}"
+
+
+def read_cookies(header: str | None) -> Mapping[str, str]:
+    """Return the cookies of a request by name; none if the header cannot be read."""
+    if not header:
+        return {}
+    try:
+        return {name: morsel.value for name, morsel in SimpleCookie(header).items()}
+    except CookieError:
+        return {}

@@ -1,0 +1,77 @@
+"""API keys without an engine: the first key of a database, and a look at its keys."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from assay.auth.api_keys import BOOTSTRAP_LABEL, ApiKey, NewKey
+from assay.auth.key_registry import KeyRegistry
+from assay.auth.permissions import ANYBODY, Role
+from assay.core.errors import Unavailable
+from assay.engine.clock import SystemClock
+from assay.server.credentials import StoredCredentials
+from assay.storage.sql.credentials import SqlCredentials
+from assay.storage.urls import PostgresUrl, SqliteUrl, parse_url
+
+
+async def generate_key(url: str, label: str | None = None) -> str:
+    """Make an admin key of all namespaces; return its text."""
+    async with _keys(url) as keys:
+        _, plaintext = await keys.create(NewKey(label=label or BOOTSTRAP_LABEL, role=Role.ADMIN))
+    if plaintext is None:
+        raise Unavailable("the key could not be made")
+    return plaintext
+
+
+async def list_keys(url: str) -> Sequence[ApiKey]:
+    """Return the keys of a database that are not revoked, newest first."""
+    async with _keys(url) as keys:
+        return await keys.list(ANYBODY)
+
+
+@asynccontextmanager
+async def _keys(url: str) -> AsyncIterator[KeyRegistry]:
+    match parse_url(url):
+        case SqliteUrl(path):
+            async with _keys_of_file(path) as keys:
+                yield keys
+        case PostgresUrl(dsn):
+            from assay.storage.postgres.store import PostgresStore
+
+            server = PostgresStore(dsn)
+            await server.open()
+            try:
+                yield _registry(SqlCredentials(server))
+            finally:
+                await server.close()
+
+
+@asynccontextmanager
+async def _keys_of_file(path: Path) -> AsyncIterator[KeyRegistry]:
+    from assay.storage.sqlite.shared_file import SharedFile
+
+    if not _has_content(path):
+        await _create(path)
+    file = SharedFile(path)
+    try:
+        file.check_schema()
+        yield _registry(SqlCredentials(file))
+    finally:
+        file.close()
+
+
+async def _create(path: Path) -> None:
+    """Create the schema of a file that is missing or empty."""
+    from assay.storage.sqlite.store import SqliteStore
+
+    store = SqliteStore(path, clock=SystemClock().now)
+    await store.open()
+    await store.close()
+
+
+def _has_content(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
+
+
+def _registry(rows: SqlCredentials) -> KeyRegistry:
+    return KeyRegistry(StoredCredentials(rows), SystemClock().now)

@@ -1,0 +1,65 @@
+"""A SQLite file that is changed beside the engine that holds it: for single rows that no decision depends on."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from assay.core.errors import Unavailable
+from assay.storage.sql import schema
+from assay.storage.sql.dialect import Dialect
+from assay.storage.sqlite.writer import DIALECT
+
+BUSY_MILLISECONDS: Final = 10_000
+"""How long a change waits for the engine's own transaction."""
+
+Statement = tuple[str, tuple[object, ...]]
+Rows = Sequence[Sequence[Any]]
+
+
+class SharedFile:
+    """A connection to a file of this program's own schema, without the engine's lock."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        self._connection.set_busy_timeout(BUSY_MILLISECONDS)
+
+    @property
+    def dialect(self) -> Dialect:
+        """Return how SQLite spells things."""
+        return DIALECT
+
+    def check_schema(self) -> None:
+        """Raise `Unavailable` if the file has another schema than this program's."""
+        recorded = list(
+            self._connection.execute("SELECT version, min_reader, min_writer, checksum FROM schema_versions")
+        )
+        if schema.missing(recorded, schema.known()):
+            raise Unavailable("the database has an older schema: run `assay migrate` first", code="schema_too_old")
+
+    async def ask(self, text: str, *arguments: object) -> Rows:
+        """Return the rows of a question."""
+        return await asyncio.to_thread(self._execute, text, arguments)
+
+    async def change(self, statements: Sequence[Statement]) -> Sequence[Rows]:
+        """Execute statements in one transaction; return the rows of each."""
+        return await asyncio.to_thread(self._change, statements)
+
+    def _change(self, statements: Sequence[Statement]) -> Sequence[Rows]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            rows = [self._execute(text, arguments) for text, arguments in statements]
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+        return rows
+
+    def _execute(self, text: str, arguments: tuple[object, ...]) -> Rows:
+        return list(self._connection.execute(DIALECT.query(text), arguments))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
