@@ -25,7 +25,7 @@ def problem(reply, status: int, code: str) -> None:
     assert reply.headers["content-type"] == "application/json"
 
 
-@pytest.mark.parametrize("path", ["/", "/api", "/api/v1", "/api/v2/workflows", "/api/v1/nothing", "/api/v1/workflows/"])
+@pytest.mark.parametrize("path", ["/api", "/api/v1", "/api/v2/workflows", "/api/v1/nothing", "/api/v1/workflows/"])
 def test_an_unknown_route_is_not_found(http: Http, path: str):
     problem(http.raw("GET", path), 404, "no_route")
 
