@@ -1,4 +1,4 @@
-"""What is measured at which size, and what must be reached: the tables of `docs/benchmarks.md`, as data.
+"""What is measured at which size, and what must be reached: the tables of `docs/explanation/benchmarks.md`, as data.
 
 The server's is in `server_plan.py`.
 """

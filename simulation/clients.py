@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from assay.core.errors import AlreadyExists, AssayError, Invalid, Kind, NotFound, Refused
-from assay.core.ids import SECOND, Namespace, RunId, RunKey, WorkflowId
-from assay.core.payload import Payload
-from assay.core.policies import IdConflict, IdReuse, RetryPolicy
-from assay.core.replies import Started
-from assay.core.requests import Request, RequestCancel, RetryFailed, Signal, StartWorkflow, Terminate
-from assay.core.run import COMPLETED
+from assay.core.model.errors import AlreadyExists, AssayError, Invalid, Kind, NotFound, Refused
+from assay.core.model.ids import SECOND, Namespace, RunId, RunKey, WorkflowId
+from assay.core.model.payload import Payload
+from assay.core.model.policies import IdConflict, IdReuse, RetryPolicy
+from assay.core.model.replies import Started
+from assay.core.model.requests import Request, RequestCancel, RetryFailed, Signal, StartWorkflow, Terminate
+from assay.core.model.run import COMPLETED
 from assay.engine.commit.idempotency import IdempotencyKey, Rendered
 from assay.storage.ports import Rejected
 from simulation.ledger import Sent

@@ -1,6 +1,6 @@
 """Chance as the source of trouble: how often the store fails and how long things take, until the world is healed."""
 
-from assay.core.ids import SECOND, Time
+from assay.core.model.ids import SECOND, Time
 from simulation.settings import Settings, chance_of
 
 WRITE_FAULTS = {

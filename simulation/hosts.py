@@ -3,17 +3,17 @@
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from assay.core.errors import AssayError, Unavailable
-from assay.core.ids import SECOND, RunId, Time
-from assay.core.requests import Request
+from assay.core.model.errors import AssayError, Unavailable
+from assay.core.model.ids import SECOND, RunId, Time
+from assay.core.model.requests import Request
 from assay.engine.clock import Clock, SharedClock, SystemClock
 from assay.engine.commit.idempotency import IdempotencyKey
 from assay.engine.engine import Engine
 from assay.engine.ids import BlockIds
 from assay.sdk.app import App
-from assay.sdk.converter import Converter
-from assay.sdk.execution.engine_worker import EngineWorker
-from assay.sdk.transport import Transport
+from assay.sdk.client.transport import Transport
+from assay.sdk.values.converter import Converter
+from assay.sdk.worker.engine_worker import EngineWorker
 from simulation.loop import Node
 from simulation.remote_workers import Greeting, RemoteWorker
 from simulation.settings import chance_of

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from assay.core.commands import CLOSING
-from assay.core.ids import RunId, Time
-from assay.core.replies import Advanced
-from assay.core.requests import ActivityOutcome, Advance, CompleteActivity, Request
+from assay.core.model.commands import CLOSING
+from assay.core.model.ids import RunId, Time
+from assay.core.model.replies import Advanced
+from assay.core.model.requests import ActivityOutcome, Advance, CompleteActivity, Request
 
 
 class Sent(msgspec.Struct):

@@ -21,8 +21,8 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, NoReturn, TypeVarTuple
 
-from assay.core.ids import SECOND, Time
-from assay.sdk.replay import guard
+from assay.core.model.ids import SECOND, Time
+from assay.sdk.workflow.replay import guard
 
 Args = TypeVarTuple("Args")
 NODE: ContextVar[Node] = ContextVar("node")

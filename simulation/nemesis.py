@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from assay.core.ids import SECOND, Time
+from assay.core.model.ids import SECOND, Time
 from assay.engine.presence import ABSENCE
 from simulation.hosts import EngineHost, WorkerHost
 from simulation.loop import Node

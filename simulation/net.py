@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from assay.core.errors import Unavailable
-from assay.core.ids import SECOND, Time
+from assay.core.model.errors import Unavailable
+from assay.core.model.ids import SECOND, Time
 from simulation.loop import Node, SimLoop
 from simulation.settings import Settings, chance_of
 

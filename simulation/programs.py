@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from assay.sdk.execution.workflow_tasks import STRIDE
+from assay.sdk.worker.workflow_tasks import STRIDE
 
 Step = dict[str, Any]
 FAILED, SAME, TIMED_OUT, DROPPED = "failed", "same", "timed out", "dropped"

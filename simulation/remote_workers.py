@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from assay.core.grants import ActivityGrant, TaskGrant
-from assay.core.ids import Namespace, RunId, Time, WorkerId
-from assay.core.slots import Slots
-from assay.sdk.execution.engine_worker import EngineWorker
+from assay.core.model.grants import ActivityGrant, TaskGrant
+from assay.core.model.ids import Namespace, RunId, Time, WorkerId
+from assay.core.model.slots import Slots
+from assay.sdk.worker.engine_worker import EngineWorker
 from simulation.net import Host, Network
 
 if TYPE_CHECKING:

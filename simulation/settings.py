@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from assay.core.limits import CACHE_BYTES
+from assay.core.model.limits import CACHE_BYTES
 
 FAULTS = (
     "reject",  # the store refuses a write, cleanly

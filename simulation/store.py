@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, ClassVar, NoReturn, Protocol
 
 from assay.core.engine_time import ClockReading, Jump, corrected
-from assay.core.ids import SECOND, RunId, Time
+from assay.core.model.ids import SECOND, RunId, Time
 from assay.storage.ports import (
     Changes,
     CommitStatus,

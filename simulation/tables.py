@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from assay.core.ids import RunId
+from assay.core.model.ids import RunId
 from assay.storage.ports import Changes, Conflict, ScheduleChange
 from assay.storage.sql import rows
 from assay.storage.sql import tables as t

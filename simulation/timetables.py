@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from assay.core.errors import AlreadyExists, AssayError
-from assay.core.ids import SECOND, Namespace, Time
-from assay.core.payload import Payload
-from assay.core.schedule import Missed, Overlap, Schedule
-from assay.core.schedule_requests import CreateSchedule
+from assay.core.model.errors import AlreadyExists, AssayError
+from assay.core.model.ids import SECOND, Namespace, Time
+from assay.core.model.payload import Payload
+from assay.core.schedules.model import Missed, Overlap, Schedule
+from assay.core.schedules.requests import CreateSchedule
 from assay.storage.ports import Changes
 from assay.storage.sql.schedule_rows import schedule_of
 from simulation.loop import Node

@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from assay.core.errors import AssayError
-from assay.core.events import Event, Recorded
-from assay.core.grants import ConnectedWorker
-from assay.core.ids import RunId, RunKey, Time
-from assay.core.replies import Told
-from assay.core.requests import Request, RetryFailed
+from assay.core.model.errors import AssayError
+from assay.core.model.events import Event, Recorded
+from assay.core.model.grants import ConnectedWorker
+from assay.core.model.ids import RunId, RunKey, Time
+from assay.core.model.replies import ReplyCallback
+from assay.core.model.requests import Request, RetryFailed
 from assay.engine.engine import Engine
-from assay.sdk.execution.engine_worker import EngineWorker
+from assay.sdk.client.transport import Transport
 from assay.sdk.ports import ListedRuns
-from assay.sdk.transport import Transport
+from assay.sdk.worker.engine_worker import EngineWorker
 from simulation.remote_workers import Greeting, RemoteWorker
 from simulation.settings import chance_of
 from simulation.store import EPOCH
@@ -86,7 +86,7 @@ class LocalTransport(_WorkersOnly):
         """See `Transport`."""
         return await self._engine.submit(request)
 
-    def send(self, request: Request, told: Told) -> None:
+    def send(self, request: Request, told: ReplyCallback) -> None:
         """See `Transport`: the way of the embedded engine, whose answers are heard while it publishes."""
 
         def overheard(reply: Any, error: AssayError | None) -> None:
@@ -142,7 +142,7 @@ class RemoteTransport(_WorkersOnly):
         """See `Transport`."""
         return await self._call(request)
 
-    def send(self, request: Request, told: Told) -> None:
+    def send(self, request: Request, told: ReplyCallback) -> None:
         """See `Transport`."""
         self._call(request).add_done_callback(lambda answer: _tell(told, answer))
 
@@ -199,7 +199,7 @@ class RemoteTransport(_WorkersOnly):
         self._slots_free.set()
 
 
-def _tell(told: Told, answer: "asyncio.Future[Any]") -> None:
+def _tell(told: ReplyCallback, answer: "asyncio.Future[Any]") -> None:
     error = answer.exception()
     if error is None:
         told(answer.result(), None)

@@ -4,9 +4,9 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from assay.core.errors import AssayError
-from assay.core.ids import WorkflowId
-from assay.core.requests import Request, StartWorkflow, Terminate
+from assay.core.model.errors import AssayError
+from assay.core.model.ids import WorkflowId
+from assay.core.model.requests import Request, StartWorkflow, Terminate
 from simulation.clients import NAMESPACE
 from simulation.loop import Node
 from simulation.settings import chance_of

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, cast
 
-from assay.core.errors import ActivityError, Failure
-from assay.sdk.activity_context import ActivityContext
+from assay.core.model.errors import ActivityError, Failure
 from assay.sdk.app import App
-from assay.sdk.context import Context
-from assay.sdk.replay.exceptions import CancelRequested
-from assay.sdk.replay.runtime import Execution
-from assay.sdk.replay_context import ReplayContext
+from assay.sdk.workflow.activity_context import ActivityContext
+from assay.sdk.workflow.context import Context
+from assay.sdk.workflow.replay.exceptions import CancelRequested
+from assay.sdk.workflow.replay.runtime import Execution
+from assay.sdk.workflow.replay_context import ReplayContext
 from simulation.programs import DROPPED, FAILED, SAME, SWAPPED, TIMED_OUT, PlannedBug, Step
 
 if TYPE_CHECKING:

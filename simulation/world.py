@@ -8,10 +8,10 @@ from unittest import mock
 
 import msgspec
 
-from assay.core.ids import SECOND, RunId, Time
-from assay.sdk.execution.engine_worker import EngineWorker
-from assay.sdk.transport import Transport
-from assay.sdk.worker import Worker
+from assay.core.model.ids import SECOND, RunId, Time
+from assay.sdk.client.transport import Transport
+from assay.sdk.worker.engine_worker import EngineWorker
+from assay.sdk.worker.worker import Worker
 from simulation.checks import Checks
 from simulation.clients import Client
 from simulation.faults import Chaos

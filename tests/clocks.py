@@ -1,6 +1,6 @@
 """Clocks that a test moves by hand."""
 
-from assay.core.ids import Time
+from assay.core.model.ids import Time
 
 
 class ManualClock:

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from assay.core.errors import Unavailable
+from assay.core.model.errors import Unavailable
 
 NOBODY = "nobody"
 STOP_SECONDS = 10

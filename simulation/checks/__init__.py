@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from assay.core.ids import Time, WorkerId
-from assay.core.requests import StartWorkflow
+from assay.core.model.ids import Time, WorkerId
+from assay.core.model.requests import StartWorkflow
 from assay.engine.engine import Engine
-from assay.sdk.replay.runtime import Execution
+from assay.sdk.workflow.replay.runtime import Execution
 from assay.storage.ports import Changes
 from simulation.checks.commits import CommitChecks
 from simulation.checks.histories import Archive, check_histories

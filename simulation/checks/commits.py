@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from assay.core.events import ActivityOptions, StartData
-from assay.core.ids import SECOND, RunId, Time, WorkerId
-from assay.core.policies import ParentClose
-from assay.core.run import Activity, Run
+from assay.core.model.events import ActivityOptions, StartData
+from assay.core.model.ids import SECOND, RunId, Time, WorkerId
+from assay.core.model.policies import ParentClose
+from assay.core.model.run import Activity, Run
 from assay.storage.ports import ActivityChange, AttemptEnd, Changes, StoredEvent
 from simulation.shown import shown
 from simulation.tables import PLACE

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
-from assay.core import events as ev
-from assay.core.events import Recorded, StartData
-from assay.core.fold import apply
-from assay.core.ids import SECOND, Namespace, RunId, WorkflowId
-from assay.core.run import Run
+from assay.core.model import events as ev
+from assay.core.model.events import Recorded, StartData
+from assay.core.model.ids import SECOND, Namespace, RunId, WorkflowId
+from assay.core.model.run import Run
+from assay.core.rules.fold import apply
 from assay.storage.sql import notes, rows
 from simulation.ledger import Ledger
 from simulation.tables import PLACE, Tables

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from assay.core.events import Event
-from assay.core.limits import TAIL_BYTES, TAIL_EVENTS
-from assay.core.run import Run
-from assay.core.sizes import activity_bytes, event_bytes, run_bytes
+from assay.core.model.events import Event
+from assay.core.model.limits import TAIL_BYTES, TAIL_EVENTS
+from assay.core.model.run import Run
+from assay.core.model.sizes import activity_bytes, event_bytes, run_bytes
 
 
 def memory_violations(runs: Sequence[Run], counted_bytes: int, limit_bytes: int) -> Iterator[str]:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from assay.core import events as ev
-from assay.core.ids import RunId
-from assay.core.replies import Started
+from assay.core.model import events as ev
+from assay.core.model.ids import RunId
+from assay.core.model.replies import Started
 from assay.engine.commit.idempotency import Rendered
 from simulation.checks.histories import Archive, Life
 from simulation.ledger import Sent

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from assay.core import commands as cmd
-from assay.core import events as ev
-from assay.core.events import Recorded
-from assay.core.ids import RunId, RunKey
-from assay.sdk.converter import Converter
-from assay.sdk.execution.main import main
-from assay.sdk.replay.journal import ECHOES, child_name
-from assay.sdk.replay.runtime import Execution
-from assay.sdk.replay.turn import Turn
+from assay.core.model import commands as cmd
+from assay.core.model import events as ev
+from assay.core.model.events import Recorded
+from assay.core.model.ids import RunId, RunKey
+from assay.sdk.values.converter import Converter
+from assay.sdk.worker.main import main
+from assay.sdk.workflow.replay.journal import ECHOES, child_name
+from assay.sdk.workflow.replay.runtime import Execution
+from assay.sdk.workflow.replay.turn import Turn
 from simulation.checks.histories import Archive, Life
 from simulation.programs import PlannedBug
 from simulation.settings import chance_of

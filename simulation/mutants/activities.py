@@ -4,16 +4,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from assay.core import requests as rq
-from assay.core.effects import ArmTimer, CloseActivity, Decision, DropTimer, PutActivity
-from assay.core.errors import Refused
-from assay.core.events import TimerFired
-from assay.core.failure import FailureInfo
-from assay.core.ids import SECOND, Time, seconds
-from assay.core.moment import Moment
-from assay.core.policies import RetryPolicy
+from assay.core.model import requests as rq
+from assay.core.model.effects import ArmTimer, CloseActivity, Decision, DropTimer, PutActivity
+from assay.core.model.errors import Refused
+from assay.core.model.events import TimerFired
+from assay.core.model.failure import FailureInfo
+from assay.core.model.ids import SECOND, Time, seconds
+from assay.core.model.policies import RetryPolicy
+from assay.core.model.run import Activity, Run
 from assay.core.rules import activities, timers, workflow_tasks
-from assay.core.run import Activity, Run
+from assay.core.rules.moment import Moment
 from assay.engine.commit.batch import Batch
 from assay.engine.timekeeper import Timekeeper
 from assay.storage.ports import StoredRun
@@ -85,7 +85,7 @@ def _id_kept() -> list[Patch]:
 
 
 def _rule(kind: type[rq.Request], rule: Any) -> Patch:
-    from assay.core.decide import RULES
+    from assay.core.rules.decide import RULES
 
     return (RULES, kind, rule)  # type: ignore[return-value]  # a rule is found by the type of its request
 
@@ -103,7 +103,7 @@ def _early() -> list[Patch]:
 
 
 def _timer_command() -> Any:
-    from assay.core.commands import ScheduleTimer
+    from assay.core.model.commands import ScheduleTimer
 
     return ScheduleTimer
 
@@ -164,7 +164,7 @@ def _silent_end() -> list[Patch]:
         original(self, run, effect, now)
         self.unwanted[:] = before
 
-    from assay.core.effects import NoteAttempt
+    from assay.core.model.effects import NoteAttempt
     from assay.engine.commit.batch import GATHER
 
     return [(GATHER, NoteAttempt, note)]  # type: ignore[list-item]  # found by the type of its effect
@@ -176,7 +176,7 @@ def _forgotten() -> list[Patch]:
 
 
 def _effects() -> Any:
-    from assay.core.fold import EFFECTS
+    from assay.core.rules.fold import EFFECTS
 
     return EFFECTS
 

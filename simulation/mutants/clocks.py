@@ -5,10 +5,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from assay.core.engine_time import SharedTime
-from assay.core.ids import Time
-from assay.core.rules import fires
-from assay.core.rules.fires import ScheduleDecision
-from assay.core.schedule_requests import ElapseSchedule
+from assay.core.model.ids import Time
+from assay.core.schedules import fires
+from assay.core.schedules.fires import ScheduleDecision
+from assay.core.schedules.requests import ElapseSchedule
 from assay.engine.clock import SharedClock, SystemClock
 from assay.engine.presence import Presence
 from assay.engine.scheduler import Scheduler

@@ -2,19 +2,19 @@
 
 from typing import Any
 
-from assay.core import effects as fx
-from assay.core import requests as rq
-from assay.core.effects import Decision, Message, Send
-from assay.core.events import ChildWorkflowCompleted, ChildWorkflowFailed, WorkflowContinuedAsNew
-from assay.core.fold import EFFECTS
-from assay.core.ids import SECOND, Time
-from assay.core.moment import Moment
+from assay.core.model import effects as fx
+from assay.core.model import requests as rq
+from assay.core.model.effects import Decision, Message, Send
+from assay.core.model.events import ChildWorkflowCompleted, ChildWorkflowFailed, WorkflowContinuedAsNew
+from assay.core.model.ids import SECOND, Time
+from assay.core.model.run import Run
 from assay.core.rules import children, lifecycle, messages
-from assay.core.run import Run
-from assay.engine import courier
+from assay.core.rules.fold import EFFECTS
+from assay.core.rules.moment import Moment
+from assay.engine import outbox_relay
 from assay.engine.commit.batch import GATHER, Batch
 from assay.engine.commit.committer import Committer
-from assay.engine.courier import Courier
+from assay.engine.outbox_relay import OutboxRelay
 from simulation.mutants.planting import Mutant, Patch, does_nothing
 
 CRASHES = ("crash_after", "crash_before", "kill_engine")
@@ -77,12 +77,12 @@ def _children_first() -> list[Patch]:
         decision.add(Send(own))
         return decision
 
-    def carry(self: Courier, committed: Any) -> None:
+    def carry(self: OutboxRelay, committed: Any) -> None:
         committed.messages = [message for message in committed.messages if not message.key.endswith("/self")]
         original_carry(self, committed)
 
-    original_carry = Courier.carry
-    return [(lifecycle, "cancel_decision", cancel), (Courier, "carry", carry)]
+    original_carry = OutboxRelay.carry
+    return [(lifecycle, "cancel_decision", cancel), (OutboxRelay, "carry", carry)]
 
 
 def _told_twice() -> list[Patch]:
@@ -93,24 +93,24 @@ def _told_twice() -> list[Patch]:
             decision.wake()
         return decision
 
-    async def run_twice(self: Courier) -> Time | None:
+    async def run_twice(self: OutboxRelay) -> Time | None:
         self._patience = 0
         again = await run_once(self)
         return None if again is None else min(again, self._clock.now() + 1_000_000)
 
-    run_once = Courier.run_once
+    run_once = OutboxRelay.run_once
     return [
         (messages, "_child_closed", child_closed),
         (GATHER, fx.Acknowledge, does_nothing),  # type: ignore[list-item]  # found by the type of its effect
-        (Courier, "run_once", run_twice),
+        (OutboxRelay, "run_once", run_twice),
     ]
 
 
 def _outbox_forgotten() -> list[Patch]:
-    async def run_once(self: Courier) -> Time | None:
+    async def run_once(self: OutboxRelay) -> Time | None:
         return self._clock.now() + 30_000_000
 
-    return [(Courier, "run_once", run_once)]
+    return [(OutboxRelay, "run_once", run_once)]
 
 
 def _signals_lost() -> list[Patch]:
@@ -134,8 +134,8 @@ def _child_kept() -> list[Patch]:
     """Deliveries are made to overlap: then only the parent's list of children tells one from the next."""
     return [
         (EFFECTS, fx.DropChild, does_nothing),  # type: ignore[list-item]  # found by the type of its effect
-        (courier, "LOST_MESSAGE_AGE", 0),
-        (courier, "COURIER_PAUSE", SECOND // 20),
+        (outbox_relay, "LOST_MESSAGE_AGE", 0),
+        (outbox_relay, "RELAY_PAUSE", SECOND // 20),
     ]
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from assay.core.limits import LIMITS
-from assay.sdk.replay import held_orders
-from assay.sdk.replay.held_orders import HELD_MARGIN, HeldOrders
+from assay.core.model.limits import LIMITS
+from assay.sdk.workflow.replay import held_orders
+from assay.sdk.workflow.replay.held_orders import HELD_MARGIN, HeldOrders
 from simulation.mutants.planting import Mutant, Patch
 
 SMALL = replace(LIMITS, pending_activities=HELD_MARGIN + 1, pending_children=HELD_MARGIN + 1)

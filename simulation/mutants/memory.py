@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from assay.core import effects as fx
-from assay.core import fold
-from assay.core.run import Run
+from assay.core.model import effects as fx
+from assay.core.model.run import Run
+from assay.core.rules import fold
 from assay.engine.commit import cache as cache_module
 from assay.engine.commit.cache import RunCache
 from assay.storage.ports import StoredRun

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from assay.core.events import ActivityFailed, Recorded
+from assay.core.model.events import ActivityFailed, Recorded
+from assay.core.model.run import Run
 from assay.core.rules import retry
-from assay.core.rules.cut import cut_of
-from assay.core.run import Run
+from assay.core.rules.retry_cut import cut_of
 from assay.engine.commit import prefetch
 from simulation.mutants.planting import Mutant, Patch
 

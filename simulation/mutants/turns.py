@@ -4,13 +4,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from assay.core import commands as cmd
-from assay.core import requests as rq
-from assay.core.effects import Decision
-from assay.core.moment import Moment
+from assay.core.model import commands as cmd
+from assay.core.model import requests as rq
+from assay.core.model.effects import Decision
+from assay.core.model.run import Run
 from assay.core.rules import leases, lifecycle, workflow_tasks
-from assay.core.run import Run
-from assay.sdk.execution.workflow_tasks import WorkflowTasks
+from assay.core.rules.moment import Moment
+from assay.sdk.worker.workflow_tasks import WorkflowTasks
 from simulation.mutants.planting import Mutant, Patch
 
 REMOTE = ("lose", "delay", "repeat", "cut", "pause_worker", "kill_worker")
@@ -33,7 +33,7 @@ def _same_epoch() -> list[Patch]:
 
 
 def _rule(kind: type[rq.Request], rule: Any) -> Patch:
-    from assay.core.decide import RULES
+    from assay.core.rules.decide import RULES
 
     return (RULES, kind, rule)  # type: ignore[return-value]  # a rule is found by the type of its request
 

@@ -4,18 +4,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from assay.core.events import SideEffectRecorded
-from assay.core.payload import NULL
-from assay.sdk.execution import activity_tasks, reports, workflow_tasks
-from assay.sdk.execution.activity_tasks import ActivityTasks, Attempt
-from assay.sdk.execution.live_run import ACCEPT, RESTING
-from assay.sdk.execution.workflow_tasks import WorkflowTasks
-from assay.sdk.replay.closing import Closing
-from assay.sdk.replay.commands import Commands
-from assay.sdk.replay.inputs import RecordedInputs
-from assay.sdk.replay.loop import WorkflowLoop
-from assay.sdk.replay.mailbox import Mailbox
-from assay.sdk.replay.speculation import Speculation
+from assay.core.model.events import SideEffectRecorded
+from assay.core.model.payload import NULL
+from assay.sdk.worker import activity_tasks, reports, workflow_tasks
+from assay.sdk.worker.activity_tasks import ActivityTasks, Attempt
+from assay.sdk.worker.live_run import ACCEPT, RESTING
+from assay.sdk.worker.workflow_tasks import WorkflowTasks
+from assay.sdk.workflow.replay.closing import Closing
+from assay.sdk.workflow.replay.commands import Commands
+from assay.sdk.workflow.replay.inputs import RecordedInputs
+from assay.sdk.workflow.replay.loop import WorkflowLoop
+from assay.sdk.workflow.replay.mailbox import Mailbox
+from assay.sdk.workflow.replay.speculation import Speculation
 from simulation.mutants.families import CARRIED
 from simulation.mutants.planting import Mutant, Patch, does_nothing, waits_for_nothing
 from simulation.mutants.turns import FAR, REMOTE

@@ -3,8 +3,8 @@
 import asyncio
 from typing import Any
 
-from assay.core.errors import AssayError
-from assay.core.ids import RunId, Time
+from assay.core.model.errors import AssayError
+from assay.core.model.ids import RunId, Time
 from assay.engine.commit import committer
 from assay.engine.commit.attempt import BatchAttempt
 from assay.engine.commit.batch import Batch

@@ -9,11 +9,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from assay._version import __version__
-from assay.sdk import connections
+from assay.sdk.client import connections
 
 if TYPE_CHECKING:
     from assay import workflow
-    from assay.core.errors import (
+    from assay.core.model.errors import (
         ActivityError,
         AlreadyExists,
         AssayError,
@@ -30,14 +30,10 @@ if TYPE_CHECKING:
         WorkflowTerminated,
         WorkflowTimedOut,
     )
-    from assay.sdk.activity_context import ActivityContext
     from assay.sdk.app import App
-    from assay.sdk.blocking_context import BlockingContext
-    from assay.sdk.client import Client
-    from assay.sdk.context import Context
-    from assay.sdk.handle import Handle
-    from assay.sdk.ports import Connection
-    from assay.sdk.records import (
+    from assay.sdk.client.client import Client
+    from assay.sdk.client.handle import Handle
+    from assay.sdk.client.records import (
         ActivityRecord,
         EventRecord,
         FailureRecord,
@@ -57,10 +53,14 @@ if TYPE_CHECKING:
         WorkerRecord,
         WorkflowRecord,
     )
-    from assay.sdk.replay.exceptions import CancelRequested
-    from assay.sdk.retry import Retry
-    from assay.sdk.run_lists import AsyncRunList, BlockingRunList, Page, RunList
-    from assay.sdk.worker import Worker
+    from assay.sdk.client.run_lists import AsyncRunList, BlockingRunList, Page, RunList
+    from assay.sdk.ports import Connection
+    from assay.sdk.values.retry import Retry
+    from assay.sdk.worker.worker import Worker
+    from assay.sdk.workflow.activity_context import ActivityContext
+    from assay.sdk.workflow.blocking_context import BlockingContext
+    from assay.sdk.workflow.context import Context
+    from assay.sdk.workflow.replay.exceptions import CancelRequested
 
 __all__ = [
     "ActivityContext",
@@ -116,13 +116,13 @@ __all__ = [
 
 # Where each name comes from. It is looked up when it is first used, so that importing assay costs next to nothing.
 _HOMES = {
-    "assay.sdk.activity_context": ("ActivityContext",),
+    "assay.sdk.workflow.activity_context": ("ActivityContext",),
     "assay.sdk.app": ("App",),
-    "assay.sdk.blocking_context": ("BlockingContext",),
-    "assay.sdk.client": ("Client",),
-    "assay.sdk.context": ("Context",),
-    "assay.sdk.handle": ("Handle",),
-    "assay.sdk.records": (
+    "assay.sdk.workflow.blocking_context": ("BlockingContext",),
+    "assay.sdk.client.client": ("Client",),
+    "assay.sdk.workflow.context": ("Context",),
+    "assay.sdk.client.handle": ("Handle",),
+    "assay.sdk.client.records": (
         "ActivityRecord",
         "EventRecord",
         "FailureRecord",
@@ -142,10 +142,10 @@ _HOMES = {
         "WorkerRecord",
         "WorkflowRecord",
     ),
-    "assay.sdk.replay.exceptions": ("CancelRequested",),
-    "assay.sdk.retry": ("Retry",),
-    "assay.sdk.run_lists": ("AsyncRunList", "BlockingRunList", "Page", "RunList"),
-    "assay.sdk.worker": ("Worker",),
+    "assay.sdk.workflow.replay.exceptions": ("CancelRequested",),
+    "assay.sdk.values.retry": ("Retry",),
+    "assay.sdk.client.run_lists": ("AsyncRunList", "BlockingRunList", "Page", "RunList"),
+    "assay.sdk.worker.worker": ("Worker",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -155,7 +155,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("assay.workflow")
     if name not in __all__:
         raise AttributeError(f"module 'assay' has no attribute {name!r}")
-    found = getattr(importlib.import_module(_HOME_OF.get(name, "assay.core.errors")), name)
+    found = getattr(importlib.import_module(_HOME_OF.get(name, "assay.core.model.errors")), name)
     globals()[name] = found
     return found
 
@@ -178,7 +178,7 @@ def _embedded(url: str, token: str | None, timeout_seconds: float) -> Connection
 
 
 def _over_http(url: str, token: str | None, timeout_seconds: float) -> Connection:
-    from assay.sdk.http.transport import HttpTransport
+    from assay.sdk.client.http.transport import HttpTransport
 
     return HttpTransport(url, token, timeout_seconds)
 

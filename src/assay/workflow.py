@@ -18,19 +18,19 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, Never, TypeVar, Unpack, overload
 
-from assay.core.errors import Invalid
-from assay.sdk.absent import KEEP_INPUT
-from assay.sdk.blocking_registry import BlockingNamespaces, BlockingQueues, BlockingWorkers
-from assay.sdk.blocking_schedules import BlockingSchedules
+from assay.core.model.errors import Invalid
+from assay.sdk.client.absent import KEEP_INPUT
+from assay.sdk.client.blocking_registry import BlockingNamespaces, BlockingQueues, BlockingWorkers
+from assay.sdk.client.blocking_schedules import BlockingSchedules
 from assay.sdk.default_app import DEFAULT_APP
 
 if TYPE_CHECKING:
-    from assay.core.duration import Duration
-    from assay.sdk.face import Face
-    from assay.sdk.reading import Events, ListFilters, Runs
-    from assay.sdk.records import QueryRecord, RetryRecord, StartRecord, StateRecord, WorkflowRecord
-    from assay.sdk.run_lists import AsyncRunList, BlockingRunList
-    from assay.sdk.starts import StartKeywords
+    from assay.core.model.duration import Duration
+    from assay.sdk.client.blocking import BlockingClient
+    from assay.sdk.client.reading import Events, ListFilters, Runs
+    from assay.sdk.client.records import QueryRecord, RetryRecord, StartRecord, StateRecord, WorkflowRecord
+    from assay.sdk.client.run_lists import AsyncRunList, BlockingRunList
+    from assay.sdk.client.start_options import StartKeywords
 
 __all__ = [
     "activity",
@@ -61,7 +61,7 @@ __all__ = [
 
 Result = TypeVar("Result")
 _making: Final = threading.Lock()
-_made: Face | None = None
+_made: BlockingClient | None = None
 
 define: Final = DEFAULT_APP.workflow
 """Register a workflow: `@define`, `@define(name="X")` or `define("X", function)`."""
@@ -70,27 +70,27 @@ activity: Final = DEFAULT_APP.activity
 """Register an activity: `@activity`, `@activity(name="X")` or `activity("X", function)`."""
 
 
-def _face() -> Face:
-    """The face of this program, made when it is first needed: an import alone starts nothing."""
+def _blocking_client() -> BlockingClient:
+    """The blocking client of this program, made when it is first needed: an import alone starts nothing."""
     global _made
     with _making:
         if _made is None:
-            from assay.sdk.face import Face
+            from assay.sdk.client.blocking import BlockingClient
 
-            _made = Face(DEFAULT_APP)
+            _made = BlockingClient(DEFAULT_APP)
         return _made
 
 
-schedules: Final = BlockingSchedules(_face)
+schedules: Final = BlockingSchedules(_blocking_client)
 """Runs that start by themselves, at the times of a cron expression."""
 
-namespaces: Final = BlockingNamespaces(_face)
+namespaces: Final = BlockingNamespaces(_blocking_client)
 """Spaces of ids and queues that know nothing of each other."""
 
-workers: Final = BlockingWorkers(_face)
+workers: Final = BlockingWorkers(_blocking_client)
 """Who does the work."""
 
-queues: Final = BlockingQueues(_face)
+queues: Final = BlockingQueues(_blocking_client)
 """What waits to be done."""
 
 
@@ -105,12 +105,12 @@ def connect(
     found = url or os.environ.get("ASSAY_ENGINE_URL")
     if not found:
         raise Invalid("connect needs a URL, such as sqlite://app.db, or ASSAY_ENGINE_URL set to one", field="url")
-    _face().connect(found, token, namespace, timeout)
+    _blocking_client().connect(found, token, namespace, timeout)
 
 
 def close() -> None:
     """Stop what runs in the background and let go of the engine; also done when the program ends."""
-    _face().close()
+    _blocking_client().close()
 
 
 def listen(
@@ -128,7 +128,7 @@ def listen(
     With `errors="wait"` a workflow whose code raises an exception that is not a `Failure` is stuck until fixed code
     comes; a definition's own `errors` goes before it.
     """
-    _face().listen(
+    _blocking_client().listen(
         queue=queue,
         namespace=namespace,
         identity=identity,
@@ -159,7 +159,7 @@ def start(
         record: StartRecord = handle.record()
         return record
 
-    return _face().call("start", act)
+    return _blocking_client().call("start", act)
 
 
 @overload
@@ -208,19 +208,21 @@ def run(
         )
         return running
 
-    return _face().call("run", act)
+    return _blocking_client().call("run", act)
 
 
 def result(workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Any:
     """Wait for the end of a workflow: its result, or an exception that says how it ended."""
-    return _face().call("result", lambda client: client.result(workflow_id, run_id, namespace=namespace))
+    return _blocking_client().call("result", lambda client: client.result(workflow_id, run_id, namespace=namespace))
 
 
 def signal(
     workflow_id: str, name: str, payload: Any = None, *, run_id: str | None = None, namespace: str | None = None
 ) -> None:
     """Send a signal to an open run."""
-    _face().call("signal", lambda client: client.signal(workflow_id, name, payload, run_id=run_id, namespace=namespace))
+    _blocking_client().call(
+        "signal", lambda client: client.signal(workflow_id, name, payload, run_id=run_id, namespace=namespace)
+    )
 
 
 def cancel(
@@ -232,7 +234,7 @@ def cancel(
     namespace: str | None = None,
 ) -> None:
     """Ask an open run to end; with a `deadline` it is terminated if it has not ended by then."""
-    _face().call(
+    _blocking_client().call(
         "cancel", lambda client: client.cancel(workflow_id, reason, deadline, run_id=run_id, namespace=namespace)
     )
 
@@ -241,7 +243,9 @@ def terminate(
     workflow_id: str, reason: str | None = None, *, run_id: str | None = None, namespace: str | None = None
 ) -> None:
     """End an open run without asking its code."""
-    _face().call("terminate", lambda client: client.terminate(workflow_id, reason, run_id=run_id, namespace=namespace))
+    _blocking_client().call(
+        "terminate", lambda client: client.terminate(workflow_id, reason, run_id=run_id, namespace=namespace)
+    )
 
 
 def continue_as_new(
@@ -267,7 +271,7 @@ def continue_as_new(
         record: StartRecord = handle.record()
         return record
 
-    return _face().call("continue_as_new", act)
+    return _blocking_client().call("continue_as_new", act)
 
 
 def retry(
@@ -288,39 +292,43 @@ def retry(
         record: RetryRecord = await client._retry(workflow_id, reason, run_id, from_seq, requested_by, namespace)
         return record
 
-    return _face().call("retry", act)
+    return _blocking_client().call("retry", act)
 
 
 def describe(workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> WorkflowRecord | None:
     """The record of the current run of an id, or of the run named; None if there is none."""
-    return _face().call("describe", lambda client: client.describe(workflow_id, run_id, namespace=namespace))
+    return _blocking_client().call("describe", lambda client: client.describe(workflow_id, run_id, namespace=namespace))
 
 
 def get_state(
     workflow_id: str, name: str | None = None, *, namespace: str | None = None
 ) -> StateRecord | QueryRecord | None:
     """What a run's queries answered last: the `state` of all, or the `value` of one; None if there is none."""
-    return _face().call("get_state", lambda client: client.get_state(workflow_id, name, namespace=namespace))
+    return _blocking_client().call("get_state", lambda client: client.get_state(workflow_id, name, namespace=namespace))
 
 
 def query(workflow_id: str, name: str, *, namespace: str | None = None) -> Any:
     """The last answer of one query."""
-    return _face().call("query", lambda client: client.query(workflow_id, name, namespace=namespace))
+    return _blocking_client().call("query", lambda client: client.query(workflow_id, name, namespace=namespace))
 
 
 def get_events(workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Events:
     """The history of a run, in order."""
-    return _face().call("get_events", lambda client: client.get_events(workflow_id, run_id, namespace=namespace))
+    return _blocking_client().call(
+        "get_events", lambda client: client.get_events(workflow_id, run_id, namespace=namespace)
+    )
 
 
 def list_children(workflow_id: str, *, namespace: str | None = None) -> Runs:
     """The children of a workflow, oldest first."""
-    return _face().call("list_children", lambda client: client.list_children(workflow_id, namespace=namespace))
+    return _blocking_client().call(
+        "list_children", lambda client: client.list_children(workflow_id, namespace=namespace)
+    )
 
 
 def list_runs(workflow_id: str, *, namespace: str | None = None) -> Runs:
     """All runs of an id, oldest first."""
-    return _face().call("list_runs", lambda client: client.list_runs(workflow_id, namespace=namespace))
+    return _blocking_client().call("list_runs", lambda client: client.list_runs(workflow_id, namespace=namespace))
 
 
 def list(**filters: Unpack[ListFilters]) -> BlockingRunList:
@@ -332,12 +340,12 @@ def list(**filters: Unpack[ListFilters]) -> BlockingRunList:
     Returns:
         A sequence that reads the runs page by page when it is used; `.page(cursor)` reads one page.
     """
-    from assay.sdk.run_lists import BlockingRunList
+    from assay.sdk.client.run_lists import BlockingRunList
 
     async def make(client: Any) -> AsyncRunList:
         runs: AsyncRunList = client.list(**filters)
         return runs
 
-    face = _face()
-    runs = face.call("list", make)
-    return BlockingRunList(runs.filters, lambda cursor: face.call("list", lambda _: runs.page(cursor)))
+    blocking_client = _blocking_client()
+    runs = blocking_client.call("list", make)
+    return BlockingRunList(runs.filters, lambda cursor: blocking_client.call("list", lambda _: runs.page(cursor)))

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from assay.core.codec import UnknownEvent
-from assay.core.events import KINDS, Event, Recorded
-from assay.core.ids import Namespace, RunId, RunKey, Seq, WorkflowId
-from assay.core.payload import Payload
+from assay.core.model.events import KINDS, Event, Recorded
+from assay.core.model.ids import Namespace, RunId, RunKey, Seq, WorkflowId
+from assay.core.model.payload import Payload
 from assay.testing.replay import load_history
 from assay.wire.render import event_record
 from assay.wire.responses import EventRecord, HistoryEvent

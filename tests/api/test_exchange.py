@@ -11,16 +11,16 @@ import pytest
 from assay.api import exchange as exchanges
 from assay.api.exchange import Exchange
 from assay.api.sessions import Session
-from assay.core.commands import FailWorkflow, WaitForSignal
-from assay.core.events import Recorded
-from assay.core.ids import Namespace, RunId, WorkerId, WorkflowId
-from assay.core.replies import Told
-from assay.core.requests import LeaseTask, ReleaseTask, Request, StartWorkflow
+from assay.core.model.commands import FailWorkflow, WaitForSignal
+from assay.core.model.events import Recorded
+from assay.core.model.ids import Namespace, RunId, WorkerId, WorkflowId
+from assay.core.model.replies import Told
+from assay.core.model.requests import LeaseTask, ReleaseTask, Request, StartWorkflow
 from assay.engine.clock import SystemClock
-from assay.engine.dispatcher import task_grant
+from assay.engine.dispatch import task_grant
 from assay.engine.engine import Engine
-from assay.engine.roster import Roster
 from assay.engine.token_key import read_token_key
+from assay.engine.worker_registry import WorkerRegistry
 from assay.storage.sql.registry import SqlRegistry
 from assay.storage.sqlite.store import SqliteStore
 from assay.worker_protocol import messages as wire
@@ -39,7 +39,7 @@ async def engine_in(folder: Path) -> AsyncIterator[tuple[Engine, Exchange, Token
     registry = SqlRegistry(store)
     tokens = Tokens(await read_token_key(registry))
     try:
-        yield engine, Exchange(engine, tokens, Roster(registry, store, clock)), tokens
+        yield engine, Exchange(engine, tokens, WorkerRegistry(registry, store, clock)), tokens
     finally:
         await engine.stop()
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.api.support import Server, fresh
 
-DESCRIPTION = Path(__file__).parents[2] / "openapi.json"
+DESCRIPTION = Path(__file__).parents[2] / "docs/reference/openapi.json"
 PACKAGE = "assay_workflow_api_client"
 
 

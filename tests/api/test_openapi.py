@@ -10,10 +10,10 @@ from assay.api.openapi import description, document
 from assay.api.polling_protocol import Sent
 from assay.api.routes.table import ROUTES
 from assay.api.schemas import Schemas
-from assay.core.errors import AssayError, Kind
-from assay.core.events import ActivityOptions
-from assay.core.ids import SECOND
-from assay.core.policies import RetryPolicy
+from assay.core.model.errors import AssayError, Kind
+from assay.core.model.events import ActivityOptions
+from assay.core.model.ids import SECOND
+from assay.core.model.policies import RetryPolicy
 from assay.wire import responses
 from assay.wire.codes import ErrorCode
 from assay.wire.errors import Gone, error_body
@@ -22,7 +22,7 @@ from tests.api.described import answer_schema, check, check_problem, component, 
 from tests.api.support import OTHER_PREFIX, Http, Listener, Server, Worker, activity, complete, fresh
 
 STREAMED = ["schedule_fired", "workflow_started", "workflow_running", "schedule_skipped"]
-COMMITTED = Path(__file__).parents[2] / "openapi.json"
+COMMITTED = Path(__file__).parents[2] / "docs/reference/openapi.json"
 
 
 def test_the_description_is_valid():
@@ -30,7 +30,7 @@ def test_the_description_is_valid():
 
 
 def test_the_committed_description_is_this_one():
-    assert COMMITTED.read_bytes() == document(), "run `python -m assay.api.openapi > openapi.json`"
+    assert COMMITTED.read_bytes() == document(), "run `python -m assay.api.openapi > docs/reference/openapi.json`"
 
 
 def test_every_route_is_described_once():

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from assay.api.polls import PollingWorker
-from assay.core.ids import Namespace, WorkerId
-from assay.engine.roster import Registration
+from assay.core.model.ids import Namespace, WorkerId
+from assay.engine.worker_registry import Registration
 
 REGISTRATION = Registration(WorkerId("w-1"), Namespace("main"), None, None)
 

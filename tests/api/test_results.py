@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from assay.api.routes.workflows import outcome
-from assay.core.commands import CompleteWorkflow
-from assay.core.events import Event
-from assay.core.ids import Namespace, RunKey, WorkerId, WorkflowId
-from assay.core.payload import Payload
-from assay.core.requests import Advance, LeaseTask, StartWorkflow
+from assay.core.model.commands import CompleteWorkflow
+from assay.core.model.events import Event
+from assay.core.model.ids import Namespace, RunKey, WorkerId, WorkflowId
+from assay.core.model.payload import Payload
+from assay.core.model.requests import Advance, LeaseTask, StartWorkflow
 from assay.engine.engine import Engine
 from assay.server.composition import running
 from assay.server.config import ServerConfig

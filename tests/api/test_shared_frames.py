@@ -8,7 +8,7 @@ import pytest
 from assay.api import event_frames, shared_frames
 from assay.api.shared_frames import NOTHING, SharedFrames, Wanted
 from assay.api.stream import _Queue
-from assay.core.ids import RunId
+from assay.core.model.ids import RunId
 from assay.engine.stream import Claim, Entry, News, Note
 
 MAIN = Wanted(frozenset({"main"}))

@@ -15,9 +15,9 @@ from typing import Any, get_args
 import msgspec
 
 from assay.api.openapi import description
-from assay.core import commands, events
-from assay.core.effects import OUTBOX_KINDS
-from assay.core.run import CLOSED_STATUSES, OPEN_STATUSES, STUCK_REASONS
+from assay.core.model import commands, events
+from assay.core.model.effects import OUTBOX_KINDS
+from assay.core.model.run import CLOSED_STATUSES, OPEN_STATUSES, STUCK_REASONS
 from assay.server.logs import JsonLines
 from assay.storage.sql import notes, tables
 from assay.storage.sqlite.ownership import Owner

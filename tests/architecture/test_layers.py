@@ -124,11 +124,11 @@ def test_no_test_imports_a_test():
 @pytest.mark.parametrize(
     ("importer", "statement"),
     [
-        ("assay.core.run", "import asyncio"),
+        ("assay.core.model.run", "import asyncio"),
         ("assay.worker_protocol.worker_side", "import asyncio"),
         ("assay.worker_protocol.messages", "from assay.wire import codes"),
-        ("assay.core.run", "from os import path"),
-        ("assay.core.run", "from assay import Client"),
+        ("assay.core.model.run", "from os import path"),
+        ("assay.core.model.run", "from assay import Client"),
         ("assay.core.rules.timers", "from assay.wire import request_bodies"),
         ("assay.wire.request_bodies", "from assay.engine import engine"),
         ("assay.storage.sqlite", "from assay.engine.clock import Clock"),
@@ -136,9 +136,9 @@ def test_no_test_imports_a_test():
         ("assay.engine.commit", "from assay.storage import sqlite"),
         ("assay.engine.commit", "from assay.storage import Store"),
         ("assay.engine.commit", "import apsw"),
-        ("assay.sdk.client", "def connect():\n    from assay.engine import engine"),
-        ("assay.sdk.client", "import importlib\nimportlib.import_module('assay.embedded')"),
-        ("assay.sdk.client", "from .. import engine"),
+        ("assay.sdk.client.client", "def connect():\n    from assay.engine import engine"),
+        ("assay.sdk.client.client", "import importlib\nimportlib.import_module('assay.embedded')"),
+        ("assay.sdk.app", "from .. import engine"),
         ("assay.api.app", "from assay.storage.ports import Store"),
         ("assay.cli.main", "from assay.storage import sqlite"),
         ("assay.testing.environment", "from assay.cli.main import main"),
@@ -152,8 +152,8 @@ def test_a_forbidden_import_is_found(importer: str, statement: str):
 @pytest.mark.parametrize(
     ("importer", "statement"),
     [
-        ("assay.core.run", "from assay.core import events"),
-        ("assay.core.run", "import msgspec"),
+        ("assay.core.model.run", "from assay.core import events"),
+        ("assay.core.model.run", "import msgspec"),
         ("assay.engine.commit", "from assay.storage.ports import Store"),
         ("assay.engine.commit", "from assay.storage import ports"),
         ("assay.storage.sqlite", "import apsw"),

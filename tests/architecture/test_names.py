@@ -39,9 +39,9 @@ def test_a_drawer_is_found(name: str):
 
 @pytest.mark.parametrize("name", ["RunManager", "HTTPHandler", "_TaskProcessor", "EventBase", "Helper", "utils"])
 def test_an_empty_role_is_found(name: str):
-    assert bad_names([Module("assay.core.run", f"class {name}: ...")])
+    assert bad_names([Module("assay.core.model.run", f"class {name}: ...")])
 
 
 @pytest.mark.parametrize("name", ["Dispatcher", "Database", "HandlerMissing", "Codebase"])
 def test_a_role_noun_passes(name: str):
-    assert bad_names([Module("assay.core.run", f"class {name}: ...")]) == []
+    assert bad_names([Module("assay.core.model.run", f"class {name}: ...")]) == []

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from assay.core.run import Run
+from assay.core.model.run import Run
 from tests.architecture.source import Module, source_modules, within
 
 FIELDS = frozenset(Run.__struct_fields__)
 HOLDERS = ("core", "engine", "storage")
 """The parts of the package in which objects are runs."""
-MAY_CHANGE = "core.fold"
+MAY_CHANGE = "core.rules.fold"
 OTHER_OBJECTS = {"self", "decision", "error", "refusal"}
 """Objects with fields of the same names that are no runs."""
 

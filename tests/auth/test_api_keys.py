@@ -18,8 +18,8 @@ from assay.auth.api_keys import (
 )
 from assay.auth.key_ring import KeyRing
 from assay.auth.permissions import ANYBODY, Permission, Principal, Role
-from assay.core.errors import Invalid
-from assay.core.ids import SECOND
+from assay.core.model.errors import Invalid
+from assay.core.model.ids import SECOND
 
 NOW = 1_000 * SECOND
 KEY = key_text(bytes(range(32)))

@@ -6,7 +6,7 @@ import pytest
 
 from assay.auth.claims import ClaimRules, RoleGrant, parse_mapping
 from assay.auth.permissions import Role
-from assay.core.errors import Invalid
+from assay.core.model.errors import Invalid
 
 
 def roles(claims: dict[str, Any], **rules: Any) -> dict[str, set[str]]:

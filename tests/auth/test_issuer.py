@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from assay.auth.claims import ClaimRules
 from assay.auth.issuer import Issuer
 from assay.auth.json_web_tokens import InvalidToken, TokenRules
-from assay.core.ids import SECOND
+from assay.core.model.ids import SECOND
 
 NOW = 1_700_000_000
 

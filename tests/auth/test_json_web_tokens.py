@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from assay.auth.json_web_tokens import InvalidToken, TokenRules, header_of, is_token, key_for, verify
 from assay.auth.key_sets import KeySet, parse_key_set
-from assay.core.ids import SECOND
+from assay.core.model.ids import SECOND
 
 NOW = 1_700_000_000
 ISSUER, AUDIENCE = "https://issuer.example", "assay"

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from assay.auth.key_sets import LARGEST_SET_BYTES, KeySet, KeySetCache, parse_key_set
-from assay.core.errors import Invalid
-from assay.core.ids import SECOND
+from assay.core.model.errors import Invalid
+from assay.core.model.ids import SECOND
 
 EMPTY = KeySet(())
 MINUTE = 60 * SECOND

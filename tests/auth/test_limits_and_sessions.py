@@ -9,8 +9,8 @@ from assay.auth.failed_attempts import ATTEMPTS_PER_MINUTE, FailedAttempts
 from assay.auth.permissions import Principal, Role
 from assay.auth.sessions import SESSION_LASTS, cookie_name, new_session, read_cookies, session_digest, set_cookie
 from assay.auth.verified_tokens import VerifiedTokens
-from assay.core.errors import Invalid
-from assay.core.ids import SECOND
+from assay.core.model.errors import Invalid
+from assay.core.model.ids import SECOND
 
 ADA = Principal("ada", "jwt", {"shop": frozenset({Role.ADMIN})}, expires_at=100 * SECOND)
 

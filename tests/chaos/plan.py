@@ -7,7 +7,7 @@ nonce is fresh in every execution and ties the result to the execution that was 
 import random
 from typing import Any
 
-from assay.sdk.execution.workflow_tasks import STRIDE
+from assay.sdk.worker.workflow_tasks import STRIDE
 
 Step = list[Any]
 Program = dict[str, Any]

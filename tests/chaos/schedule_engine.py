@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 
-from assay.core.ids import RunId
+from assay.core.model.ids import RunId
 from assay.embedded.stores import store_for
 from assay.engine.clock import SystemClock
 from assay.engine.engine import Engine

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import pytest
 
-from assay.core.ids import SECOND, Time
-from assay.core.schedule import Fire, FireOutcome, Missed, Overlap, Schedule
-from assay.core.schedule_requests import CreateSchedule
+from assay.core.model.ids import SECOND, Time
+from assay.core.schedules.model import Fire, FireOutcome, Missed, Overlap, Schedule
+from assay.core.schedules.requests import CreateSchedule
 from assay.embedded.stores import store_for
 from assay.engine.clock import SystemClock
 from assay.engine.engine import Engine

@@ -1,4 +1,4 @@
-"""What docs/cli.md shows is run, in order, against an engine and a worker."""
+"""What docs/reference/cli.md shows is run, in order, against an engine and a worker."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from tests.cli.help_texts import commands
 from tests.cli.support import PROGRAM, SECONDS, plain_environment
 from tests.docs.pages import ROOT, sections
 
-PAGE = "docs/cli.md"
+PAGE = "docs/reference/cli.md"
 
 
 @pytest.fixture

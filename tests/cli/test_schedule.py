@@ -3,8 +3,8 @@ import pytest
 from assay.cli.arguments import OVERLAPS
 from assay.cli.schedule import CLEARABLE, DST, MISSED
 from assay.cli.times import timestamp
-from assay.core.schedule import Missed, Overlap
-from assay.core.timetable import Dst
+from assay.core.schedules.model import Missed, Overlap
+from assay.core.schedules.timetable import Dst
 from assay.wire import schedules as wire
 from tests.cli.support import Cli, Stub
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from assay.cli import waiting
-from assay.core.fold import CLOSE_REASONS
+from assay.core.rules.fold import CLOSE_REASONS
 from tests.api.support import Server, Worker, complete, serving
 from tests.cli.support import PROGRAM, SECONDS, Cli, Stub, Told, plain_environment
 

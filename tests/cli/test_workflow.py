@@ -8,7 +8,7 @@ import pytest
 
 from assay.cli.arguments import STATUSES
 from assay.cli.workflow import CONFLICTS, REUSES
-from assay.core.policies import IdConflict, IdReuse
+from assay.core.model.policies import IdConflict, IdReuse
 from assay.engine import filters
 from tests.api.support import Worker, activity, complete
 from tests.cli.support import PROGRAM, Cli, plain_environment, terminal

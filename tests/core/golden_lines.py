@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from assay.core.codec import decode
-from assay.core.payload import NULL, Payload
+from assay.core.model.payload import NULL, Payload
 
 FOLDER = Path(__file__).parent / "golden"
 

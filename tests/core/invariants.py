@@ -10,14 +10,14 @@ from typing import Any
 
 import msgspec
 
-from assay.core import events as ev
-from assay.core.events import Recorded
-from assay.core.fold import apply
-from assay.core.ids import SECOND
-from assay.core.payload import NULL
-from assay.core.policies import ParentClose
-from assay.core.run import PENDING, RUNNING, Run
-from assay.core.sizes import activity_bytes, event_bytes
+from assay.core.model import events as ev
+from assay.core.model.events import Recorded
+from assay.core.model.ids import SECOND
+from assay.core.model.payload import NULL
+from assay.core.model.policies import ParentClose
+from assay.core.model.run import PENDING, RUNNING, Run
+from assay.core.model.sizes import activity_bytes, event_bytes
+from assay.core.rules.fold import apply
 from tests.core.support import World
 
 REBUILT = [

@@ -4,14 +4,14 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from assay.core import commands as cmd
-from assay.core import events as ev
-from assay.core import requests as rq
-from assay.core.effects import Decision, NoteAttempt, Send
-from assay.core.ids import RunId
-from assay.core.policies import IdConflict, ParentClose
-from assay.core.replies import Advanced, Started
-from assay.core.run import Activity, Run, Task
+from assay.core.model import commands as cmd
+from assay.core.model import events as ev
+from assay.core.model import requests as rq
+from assay.core.model.effects import Decision, NoteAttempt, Send
+from assay.core.model.ids import RunId
+from assay.core.model.policies import IdConflict, ParentClose
+from assay.core.model.replies import Advanced, Started
+from assay.core.model.run import Activity, Run, Task
 from tests.core.invariants import picture
 from tests.core.support import events
 

@@ -11,18 +11,18 @@ from typing import Any, TypeVar
 
 import pytest
 
-from assay.core import commands as cmd
-from assay.core import requests as rq
-from assay.core.decide import decide
-from assay.core.effects import Acknowledge, Decision, Effect, Message, Send
-from assay.core.errors import AssayError, Kind
-from assay.core.events import Event, Recorded
-from assay.core.failure import FailureInfo
-from assay.core.fold import fold
-from assay.core.ids import SECOND, Namespace, RunId, Time, WorkerId, WorkflowId
-from assay.core.moment import Moment
-from assay.core.payload import NULL, Payload
-from assay.core.run import Activity, Run
+from assay.core.model import commands as cmd
+from assay.core.model import requests as rq
+from assay.core.model.effects import Acknowledge, Decision, Effect, Message, Send
+from assay.core.model.errors import AssayError, Kind
+from assay.core.model.events import Event, Recorded
+from assay.core.model.failure import FailureInfo
+from assay.core.model.ids import SECOND, Namespace, RunId, Time, WorkerId, WorkflowId
+from assay.core.model.payload import NULL, Payload
+from assay.core.model.run import Activity, Run
+from assay.core.rules.decide import decide
+from assay.core.rules.fold import fold
+from assay.core.rules.moment import Moment
 
 NOW: Time = 1_700_000_000 * SECOND
 LEASE: Time = 10 * SECOND

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.core import events as ev
 from assay.core.codec import UnknownEvent, check_failure, decode, encode, encode_uncertain
-from assay.core.errors import Invalid, Kind
-from assay.core.events import KINDS, StartData
-from assay.core.failure import FailureInfo
-from assay.core.payload import NULL, Payload
-from assay.core.policies import ParentClose, RetryPolicy
+from assay.core.model import events as ev
+from assay.core.model.errors import Invalid, Kind
+from assay.core.model.events import KINDS, StartData
+from assay.core.model.failure import FailureInfo
+from assay.core.model.payload import NULL, Payload
+from assay.core.model.policies import ParentClose, RetryPolicy
 from tests.core.support import ONE, refused
 
 DOCUMENTS = st.sampled_from([b"null", b"1", b'"\xc3\xa9"', b'{"a":[1.0,12345678901234567890]}', b"[]"]).map(Payload)

@@ -1,7 +1,7 @@
 """The arithmetic of engine time: steady whatever the wall clock does, and the same for all engines of a store."""
 
 from assay.core.engine_time import ClockReading, SharedTime, SteadyTime, corrected
-from assay.core.ids import SECOND, Time
+from assay.core.model.ids import SECOND, Time
 
 HOUR: Time = 3_600 * SECOND
 WALL: Time = 1_700_000_000 * SECOND

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from assay.core.codec import encode
-from assay.core.events import KINDS
-from assay.core.payload import NULL, Payload
+from assay.core.model.events import KINDS
+from assay.core.model.payload import NULL, Payload
 from tests.core.golden_lines import LINES, read
 
 

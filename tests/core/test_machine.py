@@ -13,19 +13,19 @@ from hypothesis import HealthCheck, Phase, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from assay.core import commands as cmd
-from assay.core import events as ev
-from assay.core import requests as rq
-from assay.core.decide import decide
-from assay.core.effects import Decision
-from assay.core.errors import AssayError
-from assay.core.failure import FailureInfo
-from assay.core.ids import SECOND, RunId, WorkflowId
-from assay.core.moment import Moment
-from assay.core.payload import NULL, Payload
-from assay.core.policies import IdConflict, IdReuse, RetryPolicy
-from assay.core.replies import Advanced
-from assay.core.run import Activity, Run, Task
+from assay.core.model import commands as cmd
+from assay.core.model import events as ev
+from assay.core.model import requests as rq
+from assay.core.model.effects import Decision
+from assay.core.model.errors import AssayError
+from assay.core.model.failure import FailureInfo
+from assay.core.model.ids import SECOND, RunId, WorkflowId
+from assay.core.model.payload import NULL, Payload
+from assay.core.model.policies import IdConflict, IdReuse, RetryPolicy
+from assay.core.model.replies import Advanced
+from assay.core.model.run import Activity, Run, Task
+from assay.core.rules.decide import decide
+from assay.core.rules.moment import Moment
 from tests.core.invariants import check_families, check_healed, check_run, picture
 from tests.core.ledger import Ledger
 from tests.core.support import LEASE, MAIN, MOST_MESSAGES, FixedIds, World, events

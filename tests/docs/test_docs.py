@@ -17,7 +17,7 @@ import pytest
 
 from tests.docs.pages import ROOT, Section, pages, sections
 
-RUN = ("README.md", "docs/guide.md", "docs/schedules.md")
+RUN = ("README.md", "docs/howto/guide.md", "docs/howto/schedules.md")
 QUIET = Path(__file__).with_name("quiet")
 SECONDS = 60
 PATHS = re.compile(
@@ -185,9 +185,9 @@ def numbers_explained(page: str, pattern: str) -> set[str]:
 
 def test_every_decision_that_the_sources_cite_is_explained():
     cited = set(DECISION.findall(sources()))
-    assert cited - numbers_explained("docs/decisions.md", r"^\* \*\*R(\d+)\b") == set()
+    assert cited - numbers_explained("docs/explanation/decisions.md", r"^\* \*\*R(\d+)\b") == set()
 
 
 def test_every_invariant_that_the_sources_cite_is_explained():
     cited = set(INVARIANT.findall(sources()))
-    assert cited - numbers_explained("docs/invariants.md", r"^\| ([IL]\d+) \|") == set()
+    assert cited - numbers_explained("docs/explanation/invariants.md", r"^\| ([IL]\d+) \|") == set()

@@ -46,8 +46,8 @@ def sections(text: str) -> Iterator[str]:
 
 
 def explained() -> set[str]:
-    found = set(re.findall(r"^\| ([IL]\d+) \|", page("invariants.md"), re.MULTILINE))
-    found |= set(re.findall(r"\*\*(R\d+) ", page("decisions.md")))
+    found = set(re.findall(r"^\| ([IL]\d+) \|", page("explanation/invariants.md"), re.MULTILINE))
+    found |= set(re.findall(r"\*\*(R\d+) ", page("explanation/decisions.md")))
     for row in re.findall(r"^\| ([^|]+) \|", page(NUMBERS), re.MULTILINE):
         found |= _row(row)
     return found

@@ -6,7 +6,7 @@ It prints `ready` when its workflows wait, and finishes them when it reads a lin
 import sys
 
 from assay import workflow
-from assay.sdk.context import Context
+from assay.sdk.workflow.context import Context
 
 
 @workflow.define

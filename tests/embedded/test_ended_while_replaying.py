@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 import assay
-from assay.core.events import Recorded
-from assay.core.ids import Namespace, RunId, WorkflowId
-from assay.core.requests import Terminate
+from assay.core.model.events import Recorded
+from assay.core.model.ids import Namespace, RunId, WorkflowId
+from assay.core.model.requests import Terminate
 from assay.embedded.transport import EmbeddedTransport
-from assay.sdk.execution.engine_worker import EngineWorker
+from assay.sdk.worker.engine_worker import EngineWorker
 
 app = assay.App()
 

@@ -3,9 +3,9 @@ from pathlib import Path
 from typing import Any
 
 import assay
-from assay.core.errors import Refused
-from assay.core.ids import RunId, WorkerId
-from assay.core.requests import LeaseTask
+from assay.core.model.errors import Refused
+from assay.core.model.ids import RunId, WorkerId
+from assay.core.model.requests import LeaseTask
 
 app = assay.App()
 

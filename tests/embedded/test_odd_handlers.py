@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import assay
-from assay.core.grants import TaskGrant
-from assay.sdk.execution.workflow_tasks import WorkflowTasks
-from tests.sdk.execution.activities import greets, interrupts
+from assay.core.model.grants import TaskGrant
+from assay.sdk.worker.workflow_tasks import WorkflowTasks
+from tests.sdk.worker.activities import greets, interrupts
 
 Program = Callable[[assay.Client], Awaitable[Any]]
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from assay import App, Client, Context, Invalid, Worker
-from assay.core.ids import SECOND
-from assay.embedded.attendance import Attendance
-from assay.engine.roster import LISTED_SILENCE, SIGNS_WRITE_PAUSE, Roster
-from assay.sdk.execution.engine_worker import EngineWorker
+from assay.core.model.ids import SECOND
+from assay.embedded.local_workers import LocalWorkers
+from assay.engine.worker_registry import LISTED_SILENCE, NAMESPACE_CHECK_PAUSE, WorkerRegistry
+from assay.sdk.worker.engine_worker import EngineWorker
 from assay.storage.sql.registry import SqlRegistry
 from assay.storage.sqlite.store import SqliteStore
 from tests.clocks import ManualClock
@@ -165,24 +165,24 @@ def test_a_worker_that_stays_is_seen_and_one_that_has_left_is_forgotten(tmp_path
     async def main() -> None:
         store = SqliteStore(tmp_path / "engine.db", clock=clock.now, in_thread=False)
         await store.open()
-        roster = Roster(SqlRegistry(store), store, clock)
-        attendance = Attendance(roster)
+        worker_registry = WorkerRegistry(SqlRegistry(store), store, clock)
+        local_workers = LocalWorkers(worker_registry)
         async with await Client.connect(f"sqlite://{tmp_path}/other.db", app=greeting()) as client:
             worker = EngineWorker(client.transport, client.app, Worker(client).options)  # type: ignore[arg-type]
-        assert await attendance.run_once() is None
-        attendance.add_worker(worker)
+        assert await local_workers.run_once() is None
+        local_workers.add_worker(worker)
         for _ in range(3):
-            await attendance.show()
-            assert [row.id for row, _ in await roster.workers("main")] == [worker.worker]
+            await local_workers.show()
+            assert [row.id for row, _ in await worker_registry.workers("main")] == [worker.worker]
             clock.advance(2 * LISTED_SILENCE)
-        await attendance.run_once()
-        attendance.remove_worker(worker)
+        await local_workers.run_once()
+        local_workers.remove_worker(worker)
         clock.advance(LISTED_SILENCE - SECOND)
-        await attendance.show()
-        assert len(await roster.workers("main")) == 1
+        await local_workers.show()
+        assert len(await worker_registry.workers("main")) == 1
         clock.advance(2 * SECOND)
-        await attendance.show()
-        assert await roster.workers("main") == []
+        await local_workers.show()
+        assert await worker_registry.workers("main") == []
         await store.close()
 
     asyncio.run(main())
@@ -202,11 +202,12 @@ def test_signs_of_life_are_written_now_and_then_where_others_read_them(postgres:
         url = await create_database(postgres)
         async with await Client.connect(url, app=greeting()) as client:
             await client.run("Greet", "Ada")
-            attendance = client.transport._attendance  # type: ignore[attr-defined]
+            local_workers = client.transport._local_workers  # type: ignore[attr-defined]
             now = client.transport.now()
-            again = await attendance.run_once()
+            again = await local_workers.run_once()
             assert again is not None
-            assert again - now >= SIGNS_WRITE_PAUSE
+            assert again - now >= NAMESPACE_CHECK_PAUSE
+            await local_workers.run_once()  # within the pause between two writes of signs
             for name in ("Bob", "Eve"):
                 await client.run("Greet", name)
             assert 1 <= len(signs) <= 2

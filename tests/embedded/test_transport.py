@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from assay.core.errors import Invalid, NotFound, Unavailable
-from assay.core.ids import SECOND, Namespace, RunKey, WorkflowId
-from assay.core.limits import WORKER_LEASE
-from assay.core.payload import Payload
-from assay.core.requests import RequestCancel, RestartAsNew, StartWorkflow, Terminate
-from assay.core.schedule import Fire, FireOutcome
+from assay.core.model.errors import Invalid, NotFound, Unavailable
+from assay.core.model.ids import SECOND, Namespace, RunKey, WorkflowId
+from assay.core.model.limits import WORKER_LEASE
+from assay.core.model.payload import Payload
+from assay.core.model.requests import RequestCancel, RestartAsNew, StartWorkflow, Terminate
+from assay.core.schedules.model import Fire, FireOutcome
 from assay.embedded.filters import run_filter
 from assay.embedded.transport import EmbeddedTransport
 from assay.sdk.app import App
-from assay.sdk.client import Client
-from assay.sdk.connections import Hosting, transport_for
+from assay.sdk.client.client import Client
+from assay.sdk.client.connections import Hosting, transport_for
 from assay.storage.ports import Changes
 from tests.temporary_postgres import create_database, shared_postgres
 

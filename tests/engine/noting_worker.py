@@ -2,9 +2,9 @@
 
 import asyncio
 
-from assay.core.grants import ActivityGrant, TaskGrant
-from assay.core.ids import Namespace, RunId, Time, WorkerId
-from assay.core.slots import Slots
+from assay.core.model.grants import ActivityGrant, TaskGrant
+from assay.core.model.ids import Namespace, RunId, Time, WorkerId
+from assay.core.model.slots import Slots
 
 
 class NotingWorker:

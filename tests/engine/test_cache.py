@@ -4,14 +4,14 @@ import random
 
 import pytest
 
-from assay.core.errors import Invalid
-from assay.core.events import StartData
-from assay.core.ids import Namespace, RunId, WorkflowId
-from assay.core.limits import CACHE_BYTES, TAIL_BYTES
-from assay.core.payload import Payload
-from assay.core.requests import Signal, StartWorkflow
-from assay.core.run import Run
-from assay.core.sizes import RUN_BYTES, run_bytes
+from assay.core.model.errors import Invalid
+from assay.core.model.events import StartData
+from assay.core.model.ids import Namespace, RunId, WorkflowId
+from assay.core.model.limits import CACHE_BYTES, TAIL_BYTES
+from assay.core.model.payload import Payload
+from assay.core.model.requests import Signal, StartWorkflow
+from assay.core.model.run import Run
+from assay.core.model.sizes import RUN_BYTES, run_bytes
 from assay.engine.commit.cache import RunCache, cache_bytes
 from tests.engine.noting_worker import NotingWorker
 

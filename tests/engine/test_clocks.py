@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from assay.core import schedule_requests as rq
-from assay.core.ids import SECOND, Time, WorkflowId
-from assay.core.requests import Signal, StartWorkflow
-from assay.core.schedule import Fire, FireOutcome, Missed, Overlap, Schedule
+from assay.core.model.ids import SECOND, Time, WorkflowId
+from assay.core.model.requests import Signal, StartWorkflow
+from assay.core.schedules import requests as rq
+from assay.core.schedules.model import Fire, FireOutcome, Missed, Overlap, Schedule
 from assay.engine.clock import SystemClock
 from assay.engine.engine import Engine
 from assay.storage.sqlite.store import SqliteStore
 from assay.storage.verify import verify
 from tests.clocks import ManualClock
-from tests.core.schedule_support import HOUR, MINUTE, NAME
+from tests.core.schedules.schedule_support import HOUR, MINUTE, NAME
 from tests.core.support import MAIN
 from tests.engine.noting_worker import NotingWorker
 

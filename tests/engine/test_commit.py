@@ -5,12 +5,12 @@ import asyncio
 import msgspec
 import pytest
 
-from assay.core.commands import ScheduleActivity
-from assay.core.errors import AlreadyExists, Invalid, Kind, NotFound, Unavailable
-from assay.core.ids import SECOND, Namespace, WorkerId, WorkflowId
-from assay.core.limits import LIMITS
-from assay.core.replies import Started
-from assay.core.requests import Advance, LeaseTask, Signal, StartWorkflow, Terminate
+from assay.core.model.commands import ScheduleActivity
+from assay.core.model.errors import AlreadyExists, Invalid, Kind, NotFound, Unavailable
+from assay.core.model.ids import SECOND, Namespace, WorkerId, WorkflowId
+from assay.core.model.limits import LIMITS
+from assay.core.model.replies import Started
+from assay.core.model.requests import Advance, LeaseTask, Signal, StartWorkflow, Terminate
 from assay.engine.commit import attempt as attempt_module
 from assay.engine.commit.committer import Undecidable
 from assay.engine.commit.idempotency import IdempotencyKey, Rendered

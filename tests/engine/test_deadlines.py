@@ -1,9 +1,9 @@
 """One deadline for all clocks of a run: set when one is sooner, worked out anew only when it has come."""
 
-from assay.core.commands import ScheduleActivity
-from assay.core.grants import ActivityGrant, TaskGrant
-from assay.core.ids import SECOND, Namespace, WorkflowId
-from assay.core.requests import ActivityOutcome, Advance, Elapse, StartWorkflow
+from assay.core.model.commands import ScheduleActivity
+from assay.core.model.grants import ActivityGrant, TaskGrant
+from assay.core.model.ids import SECOND, Namespace, WorkflowId
+from assay.core.model.requests import ActivityOutcome, Advance, Elapse, StartWorkflow
 from tests.engine.noting_worker import NotingWorker
 
 MAIN = Namespace("main")

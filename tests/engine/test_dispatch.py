@@ -2,11 +2,11 @@
 
 import asyncio
 
-from assay.core.commands import ScheduleActivity
-from assay.core.grants import ActivityGrant, TaskGrant
-from assay.core.ids import SECOND, Namespace, WorkflowId
-from assay.core.requests import Advance, ReleaseTask, Signal, StartWorkflow, Terminate
-from assay.core.slots import Slots
+from assay.core.model.commands import ScheduleActivity
+from assay.core.model.grants import ActivityGrant, TaskGrant
+from assay.core.model.ids import SECOND, Namespace, WorkflowId
+from assay.core.model.requests import Advance, ReleaseTask, Signal, StartWorkflow, Terminate
+from assay.core.model.slots import Slots
 from tests.engine.noting_worker import NotingWorker
 
 MAIN = Namespace("main")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from assay.core.ids import Namespace, WorkflowId
-from assay.core.payload import Payload
-from assay.core.requests import Signal, StartWorkflow
+from assay.core.model.ids import Namespace, WorkflowId
+from assay.core.model.payload import Payload
+from assay.core.model.requests import Signal, StartWorkflow
 
 MAIN = Namespace("main")
 LARGE = Payload(b'"%s"' % (b"x" * 1_900_000))

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from assay.core.ids import RunId
+from assay.core.model.ids import RunId
 from assay.engine.ready_queue import ReadyQueue
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from assay import App, AssayError, Client, Context
-from assay.core import limits
-from assay.core.events import Recorded
+from assay.core.model import limits
+from assay.core.model.events import Recorded
+from assay.core.model.run import Run
 from assay.core.rules import retry
-from assay.core.run import Run
 from assay.engine.commit import prefetch
-from assay.sdk.worker import Worker
+from assay.sdk.worker.worker import Worker
 
 
 def waiting() -> App:

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from assay.core import schedule_requests as rq
-from assay.core.errors import AlreadyExists, Invalid, NotFound
-from assay.core.ids import SECOND, Namespace, Time, WorkflowId
-from assay.core.requests import StartWorkflow, Terminate
-from assay.core.schedule import Fire, FireOutcome, Missed, Overlap, Schedule
+from assay.core.model.errors import AlreadyExists, Invalid, NotFound
+from assay.core.model.ids import SECOND, Namespace, Time, WorkflowId
+from assay.core.model.requests import StartWorkflow, Terminate
+from assay.core.schedules import requests as rq
+from assay.core.schedules.model import Fire, FireOutcome, Missed, Overlap, Schedule
 from assay.engine.engine import Engine
 from assay.storage.ports import Demand, RunFilter
 from assay.storage.verify import verify
-from tests.core.schedule_support import DAY, HOUR, MIDNIGHT, MINUTE, NAME
+from tests.core.schedules.schedule_support import DAY, HOUR, MIDNIGHT, MINUTE, NAME
 from tests.core.support import MAIN
 from tests.engine.virtual import CountedStore, VirtualLoop, engine_on, in_virtual_time
 
@@ -111,7 +111,7 @@ def test_ten_thousand_schedules_cost_nothing_while_idle(database: Path):
             await asyncio.sleep(seconds(HOUR))
             idle = store.calls.copy()
             assert idle["write"] == 0
-            # the courier looks for forgotten messages twice a minute, with one schedule or with ten thousand
+            # the relay looks for forgotten messages twice a minute, with one schedule or with ten thousand
             assert sum(idle.values()) <= 130, idle
 
     in_virtual_time(main)

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from assay.core.ids import Namespace, RunId, WorkflowId
-from assay.core.requests import Signal, StartWorkflow
-from assay.core.schedule import Fire, FireOutcome
+from assay.core.model.ids import Namespace, RunId, WorkflowId
+from assay.core.model.requests import Signal, StartWorkflow
+from assay.core.schedules.model import Fire, FireOutcome
 from assay.engine.engine import Engine
 from assay.engine.stream import RETENTION, News, Note, Stream
 from assay.storage.ports import Changes, Unfired

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.core.ids import SECOND, Namespace, RunId, Time, WorkflowId
-from assay.core.requests import StartWorkflow
+from assay.core.model.ids import SECOND, Namespace, RunId, Time, WorkflowId
+from assay.core.model.requests import StartWorkflow
 from assay.engine.engine import Engine
 from assay.storage.ports import Changes, Rejected
 from assay.storage.sqlite.store import SqliteStore

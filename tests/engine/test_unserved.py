@@ -2,9 +2,9 @@
 
 import pytest
 
-from assay.core.ids import Namespace, WorkflowId
-from assay.core.requests import StartWorkflow
-from assay.core.run import Stuck
+from assay.core.model.ids import Namespace, WorkflowId
+from assay.core.model.requests import StartWorkflow
+from assay.core.model.run import Stuck
 from assay.engine.engine import Engine
 from assay.storage.ports import RunFilter
 from tests.engine.noting_worker import NotingWorker

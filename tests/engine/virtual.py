@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from assay.core.ids import SECOND, RunId, Time
+from assay.core.model.ids import SECOND, RunId, Time
 from assay.engine.engine import Engine
 from assay.storage.ports import Changes
 from assay.storage.sqlite.store import SqliteStore
-from tests.core.schedule_support import MIDNIGHT
+from tests.core.schedules.schedule_support import MIDNIGHT
 
 Result = TypeVar("Result")
 
@@ -89,7 +89,7 @@ async def engine_on(
     engine = Engine(store, clock)
     await engine.start()
     if only_time:
-        for service in ("courier", "clock"):
+        for service in ("outbox_relay", "clock"):
             await engine._loops[service].stop()
     try:
         yield engine, store

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import assay
-from assay.core.ids import SECOND, Namespace, RunKey, WorkflowId
-from assay.core.requests import StartWorkflow
+from assay.core.model.ids import SECOND, Namespace, RunKey, WorkflowId
+from assay.core.model.requests import StartWorkflow
 from assay.engine.engine import Engine
 from assay.sdk.app import App
 from assay.storage.sqlite.store import SqliteStore

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import assay
-from assay.core.events import WorkflowCompleted
+from assay.core.model.events import WorkflowCompleted
 from assay.sdk.app import App
 
 app = App()

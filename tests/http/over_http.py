@@ -12,9 +12,9 @@ from typing import ClassVar
 import pytest
 import uvicorn
 
-from assay.sdk import connections
-from assay.sdk.http.transport import HttpTransport
-from assay.sdk.transport import Transport
+from assay.sdk.client import connections
+from assay.sdk.client.http.transport import HttpTransport
+from assay.sdk.client.transport import Transport
 from assay.server.composition import running
 from assay.server.config import ServerConfig
 from assay.server.serve import _bound, _Listener, _uvicorn

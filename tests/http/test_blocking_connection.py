@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.core.errors import Invalid
-from assay.sdk.http.blocking_connection import BlockingConnection
-from assay.sdk.http.http1 import Endpoint, Gone
+from assay.core.model.errors import Invalid
+from assay.sdk.client.http.blocking_connection import BlockingConnection
+from assay.sdk.client.http.http1 import Endpoint, Gone
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import assay
 from assay import workflow
 from assay.sdk import unserved
 from assay.sdk.app import App
-from assay.sdk.http import calls
+from assay.sdk.client.http import calls
 from tests.http.processes import Server, free_port, server
 
 app = App()

@@ -10,8 +10,8 @@ import pytest
 
 import assay
 from assay import App, Client, Worker
-from assay.core.payload import Payload
-from assay.sdk.execution.engine_worker import EngineWorker
+from assay.core.model.payload import Payload
+from assay.sdk.worker.engine_worker import EngineWorker
 from assay.worker_protocol import messages as wire
 from tests.http.bare import JSON, Bare
 from tests.http.processes import Server
@@ -140,7 +140,7 @@ def test_a_token_is_worth_what_it_names_and_no_more(engine: Server):
                 (answer,) = message.answers
                 return None if answer.problem is None else answer.problem.code
 
-            done = (assay.core.commands.CompleteWorkflow(Payload(b'"stolen"')),)
+            done = (assay.core.model.commands.CompleteWorkflow(Payload(b'"stolen"')),)
             swapped = "A" if task.token[-10] != "A" else "B"
             forged = task.token[:-10] + swapped + task.token[-9:]
             for number, (who, token) in enumerate(
@@ -152,14 +152,14 @@ def test_a_token_is_worth_what_it_names_and_no_more(engine: Server):
             assert message.answers[0].problem is not None
             assert message.answers[0].problem.code == "unknown_task"
             assert (await handle.describe()).status == "RUNNING"
-            right = (assay.core.commands.CompleteWorkflow(Payload(b'"mine"')),)
+            right = (assay.core.model.commands.CompleteWorkflow(Payload(b'"mine"')),)
             assert await problem(owner, 91, task.token, commands=right) is None
             assert await handle.result() == "mine"
             # the same number again is answered alike, another one is too late
             assert await problem(owner, 91, task.token, commands=right) is None
             assert await problem(owner, 92, task.token, commands=right) == "run_closed"
 
-    import assay.core.commands
+    import assay.core.model.commands
 
     asyncio.run(main())
 

@@ -24,7 +24,7 @@ async def Counting(ctx, input):  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize("by_post", [False, True], ids=["websocket", "post"])
 def test_lost_answers_converge_with_effects_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_post: bool):
     if by_post:
-        monkeypatch.setattr("assay.sdk.http.reconnector.Reconnector.by_post", True)
+        monkeypatch.setattr("assay.sdk.client.http.reconnector.Reconnector.by_post", True)
     monkeypatch.setattr("tests.http.program.ledger", Ledger(tmp_path / "ledger"))
 
     async def main(url: str) -> tuple[list[dict[str, object]], list[int]]:

@@ -8,7 +8,7 @@ import pytest
 
 import assay
 from assay import Client
-from assay.sdk.http.pool import Gone, Pool, Unreachable
+from assay.sdk.client.http.pool import Gone, Pool, Unreachable
 from tests.http.processes import free_port
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

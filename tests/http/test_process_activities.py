@@ -16,7 +16,7 @@ import pytest
 
 import assay
 from assay import Client, Worker
-from assay.core.commands import ScheduleActivity
+from assay.core.model.commands import ScheduleActivity
 from assay.worker_protocol import messages as wire
 from tests.http.bare import Bare
 from tests.http.process_activities import app

@@ -307,7 +307,7 @@ async def test_what_is_refused(shop: Shop, client: Client) -> None:
 
 
 def test_the_user_and_host_are_named_where_nobody_else_is(monkeypatch: pytest.MonkeyPatch):
-    from assay.sdk.requester import requester
+    from assay.sdk.client.requester import requester
 
     assert requester().startswith(f"{getpass.getuser()}@")
     monkeypatch.setattr("getpass.getuser", lambda: {}["nobody"])

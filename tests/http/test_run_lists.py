@@ -7,7 +7,7 @@ import pytest
 
 import assay
 from assay import Client, workflow
-from assay.core.errors import Invalid
+from assay.core.model.errors import Invalid
 from tests.http.processes import server
 
 RUNS = 7

@@ -22,7 +22,7 @@ EMBEDDED_ONLY = (
 @pytest.mark.parametrize(
     "files",
     [
-        ("tests/sdk/test_client.py", "tests/embedded/test_continue_and_cancel.py"),
+        ("tests/sdk/client/test_client.py", "tests/embedded/test_continue_and_cancel.py"),
         ("tests/sdk/test_refusals.py", "tests/embedded/test_odd_handlers.py"),
     ],
 )

@@ -7,9 +7,9 @@ import pytest
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.sync.client import ClientConnection, connect
 
-from assay.core.errors import Unavailable
-from assay.sdk.http.pool import Pool, Unreachable
-from assay.sdk.http.socket import NotUpgraded
+from assay.core.model.errors import Unavailable
+from assay.sdk.client.http.pool import Pool, Unreachable
+from assay.sdk.client.http.socket import NotUpgraded
 from assay.worker_protocol import messages as wire
 from assay.worker_protocol.decode import decode_engine_message
 from tests.http.conftest import Server

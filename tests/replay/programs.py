@@ -15,13 +15,13 @@ from typing import Any
 
 import msgspec
 
-from assay.core import events as ev
-from assay.core.errors import ActivityError, ChildError, Failure, Kind
+from assay.core.model import events as ev
+from assay.core.model.errors import ActivityError, ChildError, Failure, Kind
 from assay.sdk.app import App
-from assay.sdk.blocking_context import BlockingContext
-from assay.sdk.context import Context
-from assay.sdk.replay.exceptions import CancelRequested
-from assay.sdk.retry import Retry
+from assay.sdk.values.retry import Retry
+from assay.sdk.workflow.blocking_context import BlockingContext
+from assay.sdk.workflow.context import Context
+from assay.sdk.workflow.replay.exceptions import CancelRequested
 from tests.sdk.end_to_end import Place
 
 Course = Callable[[Place], Awaitable[None]]

@@ -5,9 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from assay.core import commands as cmd
-from assay.core import events as ev
-from assay.core.events import KINDS
+from assay.core.model import commands as cmd
+from assay.core.model import events as ev
+from assay.core.model.events import KINDS
 from assay.testing.replay import History, load_history, rehearse, replay_history
 from tests.replay.programs import COURSES, app
 from tests.replay.record import HISTORIES, kept

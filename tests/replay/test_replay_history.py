@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from assay.core import events as ev
-from assay.core.errors import NonDeterminismError, NotFound
-from assay.core.ids import Namespace, RunId, RunKey, WorkflowId
+from assay.core.model import events as ev
+from assay.core.model.errors import NonDeterminismError, NotFound
+from assay.core.model.ids import Namespace, RunId, RunKey, WorkflowId
 from assay.sdk.app import App
-from assay.sdk.context import Context
+from assay.sdk.workflow.context import Context
 from assay.testing.replay import History, fetch_history, load_history, replay_history
 from tests.replay.programs import app
 from tests.replay.record import HISTORIES
@@ -134,7 +134,7 @@ def test_a_type_that_nobody_knows_is_said_to_be_missing():
 
 
 def test_code_that_never_waits_is_reported_and_not_waited_for(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("assay.sdk.replay.loop.HANDLE_LIMIT", 2_000)
+    monkeypatch.setattr("assay.sdk.workflow.replay.loop.HANDLE_LIMIT", 2_000)
 
     async def spins(ctx: Context, name: str) -> None:
         while True:  # that is the point

@@ -9,16 +9,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from assay.core.events import Event
-from assay.core.ids import SECOND
+from assay.core.model.events import Event
+from assay.core.model.ids import SECOND
 from assay.embedded.transport import EmbeddedTransport
 from assay.engine.clock import SystemClock
 from assay.engine.engine import Committed, Engine
 from assay.sdk.app import App
-from assay.sdk.client import Client
-from assay.sdk.execution.engine_worker import EngineWorker
-from assay.sdk.handle import Handle
-from assay.sdk.worker import Worker
+from assay.sdk.client.client import Client
+from assay.sdk.client.handle import Handle
+from assay.sdk.worker.engine_worker import EngineWorker
+from assay.sdk.worker.worker import Worker
 
 TASKS, ACTIVITIES = 50, 50
 

@@ -12,23 +12,23 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from assay.core import commands as cmd
-from assay.core import events as ev
-from assay.core import requests as rq
-from assay.core.errors import Kind, Refused
-from assay.core.events import Recorded
-from assay.core.failure import FailureInfo
-from assay.core.ids import SECOND, RunId, RunKey, Seq, Time, WorkerId
-from assay.core.payload import NULL, Payload
-from assay.core.replies import Advanced
-from assay.core.run import Run
+from assay.core.model import commands as cmd
+from assay.core.model import events as ev
+from assay.core.model import requests as rq
+from assay.core.model.errors import Kind, Refused
+from assay.core.model.events import Recorded
+from assay.core.model.failure import FailureInfo
+from assay.core.model.ids import SECOND, RunId, RunKey, Seq, Time, WorkerId
+from assay.core.model.payload import NULL, Payload
+from assay.core.model.replies import Advanced
+from assay.core.model.run import Run
 from assay.sdk.app import App
-from assay.sdk.converter import Converter
-from assay.sdk.execution.main import main
-from assay.sdk.execution.steps import step_event
-from assay.sdk.failures import to_info
-from assay.sdk.replay.runtime import Execution
-from assay.sdk.replay.turn import StepCall, Turn
+from assay.sdk.values.converter import Converter
+from assay.sdk.values.failures import to_info
+from assay.sdk.worker.main import main
+from assay.sdk.worker.steps import step_event
+from assay.sdk.workflow.replay.runtime import Execution
+from assay.sdk.workflow.replay.turn import StepCall, Turn
 from tests.core.support import MAIN, ORDER, WORKER, World
 
 CONVERTER = Converter()

@@ -7,11 +7,11 @@ from typing import Any, Literal, Never, NoReturn, TypedDict
 import pydantic
 import pytest
 
-from assay.core.errors import Invalid
-from assay.core.payload import Payload
+from assay.core.model.errors import Invalid
+from assay.core.model.payload import Payload
 from assay.sdk.app import App
-from assay.sdk.context import Context
-from assay.sdk.converter import Converter
+from assay.sdk.values.converter import Converter
+from assay.sdk.workflow.context import Context
 
 
 class Ratio(enum.Enum):

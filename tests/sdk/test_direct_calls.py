@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from assay.sdk.annotations import result_annotation
 from assay.sdk.app import App
-from assay.sdk.blocking_context import BlockingContext
-from assay.sdk.context import Context
+from assay.sdk.values.annotations import result_annotation
+from assay.sdk.workflow.blocking_context import BlockingContext
+from assay.sdk.workflow.context import Context
 from tests.sdk.end_to_end import on_loop, served
 from tests.sdk.support import Trial
 

@@ -14,8 +14,8 @@ import msgspec
 import pydantic
 import pytest
 
-from assay.core import events as ev
-from assay.core.errors import (
+from assay.core.model import events as ev
+from assay.core.model.errors import (
     ActivityError,
     AlreadyExists,
     ChildError,
@@ -26,14 +26,14 @@ from assay.core.errors import (
     WorkflowTerminated,
     WorkflowTimedOut,
 )
-from assay.sdk.activity_context import ActivityContext
 from assay.sdk.app import App
-from assay.sdk.blocking_context import BlockingContext
-from assay.sdk.context import Context
-from assay.sdk.replay.exceptions import CancelRequested
-from assay.sdk.retry import Retry
+from assay.sdk.values.retry import Retry
+from assay.sdk.workflow.activity_context import ActivityContext
+from assay.sdk.workflow.blocking_context import BlockingContext
+from assay.sdk.workflow.context import Context
+from assay.sdk.workflow.replay.exceptions import CancelRequested
 from tests.sdk.end_to_end import on_loop, place, served
-from tests.sdk.execution import activities
+from tests.sdk.worker import activities
 
 app = App()
 app.activity("process_number", activities.process_number, runs_in="process")

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from assay import App
-from assay.core.errors import Invalid
+from assay.core.model.errors import Invalid
 
 CELL = "@app.workflow\nasync def Hi(ctx, name): return {text!r}"
 

@@ -12,15 +12,15 @@ from typing import Any, cast
 
 import pytest
 
-from assay.core import commands as cmd
-from assay.core.errors import Failure, Invalid, NotFound, WorkflowFailed
+from assay.core.model import commands as cmd
+from assay.core.model.errors import Failure, Invalid, NotFound, WorkflowFailed
 from assay.sdk.app import App
-from assay.sdk.client import Client
-from assay.sdk.context import Context
-from assay.sdk.replay.exceptions import CancelRequested, ContinueAsNewRequested
-from assay.sdk.replay.journal import child_name
-from assay.sdk.retry import Retry
-from assay.sdk.worker import Worker
+from assay.sdk.client.client import Client
+from assay.sdk.values.retry import Retry
+from assay.sdk.worker.worker import Worker
+from assay.sdk.workflow.context import Context
+from assay.sdk.workflow.replay.exceptions import CancelRequested, ContinueAsNewRequested
+from assay.sdk.workflow.replay.journal import child_name
 from tests.sdk.end_to_end import on_loop
 
 SECONDS = 10

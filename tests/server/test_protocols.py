@@ -15,7 +15,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from assay import App, Client, Worker
-from assay.sdk.http.reconnector import Reconnector
+from assay.sdk.client.http.reconnector import Reconnector
 from assay.server import connection, protocols
 from assay.server.composition import running
 from assay.server.config import ServerConfig

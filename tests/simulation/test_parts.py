@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from assay.core.ids import SECOND
-from assay.core.run import Run
+from assay.core.model.ids import SECOND
+from assay.core.model.run import Run
 from assay.storage.ports import Changes, Conflict, StoredEvent, StoredRun
 from simulation.loop import Node, SimLoop, Stalled
 from simulation.net import Network

@@ -1,9 +1,9 @@
 """Every state in which a run can be, as the steps that lead to it."""
 
-from assay.core import commands as cmd
-from assay.core import requests as rq
-from assay.core.ids import SECOND
-from assay.core.payload import Payload
+from assay.core.model import commands as cmd
+from assay.core.model import requests as rq
+from assay.core.model.ids import SECOND
+from assay.core.model.payload import Payload
 from tests.core.support import (
     CHILD,
     MAIN,

@@ -5,10 +5,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from assay.core.effects import Decision
-from assay.core.events import Recorded
-from assay.core.ids import RunId, Time
-from assay.core.run import Run
+from assay.core.model.effects import Decision
+from assay.core.model.events import Recorded
+from assay.core.model.ids import RunId, Time
+from assay.core.model.run import Run
 from assay.engine.commit.batch import Batch
 from assay.storage.ports import Changes, Demand
 from assay.storage.postgres.store import PostgresStore

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from assay.core.ids import SECOND
+from assay.core.model.ids import SECOND
 from assay.storage.credential_rows import KeyRow, SessionRow
 from assay.storage.ports import Outcome
 from assay.storage.sql.credentials import SqlCredentials

@@ -8,8 +8,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from assay.core.ids import RunId
-from assay.core.payload import Payload
+from assay.core.model.ids import RunId
+from assay.core.model.payload import Payload
 from assay.storage.ports import BEGINNING, Changes, Entry
 from assay.storage.postgres.horizon import lowest
 from assay.storage.postgres.store import PostgresStore

@@ -1,9 +1,9 @@
 """What is kept only for a while goes, and nothing else; on both databases."""
 
-from assay.core.schedule import Fire, FireOutcome
+from assay.core.schedules.model import Fire, FireOutcome
 from assay.storage.ports import Changes, Outcome
 from assay.storage.sql.leftovers import SqlLeftovers
-from tests.core.schedule_support import HOUR, MIDNIGHT, MINUTE
+from tests.core.schedules.schedule_support import HOUR, MIDNIGHT, MINUTE
 from tests.core.support import MAIN, started, terminates
 from tests.storage.support import AnyStore, StoredWorld, at
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from assay.core import commands as cmd
-from assay.core.errors import AssayError
-from assay.core.ids import SECOND, Namespace, Time
-from assay.core.payload import NULL, Payload
-from assay.core.requests import StartWorkflow, WorkflowId
+from assay.core.model import commands as cmd
+from assay.core.model.errors import AssayError
+from assay.core.model.ids import SECOND, Namespace, Time
+from assay.core.model.payload import NULL, Payload
+from assay.core.model.requests import StartWorkflow, WorkflowId
 from assay.storage.ports import RunFilter, ServedQueue
 from assay.storage.sql.rows import canonical
 from tests.core.support import (

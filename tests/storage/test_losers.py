@@ -2,9 +2,9 @@
 
 import pytest
 
-from assay.core import commands as cmd
-from assay.core.ids import RunId, WorkflowId
-from assay.core.policies import IdConflict
+from assay.core.model import commands as cmd
+from assay.core.model.ids import RunId, WorkflowId
+from assay.core.model.policies import IdConflict
 from assay.storage.ports import Outcome
 from tests.core.support import (
     CHILD,

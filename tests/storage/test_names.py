@@ -1,6 +1,6 @@
 """A name that a database cannot hold is the name of nothing; whoever asks beside it gets an answer (L2)."""
 
-from assay.core.ids import Namespace, RunId, WorkflowId
+from assay.core.model.ids import Namespace, RunId, WorkflowId
 from tests.core.support import MAIN, ORDER, started
 from tests.storage.support import AnyStore, StoredWorld
 

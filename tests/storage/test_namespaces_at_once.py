@@ -5,10 +5,10 @@ from collections.abc import Awaitable
 
 import pytest
 
-from assay.core.errors import AlreadyExists, NotFound
+from assay.core.model.errors import AlreadyExists, NotFound
 from assay.engine.clock import SystemClock
 from assay.engine.commit.idempotency import IdempotencyKey, Rendered
-from assay.engine.roster import Roster
+from assay.engine.worker_registry import WorkerRegistry
 from assay.storage.sql.registry import SqlRegistry
 from tests.storage.support import AnyStore, Stores
 
@@ -19,8 +19,8 @@ def keyed(name: str) -> IdempotencyKey:
     return IdempotencyKey("main", name, b"the same request", lambda _: (201, b""))
 
 
-def roster_on(store: AnyStore) -> Roster:
-    return Roster(SqlRegistry(store), store, SystemClock())
+def roster_on(store: AnyStore) -> WorkerRegistry:
+    return WorkerRegistry(SqlRegistry(store), store, SystemClock())
 
 
 async def together(*calls: Awaitable[Rendered | None]) -> list[Rendered | None]:
@@ -33,24 +33,24 @@ def replayed(answers: list[Rendered | None]) -> int:
 
 
 async def test_one_key_creates_and_deletes_once_however_many_callers_use_it(store: AnyStore):
-    roster = roster_on(store)
-    created = await together(*(roster.create("team", keyed("create")) for _ in range(CALLERS)))
+    worker_registry = roster_on(store)
+    created = await together(*(worker_registry.create("team", keyed("create")) for _ in range(CALLERS)))
     assert replayed(created) == CALLERS - 1
-    deleted = await together(*(roster.delete("team", keyed("delete")) for _ in range(CALLERS)))
+    deleted = await together(*(worker_registry.delete("team", keyed("delete")) for _ in range(CALLERS)))
     assert replayed(deleted) == CALLERS - 1
-    assert [row.name for row in await roster.namespaces()] == []
+    assert [row.name for row in await worker_registry.namespaces()] == []
 
 
 async def test_of_two_keys_one_creates_and_the_other_is_refused(store: AnyStore):
-    roster = roster_on(store)
-    calls = (roster.create("team", keyed(name)) for name in ("one", "two"))
+    worker_registry = roster_on(store)
+    calls = (worker_registry.create("team", keyed(name)) for name in ("one", "two"))
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["AlreadyExists", "Rendered"]
     with pytest.raises(AlreadyExists):
-        await roster.create("team", None)
-    await roster.delete("team", None)
+        await worker_registry.create("team", None)
+    await worker_registry.delete("team", None)
     with pytest.raises(NotFound):
-        await roster.delete("team", keyed("late"))
+        await worker_registry.delete("team", keyed("late"))
 
 
 async def test_a_namespace_deleted_by_another_engine_is_there_again_after_its_use(engines: Stores):

@@ -4,16 +4,16 @@ import asyncio
 
 import pytest
 
-from assay.core import commands as cmd
-from assay.core import requests as rq
-from assay.core.ids import Namespace, RunId, WorkflowId
-from assay.core.schedule import Fire, FireOutcome
+from assay.core.model import commands as cmd
+from assay.core.model import requests as rq
+from assay.core.model.ids import Namespace, RunId, WorkflowId
+from assay.core.schedules.model import Fire, FireOutcome
 from assay.storage.ports import BEGINNING, Changes, Entry, News, Note, Unfired
 from assay.storage.sql.journal import SqlJournal
 from assay.storage.sql.leftovers import SqlLeftovers
 from assay.storage.sql.notes import ITEMS_PER_NOTE
 from assay.storage.verify import verify
-from tests.core.schedule_support import MIDNIGHT, MINUTE
+from tests.core.schedules.schedule_support import MIDNIGHT, MINUTE
 from tests.core.support import MAIN, ORDER, claims, fails, leases, signals, starts, terminates, turned, turns
 from tests.storage.support import AnyStore, StoredWorld, Stores, at
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.core.errors import Invalid, Unavailable
+from assay.core.model.errors import Invalid, Unavailable
 from assay.storage.ports import Broken, RunFilter
 from assay.storage.sqlite.ownership import FileLock, refuse_network
 from assay.storage.sqlite.reader import SqliteReader

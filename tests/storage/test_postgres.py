@@ -9,8 +9,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from assay.core.errors import Unavailable
-from assay.core.ids import SECOND, RunId, WorkflowId
+from assay.core.model.errors import Unavailable
+from assay.core.model.ids import SECOND, RunId, WorkflowId
 from assay.storage.ports import Broken, Changes, Conflict, OutcomeUnknown, Rejected
 from assay.storage.postgres import notify
 from assay.storage.postgres import store as module

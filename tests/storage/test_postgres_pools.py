@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from assay.core.errors import Unavailable
-from assay.core.ids import WorkflowId
+from assay.core.model.errors import Unavailable
+from assay.core.model.ids import WorkflowId
 from assay.storage import search_slots
 from assay.storage.ports import Broken, Changes, ReadTooLong, RunFilter, TooManyReads
 from assay.storage.postgres import connections, pools

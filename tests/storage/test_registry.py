@@ -2,8 +2,8 @@
 
 import pytest
 
-from assay.core import commands as cmd
-from assay.core.ids import SECOND
+from assay.core.model import commands as cmd
+from assay.core.model.ids import SECOND
 from assay.core.registrations import WorkerHealth
 from assay.storage.ports import Conflict, NamespaceRow, Outcome, QueueRow, WorkerRow
 from assay.storage.sql.registry import SqlRegistry

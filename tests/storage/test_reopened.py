@@ -1,8 +1,8 @@
 """A run that was opened again is read from the store as it was decided, with the children it has taken over (R20)."""
 
-from assay.core import commands as cmd
-from assay.core import requests as rq
-from assay.core.ids import Namespace, RunId
+from assay.core.model import commands as cmd
+from assay.core.model import requests as rq
+from assay.core.model.ids import Namespace, RunId
 from assay.server.verification import verify
 from assay.storage.ports import Changes
 from tests.core.support import (

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from assay.core.ids import RunId, WorkflowId
-from assay.core.requests import StartWorkflow, Terminate
+from assay.core.model.ids import RunId, WorkflowId
+from assay.core.model.requests import StartWorkflow, Terminate
 from assay.engine import engine as module
 from assay.engine.engine import Engine
 from assay.storage.postgres import notify

@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from assay.core import schedule_requests as rq
-from assay.core.ids import SECOND, Namespace, RunId
-from assay.core.payload import Payload
-from assay.core.rules.fires import ScheduleDecision
-from assay.core.schedule import Fire, FireOutcome, Missed, Overlap, Schedule, Trigger, Waiting
+from assay.core.model.ids import SECOND, Namespace, RunId
+from assay.core.model.payload import Payload
+from assay.core.schedules import requests as rq
+from assay.core.schedules.fires import ScheduleDecision
+from assay.core.schedules.model import Fire, FireOutcome, Missed, Overlap, Schedule, Trigger, Waiting
 from assay.engine.commit.batch import Batch
 from assay.engine.commit.batch_schedules import gather
 from assay.storage.ports import Changes, Conflict
 from assay.storage.verify import verify
-from tests.core.schedule_support import HOUR, MIDNIGHT, MINUTE, NAME, Timed
+from tests.core.schedules.schedule_support import HOUR, MIDNIGHT, MINUTE, NAME, Timed
 from tests.core.support import MAIN
 from tests.storage.states import DOCUMENT
 from tests.storage.support import AnyStore, NamedIds

@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from assay.core.errors import AssayError, Unavailable
+from assay.core.model.errors import AssayError, Unavailable
 from assay.storage.sql import queries, schema
 from assay.storage.sqlite.reader import SqliteReader
 from assay.storage.sqlite.store import SqliteStore

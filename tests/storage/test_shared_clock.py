@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from assay.core.engine_time import Jump
-from assay.core.ids import SECOND, Time
+from assay.core.model.ids import SECOND, Time
 from assay.engine.clock import SharedClock
 from assay.storage.ports import Changes, Rejected
 from assay.storage.postgres import store as module

@@ -17,8 +17,8 @@ from typing import Any
 import apsw
 import pytest
 
-from assay.core.ids import RunId, WorkflowId
-from assay.core.payload import Payload
+from assay.core.model.ids import RunId, WorkflowId
+from assay.core.model.payload import Payload
 from assay.storage.ports import Broken, OutcomeUnknown, Rejected, RunFilter
 from assay.storage.sqlite import connections
 from assay.storage.sqlite import store as store_module

@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from assay.core.errors import Invalid, ReadOnly, Unavailable
+from assay.core.model.errors import Invalid, ReadOnly, Unavailable
 from assay.storage.ports import Changes, ReadTooLong, RunRecord
 from assay.storage.sqlite import connections
 from assay.storage.sqlite.ownership import in_use

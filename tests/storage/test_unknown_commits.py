@@ -9,9 +9,9 @@ import asyncpg
 import pytest
 from msgspec.structs import replace
 
-from assay.core.errors import NotFound
-from assay.core.ids import Namespace, WorkflowId
-from assay.core.requests import Request, Signal, StartWorkflow
+from assay.core.model.errors import NotFound
+from assay.core.model.ids import Namespace, WorkflowId
+from assay.core.model.requests import Request, Signal, StartWorkflow
 from assay.engine.commit import unknown_outcome
 from assay.engine.engine import Engine
 from assay.storage.ports import CommitStatus, OutcomeUnknown, Rejected

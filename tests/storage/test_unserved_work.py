@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from assay.core.commands import ScheduleActivity
-from assay.core.grants import ActivityGrant
-from assay.core.ids import WorkflowId
-from assay.core.requests import Advance, StartWorkflow, Terminate
+from assay.core.model.commands import ScheduleActivity
+from assay.core.model.grants import ActivityGrant
+from assay.core.model.ids import WorkflowId
+from assay.core.model.requests import Advance, StartWorkflow, Terminate
 from assay.engine.engine import Engine
 from assay.storage.postgres.store import PostgresStore
 from assay.storage.sql.registry import SqlRegistry

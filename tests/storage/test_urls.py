@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.core.errors import Invalid
+from assay.core.model.errors import Invalid
 from assay.storage.urls import PostgresUrl, SqliteUrl, parse_url
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.core import commands as cmd
-from assay.core.ids import SECOND, Time
+from assay.core.model import commands as cmd
+from assay.core.model.ids import SECOND, Time
 from assay.storage.postgres.store import PostgresStore
 from assay.storage.sqlite.reader import SqliteReader
 from assay.storage.verify import Violation, verify

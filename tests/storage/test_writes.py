@@ -2,10 +2,10 @@
 
 import pytest
 
-from assay.core import commands as cmd
-from assay.core.ids import SECOND, Namespace, RunId, WorkflowId
-from assay.core.payload import NULL
-from assay.core.run import CANCELLED, COMPLETED, FAILED
+from assay.core.model import commands as cmd
+from assay.core.model.ids import SECOND, Namespace, RunId, WorkflowId
+from assay.core.model.payload import NULL
+from assay.core.model.run import CANCELLED, COMPLETED, FAILED
 from assay.storage.ports import Changes, Conflict, Demand, Outcome
 from assay.storage.verify import verify
 from tests.core.support import (

@@ -8,7 +8,7 @@ import pytest
 
 import assay.api.app
 import assay.server.connection
-from assay.core.errors import AssayError, Failure, Kind
+from assay.core.model.errors import AssayError, Failure, Kind
 from assay.wire.codes import ErrorCode
 from assay.wire.errors import BY_CODE, BY_KIND, status_of
 from tests.architecture.source import Module, called_name, source_modules
@@ -99,6 +99,6 @@ def test_the_list_goes_by_status():
 
 
 def test_the_page_shows_the_list():
-    page = (ROOT / "docs/server.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/howto/server.md").read_text(encoding="utf-8")
     assert ROW.findall(page) == [(str(status(code)), code.value, code.meaning) for code in ErrorCode]
     assert [kind for kind in Kind if f"`{kind.value}`" not in page] == []

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from assay.core import events as ev
-from assay.core.errors import Invalid
-from assay.core.ids import RunKey
+from assay.core.model import events as ev
+from assay.core.model.errors import Invalid
+from assay.core.model.ids import RunKey
 from assay.testing.replay import History, load_history, rehearse
 from assay.wire.parse import stored_event
 from tests.replay.programs import app

@@ -4,17 +4,17 @@ import msgspec
 import pytest
 
 from assay.core.codec import UnknownEvent, decode
-from assay.core.commands import CancelWorkflow, CompleteWorkflow, FailWorkflow, ScheduleActivity, WaitForSignal
-from assay.core.errors import Invalid, Kind
-from assay.core.events import Recorded
-from assay.core.failure import FailureInfo
-from assay.core.ids import SECOND, Seq
-from assay.core.payload import NULL, Payload
-from assay.core.policies import RetryPolicy
-from assay.core.replies import Started
-from assay.core.run import Run
-from assay.sdk.records import Record
-from assay.sdk.run_lists import Page
+from assay.core.model.commands import CancelWorkflow, CompleteWorkflow, FailWorkflow, ScheduleActivity, WaitForSignal
+from assay.core.model.errors import Invalid, Kind
+from assay.core.model.events import Recorded
+from assay.core.model.failure import FailureInfo
+from assay.core.model.ids import SECOND, Seq
+from assay.core.model.payload import NULL, Payload
+from assay.core.model.policies import RetryPolicy
+from assay.core.model.replies import Started
+from assay.core.model.run import Run
+from assay.sdk.client.records import Record
+from assay.sdk.client.run_lists import Page
 from assay.wire.render import cursor_of, parse_cursor
 from assay.wire.stream_kinds import facts_of
 from tests.core.support import (

@@ -10,15 +10,15 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
-from assay.core import commands as cmd
-from assay.core import requests as rq
-from assay.core.errors import AssayError
-from assay.core.events import ActivityScheduled, Recorded
-from assay.core.grants import ActivityGrant, ConnectedWorker, TaskGrant
-from assay.core.ids import RunId, Time, WorkflowId
-from assay.core.replies import Told
-from assay.core.run import Run
-from assay.core.slots import Slots
+from assay.core.model import commands as cmd
+from assay.core.model import requests as rq
+from assay.core.model.errors import AssayError
+from assay.core.model.events import ActivityScheduled, Recorded
+from assay.core.model.grants import ActivityGrant, ConnectedWorker, TaskGrant
+from assay.core.model.ids import RunId, Time, WorkflowId
+from assay.core.model.replies import ReplyCallback
+from assay.core.model.run import Run
+from assay.core.model.slots import Slots
 from assay.worker_protocol import messages as wire
 from assay.worker_protocol.engine_side import TASK_SEQ, EngineEndpoint
 from assay.worker_protocol.tokens import PlainLeases
@@ -47,7 +47,7 @@ class RulesEngine:
     def now(self) -> Time:
         return self.world.now
 
-    def post(self, request: rq.Request, callback: Told | None = None) -> None:
+    def post(self, request: rq.Request, callback: ReplyCallback | None = None) -> None:
         self._enqueue(lambda: self._decide(request, callback))
 
     def _enqueue(self, decide: Action) -> None:
@@ -67,7 +67,7 @@ class RulesEngine:
         self._worker = None
         self._queue.clear()
 
-    def _decide(self, request: rq.Request, callback: Told | None) -> None:
+    def _decide(self, request: rq.Request, callback: ReplyCallback | None) -> None:
         try:
             decision = self.world.take(request)
         except AssayError as error:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from assay.core.events import ActivityCompleted
+from assay.core.model.events import ActivityCompleted
 from tests.worker_protocol.ends import ACTIVITIES_PER_RUN, ACTIVITY_SLOTS, TASK_SLOTS, Ends
 
 FAULTY_STEPS, CALM_STEPS = 1_500, 5_000

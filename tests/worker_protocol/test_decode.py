@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from assay.core.errors import Invalid
+from assay.core.model.errors import Invalid
 from assay.worker_protocol import messages as wire
 from assay.worker_protocol.decode import decode_worker_message
 

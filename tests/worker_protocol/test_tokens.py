@@ -5,7 +5,7 @@ import hmac
 
 import pytest
 
-from assay.core.ids import Namespace, RunId
+from assay.core.model.ids import Namespace, RunId
 from assay.worker_protocol.tokens import Lease, Tokens
 
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from assay.core import requests as rq
-from assay.core.commands import CompleteWorkflow, FailWorkflow, RecordSideEffect, WaitForSignal
-from assay.core.errors import Invalid, Refused, Unavailable
-from assay.core.failure import FailureInfo
-from assay.core.grants import ActivityGrant, TaskGrant
-from assay.core.ids import SECOND, Namespace, RunId, Time, WorkerId
-from assay.core.payload import Payload
-from assay.core.replies import Advanced, telling
-from assay.core.slots import Slots
-from assay.sdk.http.clock import LearnedClock
+from assay.core.model import requests as rq
+from assay.core.model.commands import CompleteWorkflow, FailWorkflow, RecordSideEffect, WaitForSignal
+from assay.core.model.errors import Invalid, Refused, Unavailable
+from assay.core.model.failure import FailureInfo
+from assay.core.model.grants import ActivityGrant, TaskGrant
+from assay.core.model.ids import SECOND, Namespace, RunId, Time, WorkerId
+from assay.core.model.payload import Payload
+from assay.core.model.replies import Advanced, telling
+from assay.core.model.slots import Slots
+from assay.sdk.client.http.clock import LearnedClock
 from assay.worker_protocol import messages as wire
 from assay.worker_protocol.decode import decode_engine_message, decode_worker_message
 from assay.worker_protocol.encode import encode_worker_message
@@ -359,7 +359,7 @@ def test_what_is_refused_for_what_it_says_leaves_the_lease_for_another_word(kind
 
 def test_the_learned_clock_never_goes_back_a_little(monkeypatch: pytest.MonkeyPatch):
     now = 50 * SECOND
-    monkeypatch.setattr("assay.sdk.http.clock._steady", lambda: now)
+    monkeypatch.setattr("assay.sdk.client.http.clock._steady", lambda: now)
     clock = LearnedClock()
     assert clock.now() == 0
     clock.learn(1_000 * SECOND)

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from assay.auth.permissions import ALL_NAMESPACES, LOWEST_ROLE, Permission, Principal
-from assay.core.errors import NotFound
+from assay.core.model.errors import NotFound
 from assay.wire.errors import Forbidden
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from types import TracebackType
 from typing import Final
 
-from assay.core.errors import AssayError, Kind
+from assay.core.model.errors import AssayError, Kind
 
 WAITING_REQUESTS: Final = 1_000
 """Requests of one namespace that are accepted and not answered, the batch under way included."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from assay.core.errors import AssayError
+from assay.core.model.errors import AssayError
 from assay.wire.errors import error_body, status_of
 
 Header = tuple[bytes, bytes]

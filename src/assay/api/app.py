@@ -15,7 +15,7 @@ from assay.api.routes.api_keys import NO_BOOTSTRAP
 from assay.api.routes.table import ROUTES
 from assay.api.stream import EventStream
 from assay.auth.permissions import ALL_NAMESPACES
-from assay.core.errors import AssayError, Failure, NotFound, ReadOnly, Refused
+from assay.core.model.errors import AssayError, Failure, NotFound, ReadOnly, Refused
 from assay.wire.errors import Unauthorized, status_of
 
 log = logging.getLogger("assay.api")

@@ -15,7 +15,7 @@ from assay.auth.issuer import Issuer
 from assay.auth.json_web_tokens import InvalidToken, is_token
 from assay.auth.key_registry import KeyRegistry
 from assay.auth.permissions import ANYBODY, Principal
-from assay.core.errors import AssayError, Kind
+from assay.core.model.errors import AssayError, Kind
 from assay.engine.clock import Clock
 from assay.wire.errors import Unauthorized
 

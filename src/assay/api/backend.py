@@ -13,10 +13,10 @@ from assay.api.polls import Polls
 from assay.api.shared_frames import SharedFrames
 from assay.api.stream import Places
 from assay.api.telemetry import Telemetry
-from assay.core.ids import SECOND, Time
+from assay.core.model.ids import SECOND, Time
 from assay.engine.engine import Engine
-from assay.engine.roster import Roster
 from assay.engine.stream import Stream
+from assay.engine.worker_registry import WorkerRegistry
 from assay.worker_protocol.tokens import Tokens
 
 NOW: Final = 0.0
@@ -44,7 +44,7 @@ class Backend:
     """The engine as the routes see it."""
 
     engine: Engine
-    roster: Roster
+    worker_registry: WorkerRegistry
     stream: Stream
     tokens: Tokens
     polls: Polls

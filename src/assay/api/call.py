@@ -10,10 +10,10 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from assay.auth.permissions import ANYBODY
-from assay.core.duration import parse_duration
-from assay.core.errors import Invalid
-from assay.core.ids import seconds
-from assay.core.payload import DEPTH_LIMIT, NULL, Payload, check_json, check_keys, check_limits, is_empty
+from assay.core.model.duration import parse_duration
+from assay.core.model.errors import Invalid
+from assay.core.model.ids import seconds
+from assay.core.model.payload import DEPTH_LIMIT, NULL, Payload, check_json, check_keys, check_limits, is_empty
 from assay.worker_protocol.messages import MAX_WAIT_SECONDS as MAX_WAIT_SECONDS
 
 Scope = MutableMapping[str, Any]

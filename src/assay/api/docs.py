@@ -11,7 +11,7 @@ from typing import Final
 from assay.api.answers import Answer, Header
 from assay.api.backend import Backend
 from assay.api.call import Call
-from assay.core.errors import NotFound
+from assay.core.model.errors import NotFound
 
 VIEWER: Final = "standalone.js"
 HTML: Final[Header] = (b"content-type", b"text/html; charset=utf-8")

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from assay.core.ids import Time, seconds
-from assay.core.schedule import Fire
+from assay.core.model.ids import Time, seconds
+from assay.core.schedules.model import Fire
 from assay.engine.stream import Claim, Entry, News, Note
 from assay.wire import responses
 from assay.wire.stream_kinds import RUNNING, cause_of, facts_of, kind_of

@@ -5,7 +5,7 @@ from typing import Any, Final
 import msgspec
 
 from assay.api.schemas import REF, Schema, Schemas, about, words
-from assay.core.events import (
+from assay.core.model.events import (
     KINDS,
     ActivityOptions,
     Event,
@@ -14,7 +14,7 @@ from assay.core.events import (
     WorkflowCompleted,
     WorkflowStarted,
 )
-from assay.core.failure import FailureInfo
+from assay.core.model.failure import FailureInfo
 from assay.wire import responses
 from assay.wire.render import DEFAULTS
 

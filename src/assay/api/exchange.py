@@ -10,11 +10,11 @@ from typing import Any, Final, Protocol
 from assay.api.access import require_queue
 from assay.api.sessions import Session
 from assay.auth.permissions import ANYBODY, Principal
-from assay.core.errors import AssayError, Invalid, NotFound, Refused, Unavailable
-from assay.core.ids import SECOND, Time
-from assay.core.options import check_concurrency, check_id
+from assay.core.model.errors import AssayError, Invalid, NotFound, Refused, Unavailable
+from assay.core.model.ids import SECOND, Time
+from assay.core.model.options import check_concurrency, check_id
 from assay.engine.engine import Engine
-from assay.engine.roster import Roster, WorkerRow
+from assay.engine.worker_registry import WorkerRegistry, WorkerRow
 from assay.worker_protocol import messages as wire
 from assay.worker_protocol.decode import decode_worker_message
 from assay.worker_protocol.problems import problem_of
@@ -58,10 +58,10 @@ class MessageSocket(Protocol):
 class Exchange:
     """All workers of our SDK that this engine serves."""
 
-    def __init__(self, engine: Engine, tokens: Tokens, roster: Roster) -> None:
+    def __init__(self, engine: Engine, tokens: Tokens, worker_registry: WorkerRegistry) -> None:
         self._engine = engine
         self._tokens = tokens
-        self._roster = roster
+        self._worker_registry = worker_registry
         self._sessions: dict[tuple[str, str], Session] = {}
         self._senders: dict[Session, Sender] = {}
         self._awake: list[Sender] = []
@@ -84,7 +84,7 @@ class Exchange:
                 session.endpoint.disconnect()
             elif now - session.shown_at > HEARTBEAT_SECONDS:
                 session.shown_at = now
-                self._roster.heard(session.endpoint.worker)
+                self._worker_registry.heard(session.endpoint.worker)
             if silent > FORGET_SECONDS:
                 del self._sessions[key]
                 session.forgotten = True
@@ -125,7 +125,7 @@ class Exchange:
             former = self._senders.pop(session, None)
             if former is not None:
                 former.cancel()  # its connection may be dead without a sign of it
-            await self._roster.introduce(row)
+            await self._worker_registry.introduce(row)
             await session.greet(hello)
 
     # POST

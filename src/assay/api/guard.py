@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from assay.api.backend import Settings
 from assay.api.call import Call
-from assay.core.errors import AssayError, Invalid, Kind
+from assay.core.model.errors import AssayError, Invalid, Kind
 
 HEADERS_LIMIT: Final = 16 * 1024
 URL_LIMIT: Final = 8 * 1024

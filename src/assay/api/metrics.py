@@ -9,9 +9,9 @@ from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import Call
 from assay.api.telemetry import Histogram
-from assay.core.errors import AssayError
-from assay.core.ids import SECOND, Time
-from assay.engine.roster import WaitingWork
+from assay.core.model.errors import AssayError
+from assay.core.model.ids import SECOND, Time
+from assay.engine.worker_registry import WaitingWork
 
 TYPE: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 QUEUES: Final = 100
@@ -23,7 +23,7 @@ Labels = Mapping[str, object]
 async def exposition(backend: Backend, _: Call) -> Answer:
     """Everything, once."""
     try:
-        waiting = await backend.roster.waiting()
+        waiting = await backend.worker_registry.waiting()
     except AssayError:  # without its store the engine has metrics all the same, and none about work in the store
         waiting = ()
     return Answer(200, "".join(_lines(backend, waiting)).encode(), (TYPE,))

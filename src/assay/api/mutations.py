@@ -8,8 +8,8 @@ from assay.api import answers
 from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import Call
-from assay.core.errors import AssayError, Invalid
-from assay.core.requests import Request
+from assay.core.model.errors import AssayError, Invalid
+from assay.core.model.requests import Request
 from assay.engine.commit.idempotency import IdempotencyKey, Rendered
 from assay.wire.errors import error_body, status_of
 

@@ -13,8 +13,8 @@ from assay.api.polling_protocol import Sent
 from assay.api.router import PREFIXES, Parameter, Route
 from assay.api.routes.table import ROUTES
 from assay.api.schemas import Schemas
-from assay.core.events import ActivityOptions
-from assay.core.policies import RetryPolicy
+from assay.core.model.events import ActivityOptions
+from assay.core.model.policies import RetryPolicy
 from assay.wire.request_bodies import CommandsBody
 from assay.wire.responses import Problem
 from assay.worker_protocol import messages

@@ -9,12 +9,12 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from assay.core.commands import AnyCommand, Command
-from assay.core.errors import Invalid
-from assay.core.options import check_text
-from assay.core.payload import NULL, Payload, check_limits, is_empty
-from assay.core.run import STUCK_REASONS, TASK_FAILED
-from assay.core.start_options import OptionKind, options_of
+from assay.core.model.commands import AnyCommand, Command
+from assay.core.model.errors import Invalid
+from assay.core.model.options import check_text
+from assay.core.model.payload import NULL, Payload, check_limits, is_empty
+from assay.core.model.run import STUCK_REASONS, TASK_FAILED
+from assay.core.model.start_options import OptionKind, options_of
 from assay.wire.aliases import has_other_words, spelled
 
 log = logging.getLogger("assay.wire")

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import Final
 
 from assay.api.call import Call
-from assay.core.errors import AssayError, Kind
-from assay.core.grants import ActivityGrant, TaskGrant
-from assay.core.ids import Namespace, RunId, Time
-from assay.core.requests import ReleaseActivity, ReleaseTask, Request
-from assay.core.slots import Slots
+from assay.core.model.errors import AssayError, Kind
+from assay.core.model.grants import ActivityGrant, TaskGrant
+from assay.core.model.ids import Namespace, RunId, Time
+from assay.core.model.requests import ReleaseActivity, ReleaseTask, Request
+from assay.core.model.slots import Slots
 from assay.engine.engine import Engine
-from assay.engine.roster import Registration, Roster
+from assay.engine.worker_registry import Registration, WorkerRegistry
 
 Grant = TaskGrant | ActivityGrant
 
@@ -109,9 +109,9 @@ class PollingWorker:
 class Polls:
     """All polls that are held."""
 
-    def __init__(self, engine: Engine, roster: Roster, limit: int = HOLDING) -> None:
+    def __init__(self, engine: Engine, worker_registry: WorkerRegistry, limit: int = HOLDING) -> None:
         self._engine = engine
-        self._roster = roster
+        self._worker_registry = worker_registry
         self._limit = limit
         self._held: set[PollingWorker] = set()
         self.draining = False
@@ -156,7 +156,8 @@ class Polls:
         if len(self._held) >= self._limit:
             raise TooManyPolls(f"{self._limit} polls are held already")
         return not (
-            poller.tasks and await self._roster.has_waiting_activity(poller.namespace, poller.queue, poller.activities)
+            poller.tasks
+            and await self._worker_registry.has_waiting_activity(poller.namespace, poller.queue, poller.activities)
         )
 
     async def _hold(self, call: Call, poller: PollingWorker, wait: float) -> Grant | None:

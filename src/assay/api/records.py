@@ -4,11 +4,11 @@ import json
 
 import msgspec
 
-from assay.core.events import ActivityOptions
-from assay.core.grants import ActivityGrant
-from assay.core.ids import Time, seconds
-from assay.core.payload import NULL, Payload
-from assay.core.run import PENDING, RUNNING
+from assay.core.model.events import ActivityOptions
+from assay.core.model.grants import ActivityGrant
+from assay.core.model.ids import Time, seconds
+from assay.core.model.payload import NULL, Payload
+from assay.core.model.run import PENDING, RUNNING
 from assay.engine.reads import ActivityRecord
 from assay.wire import responses
 from assay.wire.activities import options_record

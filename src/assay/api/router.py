@@ -11,7 +11,7 @@ from assay.api.answers import Answer
 from assay.api.backend import Backend
 from assay.api.call import Call, Receive, Send
 from assay.api.stream import EventStream
-from assay.core.errors import AssayError, Invalid, Kind, NotFound
+from assay.core.model.errors import AssayError, Invalid, Kind, NotFound
 
 PREFIXES: Final = ("/api/v1", "/api/v1/engine/workflow")
 """Every route of the API is served under both (D1)."""

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, Final
 
-from assay.core.errors import AssayError, Invalid
-from assay.core.grants import ActivityGrant, TaskGrant
-from assay.core.ids import RunId
-from assay.core.requests import Elapse
+from assay.core.model.errors import AssayError, Invalid
+from assay.core.model.grants import ActivityGrant, TaskGrant
+from assay.core.model.ids import RunId
+from assay.core.model.requests import Elapse
 from assay.core.rules.activities import HIGHEST_SEQ
-from assay.engine.dispatcher import task_grant
+from assay.engine.dispatch import task_grant
 from assay.engine.engine import Engine
 from assay.engine.reads import StoredRun
 from assay.worker_protocol import messages as wire

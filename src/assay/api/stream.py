@@ -10,7 +10,7 @@ from assay.api.answers import Header, always
 from assay.api.call import Call, Send
 from assay.api.event_frames import frames_of, last_of, row_of
 from assay.api.shared_frames import Chunk, SharedFrames, Wanted, chunk_of
-from assay.core.errors import AssayError, Kind
+from assay.core.model.errors import AssayError, Kind
 from assay.engine.stream import News, Stream
 from assay.wire.errors import Gone
 

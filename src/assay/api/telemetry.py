@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from assay.core.ids import SECOND
+from assay.core.model.ids import SECOND
 from assay.engine.commit.committer import Committed
 
 LATENCIES: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)

@@ -4,7 +4,7 @@ import ipaddress
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from assay.core.errors import Invalid
+from assay.core.model.errors import Invalid
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 

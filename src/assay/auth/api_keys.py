@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 
 from assay.auth.permissions import ALL_NAMESPACES, Permission, Principal, Role
-from assay.core.errors import Invalid
-from assay.core.ids import Time
-from assay.core.options import check_id
+from assay.core.model.errors import Invalid
+from assay.core.model.ids import Time
+from assay.core.model.options import check_id
 
 SECRET_BYTES: Final = 32
 PREFIX_DIGITS: Final = 8

@@ -6,8 +6,8 @@ from typing import Any, Final
 import msgspec
 
 from assay.auth.permissions import ALL_NAMESPACES, Principal, Role
-from assay.core.errors import Invalid
-from assay.core.ids import SECOND, Time
+from assay.core.model.errors import Invalid
+from assay.core.model.ids import SECOND, Time
 
 BY_TOKEN: Final = "jwt"  # noqa: S105 - the name of a kind of credential
 """The credential of a principal that shows a token."""

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from typing import Final
 
-from assay.core.ids import SECOND, Time
+from assay.core.model.ids import SECOND, Time
 
 ATTEMPTS_PER_MINUTE: Final = 300
 REMEMBERED_SOURCES: Final = 10_000

@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 import httptools
 
 from assay.auth.addresses import Address
-from assay.core.errors import AssayError, Kind
+from assay.core.model.errors import AssayError, Kind
 
 FETCH_SECONDS: Final = 5.0
 _CHUNK_BYTES: Final = 64 * 1024

@@ -14,8 +14,8 @@ from assay.auth.json_web_tokens import InvalidToken, TokenHeader, TokenRules, he
 from assay.auth.key_sets import LARGEST_SET_BYTES, KeySet, KeySetCache, parse_key_set
 from assay.auth.permissions import Principal
 from assay.auth.verified_tokens import VerifiedTokens
-from assay.core.errors import AssayError, Invalid
-from assay.core.ids import Time
+from assay.core.model.errors import AssayError, Invalid
+from assay.core.model.ids import Time
 
 log = logging.getLogger("assay.auth")
 

@@ -15,8 +15,8 @@ import jwt
 import msgspec
 
 from assay.auth.key_sets import ALGORITHMS, KeySet, PublicKey
-from assay.core.errors import AssayError, Kind
-from assay.core.ids import SECOND, Time
+from assay.core.model.errors import AssayError, Kind
+from assay.core.model.ids import SECOND, Time
 
 LARGEST_TOKEN_BYTES: Final = 8 * 1024
 LEEWAY: Final[Time] = 60 * SECOND

@@ -9,8 +9,8 @@ from assay.auth.api_keys import SECRET_BYTES, ApiKey, NewKey, full_prefix, is_ke
 from assay.auth.key_ring import LOOK_EVERY, REREAD_EVERY, KeyRing
 from assay.auth.permissions import Principal
 from assay.auth.ports import CredentialStore
-from assay.core.errors import NotFound, Refused
-from assay.core.ids import SECOND, Time
+from assay.core.model.errors import NotFound, Refused
+from assay.core.model.ids import SECOND, Time
 
 log = logging.getLogger("assay.auth")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from assay.auth.api_keys import ApiKey, digest_of, is_key
-from assay.core.ids import SECOND, Time
+from assay.core.model.ids import SECOND, Time
 
 LOOK_EVERY: Final[Time] = 2 * SECOND
 """How often the change counter of the keys is compared: a revoked key is refused within 5 s on every engine."""

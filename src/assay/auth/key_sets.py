@@ -11,8 +11,8 @@ from typing import Any, Final
 import jwt
 import msgspec
 
-from assay.core.errors import Invalid
-from assay.core.ids import SECOND, Time
+from assay.core.model.errors import Invalid
+from assay.core.model.ids import SECOND, Time
 
 LARGEST_SET_BYTES: Final = 256 * 1024
 LARGEST_SET_KEYS: Final = 50

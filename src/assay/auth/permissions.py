@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from assay.core.ids import Time
+from assay.core.model.ids import Time
 
 ALL_NAMESPACES: Final = "*"
 """The key of a role that holds in every namespace, present and future."""

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from assay.auth.api_keys import ApiKey
 from assay.auth.sessions import Session
-from assay.core.ids import Time
+from assay.core.model.ids import Time
 
 
 class CredentialStore(Protocol):

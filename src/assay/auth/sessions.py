@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from assay.auth.permissions import Principal, Role
-from assay.core.ids import SECOND, Time
+from assay.core.model.ids import SECOND, Time
 
 SESSION_LASTS: Final[Time] = 12 * 3600 * SECOND
 SESSION_BYTES: Final = 32

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from assay.auth.permissions import Principal
-from assay.core.ids import SECOND, Time
+from assay.core.model.ids import SECOND, Time
 
 REMEMBERED_FOR: Final[Time] = 60 * SECOND
 REMEMBERED_TOKENS: Final = 10_000

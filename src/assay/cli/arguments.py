@@ -63,8 +63,8 @@ class Seconds(click.ParamType[float]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The seconds in it."""
-        from assay.core.duration import SECOND, parse_duration
-        from assay.core.errors import Invalid
+        from assay.core.model.duration import SECOND, parse_duration
+        from assay.core.model.errors import Invalid
 
         try:
             number: float | str = float(value)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from assay.cli.trouble import Trouble
-from assay.core.errors import Invalid
-from assay.sdk.http.blocking_connection import BlockingConnection, Reply
-from assay.sdk.http.http1 import (
+from assay.core.model.errors import Invalid
+from assay.sdk.client.http.blocking_connection import BlockingConnection, Reply
+from assay.sdk.client.http.http1 import (
     API_PREFIX,
     BUSY_CODES,
     BUSY_RETRY_SECONDS,

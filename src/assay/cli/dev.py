@@ -16,7 +16,7 @@ import click
 
 from assay.cli.dev_runs import follow_runs
 from assay.cli.options import verbose_of, verbose_option
-from assay.core.limits import FORCED_EXIT_CODE, STOP_SECONDS
+from assay.core.model.limits import FORCED_EXIT_CODE, STOP_SECONDS
 
 LOOK_SECONDS: Final = 0.3
 START_SECONDS: Final = 15.0

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from assay.cli.client import Answer, Query, RemoteEngine
 from assay.cli.trouble import Trouble
-from assay.core.errors import AssayError, ReadOnly
-from assay.sdk.http.blocking_connection import Reply
+from assay.core.model.errors import AssayError, ReadOnly
+from assay.sdk.client.http.blocking_connection import Reply
 
 
 class _Served(NamedTuple):

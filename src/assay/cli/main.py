@@ -12,7 +12,7 @@ import click
 from assay._version import __version__
 from assay.cli.options import flags_of, global_options
 from assay.cli.trouble import FAILED, INTERRUPTED, USAGE, Trouble, hush
-from assay.core.errors import AssayError
+from assay.core.model.errors import AssayError
 
 
 class Entry(NamedTuple):

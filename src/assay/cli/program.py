@@ -87,15 +87,15 @@ def load_named(target: str) -> Program | None:
     from assay import workflow
 
     name, chosen = split_target(target)
-    face = workflow._face()
-    face.loading, face.listened = True, None
+    blocking_client = workflow._blocking_client()
+    blocking_client.loading, blocking_client.listened = True, None
     try:
         module = load(Path(name)) if is_file(name) else _imported_module(name)
     finally:
-        face.loading = False
+        blocking_client.loading = False
     if module is None:
         return None
-    return Program(name, module, None if chosen is None else _chosen(module, name, chosen), face.listened)
+    return Program(name, module, None if chosen is None else _chosen(module, name, chosen), blocking_client.listened)
 
 
 def _chosen(module: ModuleType, name: str, chosen: str) -> App:

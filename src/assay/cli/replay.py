@@ -118,7 +118,7 @@ def _asked(context: click.Context, names: Sequence[str]) -> Iterator[Kept]:
 
 def _follows(kept: Kept, apps: Sequence[App], against: str, workflow_type: str | None) -> bool:
     """Hold one history against the code, and say how that went."""
-    from assay.core.errors import AssayError
+    from assay.core.model.errors import AssayError
     from assay.testing.replay import load_history, replay_history
 
     try:
@@ -134,7 +134,7 @@ def _follows(kept: Kept, apps: Sequence[App], against: str, workflow_type: str |
 
 
 def _app(apps: Sequence[App], workflow_type: str, against: str) -> App:
-    from assay.core.errors import NotFound
+    from assay.core.model.errors import NotFound
 
     for app in apps:
         if workflow_type in app.workflows:

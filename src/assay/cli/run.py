@@ -67,14 +67,14 @@ def serve(program: str, url: str | None, key: str | None, options: Mapping[str, 
     from assay import workflow
     from assay.cli.program import listening, load_named
     from assay.cli.settings import api_key
-    from assay.sdk.face import Redirect
-    from assay.sdk.worker import Worker
+    from assay.sdk.client.blocking import Redirect
+    from assay.sdk.worker.worker import Worker
     from assay.server.garbage_collection import freeze_startup_objects
 
     target = _target(url or os.environ.get("ASSAY_ENGINE_URL") or URL)
     given = {name: value for name, value in options.items() if value is not None}
-    face = workflow._face()
-    face.redirect = Redirect(target, api_key({"api_key": key or ""}, os.environ), given)
+    blocking_client = workflow._blocking_client()
+    blocking_client.redirect = Redirect(target, api_key({"api_key": key or ""}, os.environ), given)
     loaded = load_named(program)
     if loaded is None:
         return FAILED
@@ -84,9 +84,9 @@ def serve(program: str, url: str | None, key: str | None, options: Mapping[str, 
     told = listening(loaded.module, given) if loaded.listened is None else loaded.listened
     wanted = {**told, **given}
     announce(app, target, wanted.get("queue") or app.queue)
-    face.connect(target, None, wanted.pop("namespace", None) or "main")
+    blocking_client.connect(target, None, wanted.pop("namespace", None) or "main")
     freeze_startup_objects()
-    face.listen(app=app, **wanted)
+    blocking_client.listen(app=app, **wanted)
     return 0
 
 

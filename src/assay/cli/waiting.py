@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from assay.cli.client import AWAY, Answer, Refusal, RemoteEngine, Unreachable
-from assay.sdk.http.http1 import HISTORY_PAGE_EVENTS
+from assay.sdk.client.http.http1 import HISTORY_PAGE_EVENTS
 
 CLOSED: Final = frozenset({"COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT"})
 CLOSING: Final = frozenset(

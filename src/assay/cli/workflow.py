@@ -26,8 +26,8 @@ from assay.cli.suggestions import workflow_ids
 from assay.cli.tables import CHAIN, CHILDREN, RUNS, EventNames
 from assay.cli.trouble import FAILED, TIMED_OUT, Trouble, complain
 from assay.cli.waiting import Watch, history
-from assay.core.errors import Invalid
-from assay.sdk.requester import requester
+from assay.core.model.errors import Invalid
+from assay.sdk.client.requester import requester
 
 DEFAULT_WAIT_SECONDS: Final = 300.0
 CONFLICTS: Final = ("fail", "use_existing", "terminate_existing")
@@ -467,8 +467,8 @@ def _dropped(events: list[dict[str, Any]], status: str, from_seq: int | None) ->
     """Return the names of the activities and steps that the new run will not have; the engine checks the request."""
     # Imported for this command alone: the others start in half the time without them.
     from assay.core.codec import decode
-    from assay.core.events import Recorded
-    from assay.core.rules.cut import cut_of, dropped_names
+    from assay.core.model.events import Recorded
+    from assay.core.rules.retry_cut import cut_of, dropped_names
     from assay.wire.parse import stored_event
 
     recorded = [

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from assay.core.errors import Invalid
-from assay.core.events import (
+from assay.core.model.errors import Invalid
+from assay.core.model.events import (
     KINDS,
     Event,
     StartData,
@@ -20,8 +20,8 @@ from assay.core.events import (
     WorkflowCompleted,
     WorkflowStarted,
 )
-from assay.core.failure import FailureInfo
-from assay.core.payload import NULL, Payload
+from assay.core.model.failure import FailureInfo
+from assay.core.model.payload import NULL, Payload
 
 _encode = msgspec.json.Encoder().encode
 _decoders = {name: msgspec.json.Decoder(kind).decode for name, kind in KINDS.items()}

@@ -6,7 +6,7 @@ times follow it, so that a step of the wall clock neither fires a timer early no
 
 from typing import NamedTuple
 
-from assay.core.ids import SECOND, Time
+from assay.core.model.ids import SECOND, Time
 
 SLEW = 100
 """The offset moves by at most one part in so many: 10 ms a second, too slow for any lease or timer to be lost."""

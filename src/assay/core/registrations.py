@@ -2,7 +2,7 @@
 
 import msgspec
 
-from assay.core.ids import Time
+from assay.core.model.ids import Time
 
 
 class NamespaceRow(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from assay.core.errors import Invalid, Unavailable
+from assay.core.model.errors import Invalid, Unavailable
 from assay.embedded.transport import EmbeddedTransport
 from assay.sdk.app import App
 from assay.sdk.ports import WorkerOptions

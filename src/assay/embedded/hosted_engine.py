@@ -8,16 +8,16 @@ import asyncio
 import os
 from typing import Final
 
-from assay.core.grants import ConnectedWorker
-from assay.core.ids import SECOND, Time
-from assay.embedded.attendance import Attendance
+from assay.core.model.grants import ConnectedWorker
+from assay.core.model.ids import SECOND, Time
+from assay.embedded.local_workers import LocalWorkers
 from assay.embedded.stores import store_for
 from assay.engine.clock import Clock, SharedClock, SystemClock
 from assay.engine.commit.cache import cache_bytes
 from assay.engine.engine import Engine
-from assay.engine.janitor import Janitor
-from assay.engine.roster import MAIN, Roster
+from assay.engine.pruner import Pruner
 from assay.engine.service import Loop
+from assay.engine.worker_registry import MAIN, WorkerRegistry
 from assay.storage.sql.leftovers import SqlLeftovers
 from assay.storage.sql.registry import SqlRegistry
 from assay.storage.urls import SqliteUrl, parse_url
@@ -35,10 +35,10 @@ class HostedEngine:
         store = store_for(url, own.now)
         clock: Clock = SharedClock() if store.shared else own
         self.engine = Engine(store, clock, cache_bytes=cache_bytes(os.environ))
-        self.roster = Roster(SqlRegistry(store), store, clock)
-        self.attendance = Attendance(self.roster)
-        self.signs = Loop(self.attendance, clock)
-        cleaning = Loop(Janitor(SqlLeftovers(store), clock, begins=clock.now() + UNTOUCHED), clock)
+        self.worker_registry = WorkerRegistry(SqlRegistry(store), store, clock)
+        self.local_workers = LocalWorkers(self.worker_registry)
+        self.signs = Loop(self.local_workers, clock)
+        cleaning = Loop(Pruner(SqlLeftovers(store), clock, begins=clock.now() + UNTOUCHED), clock)
         self._loops = (cleaning, self.signs) if store.shared else (cleaning,)
         self.workers: list[ConnectedWorker] = []
         self.owner = os.getpid(), asyncio.get_running_loop()
@@ -72,7 +72,7 @@ class HostedEngine:
     async def _start(self) -> None:
         try:
             await self.engine.start()
-            await self.roster.ensure(MAIN)
+            await self.worker_registry.ensure(MAIN)
         except BaseException:
             self.stopped = True
             self._forget()

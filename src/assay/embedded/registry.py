@@ -3,26 +3,28 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from assay.embedded.attendance import Attendance
+from assay.embedded.local_workers import LocalWorkers
 from assay.embedded.records import user_record
 from assay.engine.engine import Engine
-from assay.engine.roster import Roster
+from assay.engine.worker_registry import WorkerRegistry
 from assay.wire.registrations import namespace_record, namespace_stats, queue_record, worker_record
 
 
 class EmbeddedRegistry:
     """See `RegistryPort`."""
 
-    def __init__(self, engine: Callable[[], Engine], roster: Roster, attendance: Attendance) -> None:
+    def __init__(
+        self, engine: Callable[[], Engine], worker_registry: WorkerRegistry, local_workers: LocalWorkers
+    ) -> None:
         self._engine = engine
-        self._roster = roster
-        self._attendance = attendance
+        self._worker_registry = worker_registry
+        self._local_workers = local_workers
 
-    async def _called(self) -> Roster:
-        """The roster, after all who are here have said so: a worker makes its namespace, too (R39)."""
+    async def _called(self) -> WorkerRegistry:
+        """The registry of workers, after all who are here have said so: a worker makes its namespace, too (R39)."""
         self._engine()
-        await self._attendance.show()
-        return self._roster
+        await self._local_workers.show()
+        return self._worker_registry
 
     async def create_namespace(self, name: str) -> None:
         """See `RegistryPort`."""

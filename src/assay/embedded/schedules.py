@@ -3,29 +3,29 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from assay.core.errors import NotFound
-from assay.core.ids import seconds
-from assay.core.rules.schedules import check_schedule
-from assay.core.schedule_requests import CreateSchedule, PutSchedule, ScheduleRequest
+from assay.core.model.errors import NotFound
+from assay.core.model.ids import seconds
+from assay.core.schedules.requests import CreateSchedule, PutSchedule, ScheduleRequest
+from assay.core.schedules.rules import check_schedule
 from assay.embedded.records import user_record
 from assay.engine.engine import Engine
-from assay.engine.roster import Roster
+from assay.engine.worker_registry import WorkerRegistry
 from assay.wire.schedules import fire_record, reply_record, schedule_record
 
 
 class EmbeddedSchedules:
     """See `SchedulePort`."""
 
-    def __init__(self, engine: Callable[[], Engine], roster: Roster) -> None:
+    def __init__(self, engine: Callable[[], Engine], worker_registry: WorkerRegistry) -> None:
         self._engine = engine
-        self._roster = roster
+        self._worker_registry = worker_registry
 
     async def ask(self, request: ScheduleRequest) -> Any:
         """See `SchedulePort`."""
         engine = self._engine()
         if isinstance(request, CreateSchedule | PutSchedule):
             check_schedule(request.schedule)
-            await self._roster.ensure(request.namespace)
+            await self._worker_registry.ensure(request.namespace)
         answer = reply_record(await engine.submit(request))
         return [user_record(one) for one in answer] if isinstance(answer, list) else user_record(answer)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from assay.core.ids import Time
+from assay.core.model.ids import Time
 from assay.storage.urls import PostgresUrl, SqliteUrl, parse_url
 
 if TYPE_CHECKING:

@@ -6,25 +6,25 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from assay.core.errors import Invalid, NotFound, Unavailable
-from assay.core.events import Event, Recorded
-from assay.core.grants import ConnectedWorker
-from assay.core.ids import RunId, RunKey, Time
-from assay.core.limits import WORKER_LEASE
-from assay.core.options import check_id, checked_start
+from assay.core.model.errors import Invalid, NotFound, Unavailable
+from assay.core.model.events import Event, Recorded
+from assay.core.model.grants import ConnectedWorker
+from assay.core.model.ids import RunId, RunKey, Time
+from assay.core.model.limits import WORKER_LEASE
+from assay.core.model.options import check_id, checked_start
+from assay.core.model.replies import Reopened, ReplyCallback, Started
+from assay.core.model.requests import Request, RetryFailed, StartWorkflow
 from assay.core.registrations import WorkerHealth
-from assay.core.replies import Reopened, Started, Told
-from assay.core.requests import Request, RetryFailed, StartWorkflow
 from assay.embedded.filters import run_filter
 from assay.embedded.hosted_engine import HostedEngine, hosted_engine
 from assay.embedded.records import user_record
 from assay.embedded.registry import EmbeddedRegistry
 from assay.embedded.schedules import EmbeddedSchedules
 from assay.engine.engine import Engine
-from assay.engine.roster import check_namespace
-from assay.sdk.loop_thread import refuse_in_workflow
+from assay.engine.worker_registry import check_namespace
+from assay.sdk.client.loop_thread import refuse_in_workflow
+from assay.sdk.client.transport import Transport
 from assay.sdk.ports import ListedRuns
-from assay.sdk.transport import Transport
 from assay.storage.ports import RunRecord
 from assay.storage.urls import SqliteUrl, parse_url
 from assay.wire.activities import retry_record
@@ -75,12 +75,12 @@ class EmbeddedTransport(Transport):
     def _use(self, hosted: HostedEngine) -> None:
         self._hosted = hosted
         self._engine = hosted.engine
-        self._roster = hosted.roster
-        self._attendance = hosted.attendance
+        self._worker_registry = hosted.worker_registry
+        self._local_workers = hosted.local_workers
         self._signs = hosted.signs
         self._workers = hosted.workers
-        self.registry = EmbeddedRegistry(self._running, hosted.roster, hosted.attendance)
-        self.schedules = EmbeddedSchedules(self._running, hosted.roster)
+        self.registry = EmbeddedRegistry(self._running, hosted.worker_registry, hosted.local_workers)
+        self.schedules = EmbeddedSchedules(self._running, hosted.worker_registry)
 
     async def close(self) -> None:
         """Let go of the engine, which stops with its last user; do nothing a second time or in a forked child."""
@@ -107,8 +107,8 @@ class EmbeddedTransport(Transport):
     async def ask(self, request: Request) -> Any:
         """See `Transport`; the first start in a namespace makes it (R39)."""
         engine = self._running()
-        if isinstance(request, StartWorkflow) and not self._roster.knows(request.namespace):
-            await self._roster.ensure(checked_start(request).namespace)
+        if isinstance(request, StartWorkflow) and not self._worker_registry.knows(request.namespace):
+            await self._worker_registry.ensure(checked_start(request).namespace)
         reply = await engine.submit(request)
         if isinstance(reply, Started) and reply.repeated and isinstance(request, StartWorkflow):
             await engine.check_repeated(request, reply)
@@ -119,7 +119,7 @@ class EmbeddedTransport(Transport):
         reply: Reopened = await self.ask(request)
         return user_record(retry_record(reply))
 
-    def send(self, request: Request, told: Told) -> None:
+    def send(self, request: Request, told: ReplyCallback) -> None:
         """See `Transport`; the hot path of a worker, which is on the right loop and in the right process."""
         if self._owner is None or self.forked:
             self._running()
@@ -172,12 +172,12 @@ class EmbeddedTransport(Transport):
 
     def report_health(self, worker: str, *, healthy: bool, abandoned_threads: int) -> None:
         """See `Transport`; kept in memory, and written when the event loop comes round."""
-        self._roster.note_health(worker, WorkerHealth(healthy, abandoned_threads))
+        self._worker_registry.note_health(worker, WorkerHealth(healthy, abandoned_threads))
 
     def add_worker(self, worker: ConnectedWorker) -> None:
         """See `Transport`."""
         engine = self._running()
-        self._attendance.add_worker(worker)
+        self._local_workers.add_worker(worker)
         engine.add_worker(worker)
         self._workers.append(worker)
         self._signs.wake()
@@ -186,7 +186,7 @@ class EmbeddedTransport(Transport):
         """See `Transport`."""
         if worker in self._workers:
             self._workers.remove(worker)
-            self._attendance.remove_worker(worker)
+            self._local_workers.remove_worker(worker)
             self._engine.remove_worker(worker)
 
     def offer_slots(self, worker: ConnectedWorker) -> None:

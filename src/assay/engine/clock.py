@@ -7,7 +7,7 @@ from functools import partial
 from typing import Protocol
 
 from assay.core.engine_time import ClockReading, Jump, SharedTime, SteadyTime
-from assay.core.ids import SECOND, Time
+from assay.core.model.ids import SECOND, Time
 
 ADJUST_EVERY: Time = SECOND // 10
 CORRECTION_ATTEMPTS = 3

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable
 
-from assay.core.ids import SECOND, Time
+from assay.core.model.ids import SECOND, Time
 from assay.engine.clock import Clock, SharedClock
 from assay.engine.presence import TICK, Presence
 from assay.storage.ports import Store

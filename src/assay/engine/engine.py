@@ -11,22 +11,22 @@ from typing import Any
 
 import msgspec
 
-from assay.core.errors import AssayError, NotFound, Unavailable
-from assay.core.events import Event, next_run_of
-from assay.core.grants import ConnectedWorker
-from assay.core.ids import Namespace, RunKey, Time
-from assay.core.limits import CACHE_BYTES, STARTUP_GRACE
-from assay.core.replies import Started, Told
-from assay.core.requests import Request, StartWorkflow
+from assay.core.model.errors import AssayError, NotFound, Unavailable
+from assay.core.model.events import Event, next_run_of
+from assay.core.model.grants import ConnectedWorker
+from assay.core.model.ids import Namespace, RunKey, Time
+from assay.core.model.limits import CACHE_BYTES, STARTUP_GRACE
+from assay.core.model.replies import ReplyCallback, Started
+from assay.core.model.requests import Request, StartWorkflow
 from assay.engine.clock import Clock, SharedClock, SystemClock
 from assay.engine.clock_keeper import ClockKeeper, clock_offset
 from assay.engine.commit.committer import Committed, Committer
 from assay.engine.commit.idempotency import IdempotencyKey, check_same
-from assay.engine.courier import Courier
-from assay.engine.dispatcher import Dispatcher
+from assay.engine.dispatch import Dispatcher
 from assay.engine.feed import Feed
 from assay.engine.ids import BlockIds
 from assay.engine.lease_log import log_lost_leases
+from assay.engine.outbox_relay import OutboxRelay
 from assay.engine.presence import Presence
 from assay.engine.reads import Reads
 from assay.engine.ready_reader import READY_PAGE_ENTRIES, ReadyReader
@@ -91,14 +91,14 @@ class Engine:
         )
         self.reads = Reads(store, self._clock, self._committer.cache, self._explained, self._with_served)
         self._feed = Feed()
-        self._courier = Courier(store, self._clock, self._committer)
+        self._outbox_relay = OutboxRelay(store, self._clock, self._committer)
         self._reaper = Reaper(store, self._clock, self._committer, self._dispatcher, self._reader, task_lease)
         self._timekeeper = Timekeeper(store, self._clock, self._committer, presence, self._reaper.spare)
         self._clock_keeper = ClockKeeper(store, self._clock, presence)
         self._scheduler = Scheduler(store, self._clock, self._committer)
         self._loops = {
             "timekeeper": Loop(self._timekeeper, self._clock),
-            "courier": Loop(self._courier, self._clock),
+            "outbox_relay": Loop(self._outbox_relay, self._clock),
             "reaper": Loop(self._reaper, self._clock),
             "clock": Loop(self._clock_keeper, self._clock),
         }
@@ -121,7 +121,7 @@ class Engine:
         await self._store.open()
         await self._clock_keeper.begin()
         await self._reaper.run_once()
-        await self._courier.run_once()
+        await self._outbox_relay.run_once()
         await self._scheduler.take_over()
         for loop in self._loops.values():
             loop.start()
@@ -168,12 +168,12 @@ class Engine:
             caller: the namespace of a caller over the network; such requests take turns with those of other namespaces.
 
         Returns:
-            A future of the reply to `request` (`core/replies.py`), done when the outcome is durable (I1). A refusal is
-            its exception. With a key the result is a `Rendered` answer, for refusals too.
+            A future of the reply to `request` (`core/model/replies.py`), done when the outcome is durable (I1). A
+            refusal is its exception. With a key the result is a `Rendered` answer, for refusals too.
         """
         return self._committer.submit(request, key, caller)
 
-    def post(self, request: Request, callback: Told | None = None) -> None:
+    def post(self, request: Request, callback: ReplyCallback | None = None) -> None:
         """Have a request decided and written, like `submit`, without a future: the hot path of workers.
 
         Args:
@@ -261,7 +261,7 @@ class Engine:
         if committed.attempts or committed.tally.expired:
             log_lost_leases(committed)
         if committed.messages:
-            self._courier.carry(committed)
+            self._outbox_relay.carry(committed)
         self._scheduler.notice(committed)
         if self._timekeeper.sooner(committed):
             self._loops["timekeeper"].wake()
@@ -276,8 +276,8 @@ class Engine:
     def _recover(self) -> None:
         """Look in the store for work and messages that a batch was to hand out and did not."""
         self._reader.forget()
-        self._courier.hurry()
-        self._loops["courier"].wake()
+        self._outbox_relay.hurry()
+        self._loops["outbox_relay"].wake()
         self._loops["reaper"].wake()
 
     def _explained(self, record: RunRecord) -> RunRecord:

@@ -4,9 +4,9 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Collection
 
-from assay.core.errors import AssayError
-from assay.core.events import Event
-from assay.core.ids import RunId
+from assay.core.model.errors import AssayError
+from assay.core.model.events import Event
+from assay.core.model.ids import RunId
 from assay.engine.commit.committer import Committed
 
 

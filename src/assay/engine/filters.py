@@ -4,11 +4,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from assay.core.errors import Invalid
-from assay.core.ids import SECOND, Time
-from assay.core.limits import LARGEST_RUNS_PAGE, RUNS_PAGE
+from assay.core.model.errors import Invalid
+from assay.core.model.ids import SECOND, Time
+from assay.core.model.limits import LARGEST_RUNS_PAGE, RUNS_PAGE
+from assay.core.model.run import CLOSED_STATUSES, OPEN_STATUSES
 from assay.core.rules.attributes import KEY
-from assay.core.run import CLOSED_STATUSES, OPEN_STATUSES
 from assay.storage.ports import RunFilter
 
 # WAITING is one of the wire's seven; no run of ours has it.

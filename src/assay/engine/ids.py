@@ -3,7 +3,7 @@
 import os
 import random
 
-from assay.core.ids import RunId
+from assay.core.model.ids import RunId
 from assay.engine.clock import Clock
 from assay.storage.ports import Store
 

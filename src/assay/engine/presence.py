@@ -7,7 +7,7 @@ an engine that starts does, before it ends the first one.
 import logging
 from collections.abc import Awaitable, Callable
 
-from assay.core.ids import SECOND, Time
+from assay.core.model.ids import SECOND, Time
 from assay.engine.clock import Clock
 
 log = logging.getLogger("assay.engine")

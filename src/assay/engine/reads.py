@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Final
 
-from assay.core.errors import Invalid, NotFound
-from assay.core.events import ActivityScheduled, Event, Recorded, next_run_of
-from assay.core.ids import Namespace, RunId, RunKey, Time, WorkerId, WorkflowId
-from assay.core.limits import EVENTS_PAGE_BYTES
-from assay.core.schedule import Fire, Schedule
-from assay.core.sizes import event_bytes
+from assay.core.model.errors import Invalid, NotFound
+from assay.core.model.events import ActivityScheduled, Event, Recorded, next_run_of
+from assay.core.model.ids import Namespace, RunId, RunKey, Time, WorkerId, WorkflowId
+from assay.core.model.limits import EVENTS_PAGE_BYTES
+from assay.core.model.sizes import event_bytes
+from assay.core.schedules.model import Fire, Schedule
 from assay.engine.clock import Clock
 from assay.engine.commit.cache import RunCache
 from assay.storage.ports import ActivityRecord, HeldLease, RunFilter, RunPage, RunRecord, Snapshot, Store, StoredRun

@@ -8,7 +8,7 @@ import heapq
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from assay.core.ids import RunId, Time
+from assay.core.model.ids import RunId, Time
 
 SPARE_HEADS = 64
 """Outdated entries that the heap of heads may hold before it is built anew."""

@@ -8,10 +8,10 @@ their workers have free slots for. Work that no connected worker serves is never
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from assay.core.grants import ConnectedWorker
-from assay.core.ids import Namespace, RunId, Time
+from assay.core.model.grants import ConnectedWorker
+from assay.core.model.ids import Namespace, RunId, Time
 from assay.engine.clock import Clock
-from assay.engine.dispatcher import Dispatcher, Shortage
+from assay.engine.dispatch import Dispatcher, Shortage
 from assay.storage.ports import Demand, ReadyActivity, ReadyTask, Store
 
 READY_PAGE_ENTRIES = 1_000

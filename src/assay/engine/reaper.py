@@ -4,13 +4,13 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
-from assay.core.errors import NotFound, Refused
-from assay.core.ids import SECOND, Time, WorkerId
-from assay.core.limits import STARTUP_GRACE
-from assay.core.requests import ExtendActivity, ExtendTask, LoseTask, ReleaseActivity, Request
+from assay.core.model.errors import NotFound, Refused
+from assay.core.model.ids import SECOND, Time, WorkerId
+from assay.core.model.limits import STARTUP_GRACE
+from assay.core.model.requests import ExtendActivity, ExtendTask, LoseTask, ReleaseActivity, Request
 from assay.engine.clock import Clock
 from assay.engine.commit.committer import Committer
-from assay.engine.dispatcher import Dispatcher
+from assay.engine.dispatch import Dispatcher
 from assay.engine.ready_reader import ReadyReader
 from assay.storage.ports import HeldLease, Store
 

@@ -3,8 +3,8 @@
 The times themselves are the timekeeper's: a schedule has one deadline like everything else that waits for a time.
 """
 
-from assay.core.events import next_run_of
-from assay.core.schedule_requests import ElapseSchedule, ScheduledRunClosed
+from assay.core.model.events import next_run_of
+from assay.core.schedules.requests import ElapseSchedule, ScheduledRunClosed
 from assay.engine.clock import Clock
 from assay.engine.commit.committer import Committed, Committer
 from assay.storage.ports import Store

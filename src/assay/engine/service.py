@@ -5,8 +5,8 @@ import contextlib
 import logging
 from typing import Protocol
 
-from assay.core.errors import AssayError
-from assay.core.ids import SECOND, Time
+from assay.core.model.errors import AssayError
+from assay.core.model.ids import SECOND, Time
 from assay.storage.ports import Broken
 
 log = logging.getLogger("assay.engine")

@@ -11,8 +11,8 @@ import logging
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from typing import Final
 
-from assay.core.errors import AssayError
-from assay.core.ids import SECOND, Time
+from assay.core.model.errors import AssayError
+from assay.core.model.ids import SECOND, Time
 from assay.engine.clock import Clock
 from assay.engine.commit.committer import Committed
 from assay.storage.ports import BEGINNING, Claim, Entry, Journal, News, Note, Position, Store

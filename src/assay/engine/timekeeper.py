@@ -7,11 +7,11 @@ decided by `core`; one that is no longer due does nothing.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from assay.core.errors import AssayError, Kind
-from assay.core.ids import SECOND, Time
-from assay.core.requests import Elapse, Request
-from assay.core.schedule import named_by
-from assay.core.schedule_requests import ElapseSchedule
+from assay.core.model.errors import AssayError, Kind
+from assay.core.model.ids import SECOND, Time
+from assay.core.model.requests import Elapse, Request
+from assay.core.schedules.model import named_by
+from assay.core.schedules.requests import ElapseSchedule
 from assay.engine.clock import Clock
 from assay.engine.commit.committer import Committed, Committer
 from assay.engine.presence import Presence

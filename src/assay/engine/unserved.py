@@ -4,9 +4,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from assay.core.ids import SECOND, Namespace, Time
-from assay.core.run import NO_HANDLER, Stuck
-from assay.engine.dispatcher import Dispatcher
+from assay.core.model.ids import SECOND, Namespace, Time
+from assay.core.model.run import NO_HANDLER, Stuck
+from assay.engine.dispatch import Dispatcher
 from assay.storage.ports import RunFilter, RunRecord, ServedQueue
 
 UNSERVED_AGE: Final[Time] = 5 * SECOND

@@ -9,11 +9,11 @@ from typing import Any, Final, Never, NoReturn, TypeVar, overload
 
 import msgspec
 
-from assay.core.errors import Invalid, NotFound
-from assay.core.options import check_id
-from assay.sdk.converter import Converter
+from assay.core.model.errors import Invalid, NotFound
+from assay.core.model.options import check_id
 from assay.sdk.direct_calls import original_of, refusing
-from assay.sdk.signatures import HandlerSignature, signature_of
+from assay.sdk.values.converter import Converter
+from assay.sdk.values.signatures import HandlerSignature, signature_of
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 RUNS_IN = ("thread", "process")

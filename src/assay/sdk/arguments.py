@@ -9,8 +9,8 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from assay.core.errors import Invalid
-from assay.core.options import check_id
+from assay.core.model.errors import Invalid
+from assay.core.model.options import check_id
 
 
 def optional_id(value: str | None, name: str) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn
 from weakref import WeakKeyDictionary
 
-from assay.sdk.replay.workflow_flag import FLAG, WorkflowIOError
+from assay.sdk.workflow.replay.workflow_flag import FLAG, WorkflowIOError
 
 # A table and not an attribute of the wrapper: functools.wraps in a user's decorator would copy the attribute.
 _ORIGINALS: Final = WeakKeyDictionary[Callable[..., Any], Callable[..., Any]]()
@@ -51,7 +51,9 @@ def original_of(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _refuse(name: str, function: str, input_name: str | None) -> NoReturn:
-    from assay.sdk.replay.blocking import is_blocking  # imports greenlet, which programs without workers do not need
+    from assay.sdk.workflow.replay.blocking import (
+        is_blocking,  # imports greenlet, which programs without workers do not need
+    )
 
     arguments = function if input_name is None else f"{function}, {input_name}"
     line = f"{'' if is_blocking() else 'await '}ctx.execute_activity({arguments})"

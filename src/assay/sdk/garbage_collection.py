@@ -6,7 +6,7 @@ look through all objects, several times a second; each pass pauses timers for te
 
 import gc
 
-from assay.core.limits import COLLECTOR_THRESHOLDS
+from assay.core.model.limits import COLLECTOR_THRESHOLDS
 
 
 def collect_less_often() -> None:

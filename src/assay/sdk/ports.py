@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
-from assay.core.limits import WORKER_DRAIN_SECONDS
+from assay.core.model.limits import WORKER_DRAIN_SECONDS
 
 if TYPE_CHECKING:
     import asyncio
 
-    from assay.core.errors import Failure
-    from assay.core.ids import Namespace, RunId, RunKey, Time, WorkflowId
-    from assay.core.payload import Payload
-    from assay.core.replies import Started
-    from assay.core.requests import StartWorkflow
+    from assay.core.model.errors import Failure
+    from assay.core.model.ids import Namespace, RunId, RunKey, Time, WorkflowId
+    from assay.core.model.payload import Payload
+    from assay.core.model.replies import Started
+    from assay.core.model.requests import StartWorkflow
     from assay.sdk.app import App
-    from assay.sdk.converter import Converter
+    from assay.sdk.values.converter import Converter
 
 
 class Target(NamedTuple):

@@ -8,9 +8,9 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, Final, Protocol, TypeVar
 
-from assay.core.errors import AssayError
+from assay.core.model.errors import AssayError
+from assay.sdk.client.registry import Registering
 from assay.sdk.ports import ClientPort
-from assay.sdk.registry import Registering
 
 Outcome = TypeVar("Outcome")
 UNSERVED_AFTER_SECONDS: Final = 5.0

@@ -6,7 +6,7 @@ from typing import Final
 from assay.api.authentication import AuthSettings
 from assay.auth.claims import ClaimRules, parse_mapping
 from assay.auth.issuer import check_issuer
-from assay.core.errors import Invalid
+from assay.core.model.errors import Invalid
 
 _NEEDS_ISSUER: Final = {
     "audience": "--auth-audience",

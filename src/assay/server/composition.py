@@ -16,14 +16,14 @@ from assay.api.telemetry import Telemetry
 from assay.auth.issuer import Issuer
 from assay.auth.json_web_tokens import TokenRules
 from assay.auth.key_registry import KeyRegistry
-from assay.core.errors import Invalid
+from assay.core.model.errors import Invalid
 from assay.engine.clock import Clock, SharedClock, SystemClock
 from assay.engine.engine import Engine
-from assay.engine.janitor import Janitor
-from assay.engine.roster import MAIN, Roster
+from assay.engine.pruner import Pruner
 from assay.engine.service import Loop
 from assay.engine.stream import Stream
 from assay.engine.token_key import read_token_key
+from assay.engine.worker_registry import MAIN, WorkerRegistry
 from assay.server.config import ServerConfig
 from assay.server.credentials import StoredCredentials
 from assay.storage.ports import Journal, Leftovers, Registry, Store
@@ -131,8 +131,8 @@ async def _reading(config: ServerConfig) -> AsyncIterator[tuple[Api, Database]]:
     engine = Engine(database.store, clock)
     await database.store.open()
     try:
-        roster = Roster(database.registry, database.store, clock)
-        backend = _backend(config, engine, database, roster, Tokens(secrets.token_bytes(32)))
+        worker_registry = WorkerRegistry(database.registry, database.store, clock)
+        backend = _backend(config, engine, database, worker_registry, Tokens(secrets.token_bytes(32)))
         yield Api(backend), database
         backend.drain()
     finally:
@@ -141,10 +141,14 @@ async def _reading(config: ServerConfig) -> AsyncIterator[tuple[Api, Database]]:
 
 @asynccontextmanager
 async def _surrounded(config: ServerConfig, engine: Engine, database: Database) -> AsyncIterator[Backend]:
-    roster = Roster(database.registry, database.store, database.clock)
-    await roster.ensure(MAIN)
-    backend = _backend(config, engine, database, roster, Tokens(await read_token_key(database.registry)))
-    services = (roster, backend.exchange, Janitor(database.leftovers, database.clock, retention=config.events_ttl))
+    worker_registry = WorkerRegistry(database.registry, database.store, database.clock)
+    await worker_registry.ensure(MAIN)
+    backend = _backend(config, engine, database, worker_registry, Tokens(await read_token_key(database.registry)))
+    services = (
+        worker_registry,
+        backend.exchange,
+        Pruner(database.leftovers, database.clock, retention=config.events_ttl),
+    )
     loops = [Loop(service, database.clock) for service in services]
     if backend.auth.settings.is_on:
         loops.append(Loop(backend.auth.keys, database.clock))
@@ -157,19 +161,21 @@ async def _surrounded(config: ServerConfig, engine: Engine, database: Database) 
         for loop in loops:
             await loop.stop()
         if engine.stopped is None:
-            await roster.write_signs()
+            await worker_registry.write_signs()
 
 
-def _backend(config: ServerConfig, engine: Engine, database: Database, roster: Roster, tokens: Tokens) -> Backend:
+def _backend(
+    config: ServerConfig, engine: Engine, database: Database, worker_registry: WorkerRegistry, tokens: Tokens
+) -> Backend:
     telemetry = Telemetry()
     engine.on_commit(telemetry.committed)
     return Backend(
         engine=engine,
-        roster=roster,
+        worker_registry=worker_registry,
         stream=Stream(database.journal, database.store, engine.on_commit, database.clock, config.events_ttl),
         tokens=tokens,
-        polls=Polls(engine, roster),
-        exchange=Exchange(engine, tokens, roster),
+        polls=Polls(engine, worker_registry),
+        exchange=Exchange(engine, tokens, worker_registry),
         telemetry=telemetry,
         auth=_authentication(config, database),
         settings=settings_of(config),

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
-from assay.core.duration import parse_duration
-from assay.core.errors import Invalid
-from assay.core.ids import SECOND, Time
-from assay.core.limits import CACHE_BYTES
+from assay.core.model.duration import parse_duration
+from assay.core.model.errors import Invalid
+from assay.core.model.ids import SECOND, Time
+from assay.core.model.limits import CACHE_BYTES
 from assay.engine.commit import cache
 from assay.engine.stream import RETENTION
 from assay.server.auth_config import AuthConfig

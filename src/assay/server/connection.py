@@ -15,7 +15,7 @@ from assay.api import answers
 from assay.api.app import REPLY
 from assay.api.guard import HEADERS_LIMIT
 from assay.api.stream import PUSH
-from assay.core.errors import AssayError, Invalid, Unavailable
+from assay.core.model.errors import AssayError, Invalid, Unavailable
 from assay.server.patience import Patience
 
 

@@ -7,7 +7,7 @@ import msgspec
 from assay.auth.api_keys import ApiKey
 from assay.auth.permissions import Role
 from assay.auth.sessions import Session
-from assay.core.ids import Time
+from assay.core.model.ids import Time
 from assay.storage.credential_rows import KeyRow, SessionRow
 from assay.storage.sql.credentials import SqlCredentials
 

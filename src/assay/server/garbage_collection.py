@@ -2,7 +2,7 @@
 
 import gc
 
-from assay.core.limits import COLLECTOR_THRESHOLDS
+from assay.core.model.limits import COLLECTOR_THRESHOLDS
 
 
 def freeze_startup_objects() -> None:

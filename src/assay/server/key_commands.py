@@ -7,7 +7,7 @@ from pathlib import Path
 from assay.auth.api_keys import BOOTSTRAP_LABEL, ApiKey, NewKey
 from assay.auth.key_registry import KeyRegistry
 from assay.auth.permissions import ANYBODY, Role
-from assay.core.errors import Unavailable
+from assay.core.model.errors import Unavailable
 from assay.engine.clock import SystemClock
 from assay.server.credentials import StoredCredentials
 from assay.storage.sql.credentials import SqlCredentials

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay.core.errors import Unavailable
+from assay.core.model.errors import Unavailable
 from assay.engine.clock import SystemClock
 from assay.server.logs import redacted
 from assay.storage.sql import schema

@@ -14,8 +14,8 @@ import uvloop
 from assay._version import __version__
 from assay.api.app import Api
 from assay.api.router import PREFIXES
-from assay.core.errors import AssayError, Unavailable
-from assay.core.limits import SERVER_DRAIN_SECONDS
+from assay.core.model.errors import AssayError, Unavailable
+from assay.core.model.limits import SERVER_DRAIN_SECONDS
 from assay.server.composition import running
 from assay.server.config import ServerConfig
 from assay.server.garbage_collection import settle

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
-from assay.core.limits import FORCED_EXIT_CODE, FORCED_STOP_SECONDS, LAST_LOG_SECONDS
+from assay.core.model.limits import FORCED_EXIT_CODE, FORCED_STOP_SECONDS, LAST_LOG_SECONDS
 
 log = logging.getLogger("assay.server")
 

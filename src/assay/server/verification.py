@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from assay.core.ids import Time
+from assay.core.model.ids import Time
 from assay.engine.clock import SystemClock
 from assay.storage.sql.reads import SqlReads
 from assay.storage.urls import PostgresUrl, SqliteUrl, parse_url

@@ -6,12 +6,12 @@ from enum import Enum, auto
 import msgspec
 from msgspec.structs import astuple
 
-from assay.core.effects import Message
-from assay.core.failure import FailureInfo
-from assay.core.ids import RunId, Time
-from assay.core.payload import NULL, Payload
-from assay.core.run import Activity, Run
-from assay.core.schedule import Fire, Schedule, schedule_key
+from assay.core.model.effects import Message
+from assay.core.model.failure import FailureInfo
+from assay.core.model.ids import RunId, Time
+from assay.core.model.payload import NULL, Payload
+from assay.core.model.run import Activity, Run
+from assay.core.schedules.model import Fire, Schedule, schedule_key
 
 
 class StoredRun(Run):

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from assay.core import events as ev
 from assay.core.codec import UnknownEvent
-from assay.core.fold import apply
-from assay.core.run import PENDING, RUNNING, Run
+from assay.core.model import events as ev
+from assay.core.model.run import PENDING, RUNNING, Run
+from assay.core.rules.fold import apply
 
 Flaw = tuple[str, str]
 """The number of what is broken, and a sentence."""

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from assay.core.ids import RunId, Time
-from assay.core.schedule import Fire
+from assay.core.model.ids import RunId, Time
+from assay.core.schedules.model import Fire
 
 Position = tuple[int, int]
 """A place in the journal: the transaction that wrote a row, and the row's id. Later commits have greater ones."""

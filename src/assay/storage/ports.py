@@ -17,15 +17,15 @@ from typing import Final, Protocol
 
 import msgspec
 
-from assay.core.effects import Message
 from assay.core.engine_time import ClockReading, Jump
-from assay.core.errors import AssayError, Kind, Unavailable
-from assay.core.events import Event, Recorded
-from assay.core.failure import FailureInfo
-from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
-from assay.core.payload import Payload
+from assay.core.model.effects import Message
+from assay.core.model.errors import AssayError, Kind, Unavailable
+from assay.core.model.events import Event, Recorded
+from assay.core.model.failure import FailureInfo
+from assay.core.model.ids import Namespace, RunId, Time, WorkerId, WorkflowId
+from assay.core.model.payload import Payload
 from assay.core.registrations import NamespaceCounts, NamespaceRow, QueueRow, WaitingWork, WorkerHealth, WorkerRow
-from assay.core.schedule import Fire, Schedule
+from assay.core.schedules.model import Fire, Schedule
 from assay.storage.changes import (
     ActivityChange,
     AttemptEnd,

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from assay.core.ids import Namespace, RunId, Time
+from assay.core.model.ids import Namespace, RunId, Time
 
 
 class ReadyTask(msgspec.Struct, frozen=True, gc=False):

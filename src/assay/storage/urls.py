@@ -5,7 +5,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from assay.core.errors import Invalid
+from assay.core.model.errors import Invalid
 
 EXAMPLES = "sqlite://app.db, sqlite:///var/lib/assay/app.db, postgres://user@host/database"
 

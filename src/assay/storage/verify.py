@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 
 import msgspec
 
-from assay.core.errors import Invalid
-from assay.core.events import Recorded
-from assay.core.ids import SECOND, RunId, Time
-from assay.core.run import Activity
+from assay.core.model.errors import Invalid
+from assay.core.model.events import Recorded
+from assay.core.model.ids import SECOND, RunId, Time
+from assay.core.model.run import Activity
 from assay.storage.changes import StoredRun
 from assay.storage.histories import Flaw, decided_activities, flaws, open_timers, scheduled_activities
 from assay.storage.sql import activity_rows, checks, queries, rows

@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 import msgspec
 
 from assay.core.codec import UnknownEvent, decode, encode
-from assay.core.errors import Invalid, NotFound
-from assay.core.events import Recorded
-from assay.core.ids import Namespace, RunId, RunKey, Seq, Time, WorkflowId
-from assay.core.payload import NULL, Payload
-from assay.sdk.client import Client
-from assay.sdk.connections import Hosting
-from assay.sdk.transport import Transport
+from assay.core.model.errors import Invalid, NotFound
+from assay.core.model.events import Recorded
+from assay.core.model.ids import Namespace, RunId, RunKey, Seq, Time, WorkflowId
+from assay.core.model.payload import NULL, Payload
+from assay.sdk.client.client import Client
+from assay.sdk.client.connections import Hosting
+from assay.sdk.client.transport import Transport
 from assay.wire.parse import stored_event
 
 

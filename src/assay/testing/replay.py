@@ -11,21 +11,21 @@ a run that is still open; then the code is held against it as far as it goes.
 from collections.abc import Callable
 from typing import Any
 
-from assay.core import commands as cmd
-from assay.core import events as ev
-from assay.core.errors import NonDeterminismError, NotFound
-from assay.core.events import Event, Recorded
-from assay.core.ids import RunKey
+from assay.core.model import commands as cmd
+from assay.core.model import events as ev
+from assay.core.model.errors import NonDeterminismError, NotFound
+from assay.core.model.events import Event, Recorded
+from assay.core.model.ids import RunKey
 from assay.sdk.app import App, Definition
-from assay.sdk.converter import Converter
 from assay.sdk.default_app import DEFAULT_APP
-from assay.sdk.execution.main import main
-from assay.sdk.replay.commands import Commands
-from assay.sdk.replay.inputs import Difference
-from assay.sdk.replay.journal import LENIENT, diverged
-from assay.sdk.replay.runtime import Execution
-from assay.sdk.replay.speculation import Speculation
-from assay.sdk.signatures import signature_of
+from assay.sdk.values.converter import Converter
+from assay.sdk.values.signatures import signature_of
+from assay.sdk.worker.main import main
+from assay.sdk.workflow.replay.commands import Commands
+from assay.sdk.workflow.replay.inputs import Difference
+from assay.sdk.workflow.replay.journal import LENIENT, diverged
+from assay.sdk.workflow.replay.runtime import Execution
+from assay.sdk.workflow.replay.speculation import Speculation
 from assay.testing.histories import History, Source, fetch_history, load_history, save_history
 
 __all__ = ["History", "fetch_history", "load_history", "rehearse", "replay_history", "save_history"]

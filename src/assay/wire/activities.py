@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from assay.core.events import ActivityOptions
-from assay.core.ids import RunKey, Time, seconds
-from assay.core.payload import value_of
-from assay.core.replies import Reopened
-from assay.core.run import PENDING, RUNNING, Activity
+from assay.core.model.events import ActivityOptions
+from assay.core.model.ids import RunKey, Time, seconds
+from assay.core.model.payload import value_of
+from assay.core.model.replies import Reopened
+from assay.core.model.run import PENDING, RUNNING, Activity
 from assay.wire import responses
 
 

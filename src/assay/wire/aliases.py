@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import msgspec
 
-from assay.core.duration import parse_duration
-from assay.core.errors import Invalid
-from assay.core.events import DEFAULT_OPTIONS
-from assay.core.ids import seconds
-from assay.core.options import retry_policy
-from assay.core.payload import Payload, is_empty, value_of
+from assay.core.model.duration import parse_duration
+from assay.core.model.errors import Invalid
+from assay.core.model.events import DEFAULT_OPTIONS
+from assay.core.model.ids import seconds
+from assay.core.model.options import retry_policy
+from assay.core.model.payload import Payload, is_empty, value_of
 
 Fields = dict[str, msgspec.Raw]
 

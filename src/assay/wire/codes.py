@@ -1,13 +1,13 @@
 """Every code that the body of an error can have: what kind of error it is, and what it means.
 
 Codes are for ever, like the names of events: later versions add some, but rename and remove none. A test holds this
-list to the sources, and the table in `docs/server.md` to this list.
+list to the sources, and the table in `docs/howto/server.md` to this list.
 """
 
 from enum import StrEnum
 from typing import Self
 
-from assay.core.errors import Kind
+from assay.core.model.errors import Kind
 
 
 class ErrorCode(StrEnum):

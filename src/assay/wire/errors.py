@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from assay.core.errors import AlreadyExists, AssayError, Invalid, Kind, NotFound, Refused
+from assay.core.model.errors import AlreadyExists, AssayError, Invalid, Kind, NotFound, Refused
 
 BY_CODE: Final[dict[str, int]] = {
     "unauthorized": 401,

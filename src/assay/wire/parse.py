@@ -8,9 +8,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from assay.core.errors import Invalid
-from assay.core.ids import SECOND, Seq, Time
-from assay.core.start_options import OptionKind, options_of
+from assay.core.model.errors import Invalid
+from assay.core.model.ids import SECOND, Seq, Time
+from assay.core.model.start_options import OptionKind, options_of
 from assay.wire.stream_kinds import BARE
 
 SHOWN_AS_STORED: Final = (

@@ -1,6 +1,6 @@
 """Answers about namespaces, workers and queues, the same embedded and over HTTP."""
 
-from assay.core.ids import seconds
+from assay.core.model.ids import seconds
 from assay.core.registrations import NamespaceCounts, NamespaceRow, QueueRow, WorkerRow
 from assay.wire import responses
 

@@ -11,8 +11,8 @@ from msgspec import to_builtins
 from msgspec.structs import asdict, astuple
 
 from assay.core import codec
-from assay.core.errors import Invalid, Kind
-from assay.core.events import (
+from assay.core.model.errors import Invalid, Kind
+from assay.core.model.events import (
     KINDS,
     ActivityOptions,
     ActivityScheduled,
@@ -26,13 +26,13 @@ from assay.core.events import (
     WorkflowTerminated,
     WorkflowTimedOut,
 )
-from assay.core.failure import FailureInfo
-from assay.core.ids import RunId, RunKey, Time, seconds
-from assay.core.payload import NULL, Payload, value_of
-from assay.core.policies import RetryPolicy
-from assay.core.replies import Started
-from assay.core.rules.cut import refusal_of
-from assay.core.run import Run, Stuck
+from assay.core.model.failure import FailureInfo
+from assay.core.model.ids import RunId, RunKey, Time, seconds
+from assay.core.model.payload import NULL, Payload, value_of
+from assay.core.model.policies import RetryPolicy
+from assay.core.model.replies import Started
+from assay.core.model.run import Run, Stuck
+from assay.core.rules.retry_cut import refusal_of
 from assay.wire import responses
 
 

@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-from assay.core.failure import FailureInfo
-from assay.core.payload import NULL, Payload
-from assay.core.start_options import SpelledOptions
+from assay.core.model.failure import FailureInfo
+from assay.core.model.payload import NULL, Payload
+from assay.core.model.start_options import SpelledOptions
 
 Seconds = float | str
 """A duration: seconds as a number, or a text such as "1h30m" (R22)."""

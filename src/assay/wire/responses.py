@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from assay.core.errors import Kind
+from assay.core.model.errors import Kind
 from assay.wire.codes import ErrorCode
 
 

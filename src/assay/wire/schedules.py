@@ -8,14 +8,14 @@ from typing import Any, Final
 
 import msgspec
 
-from assay.core.duration import LONGEST_DURATION
-from assay.core.errors import Invalid
-from assay.core.ids import SECOND, Time, seconds
-from assay.core.options import choice, duration
-from assay.core.payload import NULL, Payload, value_of
-from assay.core.replies import SchedulePut
-from assay.core.schedule import Fire, Missed, Overlap, Schedule
-from assay.core.timetable import Dst
+from assay.core.model.duration import LONGEST_DURATION
+from assay.core.model.errors import Invalid
+from assay.core.model.ids import SECOND, Time, seconds
+from assay.core.model.options import choice, duration
+from assay.core.model.payload import NULL, Payload, value_of
+from assay.core.model.replies import SchedulePut
+from assay.core.schedules.model import Fire, Missed, Overlap, Schedule
+from assay.core.schedules.timetable import Dst
 from assay.wire import responses
 from assay.wire.request_bodies import Seconds
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from assay.core.events import KINDS
+from assay.core.model.events import KINDS
 from assay.wire.render import DEFAULTS
 
 RUNNING: Final = "workflow_running"

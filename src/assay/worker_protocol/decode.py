@@ -4,8 +4,8 @@ from typing import Any, Final
 
 import msgspec
 
-from assay.core.errors import Invalid
-from assay.core.payload import check_keys, parsed
+from assay.core.model.errors import Invalid
+from assay.core.model.payload import check_keys, parsed
 from assay.worker_protocol import messages as wire
 
 _worker_message: Final = msgspec.json.Decoder(wire.WorkerMessage).decode

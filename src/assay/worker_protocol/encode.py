@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from assay.core.errors import Invalid
+from assay.core.model.errors import Invalid
 from assay.worker_protocol import messages as wire
 from assay.worker_protocol.worker_side import WorkerEndpoint
 

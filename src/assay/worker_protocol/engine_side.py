@@ -12,15 +12,15 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
-from assay.core.errors import AssayError, Unavailable
-from assay.core.events import Recorded
-from assay.core.grants import ActivityGrant, ConnectedWorker, TaskGrant
-from assay.core.ids import Namespace, RunId, Time, WorkerId
-from assay.core.limits import WORKER_LEASE
-from assay.core.replies import Advanced, Told
-from assay.core.requests import Advance, ExtendActivity, ExtendTask, ReleaseActivity, ReleaseTask, Request
-from assay.core.run import Activity
-from assay.core.slots import Slots
+from assay.core.model.errors import AssayError, Unavailable
+from assay.core.model.events import Recorded
+from assay.core.model.grants import ActivityGrant, ConnectedWorker, TaskGrant
+from assay.core.model.ids import Namespace, RunId, Time, WorkerId
+from assay.core.model.limits import WORKER_LEASE
+from assay.core.model.replies import Advanced, ReplyCallback
+from assay.core.model.requests import Advance, ExtendActivity, ExtendTask, ReleaseActivity, ReleaseTask, Request
+from assay.core.model.run import Activity
+from assay.core.model.slots import Slots
 from assay.worker_protocol import messages as wire
 from assay.worker_protocol.outgoing import Grant, Outgoing
 from assay.worker_protocol.problems import problem_of
@@ -47,7 +47,7 @@ class EnginePort(Protocol):
         """Return engine time."""
         ...
 
-    def post(self, request: Request, callback: Told | None = None) -> None:
+    def post(self, request: Request, callback: ReplyCallback | None = None) -> None:
         """Have a request decided and written; call back with the outcome."""
         ...
 

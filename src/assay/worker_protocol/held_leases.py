@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from assay.core import requests as rq
-from assay.core.errors import AssayError, NotFound, Refused
-from assay.core.grants import ConnectedWorker
-from assay.core.ids import RunId
-from assay.core.replies import Advanced
-from assay.core.slots import Slots
+from assay.core.model import requests as rq
+from assay.core.model.errors import AssayError, NotFound, Refused
+from assay.core.model.grants import ConnectedWorker
+from assay.core.model.ids import RunId
+from assay.core.model.replies import Advanced
+from assay.core.model.slots import Slots
 from assay.worker_protocol import messages as wire
 from assay.worker_protocol.tokens import Token
 

@@ -15,13 +15,13 @@ from typing import Any, Final
 import msgspec
 
 from assay.core import codec
-from assay.core.commands import AnyCommand
-from assay.core.events import ActivityOptions, Recorded
-from assay.core.failure import FailureInfo
-from assay.core.ids import Seq, Time
-from assay.core.input_hash import InputHash
-from assay.core.payload import NULL, Payload
-from assay.core.replies import Advanced
+from assay.core.model.commands import AnyCommand
+from assay.core.model.events import ActivityOptions, Recorded
+from assay.core.model.failure import FailureInfo
+from assay.core.model.ids import Seq, Time
+from assay.core.model.input_hash import InputHash
+from assay.core.model.payload import NULL, Payload
+from assay.core.model.replies import Advanced
 from assay.worker_protocol.tokens import Token
 
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024

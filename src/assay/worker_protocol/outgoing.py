@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from assay.core.events import Recorded
-from assay.core.grants import ActivityGrant, TaskGrant
-from assay.core.ids import Namespace, RunId, Time
+from assay.core.model.events import Recorded
+from assay.core.model.grants import ActivityGrant, TaskGrant
+from assay.core.model.ids import Namespace, RunId, Time
 from assay.worker_protocol import messages as wire
 from assay.worker_protocol.tokens import Lease, LeaseTokens, Token
 from assay.worker_protocol.wakeup import Wakeup

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from assay.core.errors import AlreadyExists, AssayError, Invalid, Kind, NotFound, Refused, Unavailable
+from assay.core.model.errors import AlreadyExists, AssayError, Invalid, Kind, NotFound, Refused, Unavailable
 from assay.worker_protocol.messages import Problem
 
 _PREFIX: Final = "not found: "

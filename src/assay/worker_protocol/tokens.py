@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
-from assay.core.errors import NotFound
-from assay.core.ids import Namespace, RunId
+from assay.core.model.errors import NotFound
+from assay.core.model.ids import Namespace, RunId
 
 if TYPE_CHECKING:
     Token = Any  # a lease, where messages are passed in memory

@@ -10,13 +10,13 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from assay.core import requests as rq
-from assay.core.commands import AnyCommand, FailWorkflow
-from assay.core.errors import Invalid
-from assay.core.failure import FailureInfo
-from assay.core.ids import RunId, WorkerId
-from assay.core.limits import WORKER_LEASE
-from assay.core.payload import HARMLESS, NULL, Payload, check_limits
+from assay.core.model import requests as rq
+from assay.core.model.commands import AnyCommand, FailWorkflow
+from assay.core.model.errors import Invalid
+from assay.core.model.failure import FailureInfo
+from assay.core.model.ids import RunId, WorkerId
+from assay.core.model.limits import WORKER_LEASE
+from assay.core.model.payload import HARMLESS, NULL, Payload, check_limits
 from assay.worker_protocol import messages as wire
 from assay.worker_protocol.tokens import Lease, Token, unknown_task
 

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import msgspec
 
-from assay.core.errors import AssayError
-from assay.core.replies import Told
-from assay.core.requests import ToRun
+from assay.core.model.errors import AssayError
+from assay.core.model.replies import ReplyCallback
+from assay.core.model.requests import ToRun
 from assay.worker_protocol import messages as wire
 
 log = logging.getLogger("assay.worker")
@@ -27,7 +27,7 @@ class Unacknowledged(msgspec.Struct, frozen=True):
 
     report: wire.Report
     request: ToRun | None
-    callback: Told
+    callback: ReplyCallback
 
     def settle(self, reply: Any, error: AssayError | None = None) -> None:
         """Call back with the outcome; an exception of the callback must not cost other reports their answer."""

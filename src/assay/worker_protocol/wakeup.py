@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from assay.core.replies import Promise
+from assay.core.model.replies import Promise
 
 
 class Wakeup:

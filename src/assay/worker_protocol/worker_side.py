@@ -9,13 +9,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from assay.core import requests as rq
-from assay.core.errors import AssayError, Invalid, Refused, Unavailable
-from assay.core.events import Recorded, StartData
-from assay.core.grants import ActivityGrant, ConnectedWorker, TaskGrant
-from assay.core.ids import RunId, RunKey, Time, WorkflowId
-from assay.core.replies import Told
-from assay.core.run import Activity
+from assay.core.model import requests as rq
+from assay.core.model.errors import AssayError, Invalid, Refused, Unavailable
+from assay.core.model.events import Recorded, StartData
+from assay.core.model.grants import ActivityGrant, ConnectedWorker, TaskGrant
+from assay.core.model.ids import RunId, RunKey, Time, WorkflowId
+from assay.core.model.replies import ReplyCallback
+from assay.core.model.run import Activity
 from assay.worker_protocol import messages as wire
 from assay.worker_protocol.held_leases import AnnouncedSlots, HeldLeases
 from assay.worker_protocol.problems import error_of_problem
@@ -75,7 +75,7 @@ class WorkerEndpoint:
 
     # reporting
 
-    def send(self, request: rq.ToRun, callback: Told) -> None:
+    def send(self, request: rq.ToRun, callback: ReplyCallback) -> None:
         """Report a request to the engine; call back once with its reply, or with the error."""
         n, held = self._next_report, self._held
         report: wire.Report
@@ -104,7 +104,7 @@ class WorkerEndpoint:
         self._outgoing.append(entry.report)
         self.wakeup.set()
 
-    def read_history(self, run_id: RunId, after: int, callback: Told) -> None:
+    def read_history(self, run_id: RunId, after: int, callback: ReplyCallback) -> None:
         """Call back with a run's events after a seq, from all pages; a history that came with its task is at hand."""
         history = self._histories.pop(run_id, None)
         if history is not None and after == 0:
@@ -112,7 +112,7 @@ class WorkerEndpoint:
         else:
             self._read_page(run_id, after, [], callback)
 
-    def _read_page(self, run_id: RunId, after: int, events: list[Recorded], callback: Told) -> None:
+    def _read_page(self, run_id: RunId, after: int, events: list[Recorded], callback: ReplyCallback) -> None:
         def received(answer: Any, error: AssayError | None) -> None:
             if error is not None:
                 callback(None, error)

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from assay.sdk.http.reconnector import Reconnector
+from assay.sdk.client.http.reconnector import Reconnector
 from tests.chaos.workflows import app, record_effects_in
 
 record_effects_in(Path(os.environ["CHAOS_FOLDER"]))

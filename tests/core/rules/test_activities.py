@@ -1,10 +1,10 @@
 import pytest
 from msgspec.structs import replace
 
-from assay.core.commands import RequestCancelActivity, ScheduleActivity
-from assay.core.effects import CloseActivity, NoteAttempt
-from assay.core.errors import Kind
-from assay.core.events import (
+from assay.core.model.commands import RequestCancelActivity, ScheduleActivity
+from assay.core.model.effects import CloseActivity, NoteAttempt
+from assay.core.model.errors import Kind
+from assay.core.model.events import (
     ActivityCancelled,
     ActivityCancelRequested,
     ActivityCompleted,
@@ -12,12 +12,12 @@ from assay.core.events import (
     ActivityOptions,
     ActivityScheduled,
 )
-from assay.core.failure import FailureInfo
-from assay.core.ids import SECOND
-from assay.core.limits import LIMITS
-from assay.core.payload import NULL, Payload
-from assay.core.policies import RetryPolicy
-from assay.core.run import CANCELLED, COMPLETED, FAILED
+from assay.core.model.failure import FailureInfo
+from assay.core.model.ids import SECOND
+from assay.core.model.limits import LIMITS
+from assay.core.model.payload import NULL, Payload
+from assay.core.model.policies import RetryPolicy
+from assay.core.model.run import CANCELLED, COMPLETED, FAILED
 from tests.core.support import (
     BROKEN,
     LEASE,

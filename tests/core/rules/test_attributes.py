@@ -1,6 +1,6 @@
 import pytest
 
-from assay.core.commands import (
+from assay.core.model.commands import (
     RecordSideEffect,
     RecordSnapshot,
     RecordVersion,
@@ -8,10 +8,10 @@ from assay.core.commands import (
     UpsertAttributes,
     UpsertSearchAttributes,
 )
-from assay.core.effects import PutAttributes, PutSnapshot
-from assay.core.events import AttributesUpserted, SideEffectRecorded, VersionRecorded
-from assay.core.limits import LIMITS
-from assay.core.payload import NULL, Payload
+from assay.core.model.effects import PutAttributes, PutSnapshot
+from assay.core.model.events import AttributesUpserted, SideEffectRecorded, VersionRecorded
+from assay.core.model.limits import LIMITS
+from assay.core.model.payload import NULL, Payload
 from tests.core.support import ONE, TWO, effects, events, given, refused, signalled, started, turned
 
 

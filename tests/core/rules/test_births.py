@@ -1,14 +1,14 @@
 import pytest
 
-from assay.core.commands import CompleteWorkflow, ContinueAsNew, FailWorkflow
-from assay.core.errors import AlreadyExists
-from assay.core.events import SignalReceived, WorkflowStarted
-from assay.core.ids import SECOND
-from assay.core.payload import NULL, Payload
-from assay.core.policies import IdConflict, IdReuse, RetryPolicy
-from assay.core.replies import Started
-from assay.core.requests import FirstSignal
-from assay.core.run import PENDING
+from assay.core.model.commands import CompleteWorkflow, ContinueAsNew, FailWorkflow
+from assay.core.model.errors import AlreadyExists
+from assay.core.model.events import SignalReceived, WorkflowStarted
+from assay.core.model.ids import SECOND
+from assay.core.model.payload import NULL, Payload
+from assay.core.model.policies import IdConflict, IdReuse, RetryPolicy
+from assay.core.model.replies import Started
+from assay.core.model.requests import FirstSignal
+from assay.core.model.run import PENDING
 from tests.core.support import (
     NOW,
     ONE,

@@ -1,6 +1,6 @@
 import pytest
 
-from assay.core.commands import (
+from assay.core.model.commands import (
     CancelWorkflow,
     CompleteWorkflow,
     ContinueAsNew,
@@ -8,8 +8,8 @@ from assay.core.commands import (
     ScheduleTimer,
     StartChildWorkflow,
 )
-from assay.core.errors import Kind
-from assay.core.events import (
+from assay.core.model.errors import Kind
+from assay.core.model.events import (
     ChildWorkflowCompleted,
     ChildWorkflowFailed,
     ChildWorkflowStarted,
@@ -18,13 +18,13 @@ from assay.core.events import (
     WorkflowStarted,
     WorkflowTerminated,
 )
-from assay.core.failure import FailureInfo
-from assay.core.ids import SECOND, WorkflowId
-from assay.core.limits import LIMITS
-from assay.core.payload import Payload
-from assay.core.policies import ParentClose, RetryPolicy
-from assay.core.requests import Deliver
-from assay.core.run import CANCELLED, FAILED, Child
+from assay.core.model.failure import FailureInfo
+from assay.core.model.ids import SECOND, WorkflowId
+from assay.core.model.limits import LIMITS
+from assay.core.model.payload import Payload
+from assay.core.model.policies import ParentClose, RetryPolicy
+from assay.core.model.requests import Deliver
+from assay.core.model.run import CANCELLED, FAILED, Child
 from tests.core.support import (
     BROKEN,
     CHILD,

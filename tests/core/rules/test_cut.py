@@ -2,8 +2,8 @@
 
 import pytest
 
-from assay.core import commands as cmd
-from assay.core.rules.cut import cut_of, dropped_names, refusal_of
+from assay.core.model import commands as cmd
+from assay.core.rules.retry_cut import cut_of, dropped_names, refusal_of
 from tests.core.support import (
     Step,
     World,

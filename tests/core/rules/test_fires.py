@@ -4,12 +4,12 @@ from collections import Counter
 
 import pytest
 
-from assay.core import commands as cmd
-from assay.core.ids import SECOND, WorkflowId
-from assay.core.payload import Payload
-from assay.core.rules.fires import FIRES_PER_DECISION, RECORDED_ONE_BY_ONE, RUNNING_LIMIT, WAITING_LIMIT
-from assay.core.schedule import RECHECK, Missed, Overlap
-from tests.core.schedule_support import DAY, HOUR, MIDNIGHT, MINUTE, NAME, Timed, times
+from assay.core.model import commands as cmd
+from assay.core.model.ids import SECOND, WorkflowId
+from assay.core.model.payload import Payload
+from assay.core.schedules.fires import FIRES_PER_DECISION, RECORDED_ONE_BY_ONE, RUNNING_LIMIT, WAITING_LIMIT
+from assay.core.schedules.model import RECHECK, Missed, Overlap
+from tests.core.schedules.schedule_support import DAY, HOUR, MIDNIGHT, MINUTE, NAME, Timed, times
 from tests.core.support import ONE, delivered, starts, turned
 
 ALL = Overlap.ALLOW_ALL

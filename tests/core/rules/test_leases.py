@@ -2,7 +2,7 @@
 
 import pytest
 
-from assay.core import requests as rq
+from assay.core.model import requests as rq
 from assay.core.rules.leases import lease_ready_activity, lease_ready_task
 from tests.core.support import (
     SECOND,

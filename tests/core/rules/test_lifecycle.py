@@ -1,6 +1,6 @@
 import pytest
 
-from assay.core.commands import (
+from assay.core.model.commands import (
     CancelWorkflow,
     CompleteWorkflow,
     ContinueAsNew,
@@ -8,9 +8,9 @@ from assay.core.commands import (
     ScheduleActivity,
     ScheduleTimer,
 )
-from assay.core.effects import CloseActivity, PutActivity
-from assay.core.errors import Kind
-from assay.core.events import (
+from assay.core.model.effects import CloseActivity, PutActivity
+from assay.core.model.errors import Kind
+from assay.core.model.events import (
     ActivityCancelled,
     SignalReceived,
     WorkflowCancelled,
@@ -22,13 +22,13 @@ from assay.core.events import (
     WorkflowTerminated,
     WorkflowTimedOut,
 )
-from assay.core.failure import FailureInfo
-from assay.core.ids import SECOND
-from assay.core.payload import Payload
-from assay.core.policies import IdConflict, RetryPolicy
-from assay.core.replies import Started
-from assay.core.requests import FirstSignal
-from assay.core.run import CANCELLED, COMPLETED, FAILED, PENDING, RUNNING, TIMED_OUT, Task
+from assay.core.model.failure import FailureInfo
+from assay.core.model.ids import SECOND
+from assay.core.model.payload import Payload
+from assay.core.model.policies import IdConflict, RetryPolicy
+from assay.core.model.replies import Started
+from assay.core.model.requests import FirstSignal
+from assay.core.model.run import CANCELLED, COMPLETED, FAILED, PENDING, RUNNING, TIMED_OUT, Task
 from tests.core.support import (
     BROKEN,
     NOW,

@@ -1,11 +1,16 @@
 import pytest
 
-from assay.core.commands import CompleteWorkflow, ContinueAsNew, WaitForSignal
-from assay.core.effects import Acknowledge, Message
-from assay.core.events import ChildWorkflowCompleted, SignalReceived, WorkflowAwaitingSignal, WorkflowCancelRequested
-from assay.core.limits import LIMITS
-from assay.core.policies import IdConflict
-from assay.core.requests import Deliver, FirstSignal
+from assay.core.model.commands import CompleteWorkflow, ContinueAsNew, WaitForSignal
+from assay.core.model.effects import Acknowledge, Message
+from assay.core.model.events import (
+    ChildWorkflowCompleted,
+    SignalReceived,
+    WorkflowAwaitingSignal,
+    WorkflowCancelRequested,
+)
+from assay.core.model.limits import LIMITS
+from assay.core.model.policies import IdConflict
+from assay.core.model.requests import Deliver, FirstSignal
 from tests.core.support import (
     CHILD,
     MAIN,

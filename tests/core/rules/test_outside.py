@@ -2,9 +2,9 @@
 
 import pytest
 
-from assay.core import commands as cmd
-from assay.core import requests as rq
-from assay.core.events import (
+from assay.core.model import commands as cmd
+from assay.core.model import requests as rq
+from assay.core.model.events import (
     ActivityScheduled,
     ChildWorkflowCompleted,
     SignalReceived,
@@ -14,7 +14,7 @@ from assay.core.events import (
     WorkflowContinuedAsNew,
     WorkflowStarted,
 )
-from assay.core.ids import SECOND, WorkflowId
+from assay.core.model.ids import SECOND, WorkflowId
 from tests.core.support import (
     CHILD,
     LEASE,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from assay.core import commands as cmd
-from assay.core import requests as rq
-from assay.core.events import (
+from assay.core.model import commands as cmd
+from assay.core.model import requests as rq
+from assay.core.model.events import (
     ChildWorkflowCompleted,
     ChildWorkflowFailed,
     ChildWorkflowStarted,
@@ -12,7 +12,7 @@ from assay.core.events import (
     WorkflowCancelRequested,
     WorkflowTerminated,
 )
-from assay.core.limits import LIMITS
+from assay.core.model.limits import LIMITS
 from assay.core.rules import retry
 from tests.core.support import (
     CHILD,

@@ -1,9 +1,9 @@
 import pytest
 
-from assay.core import commands as cmd
-from assay.core import requests as rq
-from assay.core.effects import CloseActivity, Decision
-from assay.core.events import (
+from assay.core.model import commands as cmd
+from assay.core.model import requests as rq
+from assay.core.model.effects import CloseActivity, Decision
+from assay.core.model.events import (
     ActivityCompleted,
     ActivityFailed,
     ActivityScheduled,
@@ -14,7 +14,7 @@ from assay.core.events import (
     WorkflowFailed,
     WorkflowStarted,
 )
-from assay.core.ids import SECOND
+from assay.core.model.ids import SECOND
 from assay.core.rules.retry import Unprepared
 from tests.core.support import (
     CHILD,

@@ -7,14 +7,14 @@ from zoneinfo import ZoneInfo
 import pytest
 from msgspec.structs import replace
 
-from assay.core import schedule_requests as rq
-from assay.core import timetable
-from assay.core.errors import AlreadyExists, Invalid, NotFound
-from assay.core.ids import SECOND, Namespace
-from assay.core.payload import NULL, Payload
-from assay.core.rules.schedules import LONGEST_NAME, decide_schedule
-from assay.core.schedule import FireOutcome, Overlap, Schedule, Trigger, named_by, schedule_key
-from tests.core.schedule_support import DAY, HOUR, MIDNIGHT, MINUTE, NAME, Timed, times
+from assay.core.model.errors import AlreadyExists, Invalid, NotFound
+from assay.core.model.ids import SECOND, Namespace
+from assay.core.model.payload import NULL, Payload
+from assay.core.schedules import requests as rq
+from assay.core.schedules import timetable
+from assay.core.schedules.model import FireOutcome, Overlap, Schedule, Trigger, named_by, schedule_key
+from assay.core.schedules.rules import LONGEST_NAME, decide_schedule
+from tests.core.schedules.schedule_support import DAY, HOUR, MIDNIGHT, MINUTE, NAME, Timed, times
 from tests.core.support import MAIN, refused
 
 

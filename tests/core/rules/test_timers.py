@@ -1,8 +1,8 @@
 import pytest
 
-from assay.core.commands import CancelTimer, ScheduleTimer
-from assay.core.events import TimerCancelled, TimerFired, TimerScheduled
-from assay.core.ids import SECOND
+from assay.core.model.commands import CancelTimer, ScheduleTimer
+from assay.core.model.events import TimerCancelled, TimerFired, TimerScheduled
+from assay.core.model.ids import SECOND
 from tests.core.support import (
     NOW,
     elapsed,

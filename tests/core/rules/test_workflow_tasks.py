@@ -1,6 +1,6 @@
 import pytest
 
-from assay.core.commands import (
+from assay.core.model.commands import (
     CancelWorkflow,
     CompleteWorkflow,
     ContinueAsNew,
@@ -13,8 +13,8 @@ from assay.core.commands import (
     UpsertAttributes,
     WaitForSignal,
 )
-from assay.core.errors import Kind
-from assay.core.events import (
+from assay.core.model.errors import Kind
+from assay.core.model.events import (
     ActivityCompleted,
     ActivityScheduled,
     SideEffectRecorded,
@@ -26,9 +26,9 @@ from assay.core.events import (
     WorkflowCompleted,
     WorkflowFailed,
 )
-from assay.core.ids import SECOND
-from assay.core.limits import LIMITS
-from assay.core.run import RUNNING
+from assay.core.model.ids import SECOND
+from assay.core.model.limits import LIMITS
+from assay.core.model.run import RUNNING
 from tests.core.support import (
     BROKEN,
     LEASE,

@@ -13,8 +13,8 @@ from assay.api.router import Parameter, Route
 from assay.api.routes.workflows import TOTAL
 from assay.auth.api_keys import OVERLAP_SECONDS, ApiKey, NewKey, check_new_key
 from assay.auth.permissions import ALL_NAMESPACES, ANYBODY, Permission, Role
-from assay.core.errors import Invalid
-from assay.core.ids import SECOND, Time, seconds
+from assay.core.model.errors import Invalid
+from assay.core.model.ids import SECOND, Time, seconds
 from assay.wire.credentials import ApiKeyRecord, KeyBody, RotateBody
 from assay.wire.errors import Unauthorized
 

@@ -16,15 +16,15 @@ from assay.api.router import Route
 from assay.api.routes.starts import message_of
 from assay.api.routes.workflows import NAMESPACE, RUN
 from assay.auth.permissions import Permission
-from assay.core.commands import ScheduleActivity
-from assay.core.errors import AssayError, Invalid, Kind, NotFound
-from assay.core.ids import Namespace, RunId, RunKey, WorkflowId, seconds
-from assay.core.options import check_id, check_text, duration
-from assay.core.payload import NULL
-from assay.core.replies import Reopened, Started
-from assay.core.requests import RequestCancel, RestartAsNew, RetryFailed, ScheduleDirect, Signal, Terminate
+from assay.core.model.commands import ScheduleActivity
+from assay.core.model.errors import AssayError, Invalid, Kind, NotFound
+from assay.core.model.ids import Namespace, RunId, RunKey, WorkflowId, seconds
+from assay.core.model.options import check_id, check_text, duration
+from assay.core.model.payload import NULL
+from assay.core.model.replies import Reopened, Started
+from assay.core.model.requests import RequestCancel, RestartAsNew, RetryFailed, ScheduleDirect, Signal, Terminate
+from assay.core.model.run import Activity
 from assay.core.rules.retry import check_words
-from assay.core.run import Activity
 from assay.engine.reads import ActivityRecord
 from assay.wire import responses
 from assay.wire.activities import open_activity_record, retry_record

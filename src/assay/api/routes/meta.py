@@ -15,9 +15,9 @@ from assay.api.guard import HEADERS_LIMIT, URL_LIMIT
 from assay.api.polls import HOLDING
 from assay.api.router import Route
 from assay.api.stream import STREAMS
-from assay.core.errors import Unavailable
-from assay.core.limits import LIMITS
-from assay.core.payload import DEPTH_LIMIT, KEYS_LIMIT
+from assay.core.model.errors import Unavailable
+from assay.core.model.limits import LIMITS
+from assay.core.model.payload import DEPTH_LIMIT, KEYS_LIMIT
 from assay.wire import responses
 
 

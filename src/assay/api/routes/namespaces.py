@@ -11,7 +11,7 @@ from assay.api.mutations import answer_of, key_of, nothing
 from assay.api.router import Route
 from assay.api.routes.workflows import TOTAL
 from assay.auth.permissions import Permission
-from assay.core.errors import Invalid
+from assay.core.model.errors import Invalid
 from assay.wire import responses
 from assay.wire.registrations import namespace_record, namespace_stats
 from assay.wire.request_bodies import NamespaceBody
@@ -23,7 +23,7 @@ async def create(backend: Backend, call: Call) -> Answer:
     # a key is the caller's, not that of the namespace it names: used for another one it must be refused
     key = await key_of(call, call.namespace, _created)
     try:
-        known = await backend.roster.create(body.name, key)
+        known = await backend.worker_registry.create(body.name, key)
     except Invalid as error:
         if error.field == "namespace":  # here it is called otherwise
             error.field = "name"
@@ -38,20 +38,20 @@ def _created(_: object) -> tuple[int, bytes]:
 async def list_namespaces(backend: Backend, call: Call) -> Answer:
     """All namespaces, by name."""
     shown = require_shown(call.principal, Permission.READ)
-    rows = await backend.roster.namespaces()
+    rows = await backend.worker_registry.namespaces()
     return answers.listed([namespace_record(row) for row in rows if shown is None or row.name in shown])
 
 
 async def stats(backend: Backend, call: Call) -> Answer:
     """What a namespace holds; zeros for one that is not there."""
     name = call.parameters["name"]
-    return answers.json(namespace_stats(name, *await backend.roster.counts(name)))
+    return answers.json(namespace_stats(name, *await backend.worker_registry.counts(name)))
 
 
 async def delete(backend: Backend, call: Call) -> Answer:
     """Forget a namespace that has neither open runs nor schedules."""
     name = call.parameters["name"]
-    known = await backend.roster.delete(name, await key_of(call, call.namespace, nothing))
+    known = await backend.worker_registry.delete(name, await key_of(call, call.namespace, nothing))
     return answers.empty() if known is None else answer_of(known)
 
 

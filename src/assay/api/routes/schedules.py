@@ -13,12 +13,12 @@ from assay.api.mutations import change
 from assay.api.router import Parameter, Route
 from assay.api.routes.workflows import NAMESPACE, TOTAL
 from assay.auth.permissions import Permission
-from assay.core import schedule_requests as rq
-from assay.core.errors import Invalid
-from assay.core.ids import Namespace, seconds
-from assay.core.replies import SchedulePut
-from assay.core.rules.schedules import check_schedule
-from assay.core.schedule import Schedule
+from assay.core.model.errors import Invalid
+from assay.core.model.ids import Namespace, seconds
+from assay.core.model.replies import SchedulePut
+from assay.core.schedules import requests as rq
+from assay.core.schedules.model import Schedule
+from assay.core.schedules.rules import check_schedule
 from assay.engine.reads import LARGEST_FIRES, LARGEST_PREVIEW
 from assay.wire import responses
 from assay.wire.schedules import (
@@ -47,7 +47,7 @@ async def create(backend: Backend, call: Call) -> Answer:
     schedule = Schedule(namespace, **fields)
     require(call.principal, Permission.ACT, namespace)
     check_schedule(schedule)
-    await backend.roster.ensure(namespace)
+    await backend.worker_registry.ensure(namespace)
     request = rq.CreateSchedule(namespace, schedule.name, schedule)
     return await change(backend, call, namespace, request, _created)
 
@@ -63,7 +63,7 @@ async def put(backend: Backend, call: Call) -> Answer:
     schedule = Schedule(namespace, name, **fields)
     require(call.principal, Permission.ACT, namespace)
     check_schedule(schedule)
-    await backend.roster.ensure(namespace)
+    await backend.worker_registry.ensure(namespace)
     return await change(backend, call, namespace, rq.PutSchedule(namespace, name, schedule), _put)
 
 

@@ -15,13 +15,13 @@ from assay.api.mutations import change
 from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE, WAIT, outcome
 from assay.auth.permissions import Permission
-from assay.core.ids import Namespace, RunId, RunKey, WorkflowId, id_of_request
-from assay.core.options import OPTION_PARSERS, check_id, check_text, checked_start, choice
-from assay.core.payload import Payload
-from assay.core.policies import IdConflict
-from assay.core.replies import Started
-from assay.core.requests import FirstSignal, StartWorkflow
-from assay.core.start_options import OptionKind, by_option, given_options
+from assay.core.model.ids import Namespace, RunId, RunKey, WorkflowId, id_of_request
+from assay.core.model.options import OPTION_PARSERS, check_id, check_text, checked_start, choice
+from assay.core.model.payload import Payload
+from assay.core.model.policies import IdConflict
+from assay.core.model.replies import Started
+from assay.core.model.requests import FirstSignal, StartWorkflow
+from assay.core.model.start_options import OptionKind, by_option, given_options
 from assay.wire import responses
 from assay.wire.render import start_record
 from assay.wire.request_bodies import SignalAtStart, StartBody
@@ -38,8 +38,8 @@ async def start(backend: Backend, call: Call) -> Answer:
     wait = call.wait()
     request = start_request(body, body.namespace or call.namespace)
     require(call.principal, Permission.ACT, request.namespace)
-    if not backend.roster.knows(request.namespace):
-        await backend.roster.ensure(checked_start(request).namespace)
+    if not backend.worker_registry.knows(request.namespace):
+        await backend.worker_registry.ensure(checked_start(request).namespace)
     reply = _Reply()
     answer = await change(backend, call, request.namespace, request, reply.rendered)
     if reply.repeated is not None:

@@ -20,13 +20,13 @@ from assay.api.records import task_record
 from assay.api.router import Parameter, Route
 from assay.api.routes.control import number_of
 from assay.auth.permissions import Permission
-from assay.core.commands import AnyCommand
-from assay.core.errors import Kind, NotFound, Refused
-from assay.core.failure import FailureInfo
-from assay.core.grants import ActivityGrant, TaskGrant
-from assay.core.ids import Namespace, RunId, WorkflowId, seconds
-from assay.core.replies import Advanced
-from assay.core.requests import (
+from assay.core.model.commands import AnyCommand
+from assay.core.model.errors import Kind, NotFound, Refused
+from assay.core.model.failure import FailureInfo
+from assay.core.model.grants import ActivityGrant, TaskGrant
+from assay.core.model.ids import Namespace, RunId, WorkflowId, seconds
+from assay.core.model.replies import Advanced
+from assay.core.model.requests import (
     HELD,
     Advance,
     CompleteActivity,
@@ -35,9 +35,9 @@ from assay.core.requests import (
     FailTask,
     HeartbeatActivity,
 )
-from assay.core.run import COMPLETED, FAILED, Activity, Task
+from assay.core.model.run import COMPLETED, FAILED, Activity, Task
 from assay.engine.reads import ActivityRecord
-from assay.engine.roster import Registration
+from assay.engine.worker_registry import Registration
 from assay.wire import responses
 from assay.wire.render import history_event
 from assay.wire.request_bodies import CommandsBody, CompleteBody, FailBody, HeartbeatBody, PollBody, Seconds, TaskBody
@@ -50,7 +50,7 @@ WAIT: Final = Parameter(
 
 async def _registered(backend: Backend, call: Call, worker_id: str) -> Registration:
     """Return the registration of a worker, in whose namespace the caller may work."""
-    worker = await backend.roster.worker(worker_id)
+    worker = await backend.worker_registry.worker(worker_id)
     require(call.principal, Permission.WORK, worker.namespace)
     return worker
 

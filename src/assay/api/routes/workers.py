@@ -11,11 +11,11 @@ from assay.api.mutations import answer_of, key_of
 from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE, TOTAL
 from assay.auth.permissions import Permission
-from assay.core.errors import Invalid
-from assay.core.options import check_concurrency, check_text
+from assay.core.model.errors import Invalid
+from assay.core.model.options import check_concurrency, check_text
 from assay.core.registrations import WorkerHealth
 from assay.engine.commit.idempotency import Rendered
-from assay.engine.roster import WorkerRow
+from assay.engine.worker_registry import WorkerRow
 from assay.wire import responses
 from assay.wire.registrations import queue_record, worker_record
 from assay.wire.request_bodies import RegisterBody, WorkerBody
@@ -45,7 +45,7 @@ async def register(backend: Backend, call: Call) -> Answer:
         registered_at=0,
         last_heartbeat=0,
     )
-    registered = await backend.roster.register(row, await key_of(call, namespace, _registered))
+    registered = await backend.worker_registry.register(row, await key_of(call, namespace, _registered))
     return answer_of(registered if isinstance(registered, Rendered) else Rendered(*_registered(registered)))
 
 
@@ -65,22 +65,22 @@ async def heartbeat(backend: Backend, call: Call) -> Answer:
     abandoned = body.abandoned_threads or 0
     if not 0 <= abandoned <= HIGHEST_ABANDONED_THREADS:
         raise Invalid(f"abandoned_threads is from 0 to {HIGHEST_ABANDONED_THREADS}", field="abandoned_threads")
-    worker = await backend.roster.worker(body.worker_id)
+    worker = await backend.worker_registry.worker(body.worker_id)
     require(call.principal, Permission.WORK, worker.namespace)
     if body.healthy is not None or body.abandoned_threads is not None:
-        backend.roster.note_health(body.worker_id, WorkerHealth(body.healthy is not False, abandoned))
+        backend.worker_registry.note_health(body.worker_id, WorkerHealth(body.healthy is not False, abandoned))
     return answers.empty()
 
 
 async def list_workers(backend: Backend, call: Call) -> Answer:
     """Workers that were heard of in the last 90 seconds."""
-    found = await backend.roster.workers(call.namespace)
+    found = await backend.worker_registry.workers(call.namespace)
     return answers.listed([worker_record(row, active) for row, active in found])
 
 
 async def list_queues(backend: Backend, call: Call) -> Answer:
     """Queues that have open work or workers."""
-    return answers.listed([queue_record(row) for row in await backend.roster.queues(call.namespace)])
+    return answers.listed([queue_record(row) for row in await backend.worker_registry.queues(call.namespace)])
 
 
 ROUTES: Final = (

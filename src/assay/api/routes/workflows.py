@@ -14,12 +14,12 @@ from assay.api.answers import Answer, Header
 from assay.api.backend import Backend
 from assay.api.call import Call
 from assay.api.router import Parameter, Route
-from assay.core.errors import Invalid, NotFound
-from assay.core.events import Event, WorkflowCompleted
-from assay.core.fold import CLOSE_REASONS
-from assay.core.ids import RunKey
-from assay.core.payload import NULL
-from assay.core.run import Run
+from assay.core.model.errors import Invalid, NotFound
+from assay.core.model.events import Event, WorkflowCompleted
+from assay.core.model.ids import RunKey
+from assay.core.model.payload import NULL
+from assay.core.model.run import Run
+from assay.core.rules.fold import CLOSE_REASONS
 from assay.engine.filters import LARGEST_LIMIT, run_filter
 from assay.engine.reads import RunFilter, RunRecord, Snapshot
 from assay.wire import responses

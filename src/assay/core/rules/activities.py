@@ -6,11 +6,11 @@ schedule-to-start and schedule-to-close are final (R10). Only the final outcome 
 
 import msgspec
 
-from assay.core import commands as cmd
-from assay.core import requests as rq
-from assay.core.effects import CloseActivity, Decision, NoteAttempt, PutActivity
-from assay.core.errors import Invalid, Kind, Refused
-from assay.core.events import (
+from assay.core.model import commands as cmd
+from assay.core.model import requests as rq
+from assay.core.model.effects import CloseActivity, Decision, NoteAttempt, PutActivity
+from assay.core.model.errors import Invalid, Kind, Refused
+from assay.core.model.events import (
     DEFAULT_OPTIONS,
     ActivityCancelled,
     ActivityCancelRequested,
@@ -19,13 +19,13 @@ from assay.core.events import (
     ActivityOptions,
     ActivityScheduled,
 )
-from assay.core.failure import FailureInfo
-from assay.core.ids import SECOND, Time
-from assay.core.limits import LIMITS
-from assay.core.moment import Moment
-from assay.core.payload import NULL, Payload
-from assay.core.policies import RetryPolicy
-from assay.core.run import CANCELLED, COMPLETED, FAILED, Activity, Run
+from assay.core.model.failure import FailureInfo
+from assay.core.model.ids import SECOND, Time
+from assay.core.model.limits import LIMITS
+from assay.core.model.payload import NULL, Payload
+from assay.core.model.policies import RetryPolicy
+from assay.core.model.run import CANCELLED, COMPLETED, FAILED, Activity, Run
+from assay.core.rules.moment import Moment
 
 replace = msgspec.structs.replace
 

@@ -4,14 +4,14 @@ import re
 
 import msgspec
 
-from assay.core import commands as cmd
-from assay.core.effects import Decision, PutAttributes, PutSnapshot
-from assay.core.errors import Invalid
-from assay.core.events import AttributesUpserted, SideEffectRecorded, VersionRecorded
-from assay.core.limits import LIMITS
-from assay.core.moment import Moment
-from assay.core.payload import NULL, Payload
-from assay.core.texts import no_text
+from assay.core.model import commands as cmd
+from assay.core.model.effects import Decision, PutAttributes, PutSnapshot
+from assay.core.model.errors import Invalid
+from assay.core.model.events import AttributesUpserted, SideEffectRecorded, VersionRecorded
+from assay.core.model.limits import LIMITS
+from assay.core.model.payload import NULL, Payload
+from assay.core.model.texts import no_text
+from assay.core.rules.moment import Moment
 
 KEY = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}\Z")
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode

@@ -2,10 +2,10 @@
 
 import msgspec
 
-from assay.core import commands as cmd
-from assay.core.effects import CANCEL, CHILD_CLOSED, TERMINATE, Decision, Message, PutChild, Send
-from assay.core.errors import AssayError, Invalid, Kind
-from assay.core.events import (
+from assay.core.model import commands as cmd
+from assay.core.model.effects import CANCEL, CHILD_CLOSED, TERMINATE, Decision, Message, PutChild, Send
+from assay.core.model.errors import AssayError, Invalid, Kind
+from assay.core.model.events import (
     Adopted,
     ChildWorkflowCompleted,
     ChildWorkflowFailed,
@@ -16,15 +16,15 @@ from assay.core.events import (
     WorkflowContinuedAsNew,
     WorkflowFailed,
 )
-from assay.core.failure import FailureInfo
-from assay.core.ids import WorkflowId
-from assay.core.limits import LIMITS
-from assay.core.moment import Moment
-from assay.core.options import child_request
-from assay.core.payload import NULL
-from assay.core.policies import ParentClose
-from assay.core.rules import births
-from assay.core.run import Child, Run
+from assay.core.model.failure import FailureInfo
+from assay.core.model.ids import WorkflowId
+from assay.core.model.limits import LIMITS
+from assay.core.model.options import child_request
+from assay.core.model.payload import NULL
+from assay.core.model.policies import ParentClose
+from assay.core.model.run import Child, Run
+from assay.core.rules import new_runs
+from assay.core.rules.moment import Moment
 
 
 def start(decision: Decision, command: cmd.StartChildWorkflow, at: Moment, seen_seq: int) -> None:
@@ -83,11 +83,11 @@ def _born(decision: Decision, command: cmd.StartChildWorkflow, existing: Run | N
     if len(run.children) + len(decision.others) >= LIMITS.pending_children:
         raise Invalid(f"a run may have at most {LIMITS.pending_children} open children", code="limit_exceeded")
     request = child_request(run.namespace, command)
-    births.check_free(existing)
+    new_runs.check_free(existing)
     if existing is None or not _is_inherited(run, existing):
-        births.check_reuse(existing, request.id_reuse_policy)
+        new_runs.check_reuse(existing, request.id_reuse_policy)
     parent = ParentLink(run.workflow_id, run.run_id, command.seq, request.parent_close_policy)
-    return births.born(request, existing, at, parent=parent)
+    return new_runs.born(request, existing, at, parent=parent)
 
 
 def _not_started(command: cmd.StartChildWorkflow, error: AssayError) -> ChildWorkflowFailed:

@@ -9,13 +9,13 @@ made it ready. Such leases are the most frequent change of all and consist of th
 
 from msgspec.structs import replace
 
-from assay.core import requests as rq
-from assay.core.effects import Decision, PutActivity
-from assay.core.errors import Refused
-from assay.core.events import DEFAULT_OPTIONS
-from assay.core.fold import give, put_activity
-from assay.core.moment import Moment
-from assay.core.run import Activity, Run, Task
+from assay.core.model import requests as rq
+from assay.core.model.effects import Decision, PutActivity
+from assay.core.model.errors import Refused
+from assay.core.model.events import DEFAULT_OPTIONS
+from assay.core.model.run import Activity, Run, Task
+from assay.core.rules.fold import give, put_activity
+from assay.core.rules.moment import Moment
 
 
 def lease_task(run: Run, request: rq.LeaseTask, at: Moment) -> Decision:

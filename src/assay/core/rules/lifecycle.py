@@ -6,11 +6,11 @@ is told to the parent.
 
 from msgspec.structs import replace
 
-from assay.core import commands as cmd
-from assay.core import requests as rq
-from assay.core.effects import CloseActivity, Decision, PutActivity, SetDeadlines
-from assay.core.errors import Invalid, Kind
-from assay.core.events import (
+from assay.core.model import commands as cmd
+from assay.core.model import requests as rq
+from assay.core.model.effects import CloseActivity, Decision, PutActivity, SetDeadlines
+from assay.core.model.errors import Invalid, Kind
+from assay.core.model.events import (
     Event,
     Recorded,
     SignalReceived,
@@ -23,16 +23,16 @@ from assay.core.events import (
     WorkflowTimedOut,
     next_run_of,
 )
-from assay.core.failure import FailureInfo
-from assay.core.ids import RunId, Time, WorkflowId, seconds
-from assay.core.limits import LIMITS
-from assay.core.moment import Moment
-from assay.core.options import check_id, check_text, checked_start
-from assay.core.payload import NULL, Payload
-from assay.core.policies import IdConflict, IdReuse
-from assay.core.replies import Started
-from assay.core.rules import activities, attributes, births, children
-from assay.core.run import CANCELLED, COMPLETED, PENDING, Run, Task
+from assay.core.model.failure import FailureInfo
+from assay.core.model.ids import RunId, Time, WorkflowId, seconds
+from assay.core.model.limits import LIMITS
+from assay.core.model.options import check_id, check_text, checked_start
+from assay.core.model.payload import NULL, Payload
+from assay.core.model.policies import IdConflict, IdReuse
+from assay.core.model.replies import Started
+from assay.core.model.run import CANCELLED, COMPLETED, PENDING, Run, Task
+from assay.core.rules import activities, attributes, children, new_runs
+from assay.core.rules.moment import Moment
 
 
 def start(run: Run | None, request: rq.StartWorkflow, at: Moment) -> Decision:
@@ -42,16 +42,16 @@ def start(run: Run | None, request: rq.StartWorkflow, at: Moment) -> Decision:
     if run is not None and request.request_id is not None and request.request_id == run.start.request_id:
         return _repeated(run, at)
     if run is not None and _may_stand_in(run, request):
-        births.check_type(run, request.workflow_type)
+        new_runs.check_type(run, request.workflow_type)
     if run is not None and not run.closed:
         if request.id_conflict_policy is IdConflict.USE_EXISTING:
             return _existing(run, request, at)
         if request.id_conflict_policy is IdConflict.FAIL:
-            births.check_free(run)
+            new_runs.check_free(run)
         ended = terminate_decision(run, "terminated to start a new run", None, at)
     else:
-        births.check_reuse(run, request.id_reuse_policy)
-    decision = births.born(request, run, at)
+        new_runs.check_reuse(run, request.id_reuse_policy)
+    decision = new_runs.born(request, run, at)
     if ended is not None:
         decision.others.append(ended)
     decision.reply = Started(decision.run.key, PENDING, started=True)
@@ -169,7 +169,7 @@ def continue_as_new(decision: Decision, command: cmd.ContinueAsNew, at: Moment, 
         search = attributes.check_search(attributes.merge(search, command.search_attributes, "search_attributes"))
     if command.memo != NULL:
         memo = attributes.merge(memo, command.memo, "memo")
-    born = births.successor(
+    born = new_runs.successor(
         decision.run,
         at,
         "continue",
@@ -192,11 +192,11 @@ def restart_as_new(run: Run, request: rq.RestartAsNew, at: Moment) -> Decision:
         return _restart_elsewhere(run, request, request.new_workflow_id, at)
     if run.closed:
         newest = at.current.get(run.workflow_id, run)
-        births.check_free(newest)
-        born = births.born(_again(run, request.input), newest, at)
+        new_runs.check_free(newest)
+        born = new_runs.born(_again(run, request.input), newest, at)
     else:
         signals = _unseen(run, request)
-        born = births.successor(
+        born = new_runs.successor(
             run, at, "continue", input=request.input, memo=run.memo, search=run.search, signals=signals
         )
         ended = Decision.of(run, at.now)
@@ -209,9 +209,9 @@ def restart_as_new(run: Run, request: rq.RestartAsNew, at: Moment) -> Decision:
 def _restart_elsewhere(run: Run, request: rq.RestartAsNew, name: WorkflowId, at: Moment) -> Decision:
     """Begin a chain under another id, like that of `run`; if that is open, it ends here and its parent hears so."""
     newest = at.current.get(name)
-    births.check_free(newest)
+    new_runs.check_free(newest)
     start = checked_start(replace(_again(run, request.input), workflow_id=name))
-    born = births.born(start, newest, at)
+    born = new_runs.born(start, newest, at)
     if not run.closed:
         for recorded in _unseen(run, request):
             born.record(recorded.event)
@@ -231,7 +231,7 @@ def _again(run: Run, input: Payload) -> rq.StartWorkflow:
         workflow_type=start.workflow_type,
         task_queue=start.task_queue,
         input=input,
-        **births.recorded_options(start) | {"search_attributes": run.search, "memo": run.memo},
+        **new_runs.recorded_options(start) | {"search_attributes": run.search, "memo": run.memo},
     )
 
 
@@ -271,7 +271,7 @@ def _after_failure(decision: Decision, failure: FailureInfo, at: Moment) -> RunI
 
 
 def _next_cron(decision: Decision, at: Moment, result: Payload, failure: FailureInfo | None) -> RunId | None:
-    slot = births.next_slot(decision.run.start.cron_schedule or "", at.now)
+    slot = new_runs.next_slot(decision.run.start.cron_schedule or "", at.now)
     if slot is None or not _in_time(decision.run, slot):
         return None
     return _follow(decision, at, "cron", slot, result, failure)
@@ -285,7 +285,7 @@ def _follow(
     decision: Decision, at: Moment, initiator: str, when: Time, result: Payload, failure: FailureInfo | None
 ) -> RunId:
     run = decision.run
-    born = births.successor(
+    born = new_runs.successor(
         run,
         at,
         initiator,

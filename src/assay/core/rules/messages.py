@@ -6,23 +6,23 @@ and acknowledged in the same transaction (I17).
 
 import msgspec
 
-from assay.core import requests as rq
-from assay.core.commands import WaitForSignal
-from assay.core.effects import CANCEL, CHILD_CLOSED, TERMINATE, Acknowledge, Decision, DropChild, Message, Send
-from assay.core.errors import Invalid
-from assay.core.events import (
+from assay.core.model import requests as rq
+from assay.core.model.commands import WaitForSignal
+from assay.core.model.effects import CANCEL, CHILD_CLOSED, TERMINATE, Acknowledge, Decision, DropChild, Message, Send
+from assay.core.model.errors import Invalid
+from assay.core.model.events import (
     ChildWorkflowCompleted,
     ChildWorkflowFailed,
     SignalReceived,
     WorkflowAwaitingSignal,
 )
-from assay.core.ids import RunId, WorkflowId
-from assay.core.limits import LIMITS
-from assay.core.moment import Moment
-from assay.core.options import check_text
+from assay.core.model.ids import RunId, WorkflowId
+from assay.core.model.limits import LIMITS
+from assay.core.model.options import check_text
+from assay.core.model.run import COMPLETED, Child, Run
+from assay.core.model.texts import no_text
 from assay.core.rules import lifecycle
-from assay.core.run import COMPLETED, Child, Run
-from assay.core.texts import no_text
+from assay.core.rules.moment import Moment
 
 FORWARDED = ">"
 """In the key of a message: it was sent to a run that had ended, and went on to that run's successor."""

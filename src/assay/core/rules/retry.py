@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from assay.core import requests as rq
-from assay.core.effects import (
+from assay.core.model import requests as rq
+from assay.core.model.effects import (
     ArmTimer,
     CloseActivity,
     Decision,
@@ -21,8 +21,8 @@ from assay.core.effects import (
     PutChild,
     SetNext,
 )
-from assay.core.errors import Invalid, Kind, Refused
-from assay.core.events import (
+from assay.core.model.errors import Invalid, Kind, Refused
+from assay.core.model.events import (
     DEFAULT_OPTIONS,
     ActivityCancelled,
     ActivityCancelRequested,
@@ -45,17 +45,17 @@ from assay.core.events import (
     WorkflowStarted,
     WorkflowTerminated,
 )
-from assay.core.failure import FailureInfo
-from assay.core.ids import SECOND, RunId, WorkflowId
-from assay.core.limits import LIMITS
-from assay.core.moment import Moment
-from assay.core.options import check_text
-from assay.core.payload import NULL
-from assay.core.policies import ParentClose
-from assay.core.replies import Reopened
-from assay.core.rules import activities, attributes, births, children, lifecycle
-from assay.core.rules.cut import carried, cut_by, cut_of, gone_on, open_children, refusal_of, started_children
-from assay.core.run import CANCELLED, COMPLETED, FAILED, Activity, Child, Run, Task
+from assay.core.model.failure import FailureInfo
+from assay.core.model.ids import SECOND, RunId, WorkflowId
+from assay.core.model.limits import LIMITS
+from assay.core.model.options import check_text
+from assay.core.model.payload import NULL
+from assay.core.model.policies import ParentClose
+from assay.core.model.replies import Reopened
+from assay.core.model.run import CANCELLED, COMPLETED, FAILED, Activity, Child, Run, Task
+from assay.core.rules import activities, attributes, children, lifecycle, new_runs
+from assay.core.rules.moment import Moment
+from assay.core.rules.retry_cut import carried, cut_by, cut_of, gone_on, open_children, refusal_of, started_children
 
 REOPENED = "reopen"
 """The initiator of a run that begins with another's history."""
@@ -190,7 +190,9 @@ class _Copy:
         )
         first = self._prefix[0].event if self._prefix else None
         input = first.input if isinstance(first, WorkflowStarted) else NULL
-        return births.new_run(old.namespace, old.workflow_id, self._part.run_id, old.number + 1, start, input, self._at)
+        return new_runs.new_run(
+            old.namespace, old.workflow_id, self._part.run_id, old.number + 1, start, input, self._at
+        )
 
     def fill(self) -> None:
         """Record what the prefix has once more, and the signals that came after it."""

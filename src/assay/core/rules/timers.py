@@ -1,12 +1,12 @@
 """Rules of durable timers: once, and never early (I10)."""
 
-from assay.core import commands as cmd
-from assay.core.effects import ArmTimer, Decision, DropTimer
-from assay.core.errors import Invalid
-from assay.core.events import TimerCancelled, TimerFired, TimerScheduled
-from assay.core.ids import SECOND, seconds
-from assay.core.moment import Moment
-from assay.core.run import Run
+from assay.core.model import commands as cmd
+from assay.core.model.effects import ArmTimer, Decision, DropTimer
+from assay.core.model.errors import Invalid
+from assay.core.model.events import TimerCancelled, TimerFired, TimerScheduled
+from assay.core.model.ids import SECOND, seconds
+from assay.core.model.run import Run
+from assay.core.rules.moment import Moment
 
 
 def schedule(decision: Decision, command: cmd.ScheduleTimer, at: Moment) -> None:

@@ -9,19 +9,19 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from assay.core import commands as cmd
-from assay.core import requests as rq
-from assay.core.effects import Decision
-from assay.core.errors import AssayError, Invalid, Kind, Refused
-from assay.core.events import StepCompleted, StepFailed
-from assay.core.failure import FailureInfo
-from assay.core.ids import SECOND, Time
-from assay.core.limits import LIMITS
-from assay.core.moment import Moment
-from assay.core.replies import Advanced
+from assay.core.model import commands as cmd
+from assay.core.model import requests as rq
+from assay.core.model.effects import Decision
+from assay.core.model.errors import AssayError, Invalid, Kind, Refused
+from assay.core.model.events import StepCompleted, StepFailed
+from assay.core.model.failure import FailureInfo
+from assay.core.model.ids import SECOND, Time
+from assay.core.model.limits import LIMITS
+from assay.core.model.replies import Advanced
+from assay.core.model.run import TASK_FAILED, Run, Stuck, Task
 from assay.core.rules import activities, attributes, children, lifecycle, messages, timers
 from assay.core.rules.activities import HIGHEST_SEQ
-from assay.core.run import TASK_FAILED, Run, Stuck, Task
+from assay.core.rules.moment import Moment
 
 CLOCK_TOLERANCE: Time = SECOND
 """How far a time proposed by a worker may be from the engine's (R12)."""

@@ -6,14 +6,12 @@ between them nothing else of the engine runs, so a batch is decided on one state
 
 from time import perf_counter
 
-from assay.core.decide import decide
-from assay.core.effects import Decision
-from assay.core.errors import AssayError, Unavailable
-from assay.core.grants import ActivityGrant, ConnectedWorker, TaskGrant
-from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
-from assay.core.limits import LIMITS
-from assay.core.moment import Moment
-from assay.core.requests import (
+from assay.core.model.effects import Decision
+from assay.core.model.errors import AssayError, Unavailable
+from assay.core.model.grants import ActivityGrant, ConnectedWorker, TaskGrant
+from assay.core.model.ids import Namespace, RunId, Time, WorkerId, WorkflowId
+from assay.core.model.limits import LIMITS
+from assay.core.model.requests import (
     Advance,
     Deliver,
     Elapse,
@@ -25,10 +23,12 @@ from assay.core.requests import (
     StartWorkflow,
     ToWorkflow,
 )
+from assay.core.model.run import Activity
+from assay.core.rules.decide import decide
 from assay.core.rules.leases import lease_ready_activity, lease_ready_task
+from assay.core.rules.moment import Moment
 from assay.core.rules.retry import Unprepared
-from assay.core.run import Activity
-from assay.core.schedule_requests import ScheduleRequest
+from assay.core.schedules.requests import ScheduleRequest
 from assay.engine.clock import Clock
 from assay.engine.commit.batch import Batch
 from assay.engine.commit.batch_schedules import Schedules, gather
@@ -36,7 +36,7 @@ from assay.engine.commit.cache import RunCache
 from assay.engine.commit.idempotency import IdempotencyKey, Memory, Rendered
 from assay.engine.commit.pending import PendingRequest
 from assay.engine.commit.prefetch import PREFETCHING, named, prefetch
-from assay.engine.dispatcher import Dispatcher, task_grant
+from assay.engine.dispatch import Dispatcher, task_grant
 from assay.engine.ids import BlockIds
 from assay.engine.presence import Presence
 from assay.storage.ports import Store, StoredRun

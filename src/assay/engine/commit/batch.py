@@ -5,16 +5,16 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from assay.core import effects as fx
-from assay.core import events as ev
-from assay.core import fold
 from assay.core.codec import check_failure, encode, encode_uncertain
-from assay.core.effects import Decision
-from assay.core.events import ActivityScheduled, Event, Recorded
-from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
-from assay.core.payload import NULL
-from assay.core.run import CANCELLED, PENDING, RUNNING, Activity, Run, Task
-from assay.core.schedule import Schedule
+from assay.core.model import effects as fx
+from assay.core.model import events as ev
+from assay.core.model.effects import Decision
+from assay.core.model.events import ActivityScheduled, Event, Recorded
+from assay.core.model.ids import Namespace, RunId, Time, WorkerId, WorkflowId
+from assay.core.model.payload import NULL
+from assay.core.model.run import CANCELLED, PENDING, RUNNING, Activity, Run, Task
+from assay.core.rules import fold
+from assay.core.schedules.model import Schedule
 from assay.storage.ports import (
     ActivityChange,
     AttemptEnd,

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable
 
-from assay.core.ids import Namespace, Time, WorkflowId
-from assay.core.moment import Moment
-from assay.core.rules.fires import ScheduleDecision
-from assay.core.rules.schedules import decide_schedule, run_names
-from assay.core.run import Run
-from assay.core.schedule import FireOutcome, Schedule
-from assay.core.schedule_requests import ScheduleRequest
+from assay.core.model.ids import Namespace, Time, WorkflowId
+from assay.core.model.run import Run
+from assay.core.rules.moment import Moment
+from assay.core.schedules.fires import ScheduleDecision
+from assay.core.schedules.model import FireOutcome, Schedule
+from assay.core.schedules.requests import ScheduleRequest
+from assay.core.schedules.rules import decide_schedule, run_names
 from assay.engine.commit.batch import Batch
 from assay.storage.ports import Store, Unfired
 

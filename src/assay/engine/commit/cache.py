@@ -4,11 +4,11 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from assay.core.errors import Invalid
-from assay.core.fold import trim_tail
-from assay.core.ids import Namespace, RunId, WorkflowId
-from assay.core.limits import CACHE_BYTES
-from assay.core.sizes import run_bytes
+from assay.core.model.errors import Invalid
+from assay.core.model.ids import Namespace, RunId, WorkflowId
+from assay.core.model.limits import CACHE_BYTES
+from assay.core.model.sizes import run_bytes
+from assay.core.rules.fold import trim_tail
 from assay.storage.ports import StoredRun
 
 CACHE_BYTES_VARIABLE: Final = "ASSAY_CACHE_BYTES"

@@ -12,13 +12,13 @@ import types
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from typing import Any
 
-from assay.core.effects import Message
-from assay.core.errors import AssayError, Kind, Unavailable
-from assay.core.grants import ConnectedWorker
-from assay.core.ids import RunId, Time
-from assay.core.limits import CACHE_BYTES
-from assay.core.replies import Told, telling
-from assay.core.requests import Request
+from assay.core.model.effects import Message
+from assay.core.model.errors import AssayError, Kind, Unavailable
+from assay.core.model.grants import ConnectedWorker
+from assay.core.model.ids import RunId, Time
+from assay.core.model.limits import CACHE_BYTES
+from assay.core.model.replies import ReplyCallback, telling
+from assay.core.model.requests import Request
 from assay.engine.clock import Clock
 from assay.engine.commit.attempt import BatchAttempt, Tools
 from assay.engine.commit.batch import Batch
@@ -27,7 +27,7 @@ from assay.engine.commit.fair_share import fair_share
 from assay.engine.commit.idempotency import IdempotencyKey
 from assay.engine.commit.pending import PendingRequest
 from assay.engine.commit.unknown_outcome import was_written
-from assay.engine.dispatcher import Dispatcher, Lease
+from assay.engine.dispatch import Dispatcher, Lease
 from assay.engine.ids import BlockIds
 from assay.engine.presence import Presence
 from assay.storage.ports import Broken, Conflict, OutcomeUnknown, Rejected, Store
@@ -143,7 +143,7 @@ class Committer:
             self._own_loop = asyncio.get_running_loop()
         return self._own_loop
 
-    def post(self, request: Request, told: Told | None = None) -> None:
+    def post(self, request: Request, told: ReplyCallback | None = None) -> None:
         """Like `submit`, for callers with a callback in place of a future, or without interest in the outcome."""
         self._enqueue(PendingRequest(request, told))
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from assay.core.errors import AssayError, Invalid
-from assay.core.events import Event, WorkflowStarted
-from assay.core.ids import RunId, Time
-from assay.core.payload import same_value, value_of
-from assay.core.replies import Started
-from assay.core.requests import StartWorkflow
+from assay.core.model.errors import AssayError, Invalid
+from assay.core.model.events import Event, WorkflowStarted
+from assay.core.model.ids import RunId, Time
+from assay.core.model.payload import same_value, value_of
+from assay.core.model.replies import Started
+from assay.core.model.requests import StartWorkflow
 from assay.storage.ports import Outcome, Store
 
 

@@ -2,10 +2,10 @@
 
 import logging
 
-from assay.core.errors import AssayError
-from assay.core.grants import ConnectedWorker
-from assay.core.replies import Told
-from assay.core.requests import Request
+from assay.core.model.errors import AssayError
+from assay.core.model.grants import ConnectedWorker
+from assay.core.model.replies import ReplyCallback
+from assay.core.model.requests import Request
 from assay.engine.commit.idempotency import IdempotencyKey
 
 log = logging.getLogger("assay.engine")
@@ -19,7 +19,7 @@ class PendingRequest:
     def __init__(
         self,
         request: Request,
-        callback: Told | None = None,
+        callback: ReplyCallback | None = None,
         worker: ConnectedWorker | None = None,
         key: IdempotencyKey | None = None,
         caller: str | None = None,

@@ -17,19 +17,19 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from assay.core import commands as cmd
-from assay.core import events as ev
-from assay.core.commands import ContinueAsNew, StartChildWorkflow
-from assay.core.errors import Invalid
-from assay.core.events import Recorded
-from assay.core.ids import Namespace, RunId, WorkflowId
-from assay.core.limits import LIMITS
-from assay.core.payload import NULL, Payload
-from assay.core.policies import ParentClose
-from assay.core.requests import Advance, Request, RestartAsNew, RetryFailed
+from assay.core.model import commands as cmd
+from assay.core.model import events as ev
+from assay.core.model.commands import ContinueAsNew, StartChildWorkflow
+from assay.core.model.errors import Invalid
+from assay.core.model.events import Recorded
+from assay.core.model.ids import Namespace, RunId, WorkflowId
+from assay.core.model.limits import LIMITS
+from assay.core.model.payload import NULL, Payload
+from assay.core.model.policies import ParentClose
+from assay.core.model.requests import Advance, Request, RestartAsNew, RetryFailed
+from assay.core.model.run import Run
 from assay.core.rules.children import address
-from assay.core.rules.cut import concerned_children, cut_by, cut_of, is_end_by, refusal_of
-from assay.core.run import Run
+from assay.core.rules.retry_cut import concerned_children, cut_by, cut_of, is_end_by, refusal_of
 from assay.storage.ports import Store, StoredRun
 
 Id = tuple[Namespace, WorkflowId]

@@ -10,7 +10,7 @@ see it, nothing is written for it, and it ends with its engine.
 from typing import Any
 
 from assay.core.engine_time import ClockReading, Jump
-from assay.core.ids import SECOND, Time
+from assay.core.model.ids import SECOND, Time
 from assay.storage.postgres.connections import DRIVER_ERRORS, connect, translated
 from assay.storage.sql import queries
 

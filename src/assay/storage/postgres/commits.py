@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from assay.core.errors import Invalid
-from assay.core.ids import RunId
+from assay.core.model.errors import Invalid
+from assay.core.model.ids import RunId
 from assay.storage.ports import CommitStatus
 from assay.storage.sql import queries
 

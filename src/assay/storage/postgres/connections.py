@@ -16,7 +16,7 @@ import asyncpg
 from asyncpg import exceptions as pg
 
 from assay._version import __version__
-from assay.core.errors import AssayError, Invalid, Unavailable
+from assay.core.model.errors import AssayError, Invalid, Unavailable
 from assay.storage.ports import Broken, Conflict, OutcomeUnknown, Rejected
 
 logger = logging.getLogger(__name__)

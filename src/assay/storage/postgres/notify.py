@@ -9,8 +9,8 @@ import logging
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
-from assay.core.errors import Unavailable
-from assay.core.ids import RunId
+from assay.core.model.errors import Unavailable
+from assay.core.model.ids import RunId
 from assay.storage.postgres.connections import DRIVER_ERRORS, connect
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from assay.core.engine_time import ClockReading, Jump
-from assay.core.ids import SECOND, RunId, Time
+from assay.core.model.ids import SECOND, RunId, Time
 from assay.storage.forks import call_after_fork
 from assay.storage.ports import Broken, Changes, Demand, HeldLease, OutcomeUnknown, ReadyActivity, ReadyTask, Rejected
 from assay.storage.postgres.clock import PostgresClock

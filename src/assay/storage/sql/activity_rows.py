@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
-from assay.core.events import DEFAULT_OPTIONS, ActivityOptions
-from assay.core.failure import FailureInfo
-from assay.core.ids import RunId
-from assay.core.payload import NULL, Payload
-from assay.core.run import OPEN_STATUSES, Activity
+from assay.core.model.events import DEFAULT_OPTIONS, ActivityOptions
+from assay.core.model.failure import FailureInfo
+from assay.core.model.ids import RunId
+from assay.core.model.payload import NULL, Payload
+from assay.core.model.run import OPEN_STATUSES, Activity
 from assay.storage.ports import ActivityChange, ActivityRecord, AttemptEnd
 from assay.storage.sql.rows import Cells, document, payload
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from assay.core.ids import Time
+from assay.core.model.ids import Time
 from assay.storage.credential_rows import KeyRow, SessionRow
 from assay.storage.ports import Outcome
 from assay.storage.sql.registry import KEEP_SECRET, Rows, Statement, kept

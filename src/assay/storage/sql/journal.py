@@ -3,9 +3,9 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from assay.core.ids import Time
-from assay.core.limits import JOURNAL_PAGE_BYTES
-from assay.core.schedule import escaped
+from assay.core.model.ids import Time
+from assay.core.model.limits import JOURNAL_PAGE_BYTES
+from assay.core.schedules.model import escaped
 from assay.storage.ports import BEGINNING, Entry, JournalPage, News, Position
 from assay.storage.sql import notes
 from assay.storage.sql.reads import ENDLESS, SqlReads

@@ -1,6 +1,6 @@
 """What may be forgotten, in either database: looked for beside the writer, removed by key in short transactions."""
 
-from assay.core.ids import Time
+from assay.core.model.ids import Time
 from assay.storage.sql.journal import NEWEST_ID
 from assay.storage.sql.registry import Database
 

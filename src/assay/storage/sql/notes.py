@@ -10,8 +10,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from assay.core.ids import Time
-from assay.core.schedule import Fire, escaped
+from assay.core.model.ids import Time
+from assay.core.schedules.model import Fire, escaped
 from assay.storage.ports import Changes, Claim, Note
 from assay.storage.sql.rows import Cells
 

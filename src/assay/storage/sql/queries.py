@@ -1,7 +1,7 @@
 """Every question asked of the database, once and by name, in the words of `dialect`."""
 
-from assay.core.limits import RUNS_PAGE_BYTES
-from assay.core.run import OPEN_STATUSES
+from assay.core.model.limits import RUNS_PAGE_BYTES
+from assay.core.model.run import OPEN_STATUSES
 from assay.storage.ports import RunFilter
 from assay.storage.sql.rows import canonical
 from assay.storage.sql.tables import ACTIVITIES, FIRES, OUTBOX, OUTCOMES, RUNS, SNAPSHOTS, Table
@@ -186,7 +186,7 @@ TRANSACTION_STATUS = "SELECT pg_xact_status($1::xid8)"
 EVENT_OF_TRANSACTION = "SELECT 1 FROM events WHERE run_id = $1 AND seq = $2 AND written_by = $3::bigint"
 
 # Found by its transaction and not by its process id, which another backend may have by now. A backend that executes its
-# COMMIT is active: to end it there could show a commit before the synchronous standby has it.
+# COMMIT is active: to end it there could show a commit before the synchronous implicit_worker has it.
 END_IDLE_TRANSACTION = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND backend_xid = xid($1::xid8) AND state = 'idle in transaction'"""

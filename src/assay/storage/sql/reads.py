@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from assay.core.effects import Message
-from assay.core.events import Adopted, ChildWorkflowStarted, Recorded
-from assay.core.fold import put_activity
-from assay.core.ids import Namespace, RunId, Time, WorkerId, WorkflowId
-from assay.core.payload import Payload
-from assay.core.rules.cut import open_children
-from assay.core.run import Run
-from assay.core.schedule import Fire, Schedule, schedule_key
+from assay.core.model.effects import Message
+from assay.core.model.events import Adopted, ChildWorkflowStarted, Recorded
+from assay.core.model.ids import Namespace, RunId, Time, WorkerId, WorkflowId
+from assay.core.model.payload import Payload
+from assay.core.model.run import Run
+from assay.core.rules.fold import put_activity
+from assay.core.rules.retry_cut import open_children
+from assay.core.schedules.model import Fire, Schedule, schedule_key
 from assay.storage.ports import (
     ActivityRecord,
     Deadline,

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from assay.core.ids import Time
+from assay.core.model.ids import Time
 from assay.core.registrations import WorkerHealth
 from assay.storage.ports import NamespaceCounts, NamespaceRow, Outcome, QueueRow, WaitingWork, WorkerRow
 from assay.storage.sql import queries

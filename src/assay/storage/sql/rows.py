@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 
 from assay.core.codec import decode, encode
-from assay.core.effects import Message
-from assay.core.events import Recorded, StartData
-from assay.core.ids import RunId, Time, WorkflowId
-from assay.core.payload import NULL, Payload
-from assay.core.policies import ParentClose
-from assay.core.run import Child, Run, Stuck, Task
+from assay.core.model.effects import Message
+from assay.core.model.events import Recorded, StartData
+from assay.core.model.ids import RunId, Time, WorkflowId
+from assay.core.model.payload import NULL, Payload
+from assay.core.model.policies import ParentClose
+from assay.core.model.run import Child, Run, Stuck, Task
 from assay.storage.ports import (
     Outcome,
     RunRecord,

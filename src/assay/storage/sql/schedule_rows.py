@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from assay.core.schedule import Fire, FireOutcome, Schedule, Trigger
+from assay.core.schedules.model import Fire, FireOutcome, Schedule, Trigger
 from assay.storage.ports import Changes, ScheduleChange
 from assay.storage.sql.rows import Cells
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from assay.core.errors import Unavailable
+from assay.core.model.errors import Unavailable
 
 VERSIONS_TABLE = """
 CREATE TABLE IF NOT EXISTS schema_versions (

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import astuple
 
-from assay.core.ids import RunId
+from assay.core.model.ids import RunId
 from assay.storage.ports import Changes, Extent
 from assay.storage.sql import activity_rows, notes, rows, schedule_rows
 from assay.storage.sql import tables as t

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import apsw
 
-from assay.core.errors import AssayError, Invalid
+from assay.core.model.errors import AssayError, Invalid
 from assay.storage.ports import Broken, Conflict, OutcomeUnknown, ReadTooLong, Rejected
 
 _BROKEN = (apsw.IOError, apsw.CorruptError, apsw.NotADBError, apsw.CantOpenError, apsw.ReadOnlyError)

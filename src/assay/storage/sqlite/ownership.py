@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 
 from assay._version import __version__
-from assay.core.errors import Unavailable
-from assay.core.ids import Time, seconds
+from assay.core.model.errors import Unavailable
+from assay.core.model.ids import Time, seconds
 
 NETWORK_FILESYSTEMS = frozenset(
     {

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Final
 import apsw
 
 from assay.core.engine_time import ClockReading, Jump
-from assay.core.errors import AssayError, Invalid, ReadOnly, Unavailable
-from assay.core.ids import RunId, Time
+from assay.core.model.errors import AssayError, Invalid, ReadOnly, Unavailable
+from assay.core.model.ids import RunId, Time
 from assay.storage.ports import READ_SECONDS, Broken, Changes
 from assay.storage.sql import queries, schema
 from assay.storage.sql.dialect import SqliteDialect

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import apsw
 
-from assay.core.errors import Unavailable
+from assay.core.model.errors import Unavailable
 from assay.storage.sql import schema
 from assay.storage.sql.dialect import Dialect
 from assay.storage.sqlite.writer import DIALECT

@@ -17,8 +17,8 @@ from typing import Any, ClassVar, ParamSpec, TypeVar
 import apsw
 
 from assay.core.engine_time import ClockReading, Jump
-from assay.core.errors import AssayError, Invalid, Unavailable
-from assay.core.ids import RunId, Time
+from assay.core.model.errors import AssayError, Invalid, Unavailable
+from assay.core.model.ids import RunId, Time
 from assay.storage.forks import call_after_fork
 from assay.storage.ports import READ_SECONDS, Broken, Changes, Rejected, Replaced
 from assay.storage.search_slots import SearchSlots

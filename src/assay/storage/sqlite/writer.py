@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 
 import apsw
 
-from assay.core.errors import Unavailable
-from assay.core.ids import RunId, Time
+from assay.core.model.errors import Unavailable
+from assay.core.model.ids import RunId, Time
 from assay.storage.ports import Broken, Changes, Replaced, ScheduleChange, StoredRun
 from assay.storage.sql import queries, rows, schema
 from assay.storage.sql import tables as t

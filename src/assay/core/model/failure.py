@@ -1,0 +1,23 @@
+"""How a failure is stored and sent: one structure for activities, children and workflows (C94, capabilities 3.5)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from assay.core.model.errors import Kind
+from assay.core.model.payload import NULL, Payload
+
+
+class FailureInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A failure as data: what it is, what it says, and whether it may be tried again."""
+
+    kind: Kind = Kind.UNKNOWN
+    message: str = ""
+    retryable: bool | None = None
+    details: Payload = NULL
+    type: str | None = None
+    stack: str | None = None
+    cause: FailureInfo | None = None
+    source: str | None = None
+    retry_state: str | None = None
+    timeout_type: str | None = None

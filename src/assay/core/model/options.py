@@ -1,0 +1,221 @@
+"""From the words of callers to the values that decisions use: durations, policies, limits of ids."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from operator import attrgetter
+from typing import Any, Final, TypeVar
+
+from assay.core.model.commands import StartChildWorkflow
+from assay.core.model.duration import LONGEST_DURATION, parse_duration
+from assay.core.model.errors import Invalid
+from assay.core.model.ids import SECOND, Namespace, Time, WorkflowId
+from assay.core.model.limits import LIMITS
+from assay.core.model.payload import NULL
+from assay.core.model.policies import IdConflict, IdReuse, ParentClose, RetryPolicy
+from assay.core.model.requests import StartWorkflow
+from assay.core.model.start_options import Convert, OptionKind, by_option, given_options, options_of
+from assay.core.model.texts import check_words, no_text, plain
+from assay.core.rules.attributes import check_search, merge
+from assay.core.schedules.timetable import parse_timetable
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def duration(value: object, name: str) -> Time | None:
+    """A duration in microseconds, or None when there is none."""
+    return None if value is None else parse_duration(value, name)
+
+
+def choice(kind: type[Choice], value: object, name: str, default: Choice) -> Choice:
+    """A member of `kind` from its text: case, dashes and blanks around it do not matter (C39)."""
+    if value is None:
+        return default
+    if isinstance(value, kind):
+        return value
+    text = str(value).strip().lower().replace("-", "_")
+    try:
+        return kind(text)
+    except ValueError:
+        allowed = ", ".join(kind)
+        raise Invalid(f"{name} is '{value}'; it can be {allowed}", field=name) from None
+
+
+def check_id(value: str, name: str) -> str:
+    """An id of one to 255 bytes without control characters, or `Invalid`; whatever it is that was given."""
+    if type(value) is str and 0 < len(value) <= LIMITS.id_bytes and value.isascii() and value.isprintable():
+        return value
+    if not isinstance(value, str):
+        raise no_text(value, name)
+    if not value:
+        raise Invalid(f"{name} must not be empty", field=name)
+    if len(value) > LIMITS.id_bytes or len(value.encode("utf-8", "surrogatepass")) > LIMITS.id_bytes:
+        raise Invalid(f"{name} is longer than {LIMITS.id_bytes} bytes", field=name)
+    if not value.isprintable() and any(ord(letter) < 32 or 0x7F <= ord(letter) < 0xA0 for letter in value):
+        raise Invalid(f"{name} contains control characters", field=name)
+    if any(0xD800 <= ord(letter) <= 0xDFFF for letter in value):
+        raise Invalid(f"{name} contains a lone surrogate", field=name)
+    return plain(value)
+
+
+LARGEST_CONCURRENCY = 1_000_000
+
+
+def check_concurrency(number: int, name: str) -> int:
+    """Return how much work a worker may have at a time; raise `Invalid` beyond the range that databases store."""
+    if not 0 <= number <= LARGEST_CONCURRENCY:
+        raise Invalid(f"{name} must be from 0 to {LARGEST_CONCURRENCY:,}", field=name)
+    return number
+
+
+def check_text(value: str | None, name: str) -> str | None:
+    """A text for people, which may be left out; see `check_words`."""
+    return None if value is None else check_words(value, name)
+
+
+RETRY_KEYS = {
+    "max_attempts": "max_attempts",
+    "maximum_attempts": "max_attempts",
+    "initial_interval": "initial_interval",
+    "initial_interval_secs": "initial_interval",
+    "backoff": "backoff",
+    "backoff_coefficient": "backoff",
+    "maximum_interval": "maximum_interval",
+    "maximum_interval_secs": "maximum_interval",
+    "non_retryable": "non_retryable",
+    "non_retryable_error_types": "non_retryable",
+}
+"""Every accepted spelling of a retry field, letter case and underscores aside (C29, R27)."""
+_FOLDED = {key.replace("_", ""): name for key, name in RETRY_KEYS.items()}
+
+
+def retry_policy(fields: Mapping[str, Any], default: RetryPolicy, *, times: int = 0) -> RetryPolicy:
+    """A retry policy from its fields; zero or absent fields take the defaults.
+
+    The longest interval, if it is not said, is that of the default, or so many `times` the first one. Errors name a
+    field as the caller did.
+    """
+    found: dict[str, Any] = {}
+    keys: dict[str, str] = {}
+    for key, value in fields.items():
+        name = _FOLDED.get(str(key).lower().replace("_", "").replace("-", ""))
+        if name is not None and value is not None:
+            found[name], keys[name] = _retry_field(name, value, key), key
+    initial = found.get("initial_interval") or default.initial_interval
+    usual = min(times * initial, LONGEST_DURATION) if times else max(default.maximum_interval, initial)
+    policy = RetryPolicy(
+        max_attempts=found.get("max_attempts", default.max_attempts),
+        initial_interval=initial,
+        backoff=found.get("backoff") or default.backoff,
+        maximum_interval=found.get("maximum_interval") or usual,
+        non_retryable=found.get("non_retryable", default.non_retryable),
+    )
+    return policy.checked(keys)
+
+
+def _retry_field(name: str, value: Any, key: str) -> Any:
+    if name in ("initial_interval", "maximum_interval"):
+        return parse_duration(value, key)
+    if name == "backoff":
+        return _number(value, key)
+    if name == "max_attempts":
+        number = _number(value, key)
+        if not number.is_integer():
+            raise Invalid(f"{key} must be a whole number", field=key)
+        return int(number)
+    entries = (value,) if isinstance(value, str) else value
+    if not isinstance(entries, list | tuple) or not all(isinstance(entry, str) for entry in entries):
+        raise Invalid(f"{key} takes names of error types or kinds", field=key)
+    return tuple(entries)
+
+
+def _number(value: Any, name: str) -> float:
+    try:
+        if not isinstance(value, bool) and isinstance(value, int | float):
+            return float(value)
+    except OverflowError:
+        pass
+    raise Invalid(f"{name} must be a number", field=name)
+
+
+WORKFLOW_RETRY = RetryPolicy(max_attempts=0, initial_interval=SECOND, backoff=2.0, maximum_interval=100 * SECOND)
+"""Defaults of a *workflow's* retry policy: without end unless it says otherwise, and up to a hundred times its first
+interval, whatever that is (4.4)."""
+
+
+def workflow_retry(fields: Mapping[str, Any] | None) -> RetryPolicy | None:
+    """A workflow's retry policy from its fields, if it has one."""
+    return None if fields is None else retry_policy(fields, WORKFLOW_RETRY, times=100)
+
+
+def _workflow_retry(fields: Mapping[str, Any], _: str) -> RetryPolicy | None:
+    return workflow_retry(fields)
+
+
+def _reuse(value: str, name: str) -> IdReuse:
+    return choice(IdReuse, value, name, IdReuse.ALLOW_DUPLICATE)
+
+
+OPTION_PARSERS: Final[dict[str, Convert]] = by_option(
+    {OptionKind.DURATION: parse_duration, OptionKind.RETRY: _workflow_retry, OptionKind.REUSE: _reuse}
+)
+"""From options as commands and bodies spell them to options of a request; all others are the same in both."""
+
+_TEXTS: Final = options_of(OptionKind.TEXT)
+_texts: Final = attrgetter(*_TEXTS)
+_DURATIONS: Final = options_of(OptionKind.DURATION)
+_durations: Final = attrgetter(*_DURATIONS)
+
+
+def checked_start(request: StartWorkflow) -> StartWorkflow:
+    """The request, or `Invalid` for options that make no sense together (capabilities 3.3)."""
+    check_id(request.workflow_id, "workflow_id")
+    check_id(request.workflow_type, "workflow_type")
+    check_id(request.task_queue, "task_queue")
+    if request.request_id is not None:
+        check_id(request.request_id, "request_id")
+    for name, text in zip(_TEXTS, _texts(request), strict=True):
+        if text is not None:
+            check_words(text, name)
+    if len(request.signals) > LIMITS.signals:
+        raise Invalid(f"a run takes at most {LIMITS.signals} signals", code="limit_exceeded", field="signals")
+    if (
+        request.id_reuse_policy is IdReuse.REJECT_DUPLICATE
+        and request.id_conflict_policy is IdConflict.TERMINATE_EXISTING
+    ):
+        raise Invalid("reject_duplicate and terminate_existing exclude each other", field="id_reuse_policy")
+    if request.cron_schedule is not None:
+        if request.start_delay is not None:
+            raise Invalid("cron_schedule and start_delay exclude each other", field="start_delay")
+        _check_cron(request.cron_schedule)
+    for name, length in zip(_DURATIONS, _durations(request), strict=True):
+        if length is not None and length < 0:
+            raise Invalid(f"{name} must not be negative", field=name)
+    if request.retry_policy is not None:
+        request.retry_policy.checked()
+    check_search(request.search_attributes)
+    merge(NULL, request.memo, "memo")
+    return request
+
+
+def _check_cron(cron_schedule: str) -> None:
+    try:
+        parse_timetable(cron_schedule)
+    except Invalid as error:
+        raise Invalid(str(error), code=error.code, field="cron_schedule") from None
+
+
+def child_request(namespace: Namespace, command: StartChildWorkflow) -> StartWorkflow:
+    """What a command to start a child asks for, checked like any other start."""
+    return checked_start(
+        StartWorkflow(
+            namespace=namespace,
+            workflow_id=WorkflowId(command.workflow_id),
+            workflow_type=command.workflow_type,
+            task_queue=command.task_queue,
+            input=command.input,
+            parent_close_policy=choice(
+                ParentClose, command.parent_close_policy, "parent_close_policy", ParentClose.TERMINATE
+            ),
+            **given_options(command, OPTION_PARSERS),
+        )
+    )

@@ -1,0 +1,69 @@
+"""How many bytes of memory the folded state of a run takes: payloads exactly, everything beside them as a constant.
+
+`fold` adds up events and activities as they come and go, so that `run_bytes` costs the same for a run of any size.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from assay.core.model.events import Event
+from assay.core.model.failure import FailureInfo
+from assay.core.model.payload import Payload
+from assay.core.model.run import Activity, Run
+
+RUN_BYTES: Final = 3_072
+EVENT_BYTES: Final = 256
+ACTIVITY_BYTES: Final = 768
+CHILD_BYTES: Final = 384
+TIMER_BYTES: Final = 128
+"""Of one object without its payloads, with its place in a dict or list; rounded up."""
+
+_MEASURED_TYPES: Final = (Payload, str, str | None)
+_measured_fields: Final[dict[type[Event], tuple[str, ...]]] = {}
+"""Names of the payloads and texts of each kind of event, worked out when the first one is measured."""
+
+
+def event_bytes(event: Event) -> int:
+    """Return the size of an event in a tail. The start of a run is not counted: the run holds the same object."""
+    kind = type(event)
+    names = _measured_fields.get(kind)
+    if names is None:
+        names = _measured_fields[kind] = _names_of_measured(kind)
+    size = EVENT_BYTES
+    for name in names:
+        value = getattr(event, name)
+        if value is not None:
+            size += len(value)
+    failure: FailureInfo | None = getattr(event, "failure", None)
+    return size if failure is None else size + failure_bytes(failure)
+
+
+def _names_of_measured(kind: type[Event]) -> tuple[str, ...]:
+    fields: tuple[Any, ...] = msgspec.structs.fields(kind)
+    return tuple(field.name for field in fields if field.type in _MEASURED_TYPES)
+
+
+def failure_bytes(failure: FailureInfo) -> int:
+    """Return the size of a failure with its causes."""
+    size, part = 0, failure
+    while True:
+        size += EVENT_BYTES + len(part.message) + len(part.details) + len(part.stack or "")
+        if part.cause is None:
+            return size
+        part = part.cause
+
+
+def activity_bytes(activity: Activity) -> int:
+    """Return the size of an open activity."""
+    size = ACTIVITY_BYTES + len(activity.input) + len(activity.details) + len(activity.options.context)
+    return size if activity.last_failure is None else size + failure_bytes(activity.last_failure)
+
+
+def run_bytes(run: Run) -> int:
+    """Return the size of the folded state of a run."""
+    start = run.start
+    size = RUN_BYTES + run.tail_bytes + run.activity_bytes + len(run.input) + len(run.memo) + len(run.search)
+    size += len(start.context) + len(start.memo) + len(start.search_attributes) + len(start.last_completion_result)
+    size += CHILD_BYTES * len(run.children) + TIMER_BYTES * len(run.timers)
+    return size if start.last_failure is None else size + failure_bytes(start.last_failure)

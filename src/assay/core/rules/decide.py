@@ -1,0 +1,88 @@
+"""Every decision about one run: the table of all requests and the rule of each.
+
+`decide` is a plain function of its arguments: no clock, no chance, no I/O. It returns what is to be recorded, or
+raises an `AssayError` and nothing has happened (I2). It changes nothing itself: `fold` applies its decision to the run.
+Leases that a batch grants on its own account do not pass through here; their rules stand in `rules/leases.py`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from assay.core.model import requests as rq
+from assay.core.model.effects import Decision
+from assay.core.model.errors import NotFound, Refused
+from assay.core.model.run import Run
+from assay.core.rules import activities, leases, lifecycle, messages, retry, timers, workflow_tasks
+from assay.core.rules.moment import Moment
+
+
+def decide(run: Run | None, request: rq.Request, at: Moment) -> Decision:
+    """What `request` does to `run` at this moment."""
+    if isinstance(request, rq.StartWorkflow):
+        return lifecycle.start(run, request, at)
+    if run is None:
+        raise _missing(request)
+    if run.closed and not request.welcome_when_closed:
+        raise _closed(run, request)
+    try:
+        return RULES[type(request)](run, request, at)
+    except Refused as refusal:
+        refusal.workflow_id, refusal.run_id = run.workflow_id, run.run_id
+        raise
+
+
+def _missing(request: rq.Request) -> NotFound:
+    name, run_id = getattr(request, "workflow_id", None), getattr(request, "run_id", None)
+    # the original does not tell a run that is missing from one that has ended
+    more = " or already terminal" if isinstance(request, rq.RequestCancel | rq.Terminate) else ""
+    error = NotFound(f"workflow {name or run_id} not found{more}")
+    error.workflow_id, error.run_id = name, run_id
+    return error
+
+
+def _closed(run: Run, request: rq.Request) -> NotFound | Refused:
+    error: NotFound | Refused
+    if isinstance(request, rq.ToWorkflow):
+        error = NotFound(f"workflow {run.workflow_id} not found or already terminal", code="workflow_closed")
+    else:
+        error = Refused(f"workflow {run.workflow_id} is closed ({run.status})", code="run_closed")
+    error.workflow_id, error.run_id = run.workflow_id, run.run_id
+    return error
+
+
+def elapse(run: Run, request: rq.Elapse, at: Moment) -> Decision:
+    """A deadline has come: of the run, of one of its activities, or of one of its timers."""
+    if run.closed:
+        return Decision.of(run, at.now)
+    match request.kind:
+        case "timer":
+            return timers.elapse(run, request.ref, at)
+        case "activity":
+            return activities.elapse(run, request.ref, at)
+        case _:
+            return workflow_tasks.elapse(run, at)
+
+
+RULES: dict[type[rq.Request], Callable[[Run, Any, Moment], Decision]] = {
+    rq.Signal: messages.signal,
+    rq.Deliver: messages.deliver,
+    rq.RequestCancel: lifecycle.cancel,
+    rq.Terminate: lifecycle.terminate,
+    rq.RestartAsNew: lifecycle.restart_as_new,
+    rq.RetryFailed: retry.retry,
+    rq.ScheduleDirect: activities.schedule_direct,
+    rq.LeaseTask: leases.lease_task,
+    rq.Advance: workflow_tasks.advance,
+    rq.FailTask: workflow_tasks.fail,
+    rq.ExtendTask: workflow_tasks.extend,
+    rq.ReleaseTask: workflow_tasks.release,
+    rq.LoseTask: workflow_tasks.lose,
+    rq.LeaseActivity: leases.lease_activity,
+    rq.CompleteActivity: activities.complete,
+    rq.FailActivity: activities.fail,
+    rq.CancelledActivity: activities.cancelled,
+    rq.HeartbeatActivity: activities.heartbeat,
+    rq.ExtendActivity: activities.extend,
+    rq.ReleaseActivity: activities.release,
+    rq.Elapse: elapse,
+}

@@ -1,0 +1,229 @@
+"""How a decision or a lease changes the state of its run.
+
+No other module assigns a field of a `Run` (`tests/architecture/test_runs.py`). Facts about the rows of a run, such as
+their version, are no part of it: the write path keeps them in a `StoredRun`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from assay.core.model import effects as fx
+from assay.core.model import events as ev
+from assay.core.model.effects import Decision
+from assay.core.model.ids import Time
+from assay.core.model.limits import TAIL_BYTES, TAIL_EVENTS
+from assay.core.model.run import PENDING, RUNNING, Activity, Run, Task
+from assay.core.model.sizes import activity_bytes, event_bytes
+
+CLOSE_REASONS: dict[type[ev.Event], str | None] = {
+    ev.WorkflowCompleted: None,
+    ev.WorkflowFailed: None,
+    ev.WorkflowCancelled: None,
+    ev.WorkflowTerminated: "terminated",
+    ev.WorkflowTimedOut: "timed_out",
+    ev.WorkflowContinuedAsNew: "continued_as_new",
+}
+"""`close_reason` by closing event (D8)."""
+
+
+def fold(run: Run, decision: Decision) -> None:
+    """Apply all of `decision`: events in order, then effects."""
+    if decision.events:
+        for recorded in decision.events:
+            apply(run, recorded)
+        if decision.seen_seq != decision.last_seq:
+            _remember(run, decision.events)
+    for effect in decision.effects:
+        EFFECTS[type(effect)](run, effect)
+    if decision.task is not run.task:
+        give(run, decision.task, decision.time)
+    if decision.seen_seq != run.seen_seq:
+        _saw(run, decision.seen_seq)
+    if run.closed_at is not None:
+        _empty(run)  # also of what the closing decision itself had begun
+
+
+def put_activity(run: Run, activity: Activity) -> None:
+    """Add an open activity, or replace it."""
+    known = run.activities.get(activity.seq)
+    if known is None:
+        run.activity_bytes += activity_bytes(activity)
+    # A lease replaces the activity and keeps its payloads: most often there is nothing to add up.
+    elif known.details is not activity.details or known.last_failure is not activity.last_failure:
+        run.activity_bytes += activity_bytes(activity) - activity_bytes(known)
+    run.activities[activity.seq] = activity
+
+
+def trim_tail(run: Run) -> None:
+    """Drop a tail that is too large to be kept in memory.
+
+    Only between batches: while one is decided, its requests must find the events of the requests before them.
+    """
+    if run.tail_bytes > TAIL_BYTES or (run.tail is not None and len(run.tail) > TAIL_EVENTS):
+        run.tail, run.tail_bytes = None, 0
+
+
+def apply(run: Run, recorded: ev.Recorded) -> None:
+    """Apply one event."""
+    event = recorded.event
+    run.last_seq = seq = recorded.seq
+    run.last_time = recorded.time
+    if event.is_input:
+        run.input_seq = seq
+    change = EVENTS.get(type(event))
+    if change is not None:
+        change(run, event)
+    if event.closes is not None:
+        _close(run, recorded)
+
+
+def _remember(run: Run, events: list[ev.Recorded]) -> None:
+    """Keep for the next task what its worker has not seen."""
+    if run.tail is not None:
+        run.tail.extend(events)
+        for recorded in events:
+            run.tail_bytes += event_bytes(recorded.event)
+
+
+def _close(run: Run, recorded: ev.Recorded) -> None:
+    event = recorded.event
+    run.status = event.closes or ""
+    run.close_reason = CLOSE_REASONS[type(event)]
+    run.error = getattr(event, "error", None) or (event.reason if isinstance(event, ev.WorkflowTerminated) else None)
+    run.next_run_id = getattr(event, "next_run_id", None)
+    run.closed_at = run.updated_at = recorded.time
+    run.awaiting = None
+    _empty(run)
+
+
+def _empty(run: Run) -> None:
+    run.cancel_deadline = None
+    run.activities.clear()
+    run.activity_bytes = 0
+    run.timers.clear()
+    run.children.clear()
+
+
+def _cancel_requested(run: Run, _: ev.WorkflowCancelRequested) -> None:
+    run.cancel_seq = run.last_seq
+
+
+def _activity_scheduled(run: Run, event: ev.ActivityScheduled) -> None:
+    if run.status == PENDING:  # scheduled from outside, before any worker looked at the run
+        run.status, run.updated_at = RUNNING, run.last_time
+    if event.activity_seq > run.activity_mark:
+        run.activity_mark = event.activity_seq
+
+
+def _timer_scheduled(run: Run, event: ev.TimerScheduled) -> None:
+    run.timer_mark = max(run.timer_mark, event.timer_seq)
+
+
+def _side_effect(run: Run, event: ev.SideEffectRecorded) -> None:
+    run.effect_mark = max(run.effect_mark, event.side_effect_seq)
+
+
+def _step(run: Run, event: ev.StepCompleted | ev.StepFailed) -> None:
+    if run.open_steps is not None and event.step_seq != run.step_mark + 1:  # else they end as they began
+        run.open_steps.update(range(run.step_mark + 1, event.step_seq))
+        run.open_steps.discard(event.step_seq)
+    if event.step_seq > run.step_mark:
+        run.step_mark = event.step_seq
+
+
+def _signal(run: Run, event: ev.SignalReceived) -> None:
+    run.signals += 1
+    if event.signal == run.awaiting:
+        run.awaiting = None
+
+
+def _awaiting(run: Run, event: ev.WorkflowAwaitingSignal) -> None:
+    run.awaiting = event.signal
+
+
+EVENTS: dict[type[ev.Event], Callable[[Run, Any], None]] = {
+    ev.WorkflowCancelRequested: _cancel_requested,
+    ev.ActivityScheduled: _activity_scheduled,
+    ev.TimerScheduled: _timer_scheduled,
+    ev.SideEffectRecorded: _side_effect,
+    ev.StepCompleted: _step,
+    ev.StepFailed: _step,
+    ev.SignalReceived: _signal,
+    ev.WorkflowAwaitingSignal: _awaiting,
+}
+
+
+def give(run: Run, task: Task, time: Time) -> None:
+    """Change the workflow task; a run whose task was ever held has begun."""
+    if task.epoch and run.status == PENDING:
+        run.status = RUNNING
+        run.updated_at = time
+    run.task = task
+
+
+def _saw(run: Run, seq: int) -> None:
+    run.seen_seq = seq
+    if seq == run.last_seq:
+        run.tail, run.tail_bytes = [], 0
+    elif run.tail is not None:
+        run.tail = [recorded for recorded in run.tail if recorded.seq > seq]
+        run.tail_bytes = sum(event_bytes(recorded.event) for recorded in run.tail)
+
+
+def _put_activity(run: Run, effect: fx.PutActivity) -> None:
+    put_activity(run, effect.activity)
+
+
+def _close_activity(run: Run, effect: fx.CloseActivity) -> None:
+    known = run.activities.pop(effect.activity.seq, None)
+    if known is not None:
+        run.activity_bytes -= activity_bytes(known)
+
+
+def _arm_timer(run: Run, effect: fx.ArmTimer) -> None:
+    run.timers[effect.seq] = effect.due
+
+
+def _drop_timer(run: Run, effect: fx.DropTimer) -> None:
+    run.timers.pop(effect.seq, None)
+
+
+def _put_child(run: Run, effect: fx.PutChild) -> None:
+    run.children[effect.child.workflow_id] = effect.child
+
+
+def _drop_child(run: Run, effect: fx.DropChild) -> None:
+    run.children.pop(effect.workflow_id, None)
+
+
+def _set_deadlines(run: Run, effect: fx.SetDeadlines) -> None:
+    run.cancel_deadline = effect.cancel_deadline
+
+
+def _set_next(run: Run, effect: fx.SetNext) -> None:
+    run.next_run_id = effect.run_id
+
+
+def _put_attributes(run: Run, effect: fx.PutAttributes) -> None:
+    run.search, run.memo = effect.search, effect.memo
+
+
+def _nothing(_run: Run, _effect: fx.Effect) -> None:
+    """For effects that concern only the store or other runs."""
+
+
+EFFECTS: dict[type[fx.Effect], Callable[[Run, Any], None]] = {
+    fx.PutActivity: _put_activity,
+    fx.CloseActivity: _close_activity,
+    fx.NoteAttempt: _nothing,
+    fx.ArmTimer: _arm_timer,
+    fx.DropTimer: _drop_timer,
+    fx.PutChild: _put_child,
+    fx.DropChild: _drop_child,
+    fx.SetDeadlines: _set_deadlines,
+    fx.SetNext: _set_next,
+    fx.PutAttributes: _put_attributes,
+    fx.PutSnapshot: _nothing,
+    fx.Send: _nothing,
+    fx.Acknowledge: _nothing,
+}

@@ -1,0 +1,25 @@
+"""What a decision may know beside its run and its request: the time, fresh ids, and the runs its commands name."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from assay.core.model.ids import Ids, Time, WorkflowId
+from assay.core.model.run import Run
+
+NOBODY: Mapping[WorkflowId, Run] = MappingProxyType({})
+
+
+class Moment:
+    """The circumstances of one decision."""
+
+    __slots__ = ("current", "history_full", "ids", "now")
+
+    def __init__(
+        self, now: Time, ids: Ids, current: Mapping[WorkflowId, Run] = NOBODY, *, history_full: bool = False
+    ) -> None:
+        self.now = now
+        self.ids = ids
+        self.current = current
+        """The newest run of each workflow id that the request names, in the namespace of its run."""
+        self.history_full = history_full
+        """True if the stored events of the run take more bytes than a history may."""

@@ -1,0 +1,194 @@
+"""How runs begin: by a start, as a child, or as the successor of a run that closed (capabilities 3.2)."""
+
+from operator import attrgetter
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from assay._version import __version__
+from assay.core.model.effects import Decision
+from assay.core.model.errors import AlreadyExists, Invalid
+from assay.core.model.events import ParentLink, Recorded, SignalReceived, StartData, WorkflowStarted
+from assay.core.model.failure import FailureInfo
+from assay.core.model.ids import Namespace, RunId, Time, WorkflowId
+from assay.core.model.payload import NULL, Payload
+from assay.core.model.policies import IdReuse
+from assay.core.model.requests import StartWorkflow
+from assay.core.model.run import COMPLETED, Run, Task
+from assay.core.model.start_options import OPTION_KINDS
+from assay.core.rules.moment import Moment
+from assay.core.schedules.timetable import parse_timetable
+
+
+def check_free(existing: Run | None) -> None:
+    """Refuse an id whose newest run is open (I15)."""
+    if existing is not None and not existing.closed:
+        raise _taken(existing, f"workflow '{existing.workflow_id}' is already running")
+
+
+def check_reuse(existing: Run | None, policy: IdReuse) -> None:
+    """Refuse a closed id that its policy does not allow to be used again (C24)."""
+    if existing is None or policy is IdReuse.ALLOW_DUPLICATE:
+        return
+    if policy is IdReuse.REJECT_DUPLICATE:
+        raise _taken(existing, f"workflow id '{existing.workflow_id}' was used before and may not be used again")
+    if existing.status == COMPLETED:
+        raise _taken(existing, f"workflow '{existing.workflow_id}' has completed; only a failed one may be repeated")
+
+
+def check_type(existing: Run, workflow_type: str) -> None:
+    """Refuse to take a run of another workflow type for a run of `workflow_type`."""
+    if workflow_type not in existing.start.chain_types:
+        found = existing.start.workflow_type
+        message = f"workflow id '{existing.workflow_id}' has a run of type '{found}', not '{workflow_type}'"
+        raise _taken(existing, f"{message}; choose another id", "other_workflow_type")
+
+
+def _taken(existing: Run, message: str, code: str | None = None) -> AlreadyExists:
+    facts = {"workflow_id": existing.workflow_id, "run_id": existing.run_id, "status": existing.status}
+    return AlreadyExists(message, existing=facts, code=code)
+
+
+def born(request: StartWorkflow, previous: Run | None, at: Moment, parent: ParentLink | None = None) -> Decision:
+    """A new run by request."""
+    run_id = at.ids.run_id()
+    first_task_at = _first_task_at(request, at.now)
+    # a time-out of zero is none (capabilities 4.3)
+    deadline = at.now + request.execution_timeout if request.execution_timeout else None
+    start = StartData(
+        workflow_type=request.workflow_type,
+        task_queue=request.task_queue,
+        first_run_id=run_id,
+        parent=parent,
+        execution_deadline=deadline,
+        first_task_at=first_task_at,
+        scheduled_for=request.scheduled_for,
+        schedule=request.schedule,
+        request_id=request.request_id,
+        engine_version=__version__,
+    )
+    options = recorded_options(request)
+    if request.run_timeout is not None or request.execution_timeout is not None:
+        options["run_timeout"] = _run_timeout(request)
+    if options:  # most starts have none, and are not to pay for the keywords
+        start = replace(start, **options)
+    number = 1 if previous is None else previous.number + 1
+    fresh = new_run(request.namespace, request.workflow_id, run_id, number, start, request.input, at)
+    decision = begin(fresh, request.input, at)
+    for message in request.signals:
+        decision.record(SignalReceived(message.name, message.payload, message.sender))
+    return decision
+
+
+def recorded_options(options: StartWorkflow | StartData) -> dict[str, Any]:
+    """Return the options with a value that a run records under the same name, of a request or of a run."""
+    found: dict[str, Any] = {}
+    values = _recorded(options)
+    if values == _NONE_GIVEN:  # as in most starts
+        return found
+    for name, value in zip(_RECORDED, values, strict=True):
+        if value is not None and value is not NULL:
+            found[name] = value
+    return found
+
+
+_RECORDED: Final = tuple(name for name in StartData.__struct_fields__ if name in OPTION_KINDS)
+_recorded: Final = attrgetter(*_RECORDED)
+_NONE_GIVEN: Final = _recorded(StartData("", "", RunId("")))
+
+
+def _run_timeout(request: StartWorkflow) -> Time | None:
+    """How long one run may take: no longer than its chain, and as long as that if nobody says (C27)."""
+    run, chain = request.run_timeout, request.execution_timeout
+    return min(run, chain) if run and chain else run or chain or None
+
+
+def _first_task_at(request: StartWorkflow, now: Time) -> Time | None:
+    if request.cron_schedule is None:
+        return now + request.start_delay if request.start_delay else None
+    slot = next_slot(request.cron_schedule, now)
+    if slot is None:
+        raise Invalid("cron_schedule never fires again", code="never_fires", field="cron_schedule")
+    return slot
+
+
+def new_run(
+    namespace: Namespace,
+    workflow_id: WorkflowId,
+    run_id: RunId,
+    number: int,
+    start: StartData,
+    input: Payload,
+    at: Moment,
+) -> Run:
+    """Return a run before its first event."""
+    timeout = start.run_timeout
+    return Run(
+        namespace,
+        workflow_id,
+        run_id,
+        number,
+        start,
+        at.now,
+        updated_at=at.now,
+        run_deadline=None if timeout is None else max(at.now, start.first_task_at or 0) + timeout,
+        input=NULL if start.retry_policy is None and start.cron_schedule is None else input,
+        memo=start.memo,
+        search=start.search_attributes,
+        open_steps=set(),
+    )
+
+
+def begin(run: Run, input: Payload, at: Moment) -> Decision:
+    """Decide the first event of a new run, and its first task, at once or when its time has come."""
+    start, first = run.start, run.start.first_task_at
+    decision = Decision.of(run, at.now)
+    decision.record(WorkflowStarted(input, start))
+    decision.task = Task(since=at.now, not_before=first if first is not None and first > at.now else None)
+    return decision
+
+
+def successor(
+    run: Run,
+    at: Moment,
+    initiator: str,
+    *,
+    input: Payload,
+    first_task_at: Time | None = None,
+    workflow_type: str | None = None,
+    task_queue: str | None = None,
+    memo: Payload,
+    search: Payload,
+    last_result: Payload = NULL,
+    last_failure: FailureInfo | None = None,
+    signals: tuple[Recorded, ...] = (),
+) -> Decision:
+    """The next run of the chain: same id, new history; what was agreed at the start goes on (4.4)."""
+    old = run.start
+    kind, first_kind = workflow_type or old.workflow_type, old.chain_types[1]
+    start = replace(
+        old,
+        workflow_type=kind,
+        task_queue=task_queue or old.task_queue,
+        previous_run_id=run.run_id,
+        initiator=initiator,
+        attempt=old.attempt + 1 if initiator == "retry" else 1,
+        memo=memo,
+        search_attributes=search,
+        first_task_at=first_task_at,
+        last_completion_result=last_result,
+        last_failure=last_failure,
+        reopening=None,
+        first_workflow_type=None if kind == first_kind else first_kind,
+        engine_version=__version__,
+    )
+    fresh = new_run(run.namespace, run.workflow_id, at.ids.run_id(), run.number + 1, start, input, at)
+    decision = begin(fresh, input, at)
+    for recorded in signals:
+        decision.record(recorded.event)
+    return decision
+
+
+def next_slot(cron_schedule: str, after: Time) -> Time | None:
+    """The next time at which a cron schedule starts a run."""
+    return parse_timetable(cron_schedule).next(after, after)

@@ -1,0 +1,350 @@
+"""Rules of due times: each fires once or is recorded with the reason why not (I11, R43, R44).
+
+A fire is one transaction: the record of the due time, the schedule's next due time, and the run it starts. So a crash
+leaves either all of it or none, and two engines cannot fire the same due time.
+"""
+
+from typing import Any, assert_never
+
+from msgspec.structs import replace
+
+from assay.core.model.effects import CANCEL, Decision, Message
+from assay.core.model.errors import AssayError
+from assay.core.model.events import WorkflowTerminated
+from assay.core.model.ids import SECOND, Time, WorkflowId
+from assay.core.model.requests import StartWorkflow
+from assay.core.model.run import Run
+from assay.core.rules import lifecycle, new_runs
+from assay.core.rules.moment import Moment
+from assay.core.schedules.model import RECHECK, Fire, FireOutcome, Missed, Overlap, Schedule, Trigger, Waiting
+
+LATE_FIRE_GRACE: Time = 5 * SECOND
+"""A fire this late is merely late; where an older one is still to come, no engine was running."""
+FIRES_PER_DECISION = 100
+"""Due times that one decision fires; what is left is as due as before, and comes with the next."""
+WAITING_LIMIT = 100
+RUNNING_LIMIT = 100
+"""Open runs that a schedule keeps an eye on; only `allow_all` can have more."""
+RECORDED_ONE_BY_ONE = 1_000
+"""Due times of one outage or pause that have a record each; what is beyond has one together."""
+
+
+MOST_GIVEN_UP = 20
+"""Ranges of missed due times that a schedule remembers, for a clock that is set back; the newest count."""
+
+
+class ScheduleDecision:
+    """What one request does to one schedule: its new state, fires, runs, and messages to other runs."""
+
+    def __init__(self, schedule: Schedule, at: Moment, wall: Time) -> None:
+        self.schedule = schedule
+        self.at = at
+        """The circumstances, in engine time, of the runs that it starts and ends."""
+        self.now = wall
+        """The wall clock, which due times are compared with."""
+        self.changed = False
+        self.deleted = False
+        self.fires: list[Fire] = []
+        self.retaken: list[Fire] = []
+        """Fires of due times that are recorded as missed."""
+        self.runs: list[Decision] = []
+        """Runs that begin, and those that end to make room."""
+        self.messages: list[Message] = []
+        self.answer: object = None
+        self.overlap = schedule.overlap_policy
+        self.waiting_limit: int | None = WAITING_LIMIT
+        self.open = self._open_runs() if looks_at_runs(schedule, self.overlap) else None
+        """Its open runs, oldest first; None where they do not matter."""
+
+    @property
+    def reply(self) -> object:
+        """What the caller is told: the schedule as it is now, unless a rule has more to say."""
+        return self.schedule if self.answer is None else self.answer
+
+    def follow(self, overlap: Overlap, *, unlimited: bool = False) -> None:
+        """Apply another policy than the schedule's from here on; with `unlimited` any number of fires may wait."""
+        self.overlap = overlap
+        self.waiting_limit = None if unlimited else WAITING_LIMIT
+        if self.open is None and looks_at_runs(self.schedule, overlap):
+            self.open = self._open_runs()
+
+    def _open_runs(self) -> list[Run]:
+        found = [self.newest(name) for name in self.schedule.running]
+        return [run for run in found if run is not None and not run.closed]
+
+    def change(self, **fields: Any) -> None:
+        """Fields of the schedule are now as given."""
+        self.schedule = replace(self.schedule, **fields, updated_at=self.now)
+        self.changed = True
+
+    def fire(self, due: Time, outcome: FireOutcome, reason: str | None = None, **fields: Any) -> Fire:
+        """What has become of a due time."""
+        schedule = self.schedule
+        return Fire(schedule.namespace, schedule.name, due, self.now, outcome, reason, **fields)
+
+    def born(self, workflow_id: str) -> Decision | None:
+        """The run of this id that this decision starts."""
+        found = (run for run in self.runs if run.run.workflow_id == workflow_id and not run.run.last_seq)
+        return next(found, None)
+
+    def newest(self, workflow_id: str) -> Run | None:
+        """The newest run of an id, as this decision leaves it."""
+        born = self.born(workflow_id)
+        return self.at.current.get(WorkflowId(workflow_id)) if born is None else born.run
+
+    def note(self, due: Time, outcome: FireOutcome, reason: str | None = None, **fields: Any) -> Fire:
+        """Record what has become of a due time."""
+        fire = self.fire(due, outcome, reason, **fields)
+        self.fires.append(fire)
+        self.change()
+        return fire
+
+
+def looks_at_runs(schedule: Schedule, overlap: Overlap) -> bool:
+    """Does it matter which of its runs are open?"""
+    return bool(schedule.waiting) or overlap is not Overlap.ALLOW_ALL
+
+
+def due_times(schedule: Schedule, now: Time) -> list[Time]:
+    """The due times that a decision at `now` may fire."""
+    found: list[Time] = []
+    due = None if schedule.paused else _made_up_from(schedule, now)
+    while due is not None and due <= now and len(found) < FIRES_PER_DECISION:
+        found.append(due)
+        due = schedule.after(due)
+    return found
+
+
+def catch_up(decision: ScheduleDecision) -> None:
+    """Deal with all that has come due, in order, before anything else happens to the schedule."""
+    schedule, now = decision.schedule, decision.now
+    if schedule.paused:
+        _start_waiting(decision, by_hand=True)
+        return
+    _start_waiting(decision)
+    _look_back(decision)
+    schedule = decision.schedule
+    first = _made_up_from(schedule, now)
+    if first != schedule.next_run_at:
+        leave(decision, now if first is None else first - 1, FireOutcome.MISSED, "no engine was running")
+    for _ in range(FIRES_PER_DECISION):
+        schedule, due = decision.schedule, decision.schedule.next_run_at
+        if due is None or due + schedule.delay(due) > now:
+            break
+        _go_past(decision, due)
+        fire(decision, due, Trigger.TIME, schedule.run_name(due))
+    if decision.schedule.waiting and not decision.changed and schedule.updated_at + RECHECK <= now:
+        decision.change()
+
+
+def _look_back(decision: ScheduleDecision) -> None:
+    """Go back to due times that were given up as missed and are still to come, as the wall clock was set back."""
+    schedule, now = decision.schedule, decision.now
+    if any(last > now for _, last in schedule.given_up):
+        first = schedule.after(now)
+        if first is not None and (schedule.next_run_at is None or first < schedule.next_run_at):
+            decision.change(next_run_at=first)
+
+
+def _go_past(decision: ScheduleDecision, due: Time) -> None:
+    """Count a due time as decided, and go on to the next."""
+    schedule = decision.schedule
+    if schedule.gave_up(due):
+        decision.retaken.append(decision.fire(due, FireOutcome.MISSED))
+        schedule = replace(schedule, given_up=_cut(schedule.given_up, due, due))
+    schedule = replace(schedule, decided_until=max(schedule.decided_until, due))
+    decision.change(decided_until=schedule.decided_until, given_up=schedule.given_up, next_run_at=schedule.after(due))
+
+
+def _cut(ranges: tuple[tuple[Time, Time], ...], start: Time, end: Time) -> tuple[tuple[Time, Time], ...]:
+    """Return the ranges without the times from `start` to `end`."""
+    parts = [part for first, last in ranges for part in ((first, min(last, start - 1)), (max(first, end + 1), last))]
+    return tuple((first, last) for first, last in parts if first <= last)
+
+
+def _made_up_from(schedule: Schedule, now: Time) -> Time | None:
+    """The first due time that is not given up as missed; it may be in the future (R44)."""
+    due = schedule.next_run_at
+    over = now - schedule.jitter
+    if due is None or due > over - LATE_FIRE_GRACE:
+        return due
+    match schedule.missed:
+        case Missed.SKIP:
+            return schedule.after(over - 1)
+        case Missed.LAST:
+            last = schedule.latest(due, over)
+            return last if last >= now - schedule.window else schedule.after(over - 1)
+        case Missed.ALL:
+            oldest = min(over - LATE_FIRE_GRACE, now - schedule.window - 1)
+            return due if due > oldest else schedule.after(oldest)
+        case _:
+            assert_never(schedule.missed)
+
+
+def leave(decision: ScheduleDecision, until: Time, outcome: FireOutcome, reason: str | None) -> None:
+    """Record the due times up to `until` as not fired, and go on after them."""
+    schedule = decision.schedule
+    first = due = schedule.next_run_at
+    last: Time | None = None
+    for _ in range(RECORDED_ONE_BY_ONE):
+        if due is None or due > until:
+            break
+        if not schedule.gave_up(due):  # else it has a record already
+            decision.note(due, outcome, reason)
+        last, due = due, schedule.after(due)
+    if due is not None and due <= until:
+        last = schedule.latest(due, until)
+        if not schedule.gave_up(due):
+            decision.note(due, outcome, reason, until=last)
+        due = schedule.after(last)
+    if first is None or last is None:
+        return
+    given_up = schedule.given_up
+    if outcome is not FireOutcome.MISSED:
+        # Due times of a pause are never made up for, even if the clock is set back.
+        given_up = _cut(given_up, first, last)
+    elif last > schedule.decided_until:
+        given_up = (*given_up, (max(first, schedule.decided_until + 1), last))[-MOST_GIVEN_UP:]
+    decision.change(decided_until=max(schedule.decided_until, last), given_up=given_up, next_run_at=due)
+
+
+def fire(decision: ScheduleDecision, due: Time, trigger: Trigger, workflow_id: str) -> Fire:
+    """One due time: start a run, or let it wait, or say why not."""
+    before = decision.newest(workflow_id)
+    if before is not None and _was_started_for(before, decision.schedule, due):
+        facts = {"workflow_id": workflow_id, "run_id": before.run_id, "trigger": trigger}
+        return decision.note(due, FireOutcome.SKIPPED, "a run was started for it before", **facts)
+    if any(other.workflow_id == workflow_id for other in decision.schedule.waiting):
+        return decision.note(due, FireOutcome.SKIPPED, "it waits already", trigger=trigger)
+    if not decision.open and not decision.schedule.waiting:
+        return _start(decision, Waiting(due, workflow_id, trigger))
+    match decision.overlap:
+        case Overlap.SKIP:
+            reason = f"run {_first_name(decision)} is still open"
+            return decision.note(due, FireOutcome.SKIPPED, reason, trigger=trigger)
+        case Overlap.QUEUE:
+            return _wait(decision, Waiting(due, workflow_id, trigger))
+        case Overlap.CANCEL_OLD:
+            decision.messages.extend(_cancels(decision))
+        case Overlap.TERMINATE_OLD:
+            _terminate(decision)
+        case Overlap.ALLOW_ALL:
+            pass
+        case _:
+            assert_never(decision.overlap)
+    return _start(decision, Waiting(due, workflow_id, trigger))
+
+
+def _first_name(decision: ScheduleDecision) -> str:
+    return decision.open[0].workflow_id if decision.open else decision.schedule.waiting[0].workflow_id
+
+
+def _wait(decision: ScheduleDecision, fire: Waiting) -> Fire:
+    """Keep a fire until its turn has come; it is recorded when it is started, until then it is in the schedule."""
+    waiting = decision.schedule.waiting
+    if decision.waiting_limit is not None and len(waiting) >= decision.waiting_limit:
+        reason = f"{decision.waiting_limit} fires are waiting already"
+        return decision.note(fire.due_at, FireOutcome.DROPPED, reason, trigger=fire.trigger)
+    decision.change(waiting=(*waiting, fire))
+    _count(decision, fire.trigger)
+    return decision.fire(fire.due_at, FireOutcome.QUEUED, workflow_id=fire.workflow_id, trigger=fire.trigger)
+
+
+def _count(decision: ScheduleDecision, trigger: Trigger) -> None:
+    """A run that the schedule starts by itself is one less that it may start."""
+    left = decision.schedule.remaining
+    if left is not None and trigger is Trigger.TIME:
+        decision.change(remaining=left - 1)
+        if left == 1:
+            decision.change(next_run_at=None)
+
+
+def _cancels(decision: ScheduleDecision) -> list[Message]:
+    told = {message.run_id for message in decision.messages}
+    return [
+        Message(
+            key=f"{run.run_id}/replaced",
+            namespace=run.namespace,
+            workflow_id=run.workflow_id,
+            run_id=run.run_id,
+            kind=CANCEL,
+            reason=_replaced(decision.schedule),
+        )
+        for run in decision.open or ()
+        if not run.cancel_seq and run.run_id not in told
+    ]
+
+
+def _replaced(schedule: Schedule) -> str:
+    return f"replaced by a later run of schedule {schedule.name}"
+
+
+def _terminate(decision: ScheduleDecision) -> None:
+    """End the open runs in the same transaction; one that this decision starts ends as soon as it has begun."""
+    reason = _replaced(decision.schedule)
+    for run in decision.open or ():
+        born = decision.born(run.workflow_id)
+        if born is None:
+            decision.runs.append(lifecycle.terminate_decision(run, reason, None, decision.at))
+        else:
+            lifecycle.close(born, WorkflowTerminated(reason, None), decision.at)
+    decision.open = []
+
+
+def _start(decision: ScheduleDecision, fire: Waiting, *, counted: bool = False) -> Fire:
+    schedule, at = decision.schedule, decision.at
+    existing = decision.newest(fire.workflow_id)
+    try:
+        new_runs.check_free(existing)
+        born = new_runs.born(_request(schedule, fire), existing, at)
+    except AssayError as error:
+        return decision.note(fire.due_at, FireOutcome.FAILED, str(error), trigger=fire.trigger)
+    decision.runs.append(born)
+    _take_in(decision, born.run)
+    if not counted:
+        _count(decision, fire.trigger)
+    facts = {"workflow_id": fire.workflow_id, "run_id": born.run.run_id, "trigger": fire.trigger}
+    return decision.note(fire.due_at, FireOutcome.STARTED, **facts)
+
+
+def _was_started_for(run: Run, schedule: Schedule, due: Time) -> bool:
+    """Is it, or does it follow, the run for this due time?"""
+    return run.start.schedule == schedule.name and run.start.scheduled_for == due
+
+
+def _take_in(decision: ScheduleDecision, run: Run) -> None:
+    if decision.open is None:
+        running = decision.schedule.running
+    else:
+        running = tuple(other.workflow_id for other in decision.open)
+        decision.open.append(run)
+    running = (*running, run.workflow_id)[-RUNNING_LIMIT:]
+    decision.change(running=running, last_run_at=decision.now, last_workflow_id=run.workflow_id)
+
+
+def _request(schedule: Schedule, fire: Waiting) -> StartWorkflow:
+    return StartWorkflow(
+        namespace=schedule.namespace,
+        workflow_id=WorkflowId(fire.workflow_id),
+        workflow_type=schedule.workflow_type,
+        task_queue=schedule.task_queue,
+        input=schedule.input,
+        search_attributes=schedule.search_attributes,
+        memo=schedule.memo,
+        schedule=schedule.name,
+        scheduled_for=fire.due_at,
+    )
+
+
+def _start_waiting(decision: ScheduleDecision, *, by_hand: bool = False) -> None:
+    """Start the fire that waits longest if no run of the schedule is open; one that cannot start makes way.
+
+    With `by_hand`, as while the schedule is paused, only triggers and backfills may start.
+    """
+    while not decision.open:
+        allowed = (fire for fire in decision.schedule.waiting if not by_hand or fire.trigger is not Trigger.TIME)
+        first = next(allowed, None)
+        if first is None:
+            return
+        decision.change(waiting=tuple(fire for fire in decision.schedule.waiting if fire is not first))
+        _start(decision, first, counted=True)

@@ -1,0 +1,1 @@
+"""The client: verbs of the engine for programs, over HTTP or embedded."""

@@ -1,0 +1,402 @@
+"""A program's connection to an engine: start workflows, wait for them, talk to them, look at them."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar, Unpack, overload
+
+from assay.core.model.duration import Duration, parse_duration
+from assay.core.model.errors import AlreadyExists, AssayError, Invalid, NotFound
+from assay.core.model.ids import RunId, RunKey, WorkflowId, seconds
+from assay.core.model.options import check_id, check_text, duration
+from assay.core.model.payload import NULL, Payload, same_value, value_of
+from assay.core.model.requests import StartWorkflow
+from assay.core.model.run import COMPLETED
+from assay.core.model.texts import check_words
+from assay.sdk.app import App
+from assay.sdk.client.absent import KEEP_INPUT
+from assay.sdk.client.connections import DEFAULT_TIMEOUT_SECONDS, Joining, transport_for
+from assay.sdk.client.handle import Handle
+from assay.sdk.client.implicit_worker import ImplicitWorker
+from assay.sdk.client.loop_thread import refuse_in_workflow
+from assay.sdk.client.reading import Reading
+from assay.sdk.client.records import Record, RetryRecord
+from assay.sdk.client.registry import Namespaces, Queues, Workers
+from assay.sdk.client.requester import requester
+from assay.sdk.client.results import result_of
+from assay.sdk.client.schedules import Schedules
+from assay.sdk.client.start_options import StartKeywords, check_takes_input, start_request, the_workflow
+from assay.sdk.default_app import DEFAULT_APP
+from assay.sdk.ports import Connection, Outcome, Target
+from assay.sdk.unserved import watched
+from assay.sdk.values.converter import Converter
+
+Result = TypeVar("Result")
+log = logging.getLogger("assay.client")
+
+
+class Client(Reading):
+    """Made by `await Client.connect(url)`; use it as an async context manager, or `close` it."""
+
+    def __init__(
+        self,
+        transport: Connection,
+        *,
+        namespace: str = "main",
+        app: App | None = None,
+        converter: Converter | None = None,
+    ) -> None:
+        self.transport = transport
+        self.namespace = check_id(namespace, "namespace")
+        self.app = DEFAULT_APP if app is None else app
+        self.converter = Converter() if converter is None else converter
+        self._joining = transport if isinstance(transport, Joining) else None
+        self._implicit_worker = ImplicitWorker(self)
+        self.schedules = Schedules(self)
+        self.namespaces = Namespaces(self)
+        self.workers = Workers(self)
+        self.queues = Queues(self)
+
+    @classmethod
+    async def connect(
+        cls,
+        url: str,
+        *,
+        namespace: str = "main",
+        token: str | None = None,
+        app: App | None = None,
+        timeout: Duration = DEFAULT_TIMEOUT_SECONDS,  # noqa: ASYNC109 - of the calls to come, not of this one
+    ) -> Client:
+        """Connect to the engine at `url`; `sqlite://` and `postgres://` start one in this process.
+
+        Several URLs of engines behind HTTP, separated by commas, are tried in order. `timeout` is how long a call waits
+        for an engine that is away. A second client of a SQLite file shares the engine of the first.
+        """
+        limit = seconds(parse_duration(timeout, "timeout"))
+        transport = transport_for(check_words(url, "url"), check_text(token, "token"), limit)
+        client = cls(transport, namespace=namespace, app=app)
+        await client.transport.open()
+        return client
+
+    async def close(self) -> None:
+        """Stop what this client runs, and let go of the engine; nothing is left behind."""
+        try:
+            await self._implicit_worker.close()
+        finally:
+            await self.transport.close()
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    @overload
+    async def start(
+        self,
+        workflow: Callable[..., Coroutine[Any, Any, Result]],
+        input: Any = None,
+        *,
+        workflow_id: str | None = None,
+        **options: Unpack[StartKeywords],
+    ) -> Handle[Result]: ...
+    @overload
+    async def start(
+        self,
+        workflow: Callable[..., Result],
+        input: Any = None,
+        *,
+        workflow_id: str | None = None,
+        **options: Unpack[StartKeywords],
+    ) -> Handle[Result]: ...
+    @overload
+    async def start(
+        self, workflow: str, input: Any = None, *, workflow_id: str | None = None, **options: Unpack[StartKeywords]
+    ) -> Handle[Any]: ...
+    @overload
+    async def start(
+        self,
+        *,
+        workflow_type: Callable[..., Any] | str,
+        input: Any = None,
+        workflow_id: str | None = None,
+        **options: Unpack[StartKeywords],
+    ) -> Handle[Any]: ...
+
+    async def start(
+        self,
+        workflow: Callable[..., Any] | str | None = None,
+        input: Any = None,
+        *misplaced: Any,
+        workflow_id: str | None = None,
+        workflow_type: Callable[..., Any] | str | None = None,
+        **options: Unpack[StartKeywords],
+    ) -> Handle[Any]:
+        """Start a workflow, named or given as its function; an id with an open run raises `AlreadyExists`.
+
+        `workflow_type=` is another name of the first parameter.
+        """
+        wanted = the_workflow("start", workflow, workflow_type, misplaced)
+        request, annotation = self._start_request(wanted, workflow_id, input, options)
+        try:
+            started = await self.transport.start(request)
+        except AlreadyExists as error:
+            error.existing = Record(error.existing)
+            raise
+        return Handle(self, started.key, annotation, started=started.started, status=started.status)
+
+    def _start_request(
+        self,
+        workflow: Callable[..., Any] | str,
+        workflow_id: str | None,
+        input: Any,
+        options: Mapping[str, Any],
+    ) -> tuple[StartWorkflow, Any]:
+        """Return the request of a start, and the annotation of its result."""
+        name = self.app.name_of(workflow)
+        registered = self.app.workflows.get(name)
+        if registered is not None and input is not None:
+            check_takes_input(registered)
+        usual = {"namespace": self.namespace, "task_queue": self.app.queue}
+        request = start_request(self.converter, name, workflow_id, input, options, usual)
+        known = None if isinstance(workflow, str) else registered
+        return request, Any if known is None else known.signature.result_annotation
+
+    @overload
+    async def run(
+        self,
+        workflow: Callable[..., Coroutine[Any, Any, Result]],
+        input: Any = None,
+        *,
+        workflow_id: str | None = None,
+        **options: Unpack[StartKeywords],
+    ) -> Result: ...
+    @overload
+    async def run(
+        self,
+        workflow: Callable[..., Result],
+        input: Any = None,
+        *,
+        workflow_id: str | None = None,
+        **options: Unpack[StartKeywords],
+    ) -> Result: ...
+    @overload
+    async def run(
+        self, workflow: str, input: Any = None, *, workflow_id: str | None = None, **options: Unpack[StartKeywords]
+    ) -> Any: ...
+    @overload
+    async def run(
+        self,
+        *,
+        workflow_type: Callable[..., Any] | str,
+        input: Any = None,
+        workflow_id: str | None = None,
+        **options: Unpack[StartKeywords],
+    ) -> Any: ...
+
+    async def run(
+        self,
+        workflow: Callable[..., Any] | str | None = None,
+        input: Any = None,
+        *misplaced: Any,
+        workflow_id: str | None = None,
+        workflow_type: Callable[..., Any] | str | None = None,
+        **options: Unpack[StartKeywords],
+    ) -> Any:
+        """Start a workflow and wait for its result.
+
+        With an explicit id the call is idempotent: an open run is attached to, a completed one gives its recorded
+        result, and after any other end a new run starts; an explicit `id_reuse_policy` decides instead. A run of
+        another workflow type raises `AlreadyExists`; one that was started with another input is logged as a warning.
+
+        An engine in this process is also served: if no worker serves the queue, one runs until this client closes.
+        """
+        refuse_in_workflow()
+        wanted = the_workflow("run", workflow, workflow_type, misplaced)
+        repeatable = workflow_id is not None and options.get("id_reuse_policy") is None
+        if workflow_id is not None and not _given(options).keys() & {"id_conflict_policy", "error_if_exists"}:
+            options["id_conflict_policy"] = "use_existing"
+        if repeatable:
+            options["id_reuse_policy"] = "allow_duplicate_failed_only"
+        request, annotation = self._start_request(wanted, workflow_id, input, options)
+        await self._implicit_worker.serve(request.namespace, request.task_queue, request.workflow_type)
+        try:
+            outcome = await self._start_and_wait(request)
+        except AlreadyExists as error:
+            error.existing = Record(error.existing)
+            completed = _completed_run(error, request) if repeatable else None
+            if completed is None:
+                raise
+            await self._warn_of_input(request, completed)
+            outcome = await self.transport.result(completed)
+        return result_of(outcome, self.converter, annotation)
+
+    async def _start_and_wait(self, request: StartWorkflow) -> Outcome:
+        """Start or attach, and wait for the end."""
+        if self._joining is not None:
+            started, outcome = await watched(self.transport, request, self._joining.run(request))
+            if not started.started:
+                await self._warn_of_input(request, started.key)
+            return outcome
+        started = await self.transport.start(request)
+        if not started.started:
+            await self._warn_of_input(request, started.key)
+        result = watched(self.transport, started.key, self.transport.result(started.key))
+        return await self._implicit_worker.outcome(result)
+
+    async def _warn_of_input(self, request: StartWorkflow, existing: RunKey) -> None:
+        """Log a warning if the chain of `existing` was started with another input than `request` has."""
+        with contextlib.suppress(AssayError):  # a warning that cannot be given must not cost the caller the result
+            record = await self.transport.describe(existing.namespace, existing.workflow_id, existing.run_id)
+            if record is not None and record["first_run_id"] != existing.run_id:
+                first = record["first_run_id"]
+                record = await self.transport.describe(existing.namespace, existing.workflow_id, first)
+            if record is not None and not same_value(record["input"], value_of(request.input)):
+                log.warning(
+                    "workflow id %s was started before with another input: its result is the one of that input",
+                    existing.workflow_id,
+                )
+
+    async def _wait(self, key: RunKey, annotation: Any = Any) -> Any:
+        """The result of a run, or of the last run of its chain, decoded by annotation."""
+        outcome = await watched(self.transport, key, self.transport.result(key))
+        return result_of(outcome, self.converter, annotation)
+
+    async def result(self, workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Any:
+        """Wait for the end of a workflow: its result, or an exception that says how it ended."""
+        space, workflow_id, wanted = self._target(workflow_id, run_id, namespace)
+        if wanted is None:
+            record = await self.transport.describe(space, workflow_id)
+            if record is None:
+                raise NotFound(f"workflow {workflow_id} not found")
+            wanted = RunId(record["run_id"])
+        return await self._wait(RunKey(space, WorkflowId(workflow_id), wanted))
+
+    async def signal(
+        self,
+        workflow_id: str,
+        name: str,
+        payload: Any = None,
+        *,
+        run_id: str | None = None,
+        namespace: str | None = None,
+    ) -> None:
+        """Send a signal to an open run; `NotFound` if there is none."""
+        raw = NULL if payload is None else Payload(self.converter.encode(payload, name="payload"))
+        target = self._target(workflow_id, run_id, namespace)
+        await self.transport.signal(target, check_id(name, "signal name"), raw)
+
+    async def cancel(
+        self,
+        workflow_id: str,
+        reason: str | None = None,
+        deadline: Duration | None = None,
+        *,
+        run_id: str | None = None,
+        namespace: str | None = None,
+    ) -> None:
+        """Ask an open run to end; with a `deadline` from now it is terminated if it has not ended by then."""
+        words, limit = check_text(reason, "reason"), duration(deadline, "deadline")
+        await self.transport.cancel(self._target(workflow_id, run_id, namespace), words, limit)
+
+    async def terminate(
+        self, workflow_id: str, reason: str | None = None, *, run_id: str | None = None, namespace: str | None = None
+    ) -> None:
+        """End an open run without asking its code."""
+        words = check_text(reason, "reason")
+        await self.transport.terminate(self._target(workflow_id, run_id, namespace), words)
+
+    async def continue_as_new(
+        self, workflow_id: str, input: Any = KEEP_INPUT, *, run_id: str | None = None, namespace: str | None = None
+    ) -> Handle[Any]:
+        """Start the next run of an id with a fresh history; an open run is closed, a closed one left alone.
+
+        Args:
+            workflow_id: The workflow id.
+            input: The next run's input, which may be None; left out, the next run has the input of this one.
+            run_id: Another run of the id than the newest one.
+            namespace: The namespace of the id, if it is not the client's.
+
+        Returns:
+            A handle of the new run.
+
+        Raises:
+            NotFound: There is no such run.
+        """
+        raw = None if input is KEEP_INPUT else NULL
+        if raw is not None and input is not None:
+            raw = Payload(self.converter.encode(input, name="input"))
+        started = await self.transport.continue_as_new(self._target(workflow_id, run_id, namespace), raw)
+        return Handle(self, started.key, started=started.started, status=started.status)
+
+    async def retry(
+        self,
+        workflow_id: str,
+        *,
+        reason: str,
+        run_id: str | None = None,
+        from_seq: int | None = None,
+        requested_by: str | None = None,
+        namespace: str | None = None,
+    ) -> Handle[Any]:
+        """Let a run that failed, timed out or was cancelled go on as a new run, with fixed code.
+
+        Args:
+            workflow_id: The workflow id.
+            reason: Why; it is recorded.
+            run_id: Another run of the id than the newest one.
+            from_seq: The last event to keep. Without it no finished work is undone.
+            requested_by: The person or program behind the retry; by default the user and host of this process.
+            namespace: The namespace of the id, if it is not the client's.
+
+        Returns:
+            A handle of the new run.
+
+        Raises:
+            AssayError: The run is open, completed, a child, or has gone on already; `code` says which.
+        """
+        answer = await self._retry(workflow_id, reason, run_id, from_seq, requested_by, namespace)
+        key = RunKey(self._space(namespace), WorkflowId(answer["workflow_id"]), RunId(answer["run_id"]))
+        return Handle(self, key, started=True, status=answer["status"])
+
+    async def _retry(
+        self,
+        workflow_id: str,
+        reason: str,
+        run_id: str | None,
+        from_seq: int | None,
+        requested_by: str | None,
+        namespace: str | None,
+    ) -> RetryRecord:
+        """Retry a run; the answer as a record."""
+        answer = await self.transport.retry(
+            self._target(workflow_id, run_id, namespace),
+            requested_by=requester() if requested_by is None else check_words(requested_by, "requested_by"),
+            reason=check_words(reason, "reason"),
+            from_seq=_whole(from_seq),
+        )
+        return RetryRecord(answer)
+
+    def _target(self, workflow_id: str, run_id: str | None, namespace: str | None) -> Target:
+        wanted = None if run_id is None else RunId(check_id(run_id, "run_id"))
+        return Target(self._space(namespace), WorkflowId(check_id(workflow_id, "workflow_id")), wanted)
+
+
+def _completed_run(refusal: AlreadyExists, request: StartWorkflow) -> RunKey | None:
+    """Return the completed run because of which a start was refused, if that is the reason."""
+    facts = refusal.existing
+    if refusal.code != AlreadyExists.code or facts.get("status") != COMPLETED:
+        return None
+    return RunKey(request.namespace, request.workflow_id, RunId(str(facts["run_id"])))
+
+
+def _whole(from_seq: Any) -> int | None:
+    if from_seq is None or (isinstance(from_seq, int) and not isinstance(from_seq, bool)):
+        return from_seq
+    raise Invalid("from_seq is the seq of an event: a whole number", code="bad_from_seq", field="from_seq")
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}

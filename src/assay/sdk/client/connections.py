@@ -1,0 +1,59 @@
+"""Which transport serves a URL. Those who have one register it here, so that the SDK names no engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+
+from assay.core.model.errors import Invalid
+
+if TYPE_CHECKING:
+    from assay.core.model.ids import Time
+    from assay.core.model.replies import Started
+    from assay.core.model.requests import StartWorkflow
+    from assay.sdk.ports import Connection, Outcome
+
+    Factory = Callable[[str, str | None, float], Connection]
+
+DEFAULT_TIMEOUT_SECONDS: Final = 30.0
+"""For which a call waits for an engine that is away."""
+_factories: dict[str, Factory] = {}
+
+
+@runtime_checkable
+class Hosting(Protocol):
+    """A transport whose engine lives in this process: work that nobody serves here may stay undone for ever."""
+
+    lease: Time | None
+    """None if no other process can serve the engine's work."""
+
+    def served(self, namespace: str, queue: str) -> bool:
+        """Does a worker of this process serve the queue?"""
+        ...
+
+
+@runtime_checkable
+class Joining(Protocol):
+    """A transport that starts a workflow and waits for its end in one go, which spares a way there and back."""
+
+    async def run(self, start: StartWorkflow) -> tuple[Started, Outcome]:
+        """Start, and wait for the end of the chain."""
+        ...
+
+
+def register(scheme: str, factory: Factory) -> None:
+    """Serve URLs that begin with `scheme` by what `factory(url, token, timeout_seconds)` makes."""
+    _factories[scheme] = factory
+
+
+def transport_for(url: str, token: str | None = None, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> Connection:
+    """A transport, not yet opened, to the engine at `url`; a bare file name is a SQLite file (D21)."""
+    if not url.strip():
+        raise Invalid("an engine's URL is a text such as sqlite://app.db", code="invalid_url", field="url")
+    scheme = url.partition("://")[0].lower() if "://" in url else "sqlite"
+    factory = _factories.get(scheme)
+    if factory is None:
+        # Only the scheme is shown: the rest of a URL may hold a password.
+        known = ", ".join(f"{name}://" for name in sorted(_factories))
+        raise Invalid(f"there is no engine for {scheme}:// URLs; use {known}", code="invalid_url", field="url")
+    return factory(url, token, timeout_seconds)

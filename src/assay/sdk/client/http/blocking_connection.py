@@ -1,0 +1,85 @@
+"""A connection to an engine for a caller that blocks: one request at a time, on a plain socket."""
+
+import socket
+from typing import Final, NamedTuple
+
+from assay.sdk.client.http.http1 import AnswerReader, Endpoint, Gone
+
+PART_BYTES: Final = 65_536
+"""How much is read from the socket at a time."""
+
+
+class Reply(NamedTuple):
+    """An HTTP response that has been read; the names of its headers are in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    content: bytes
+
+
+class BlockingConnection(AnswerReader):
+    """An open connection; each operation on its socket takes at most `seconds`."""
+
+    def __init__(self, endpoint: Endpoint, seconds: float) -> None:
+        super().__init__()
+        self._endpoint = endpoint
+        self._headers: dict[str, str] = {}
+        self._ends_with_connection = False
+        self._replies: list[Reply] = []
+        self.reusable = True
+        self.sock = _connected(endpoint, seconds)
+
+    def request(self, method: str, target: str, body: bytes) -> Reply:
+        """Send a request and return its answer; raise `OSError` if the connection ends first."""
+        self.sock.sendall(self._endpoint.request(method, target, body))
+        while not self._replies:
+            data = self.sock.recv(PART_BYTES)
+            if data:
+                self.read(data)
+            else:
+                self._read_end()
+        return self._replies.pop()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.sock.close()
+
+    # What the parser and the reader call.
+
+    def on_message_begin(self) -> None:
+        """Begin an answer."""
+        self._headers, self._ends_with_connection = {}, False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Add a header."""
+        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        """Find out how the body will end."""
+        self._ends_with_connection = not self._headers.keys() & {"content-length", "transfer-encoding"}
+
+    def answered(self, status: int, body: bytes, *, keep: bool) -> None:
+        """See `AnswerReader`."""
+        self._replies.append(Reply(status, self._headers, body))
+        self.reusable, self._ends_with_connection = keep, False
+
+    def _read_end(self) -> None:
+        """Take the end of the connection for the end of an answer that has no other, as HTTP/1.0 servers send."""
+        if self._ends_with_connection:
+            self.on_message_complete()
+        if not self._replies:
+            raise Gone("the engine closed the connection")
+
+
+def _connected(endpoint: Endpoint, seconds: float) -> socket.socket:
+    plain = socket.create_connection((endpoint.host, endpoint.port), seconds)
+    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if not endpoint.is_tls:
+        return plain
+    import ssl  # takes longer to import than all the rest of this module
+
+    try:
+        return ssl.create_default_context().wrap_socket(plain, server_hostname=endpoint.host)
+    except BaseException:
+        plain.close()
+        raise

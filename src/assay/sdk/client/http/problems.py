@@ -1,0 +1,48 @@
+"""Errors that an engine sent, as the exceptions that the embedded engine raises."""
+
+from typing import Final
+
+import msgspec
+
+from assay.core.model.errors import AssayError, Kind, PermissionDenied
+from assay.worker_protocol.problems import error_of
+
+_REFUSED_CALLERS: Final = frozenset({"unauthorized", "forbidden"})
+_WORDS: Final = frozenset({"error", "code", "kind", "field", "outcome"})
+
+
+def error_in(status: int, body: bytes) -> AssayError:
+    """The exception for an HTTP answer that is no success, whoever sent it: the engine, or a proxy before it."""
+    try:
+        found = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        found = None
+    if not isinstance(found, dict) or not isinstance(found.get("error"), str):
+        text = body[:200].decode("utf-8", "replace").strip()
+        found = {"error": f"the engine answered {status}" + (f": {text}" if text else "")}
+    if status in (401, 403) and found.get("code") in _REFUSED_CALLERS:
+        denied = PermissionDenied(found["error"], code=found["code"])
+        denied.status = status
+        return denied
+    kind = found.get("kind")
+    more = {name: value for name, value in found.items() if name not in _WORDS}
+    return error_of(
+        found["error"],
+        found.get("code"),
+        Kind.parse(kind) if isinstance(kind, str) else kind_of(status),
+        found.get("field"),
+        more,
+    )
+
+
+def kind_of(status: int) -> Kind:
+    """What a status means when the body does not say."""
+    if status in (401, 403):
+        return Kind.PERMISSION_DENIED
+    if status == 404:
+        return Kind.NOT_FOUND
+    if status == 409:
+        return Kind.CONFLICT
+    if status in (408, 429) or status >= 500:
+        return Kind.UNAVAILABLE
+    return Kind.INVALID

@@ -1,0 +1,194 @@
+"""Drives the worker's end of the protocol over a WebSocket, or over POST requests where a proxy has no WebSocket.
+
+A connection that breaks is made again, with back-off and jitter, and begins with a hello that lists all leases.
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+from functools import partial
+from typing import Final
+
+from assay.core.model.errors import AssayError, NotFound, Unavailable
+from assay.sdk.client.http.http1 import ANSWER_GRACE_SECONDS, FIRST_RETRY_SECONDS, HOLD_SECONDS, LONGEST_RETRY_SECONDS
+from assay.sdk.client.http.pool import Pool
+from assay.sdk.client.http.problems import error_in
+from assay.sdk.client.http.socket import NotUpgraded, Socket
+from assay.worker_protocol import messages as wire
+from assay.worker_protocol.decode import decode_engine_message
+from assay.worker_protocol.encode import encode_worker_message
+from assay.worker_protocol.worker_side import WorkerEndpoint
+
+log = logging.getLogger("assay.worker")
+
+LATER_PAUSE: Final = 5.0
+LATER: Final = 30.0
+"""Seconds after which all leases are over anyhow, and there is no hurry."""
+NO_WEBSOCKET: Final = frozenset({200, 400, 405, 426, 501})
+"""Answers to an upgrade that mean: this server, or a proxy before it, speaks no WebSocket."""
+TROUBLE: Final = (OSError, TimeoutError, AssayError)
+
+
+class Reconnector:
+    """Keeps one worker connected, until it has left and everything is answered."""
+
+    by_post = False
+    """True once the server, or a proxy before it, has refused a WebSocket."""
+
+    def __init__(self, pool: Pool, path: str, endpoint: WorkerEndpoint) -> None:
+        self._pool = pool
+        self._path = path
+        self._endpoint = endpoint
+        self._connected = False
+        self._waiting = False
+        self._received_at = 0.0
+        self._socket: Socket | None = None
+
+    async def run(self) -> None:
+        """Connect again and again until the worker has left and every report is answered."""
+        loop = asyncio.get_running_loop()
+        pause, lost = FIRST_RETRY_SECONDS, loop.time()
+        while not self._finished():
+            try:
+                await (self._post() if self.by_post else self._websocket())
+            except TROUBLE as error:
+                self._lost(error)
+            except Exception:  # a mistake of ours must not cut a worker off for ever
+                log.exception("the exchange with the engine failed; trying again")
+            if self._finished():
+                return
+            if self._connected:
+                pause, lost = FIRST_RETRY_SECONDS, loop.time()
+            else:
+                pause = min(2 * pause, LONGEST_RETRY_SECONDS if loop.time() - lost < LATER else LATER_PAUSE)
+            self._connected = False
+            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  # spreads load, hides nothing
+
+    def _finished(self) -> bool:
+        return self._endpoint.leaving and self._endpoint.idle
+
+    def _note_message(self) -> None:
+        """Note a message of the engine."""
+        self._received_at = asyncio.get_running_loop().time()
+        if not self._connected:
+            self._connected, self._waiting = True, False
+            log.info("connected to %s", self._pool.origin)
+
+    def _lost(self, error: BaseException) -> None:
+        """Log a lost connection, once for each time that the engine goes away."""
+        if isinstance(error, NotUpgraded) and error.status in NO_WEBSOCKET:
+            log.info("no WebSocket at %s: using POST", self._pool.origin)
+            self.by_post = self._connected = True
+        elif self._connected:
+            log.warning("the connection to %s is lost (%s); trying again", self._pool.origin, _text(error))
+            self._waiting = True
+        elif not self._waiting:
+            self._waiting = True
+            if isinstance(error, NotUpgraded | AssayError):
+                log.error("the engine at %s refuses this worker (%s); trying again", self._pool.origin, _text(error))
+            else:
+                log.warning("no engine at %s (%s); waiting for it", self._pool.origin, _text(error))
+
+    # WebSocket
+
+    async def _websocket(self) -> None:
+        loop, wakeup = asyncio.get_running_loop(), self._endpoint.wakeup
+        socket = self._socket = await self._pool.socket(self._path, self._receive)
+        pulse = loop.create_task(self._pulse(socket))
+        try:
+            self._send_on(socket, hello=True)
+            wakeup.wake = socket.resumed = partial(self._wake, loop)
+            await socket.ended
+        finally:
+            wakeup.wake = None
+            pulse.cancel()
+            socket.end()
+
+    def _receive(self, body: bytes) -> None:
+        self._endpoint.receive(decode_engine_message(body))
+        self._note_message()
+        if self._finished() and self._socket is not None:
+            self._socket.end()
+
+    def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Send now if nothing can join this message; otherwise at the end of the loop iteration, to batch."""
+        if self._endpoint.alone:
+            self._send()
+        else:
+            loop.call_soon(self._send)
+
+    def _send(self) -> None:
+        """Send the next message, unless the socket's buffer is full: then it is sent when the peer has read."""
+        socket = self._socket
+        if socket is not None and socket.can_send and self._endpoint.wakeup.is_set:
+            self._send_on(socket)
+
+    def _send_on(self, socket: Socket, *, hello: bool = False) -> None:
+        endpoint = self._endpoint
+        for body in encode_worker_message(endpoint, endpoint.compose(hello=hello)):
+            socket.send(body)
+        endpoint.settle_refused()
+
+    async def _pulse(self, socket: Socket) -> None:
+        """Keep the connection alive, and end it when the engine has been silent for too long."""
+        loop = asyncio.get_running_loop()
+        self._received_at = loop.time()
+        while True:
+            await asyncio.sleep(wire.KEEP_ALIVE_SECONDS)
+            if loop.time() - self._received_at > wire.SILENCE_SECONDS:
+                silence = f"nothing was heard for {loop.time() - self._received_at:.0f} s"
+                socket.end(Unavailable(silence, code="connection_silent"))
+                return
+            self._endpoint.keep_alive()
+
+    # POST
+
+    async def _post(self) -> None:
+        """Make two requests side by side: one that waits for work, and one that sends reports."""
+        await self._exchange(self._endpoint.compose(hello=True))
+        polling = asyncio.get_running_loop().create_task(self._poll())
+        reporting = asyncio.get_running_loop().create_task(self._report())
+        try:
+            done, _ = await asyncio.wait({polling, reporting}, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in (polling, reporting):
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError, *TROUBLE):
+                    await task
+
+    async def _poll(self) -> None:
+        while not self._finished():
+            if self._endpoint.leaving:
+                await asyncio.sleep(FIRST_RETRY_SECONDS)
+            else:
+                await self._exchange(self._endpoint.poll(HOLD_SECONDS))
+
+    async def _report(self) -> None:
+        loop = asyncio.get_running_loop()
+        while not self._finished():
+            alive = loop.call_later(wire.KEEP_ALIVE_SECONDS, self._endpoint.keep_alive)
+            woken: asyncio.Future[None] = loop.create_future()
+            self._endpoint.wakeup.resolve(woken)
+            await woken
+            alive.cancel()
+            await self._exchange(self._endpoint.compose())
+
+    async def _exchange(self, message: wire.WorkerMessage) -> None:
+        bodies = encode_worker_message(self._endpoint, message)
+        asyncio.get_running_loop().call_soon(self._endpoint.settle_refused)
+        for body in bodies:
+            status, answer = await self._pool.request("POST", self._path, body, HOLD_SECONDS + ANSWER_GRACE_SECONDS)
+            if status != 200:
+                error = error_in(status, answer)
+                if isinstance(error, NotFound):  # an engine that was restarted has no sessions
+                    raise Unavailable(str(error), code=error.code)
+                raise error
+            self._endpoint.receive(decode_engine_message(answer))
+            self._note_message()
+
+
+def _text(error: BaseException) -> str:
+    return str(error) or type(error).__name__

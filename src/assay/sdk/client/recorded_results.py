@@ -1,0 +1,37 @@
+"""The results of handlers and steps on their way into a history."""
+
+import inspect
+from typing import Any, Final, Never, NoReturn
+
+from assay.core.model.errors import Invalid
+from assay.sdk.values.converter import Converter
+
+_UNCHECKED: Final = (inspect.Parameter.empty, Any, object, Never, NoReturn)
+_EXACT: Final = (str, int, bool, float)
+"""Types whose values need no look at their JSON: it is read back as the same type."""
+
+
+def encode_result(converter: Converter, value: Any, name: str, annotation: Any = Any) -> bytes:
+    """Return the JSON of a result; raise an `Invalid` that is not retried if the result cannot be recorded.
+
+    A result that does not fit the annotation of its function is refused here, because no typed reader could read it.
+    The work is done when its result is found to be unfit, and another attempt would only do the work again.
+    """
+    try:
+        raw = converter.encode(value, name=name)
+        if annotation not in _UNCHECKED and not (annotation in _EXACT and type(value) is annotation):
+            _check(converter, raw, name, annotation)
+    except Invalid as error:
+        error.retryable = False
+        raise
+    return raw
+
+
+def _check(converter: Converter, raw: bytes, name: str, annotation: Any) -> None:
+    """Raise `Invalid` unless readers can decode the result by the annotation."""
+    try:
+        converter.decode(raw, annotation, name=name)
+    except Invalid as error:
+        shown = annotation.__qualname__ if isinstance(annotation, type) else str(annotation)
+        message = f"{error.message}: the function is annotated with {shown}, so that the result is not recorded"
+        raise Invalid(message, code=error.code, field=error.field) from error

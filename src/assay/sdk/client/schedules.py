@@ -1,0 +1,277 @@
+"""Schedules as a program sees them: made, changed, paused, fired by hand, and looked at."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict, Unpack, runtime_checkable
+
+from assay.core.model.duration import Duration
+from assay.core.model.errors import Invalid
+from assay.core.model.ids import Namespace
+from assay.core.model.options import check_id, check_text
+from assay.core.model.payload import Payload
+from assay.core.model.texts import check_words
+from assay.core.schedules import requests as rq
+from assay.core.schedules.model import Schedule
+from assay.sdk.arguments import check_flag, check_mapping, check_whole, unknown_option
+from assay.sdk.client.reading import epoch
+from assay.sdk.client.records import FireRecord, ScheduleRecord
+from assay.sdk.values.converter import Converter
+from assay.wire.schedules import core_fields, moment, overlap_of
+
+if TYPE_CHECKING:
+    from assay.sdk.client.client import Client
+
+Fires = list[FireRecord]
+Moment = float | datetime.datetime
+"""Seconds since the epoch, or a datetime with a time zone."""
+
+DOCUMENTS = ("input", "search_attributes", "memo")
+MOST: Final = range(1, 1_001)
+"""Due times in one answer."""
+
+
+class ScheduleOptions(TypedDict, total=False):
+    """What a schedule can be told beside its name, its workflow and its times (docs/howto/schedules.md)."""
+
+    input: Any
+    timezone: str | None
+    task_queue: str | None
+    overlap_policy: str | None
+    dst: str | None
+    missed: str | None
+    window_secs: Duration | None
+    jitter_secs: Duration | None
+    end_at: Moment | None
+    remaining: int | None
+    search_attributes: Mapping[str, Any] | None
+    memo: Mapping[str, Any] | None
+
+
+class NewScheduleOptions(ScheduleOptions, total=False):
+    """What can be said at the creation alone."""
+
+    paused: bool | None
+    pause_reason: str | None
+    paused_by: str | None
+
+
+class SchedulePatch(ScheduleOptions, total=False):
+    """What can be changed; `clear` names fields that are to have no value any more."""
+
+    cron_expr: str | None
+    clear: Iterable[str] | None
+
+
+class SchedulePort(Protocol):
+    """The part of a transport that knows schedules; what it answers are records."""
+
+    async def ask(self, request: rq.ScheduleRequest) -> Any:
+        """Have a request decided; what the engine says to it when the outcome is durable."""
+        ...
+
+    async def list(self, namespace: str) -> Sequence[dict[str, Any]]:
+        """The schedules of a namespace, by name."""
+        ...
+
+    async def describe(self, namespace: str, name: str) -> dict[str, Any] | None:
+        """A schedule, or None."""
+        ...
+
+    async def preview(self, namespace: str, name: str, count: int | None) -> Sequence[float]:
+        """The next due times."""
+        ...
+
+    async def fires(self, namespace: str, name: str, limit: int | None) -> Sequence[dict[str, Any]]:
+        """What became of the latest due times, newest first."""
+        ...
+
+
+@runtime_checkable
+class Scheduling(Protocol):
+    """A transport whose engine has schedules."""
+
+    schedules: SchedulePort
+
+
+class Schedules:
+    """`client.schedules`: every call takes `namespace`, the client's own unless told."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def create(
+        self,
+        name: str,
+        workflow_type: Callable[..., Any] | str,
+        cron_expr: str,
+        *,
+        namespace: str | None = None,
+        **options: Unpack[NewScheduleOptions],
+    ) -> ScheduleRecord:
+        """Make a schedule: its record. `AlreadyExists` if the name is taken, `Invalid` if something is wrong."""
+        schedule = self._defined(name, workflow_type, cron_expr, namespace, options)
+        request = rq.CreateSchedule(schedule.namespace, schedule.name, schedule)
+        return ScheduleRecord(await self._port().ask(request))
+
+    async def put(
+        self,
+        name: str,
+        workflow_type: Callable[..., Any] | str,
+        cron_expr: str,
+        *,
+        namespace: str | None = None,
+        **options: Unpack[NewScheduleOptions],
+    ) -> ScheduleRecord:
+        """Make a schedule, or replace the definition of the one that has the name; for programs that declare theirs.
+
+        What the schedule did before, its waiting fires and a pause stay.
+
+        Args:
+            name: The schedule's name.
+            workflow_type: The workflow to start, or its name.
+            cron_expr: When to start it.
+            namespace: The namespace, if it is not the client's.
+            **options: Those of `create`; an option that is left out has its default, whatever it was before.
+
+        Returns:
+            The schedule's record.
+
+        Raises:
+            Invalid: Something is wrong with the definition; nothing was changed.
+        """
+        schedule = self._defined(name, workflow_type, cron_expr, namespace, options)
+        request = rq.PutSchedule(schedule.namespace, schedule.name, schedule)
+        return ScheduleRecord(await self._port().ask(request))
+
+    def _defined(
+        self,
+        name: str,
+        workflow_type: Callable[..., Any] | str,
+        cron_expr: str,
+        namespace: str | None,
+        options: NewScheduleOptions,
+    ) -> Schedule:
+        space = self._space(namespace)
+        name, cron = check_id(name, "name"), check_words(cron_expr, "cron_expr")
+        fields = self._fields({"task_queue": self._client.app.queue, **_given(options)}, NewScheduleOptions)
+        return Schedule(space, name, self._client.app.name_of(workflow_type), cron, **fields)
+
+    async def list(self, *, namespace: str | None = None) -> list[ScheduleRecord]:
+        """All schedules, by name."""
+        return [ScheduleRecord(found) for found in await self._port().list(self._space(namespace))]
+
+    async def describe(self, name: str, *, namespace: str | None = None) -> ScheduleRecord | None:
+        """The record of a schedule; None if there is none."""
+        found = await self._port().describe(self._space(namespace), check_id(name, "name"))
+        return None if found is None else ScheduleRecord(found)
+
+    async def patch(
+        self, name: str, *, namespace: str | None = None, **changes: Unpack[SchedulePatch]
+    ) -> ScheduleRecord:
+        """Change fields; None leaves a field as it is, `clear=["end_at"]` takes its value away."""
+        fields = self._fields(_given(changes), SchedulePatch)
+        return ScheduleRecord(await self._port().ask(rq.PatchSchedule(*self._named(namespace, name), fields)))
+
+    async def pause(
+        self, name: str, reason: str | None = None, by: str | None = None, *, namespace: str | None = None
+    ) -> ScheduleRecord:
+        """Stop firing; what is due meanwhile is never made up for."""
+        words = check_text(reason, "reason"), check_text(by, "by")
+        return ScheduleRecord(await self._port().ask(rq.PauseSchedule(*self._named(namespace, name), *words)))
+
+    async def resume(self, name: str, *, namespace: str | None = None) -> ScheduleRecord:
+        """Fire again, from now on."""
+        return ScheduleRecord(await self._port().ask(rq.ResumeSchedule(*self._named(namespace, name))))
+
+    async def delete(self, name: str, *, namespace: str | None = None) -> None:
+        """Forget a schedule; its runs go on."""
+        await self._port().ask(rq.DeleteSchedule(*self._named(namespace, name)))
+
+    async def trigger(
+        self, name: str, overlap_policy: str | None = None, *, namespace: str | None = None
+    ) -> FireRecord:
+        """Fire once, now: what became of it, with the `workflow_id` of the run."""
+        request = rq.TriggerSchedule(*self._named(namespace, name), overlap_of(overlap_policy))
+        return FireRecord(await self._port().ask(request))
+
+    async def backfill(
+        self,
+        name: str,
+        start: Moment,
+        end: Moment,
+        overlap_policy: str | None = None,
+        *,
+        namespace: str | None = None,
+    ) -> Fires:
+        """Fire for each due time from `start` to `end` that no run was started for.
+
+        Without an `overlap_policy` the runs start one after the other, each when the one before has closed.
+        """
+        first, last = moment(epoch(start), "start"), moment(epoch(end), "end")
+        request = rq.BackfillSchedule(*self._named(namespace, name), first, last, overlap_of(overlap_policy))
+        return [FireRecord(fire) for fire in await self._port().ask(request)]
+
+    async def preview(self, name: str, count: int | None = None, *, namespace: str | None = None) -> Sequence[float]:
+        """The next due times, 10 unless told."""
+        wanted = None if count is None else check_whole(count, "count", MOST)
+        return await self._port().preview(*self._named(namespace, name), wanted)
+
+    async def fires(self, name: str, limit: int | None = None, *, namespace: str | None = None) -> Fires:
+        """What became of the latest due times and why, newest first, 50 unless told."""
+        wanted = None if limit is None else check_whole(limit, "limit", MOST)
+        return [FireRecord(fire) for fire in await self._port().fires(*self._named(namespace, name), wanted)]
+
+    def _port(self) -> SchedulePort:
+        transport = self._client.transport
+        if not isinstance(transport, Scheduling):
+            raise Invalid(f"{type(transport).__name__} has no schedules", code="no_schedules")
+        return transport.schedules
+
+    def _space(self, namespace: str | None) -> Namespace:
+        return Namespace(self._client.namespace if namespace is None else check_id(namespace, "namespace"))
+
+    def _named(self, namespace: str | None, name: str) -> tuple[Namespace, str]:
+        return self._space(namespace), check_id(name, "name")
+
+    def _fields(self, options: Mapping[str, Any], known: type[Any]) -> dict[str, Any]:
+        names = known.__annotations__ | ScheduleOptions.__annotations__
+        told: dict[str, Any] = {}
+        for name, value in options.items():
+            if name not in names:
+                raise unknown_option("a schedule has no option", name, names)
+            told[name] = _told(self._client.converter, name, value)
+        return core_fields(told)
+
+
+def _told(converter: Converter, name: str, value: Any) -> Any:
+    if name in DOCUMENTS:
+        return Payload(converter.encode(value if name == "input" else check_mapping(value, name), name=name))
+    check = _CHECKS.get(name)
+    return epoch(value) if check is None else check(value, name)
+
+
+def _names(value: object, name: str) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, Iterable):
+        raise Invalid(f"{name} must be a list of names, not {type(value).__name__}", field=name)
+    return [check_words(entry, name) for entry in value]
+
+
+_CHECKS: Final[dict[str, Callable[[Any, str], Any]]] = {
+    "timezone": check_words,
+    "cron_expr": check_words,
+    "task_queue": check_id,
+    "pause_reason": check_words,
+    "paused_by": check_words,
+    "paused": check_flag,
+    "remaining": lambda value, name: check_whole(value, name, range(1, 2**53)),
+    "clear": _names,
+}
+"""What else can be said of a schedule is read by `core_fields`, which takes nothing for granted."""
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}

@@ -1,0 +1,210 @@
+"""What may be said at a start, and the request it becomes (capabilities 3.3)."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypedDict
+
+from assay.core.model.duration import Duration
+from assay.core.model.errors import Invalid
+from assay.core.model.ids import Namespace, WorkflowId, id_of_request
+from assay.core.model.options import check_id, choice, duration, workflow_retry
+from assay.core.model.payload import NULL, Payload
+from assay.core.model.policies import IdConflict, IdReuse, RetryPolicy
+from assay.core.model.requests import FirstSignal, StartWorkflow
+from assay.core.model.start_options import OptionKind, by_option
+from assay.core.model.texts import check_words
+from assay.sdk.app import Definition
+from assay.sdk.arguments import check_flag, check_mapping, unknown_option
+from assay.sdk.values.converter import Converter
+from assay.sdk.values.retry import Retry, names_of
+
+FirstMessage = str | tuple[str, Any] | Mapping[str, Any]
+_TYPE_BYTES = 200
+"""Of a workflow type in a generated id, which has 255 bytes at most."""
+
+
+class StartKeywords(TypedDict, total=False):
+    """The keywords of `start` and `run`; durations are seconds, a timedelta or a text such as "1h30m" (R22)."""
+
+    task_queue: str | None
+    namespace: str | None
+    search_attributes: Mapping[str, Any] | None
+    memo: Mapping[str, Any] | None
+    context: Mapping[str, Any] | None
+    id_conflict_policy: str | None
+    id_reuse_policy: str | None
+    error_if_exists: bool | None
+    execution_timeout: Duration | None
+    run_timeout: Duration | None
+    task_timeout: Duration | None
+    retry_policy: Retry | Mapping[str, Any] | None
+    cron_schedule: str | None
+    start_delay: Duration | None
+    signals: Iterable[FirstMessage] | None
+    request_id: str | None
+    summary: str | None
+    details: str | None
+    priority: Any
+
+
+def start_request(
+    converter: Converter,
+    workflow_type: str,
+    workflow_id: str | None,
+    input: Any,
+    options: Mapping[str, Any],
+    usual: Mapping[str, Any],
+) -> StartWorkflow:
+    """The request for a start; `usual` is known to be good, and has the namespace and the queue. Never guesses."""
+    fields = dict(usual)
+    for name, value in options.items():
+        read = _READERS.get(name)
+        if read is None:
+            raise unknown_option("a start has no option", name, StartKeywords.__annotations__)
+        if value is not None:
+            fields.update(read(converter, name, value))
+    # An explicit policy decides when both are given (C23).
+    if options.get("error_if_exists") is not None and options.get("id_conflict_policy") is None:
+        fields["id_conflict_policy"] = IdConflict.FAIL if options["error_if_exists"] else IdConflict.USE_EXISTING
+    kind = check_id(workflow_type, "workflow_type")
+    name = _id(kind, fields) if workflow_id is None else WorkflowId(check_id(workflow_id, "workflow_id"))
+    if "request_id" not in fields:
+        fields["request_id"] = f"r-{secrets.token_hex(12)}"  # a start that is repeated is the same start (4.4)
+    return StartWorkflow(
+        workflow_type=kind,
+        workflow_id=name,
+        input=NULL if input is None else Payload(converter.encode(input, name="input")),
+        **fields,
+    )
+
+
+def the_workflow(
+    call: str,
+    workflow: Callable[..., Any] | str | None,
+    workflow_type: Callable[..., Any] | str | None,
+    misplaced: tuple[Any, ...],
+) -> Callable[..., Any] | str:
+    """Return the workflow that `start` or `run` was called with; refuse a third positional argument."""
+    if misplaced:
+        raise Invalid(
+            f"{call} takes the workflow and its input; give an id by keyword: {call}(workflow, input, workflow_id=...)",
+            field="workflow_id",
+        )
+    wanted = workflow_type if workflow is None else workflow
+    if wanted is None:
+        raise Invalid(f"{call} needs a workflow_type: the function itself, or its name", field="workflow_type")
+    return wanted
+
+
+def check_takes_input(definition: Definition) -> None:
+    """Refuse an input for a workflow without a parameter for one: it is most likely a misplaced id."""
+    if not definition.signature.takes_input:
+        raise Invalid(
+            f"workflow '{definition.name}' takes no input; if an id was meant, give it by keyword: workflow_id=...",
+            field="input",
+        )
+
+
+def _id(workflow_type: str, fields: Mapping[str, Any]) -> WorkflowId:
+    """An id for a start that names none; one that may be repeated needs the same each time."""
+    if "request_id" in fields:
+        return id_of_request(fields["namespace"], fields["request_id"])
+    short = workflow_type.lower().encode()[:_TYPE_BYTES].decode(errors="ignore")
+    return WorkflowId(f"wf-{short}-{secrets.token_hex(10)}")
+
+
+Reader = Callable[[Converter, str, Any], dict[str, Any]]
+
+
+def _read_text(_: Converter, name: str, value: Any) -> dict[str, Any]:
+    return {name: check_id(value, name)}
+
+
+def _read_words(_: Converter, name: str, value: Any) -> dict[str, Any]:
+    return {name: check_words(value, name)}
+
+
+def _read_namespace(_: Converter, name: str, value: Any) -> dict[str, Any]:
+    return {name: Namespace(check_id(value, name))}
+
+
+def _read_object(converter: Converter, name: str, value: Any) -> dict[str, Any]:
+    return {name: Payload(converter.encode(value, name=name))} if check_mapping(value, name) else {}
+
+
+def _read_value(converter: Converter, name: str, value: Any) -> dict[str, Any]:
+    return {name: Payload(converter.encode(value, name=name))}
+
+
+def _read_duration(_: Converter, name: str, value: Any) -> dict[str, Any]:
+    return {name: duration(value, name)}
+
+
+def _read_conflict(_: Converter, name: str, value: Any) -> dict[str, Any]:
+    return {name: choice(IdConflict, value, name, IdConflict.FAIL)}
+
+
+def _read_reuse(_: Converter, name: str, value: Any) -> dict[str, Any]:
+    return {name: choice(IdReuse, value, name, IdReuse.ALLOW_DUPLICATE)}
+
+
+def _read_flag(_: Converter, name: str, value: Any) -> dict[str, Any]:
+    check_flag(value, name)  # it may stand for a conflict policy, see above
+    return {}
+
+
+def _read_retry(_: Converter, name: str, value: Any) -> dict[str, Any]:
+    return {name: retry_of(value, name)}
+
+
+def retry_of(value: Retry | Mapping[str, Any], name: str = "retry_policy") -> RetryPolicy | None:
+    """A workflow's retry policy: fields that a mapping leaves out take the defaults of workflows (4.4)."""
+    if isinstance(value, Retry):
+        return value.policy()
+    if not isinstance(value, Mapping):
+        raise Invalid(f"{name} must be a Retry or a mapping, not {type(value).__name__}", field=name)
+    fields = {key: names_of(entry) if "retryable" in str(key).lower() else entry for key, entry in value.items()}
+    return workflow_retry(fields)
+
+
+def _read_signals(converter: Converter, name: str, value: Any) -> dict[str, Any]:
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        raise Invalid("signals must be a list: of names, of (name, payload), or of mappings with both", field=name)
+    return {name: tuple(_first_signal(converter, f"{name}[{index}]", entry) for index, entry in enumerate(value))}
+
+
+def _first_signal(converter: Converter, path: str, entry: Any) -> FirstSignal:
+    match entry:
+        case str():
+            signal, payload = entry, None
+        case (str() as signal, payload):
+            pass
+        case {"name": str() as signal}:
+            payload = entry.get("payload")
+        case _:
+            raise Invalid(f"{path} must be a name, (name, payload) or a mapping with both", field=path)
+    name = check_id(signal, path)
+    return FirstSignal(name, NULL if payload is None else Payload(converter.encode(payload, name=f"{path}.payload")))
+
+
+_READERS: Final[dict[str, Reader]] = {
+    **by_option(
+        {
+            OptionKind.OBJECT: _read_object,
+            OptionKind.DURATION: _read_duration,
+            OptionKind.RETRY: _read_retry,
+            OptionKind.REUSE: _read_reuse,
+            OptionKind.TEXT: _read_words,
+            OptionKind.VALUE: _read_value,
+        }
+    ),
+    "task_queue": _read_text,
+    "namespace": _read_namespace,
+    "id_conflict_policy": _read_conflict,
+    "error_if_exists": _read_flag,
+    "signals": _read_signals,
+    "request_id": _read_text,
+}
+"""One reader per keyword; the options that starts of children have too are read by their kind."""

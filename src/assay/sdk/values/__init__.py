@@ -1,0 +1,1 @@
+"""Values on their way to and from JSON: converter, annotations, signatures, failures."""

@@ -1,0 +1,194 @@
+"""What a handler wants: its ctx, its input and their types, read once when it is registered (R26)."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from assay.core.model.errors import Invalid
+from assay.core.model.payload import Payload
+from assay.sdk.values.converter import Converter
+
+_Parameter = inspect.Parameter
+ABSENT: Final = _Parameter.empty
+_POSITIONAL = (_Parameter.POSITIONAL_ONLY, _Parameter.POSITIONAL_OR_KEYWORD)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HandlerSignature:
+    """How to call a handler and how to decode and encode its values.
+
+    A position of None means that the parameter is given by name. `surplus` names what the handler requires besides
+    a ctx and one input: a handler that is called by the engine must have none.
+    """
+
+    takes_context: bool
+    context_name: str | None
+    context_position: int | None
+    takes_input: bool
+    input_name: str | None
+    input_position: int | None
+    input_required: bool
+    input_annotation: Any
+    result_annotation: Any
+    is_async: bool
+    parameters: tuple[str, ...]
+    surplus: tuple[str, ...]
+    input_default: Any = dataclasses.field(default=ABSENT, compare=False)
+
+    def value_of(self, raw: Payload, converter: Converter) -> Any:
+        """The input as the handler wants it; `ABSENT` if none was given to a handler that can do without."""
+        if not self.takes_input or (not self.input_required and bytes(raw).strip() == b"null"):
+            return ABSENT
+        return converter.decode(raw, self.input_annotation, name="input")
+
+    def arguments(self, context: object, value: object) -> tuple[tuple[object, ...], dict[str, object]]:
+        """The positional and named arguments that give the handler its ctx and its input, or the default of that."""
+        if value is ABSENT:
+            value = self.input_default
+        if self.context_position == 0:  # nearly every handler: (ctx, input) or (ctx)
+            if self.input_position == 1:
+                return (context, value), {}
+            if not self.takes_input:
+                return (context,), {}
+        placed: list[tuple[int, object]] = []
+        named: dict[str, object] = {}
+        for name, position, argument in (
+            (self.context_name, self.context_position, context),
+            (self.input_name, self.input_position, value),
+        ):
+            if position is not None:
+                placed.append((position, argument))
+            elif name is not None:
+                named[name] = argument
+        return tuple(argument for _, argument in sorted(placed, key=lambda pair: pair[0])), named
+
+
+def signature_of(
+    handler: Callable[..., object], *, local_names: Mapping[str, object] | None = None
+) -> HandlerSignature:
+    """Read the signature of `handler`; `local_names` helps to resolve annotations that are texts."""
+    resolve = _Resolver(handler, local_names)
+    declared = _declared(handler)
+    found = [one for one in declared.parameters.values() if one.kind is not _Parameter.VAR_KEYWORD]
+    if [one.kind for one in found] == [_Parameter.VAR_POSITIONAL]:
+        found = [found[0].replace(name="ctx"), found[0]]  # a wrapper that tells nothing gets everything
+    context = _context_among(found, resolve)
+    rest = [one for one in found if one is not context]
+    given = rest[0] if rest else None
+    return HandlerSignature(
+        takes_context=context is not None,
+        context_name=context.name if context else None,
+        context_position=_position(context, found),
+        takes_input=given is not None,
+        input_name=given.name if given else None,
+        input_position=_position(given, found),
+        input_required=given is not None and given.default is _Parameter.empty,
+        input_default=given.default if given else ABSENT,
+        input_annotation=resolve(given.annotation, given.name) if given else _Parameter.empty,
+        result_annotation=resolve(declared.return_annotation, "return"),
+        is_async=_is_async(handler),
+        parameters=tuple(one.name for one in found if one.kind in _POSITIONAL),
+        surplus=tuple(one.name for one in rest[1:] if _is_required(one)),
+    )
+
+
+def _declared(handler: Callable[..., object]) -> inspect.Signature:
+    """The signature as written; generators and callables that hide theirs are refused."""
+    if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
+        raise _refused(handler, "is a generator: a handler returns its result, it does not yield")
+    try:
+        return inspect.signature(handler)
+    except (TypeError, ValueError):
+        raise _refused(handler, "does not tell its parameters: wrap it in a function") from None
+
+
+def _context_among(found: list[_Parameter], resolve: _Resolver) -> _Parameter | None:
+    """The parameter named `ctx`, or else the first one annotated as a context."""
+    named = [one for one in found if one.name == "ctx"]
+    return next(iter(named or [one for one in found if resolve.is_context(one.annotation)]), None)
+
+
+def _position(parameter: _Parameter | None, found: list[_Parameter]) -> int | None:
+    if parameter is None or parameter.kind is _Parameter.KEYWORD_ONLY:
+        return None
+    return found.index(parameter)
+
+
+def _is_required(parameter: _Parameter) -> bool:
+    return parameter.default is _Parameter.empty and parameter.kind is not _Parameter.VAR_POSITIONAL
+
+
+def _is_async(handler: Callable[..., object]) -> bool:
+    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
+
+
+def _refused(handler: Callable[..., object], problem: str) -> Invalid:
+    return Invalid(f"handler {getattr(handler, '__qualname__', repr(handler))} {problem}", code="invalid_handler")
+
+
+class _Resolver:
+    """Turns annotations that are texts, as `from __future__ import annotations` leaves them, into types."""
+
+    def __init__(self, handler: Callable[..., object], local_names: Mapping[str, object] | None) -> None:
+        self._handler = handler
+        self._globals = _globals_of(handler)
+        self._locals = dict(local_names or {})
+
+    def __call__(self, annotation: Any, parameter: str) -> Any:
+        if annotation is _Parameter.empty:
+            return annotation
+        try:
+            return self._resolve(annotation)
+        except Exception as error:
+            problem = f"has an annotation that cannot be resolved, {annotation!r} of {parameter!r}: {error}"
+            raise _refused(self._handler, f"{problem}; import it at run time, not only for type checking") from error
+
+    def is_context(self, annotation: Any) -> bool:
+        """Whether `annotation` is a class whose name ends with Context and that is not itself a kind of data."""
+        if annotation is _Parameter.empty:
+            return False
+        try:
+            resolved = self._resolve(annotation)
+        except Exception:  # noqa: BLE001 - imported for type checking only: the name has to do
+            return isinstance(annotation, str) and annotation.partition("[")[0].endswith("Context")
+        return any(_is_context_class(candidate) for candidate in _alternatives(resolved))
+
+    def _resolve(self, annotation: Any) -> Any:
+        holder = types.SimpleNamespace(__annotations__={"it": annotation})
+        return typing.get_type_hints(holder, self._globals, self._locals, include_extras=True)["it"]
+
+
+def _globals_of(handler: Callable[..., object]) -> dict[str, Any]:
+    target: Any = handler
+    while isinstance(target, functools.partial):
+        target = target.func
+    target = inspect.unwrap(target)
+    if not hasattr(target, "__globals__"):  # an object that can be called
+        target = inspect.unwrap(type(target).__call__)
+    return getattr(target, "__globals__", {})
+
+
+def _alternatives(annotation: Any) -> tuple[Any, ...]:
+    """The members of a union, each without its brackets and marks."""
+    origin = typing.get_origin(annotation)
+    if origin is typing.Union or origin is types.UnionType:
+        return tuple(one for member in typing.get_args(annotation) for one in _alternatives(member))
+    if origin is typing.Annotated:
+        return _alternatives(typing.get_args(annotation)[0])
+    return (origin or annotation,)
+
+
+def _is_context_class(candidate: Any) -> bool:
+    if not isinstance(candidate, type) or not candidate.__name__.endswith("Context"):
+        return False
+    # An OrderContext of the user's that is data is an input.
+    is_data = dataclasses.is_dataclass(candidate) or typing.is_typeddict(candidate) or issubclass(candidate, dict)
+    return not (is_data or issubclass(candidate, msgspec.Struct) or hasattr(candidate, "__pydantic_validator__"))

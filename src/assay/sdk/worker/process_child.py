@@ -1,0 +1,212 @@
+"""The code that runs in an activity process, and the messages between such a process and its worker.
+
+A message is a length of four bytes and a JSON document, in both directions over one socket. The end of the socket is
+the end of the process, whatever it computes: a worker that was killed leaves no processes behind.
+"""
+
+import asyncio
+import contextlib
+import importlib
+import os
+import queue
+import signal
+import socket
+import sys
+import threading
+from typing import Any, Final
+
+import msgspec
+
+from assay.core.model.errors import Invalid
+from assay.core.model.failure import FailureInfo
+from assay.core.model.payload import NULL, Payload
+from assay.core.model.policies import RetryPolicy
+from assay.sdk.client.recorded_results import encode_result
+from assay.sdk.values.converter import Converter
+from assay.sdk.values.failures import judged, to_info
+from assay.sdk.values.signatures import signature_of
+from assay.sdk.workflow.activity_context import ActivityContext, ActivityInfo
+
+NAME: Final = "assay-activity"
+HEADER_BYTES: Final = 4
+WORKER_LOST: Final = 70
+"""The exit code of a process whose worker has gone."""
+
+
+_loading = False
+
+
+def refuse_while_loading() -> None:
+    """Raise `Invalid` if this process loads a program for its activities, so that it starts no worker of its own."""
+    if _loading:
+        raise Invalid(
+            "this process loads the program to run its activities: put what starts a worker under"
+            " `if __name__ == '__main__':`"
+        )
+
+
+class Call(msgspec.Struct, frozen=True, tag=True):
+    """From the worker: run an attempt of an activity."""
+
+    attempt_id: int
+    module: str
+    function: str
+    info: ActivityInfo
+    retry: RetryPolicy
+    input: Payload = NULL
+    details: Payload = NULL
+
+
+class Cancel(msgspec.Struct, frozen=True, tag=True):
+    """From the worker: the next heartbeat of an attempt raises `CancelRequested`."""
+
+    attempt_id: int
+
+
+class Ready(msgspec.Struct, frozen=True, tag=True):
+    """From the process: it has imported its modules and takes an attempt; `problems` are failed imports."""
+
+    problems: tuple[str, ...] = ()
+
+
+class Beat(msgspec.Struct, frozen=True, tag=True):
+    """From the process: a heartbeat; `cancelled` if it raises `CancelRequested` there."""
+
+    attempt_id: int
+    details: Payload = NULL
+    cancelled: bool = False
+
+
+class Returned(msgspec.Struct, frozen=True, tag=True):
+    """From the process: the function has returned."""
+
+    attempt_id: int
+    result: Payload = NULL
+
+
+class Raised(msgspec.Struct, frozen=True, tag=True):
+    """From the process: the function has raised; `cancelled` if it was `CancelRequested` or a `CancelledError`."""
+
+    attempt_id: int
+    failure: FailureInfo
+    cancelled: bool = False
+
+
+FromWorker = Call | Cancel
+FromProcess = Ready | Beat | Returned | Raised
+decode_from_worker: Final = msgspec.json.Decoder(FromWorker).decode
+decode_from_process: Final = msgspec.json.Decoder(FromProcess).decode
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def framed(message: FromWorker | FromProcess) -> bytes:
+    """Return a message as it is written to the socket."""
+    body = _encode(message)
+    return len(body).to_bytes(HEADER_BYTES, "big") + body
+
+
+def main(beginning: dict[str, Any]) -> None:
+    """Load the worker's program and the modules of activities, then run attempts until the worker closes the socket."""
+    global _loading
+    _loading = True
+    # Ctrl-C is sent to all processes of a terminal. The worker decides what becomes of its activities.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    worker = _Worker(socket.socket(fileno=beginning["channel"]))
+    threading.Thread(target=worker.watch, name="assay-watch", daemon=True).start()
+    from multiprocessing import spawn  # not needed by the worker, which imports this module, too
+
+    spawn.prepare(beginning)
+    worker.send(Ready(tuple(filter(None, map(_problem_of_importing, beginning["modules"])))))
+    _loading = False
+    while True:
+        call = worker.calls.get()
+        outcome = _outcome(call, worker)
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):  # closed or replaced by the activity
+                stream.flush()
+        worker.send(outcome)
+
+
+def _problem_of_importing(module: str) -> str | None:
+    try:
+        importlib.import_module(module)
+    except BaseException as error:  # noqa: BLE001  # each attempt imports again, and fails with the error
+        failure = to_info(error)
+        return f"{module}: {failure.stack or failure.message}"
+    return None
+
+
+class _Worker:
+    """The worker as its process sees it: calls to run, and where heartbeats and outcomes are sent."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._sending = threading.Lock()
+        self._cancelled = 0
+        """The attempt that is to stop; attempt ids begin with 1."""
+        self.calls: queue.SimpleQueue[Call] = queue.SimpleQueue()
+
+    def send(self, message: FromProcess) -> None:
+        data = framed(message)
+        with self._sending:  # an activity may send heartbeats from threads of its own
+            self._channel.sendall(data)
+
+    def beat(self, attempt_id: int, details: Payload) -> bool:
+        """Send a heartbeat; True if the attempt is to stop."""
+        cancelled = self._cancelled == attempt_id
+        self.send(Beat(attempt_id, details, cancelled))
+        return cancelled
+
+    def watch(self) -> None:
+        """Read messages until the socket ends, and end the process then: its function may never return."""
+        try:
+            while True:
+                size = int.from_bytes(self._read(HEADER_BYTES), "big")
+                message = decode_from_worker(self._read(size))
+                if isinstance(message, Call):
+                    self.calls.put(message)
+                else:
+                    self._cancelled = message.attempt_id
+        finally:
+            os._exit(WORKER_LOST)
+
+    def _read(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            more = self._channel.recv(size - len(data), socket.MSG_WAITALL)
+            if not more:
+                raise ConnectionResetError
+            data += more
+        return data
+
+
+def _outcome(call: Call, worker: _Worker) -> Returned | Raised:
+    """Call the function of an attempt."""
+    converter = Converter()
+    try:
+        function = _function_of(call)
+        signature = signature_of(function)
+        value = signature.value_of(call.input, converter)
+
+        def beat(details: Any) -> bool:
+            raw = NULL if details is None else Payload(converter.encode(details, name="heartbeat details"))
+            return worker.beat(call.attempt_id, raw)
+
+        context = ActivityContext(lambda: call.info, converter.decode(call.details), beat)
+        args, named = signature.arguments(context, value)
+        result = function(*args, **named)
+        name = f"result of activity '{call.info.name}'"
+        raw = encode_result(converter, result, name, signature.result_annotation)
+        return Returned(call.attempt_id, Payload(raw))
+    except BaseException as error:  # noqa: BLE001  # SystemExit, too, is a failure of the attempt
+        failure = judged(to_info(error, source="activity"), error, call.retry)
+        return Raised(call.attempt_id, failure, cancelled=isinstance(error, asyncio.CancelledError))
+
+
+def _function_of(call: Call) -> Any:
+    found: Any = importlib.import_module(call.module)
+    for part in call.function.split("."):
+        found = getattr(found, part)
+    return found

@@ -1,0 +1,71 @@
+"""Reports that must arrive: sent again, unchanged, for as long as nobody knows whether they did (4.3)."""
+
+import asyncio
+import functools
+import logging
+from typing import Any
+
+from assay.core.model.errors import AssayError, Kind, NotFound, Refused
+from assay.core.model.failure import FailureInfo
+from assay.core.model.requests import CancelledActivity, CompleteActivity, FailActivity, Request
+from assay.sdk.client.transport import Transport
+
+log = logging.getLogger("assay.worker")
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 5.0
+OUTCOMES = (CompleteActivity, FailActivity, CancelledActivity)
+
+
+def unsure(error: AssayError | None) -> bool:
+    """Is the outcome unknown, so that the same request may and must be sent again? A refusal is an answer."""
+    return error is not None and error.kind is Kind.UNAVAILABLE
+
+
+def over(error: AssayError) -> bool:
+    """Is what the request was about no longer this worker's, so that there is nothing more to say about it?"""
+    return isinstance(error, Refused | NotFound)
+
+
+def _failed(request: CompleteActivity | FailActivity | CancelledActivity, error: AssayError) -> FailActivity:
+    """An attempt whose outcome the engine cannot record has failed, for that reason and no other (L2)."""
+    message = f"the outcome of this attempt cannot be recorded: {error}"
+    failure = FailureInfo(kind=error.kind, message=message, type=error.code, source="activity")
+    return FailActivity(request.run_id, request.seq, request.attempt_id, failure)
+
+
+class Reports:
+    """Sends requests whose answer changes nothing here; a refusal mostly means that they came too late."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._closed = False
+        self.unanswered = 0
+
+    def tell(self, request: Request, pause: float = FIRST_PAUSE, *, instead: bool = False) -> None:
+        """Send a request until it is answered; `instead` of an outcome that was not accepted."""
+        self.unanswered += 1
+        self._transport.send(request, functools.partial(self._noted, request, pause, instead))
+
+    def _noted(self, request: Request, pause: float, instead: bool, _reply: Any, error: AssayError | None) -> None:
+        self.unanswered -= 1
+        if error is None or over(error):
+            return
+        if unsure(error):
+            if self._closed:
+                return
+            again = min(2 * pause, LONGEST_PAUSE)
+            self.unanswered += 1
+            asyncio.get_running_loop().call_later(pause, self._again, request, again, instead)
+        elif isinstance(request, OUTCOMES) and not instead:
+            self.tell(_failed(request, error), instead=True)
+        else:
+            log.error("%s was not accepted: %s", type(request).__name__, error)
+
+    def _again(self, request: Request, pause: float, instead: bool) -> None:
+        self.unanswered -= 1
+        if not self._closed:
+            self.tell(request, pause, instead=instead)
+
+    def close(self) -> None:
+        """Send nothing any more: whoever is gone from here is found out by silence (R9)."""
+        self._closed = True

@@ -1,0 +1,497 @@
+"""Workflow tasks in a worker: replay or go on with a run, send what its code asks for, act on the answer.
+
+The states of a run and their transitions are in live_run.py. Rules owned here: a refused turn drops the coroutine;
+results that the run's own worker finds out are sent together with what the code does next (R8), and never before what
+they depend on is durable.
+"""
+
+import asyncio
+import functools
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from assay.core.model.commands import AnyCommand, FailWorkflow
+from assay.core.model.errors import AssayError, Invalid, Kind
+from assay.core.model.events import ActivityCompleted, Recorded
+from assay.core.model.failure import FailureInfo
+from assay.core.model.grants import TaskGrant
+from assay.core.model.ids import RunId, RunKey, Seq, Time, WorkerId
+from assay.core.model.payload import Payload
+from assay.core.model.replies import Advanced
+from assay.core.model.requests import (
+    ActivityOutcome,
+    Advance,
+    CompleteActivity,
+    ExtendTask,
+    FailTask,
+    ReleaseTask,
+    StepOutcome,
+)
+from assay.core.model.run import NO_HANDLER, TASK_FAILED, Activity
+from assay.sdk.app import App
+from assay.sdk.client.transport import Transport
+from assay.sdk.values.converter import Converter
+from assay.sdk.values.failures import shown
+from assay.sdk.worker.live_run import (
+    ACCEPT,
+    AHEAD,
+    CLOSING,
+    GONE,
+    GRANT,
+    GRANTED,
+    KEEP,
+    OWE_NOTHING,
+    OWE_TURN,
+    OWING,
+    RELEASE,
+    RESTING,
+    SEND_CLOSING,
+    SEND_OUTCOMES,
+    SEND_TURN,
+    UNLEASED,
+    LiveRun,
+    Outcome,
+)
+from assay.sdk.worker.live_runs import LiveRuns
+from assay.sdk.worker.main import main
+from assay.sdk.worker.reports import FIRST_PAUSE, LONGEST_PAUSE, Reports, over, unsure
+from assay.sdk.worker.steps import Steps, step_event
+from assay.sdk.worker.threads import DaemonThreads
+from assay.sdk.workflow.replay.runtime import Execution
+from assay.sdk.workflow.replay.turn import Turn
+
+log = logging.getLogger("assay.worker")
+NEWS_PAUSE = 0.5
+"""Seconds after which to ask again for events that could not be read."""
+STRIDE = 16
+"""Turns in a row that asked for nothing but steps before the next one is taken to be such: about as many as save what a
+round trip more costs if it is not."""
+
+
+class WorkflowTasks:
+    """Drives the runs of one worker."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        app: App,
+        converter: Converter,
+        worker: WorkerId,
+        threads: DaemonThreads,
+        reports: Reports,
+        *,
+        cache_limit: int,
+        freed: Callable[[], None],
+        errors: str = "fail",
+    ) -> None:
+        self._transport = transport
+        self._app = app
+        self._converter = converter
+        self._worker = worker
+        self._live = LiveRuns(cache_limit)
+        self._steps = Steps(converter, threads, self._now, self._report)
+        self._freed = freed
+        self._reports = reports
+        self._lease = transport.lease
+        self._local = transport.lease is None
+        self._loading: set[asyncio.Task[None]] = set()
+        self._released = False
+        self._errors = errors
+
+    def holds(self, run_id: RunId) -> bool:
+        """Is the run's coroutine here?"""
+        return run_id in self._live
+
+    @property
+    def busy(self) -> bool:
+        """Is anything unfinished that must not be left behind?"""
+        return bool(self._loading) or any(not run.idle for run in self._live)
+
+    def take(self, grant: TaskGrant, *, outdated: bool = False) -> None:
+        """Work on a leased task, at once if everything it needs is here; `outdated` if more has happened to the run."""
+        if self._released:
+            self._give_back(grant)
+            return
+        run = self._live.get(grant.key.run_id)
+        if run is not None and run.epoch >= grant.epoch:
+            self._freed()  # it comes late, over a network: the lease is over, and the run has a newer life here
+            return
+        if run is not None and grant.tail is not None and run.execution.seen == grant.seen_seq and run.state == RESTING:
+            self._activate(run, grant, grant.tail)
+            return
+        if run is not None:
+            self._lost(run)
+        if grant.tail is not None and grant.seen_seq == 0:
+            self._begin(grant, grant.tail, fresh=grant.last_seq == 1 and not outdated)
+            return
+        task = asyncio.get_running_loop().create_task(self._replay(grant))
+        self._loading.add(task)
+        task.add_done_callback(self._loading.discard)
+
+    async def _replay(self, grant: TaskGrant) -> None:
+        try:
+            history = await self._transport.history(grant.key.run_id)
+        except AssayError as error:
+            if unsure(error):
+                log.warning("cannot read the history of %s: %s", grant.key.workflow_id, error)
+                self._give_back(grant)
+            else:
+                self._fail_task(grant, (TASK_FAILED, str(error)))
+            return
+        if _ended(history):
+            self._freed()  # it was closed from outside while the history was on its way: the lease went with it
+            return
+        current = self._live.get(grant.key.run_id)
+        if current is not None and current.epoch >= grant.epoch:
+            self._freed()
+            return
+        if current is not None:
+            self._lost(current)
+        # what came later belongs to another lease: together with this one it would make no sense
+        self._begin(grant, [recorded for recorded in history if recorded.seq <= grant.last_seq])
+
+    def _give_back(self, grant: TaskGrant) -> None:
+        self._reports.tell(ReleaseTask(grant.key.run_id, self._worker, grant.epoch))
+        self._freed()
+
+    def _begin(self, grant: TaskGrant, history: Sequence[Recorded], *, fresh: bool = False) -> None:
+        definition = self._app.workflows.get(grant.start.workflow_type)
+        if definition is None:
+            known = ", ".join(sorted(self._app.workflows)) or "none"
+            message = f"no workflow handler registered for type {grant.start.workflow_type} (registered: {known})"
+            self._fail_task(grant, (NO_HANDLER, message))
+            return
+        present = self._live.get(grant.key.run_id)
+        if present is not None and present.epoch > grant.epoch:
+            self._freed()  # its lease ran out while the history was on its way, and a later one was faster
+            return
+        if present is not None:
+            self._lost(present)
+        execution = Execution(grant.key, definition, self._app, self._converter, main, errors=self._errors)
+        run = LiveRun(grant.key, execution)
+        self._live.put(run)
+        self._activate(run, grant, history, fresh=fresh)
+
+    def _activate(self, run: LiveRun, grant: TaskGrant, events: Sequence[Recorded], *, fresh: bool = False) -> None:
+        """Let the code go on.
+
+        Its turn is sent even if it only asks for steps: the answer says whether the task is still held, and whether the
+        code knows all there is. Of a run that was just born both are certain.
+        """
+        self._unlease(run)
+        run.epoch = grant.epoch
+        run.lease_event(GRANT)
+        turn = run.execution.activate(events, grant.seen_seq)
+        if turn.failure is not None:
+            self._live.drop(run)
+            self._fail_task(grant, turn.failure, run.execution.closing.error)
+        elif fresh and turn.is_plain and not run.execution.has_task_timeout:
+            self._start_steps(run, turn)
+        else:
+            self._send(run, turn, run.execution.seen)
+
+    def _start_steps(self, run: LiveRun, turn: Turn) -> None:
+        for step in turn.steps:
+            self._steps.start(run, step)
+
+    def _fail_task(self, grant: TaskGrant, failure: tuple[str, str], error: BaseException | None = None) -> None:
+        _log_stuck(grant.key, failure, error)
+        self._reports.tell(FailTask(grant.key.run_id, self._worker, grant.epoch, *failure))
+        self._freed()
+
+    def give_up(self, grant: TaskGrant, error: Exception) -> None:
+        """The worker itself fails over a task; whoever tries again may fare better."""
+        run = self._live.get(grant.key.run_id)
+        if run is not None:
+            self._live.drop(run)
+        self._fail_task(grant, (TASK_FAILED, f"{type(error).__name__}: {error}"))
+
+    def _send(self, run: LiveRun, turn: Turn, seen: int, outcomes: tuple[Outcome, ...] = ()) -> None:
+        if turn.failure is not None and outcomes:
+            # Record the outcomes alone, then fail the task: a step that has run must not run again because the code
+            # after it cannot go on.
+            run.turn = turn
+            run.turn_event(OWE_TURN)
+            self._report_turn(run, seen, outcomes, pending=True, early=True)
+            return
+        if turn.failure is not None:
+            self._abandon(run, turn.failure)
+            return
+        run.turn = turn
+        run.turn_event(SEND_TURN)
+        pending = not turn.closes and (bool(turn.steps) or run.execution.busy)
+        self._report_turn(run, seen, outcomes, turn.commands, pending=pending)
+
+    def _report_turn(
+        self,
+        run: LiveRun,
+        seen: int,
+        outcomes: tuple[Outcome, ...],
+        commands: tuple[AnyCommand, ...] = (),
+        *,
+        pending: bool = False,
+        early: bool = False,
+    ) -> None:
+        request = Advance(
+            run.key.run_id,
+            self._worker,
+            run.epoch,
+            seen,
+            commands,
+            tuple([outcome for outcome, _ in outcomes]),
+            pending,
+            early,
+            self._lease,
+            self._local,
+        )
+        self._post(run, request)
+
+    def _post(self, run: LiveRun, request: Advance, pause: float = FIRST_PAUSE) -> None:
+        self._transport.send(request, functools.partial(self._answered, run, request, pause))
+
+    def _abandon(self, run: LiveRun, failure: tuple[str, str]) -> None:
+        """The code cannot go on; what it was told of and is not yet recorded must be, without it."""
+        self._forget(run)
+        if run.lease != UNLEASED:
+            _log_stuck(run.key, failure, run.execution.closing.error)
+            self._reports.tell(FailTask(run.key.run_id, self._worker, run.epoch, *failure))
+            self._unlease(run)
+
+    def _answered(
+        self, run: LiveRun, request: Advance, pause: float, reply: Advanced, error: AssayError | None
+    ) -> None:
+        here = run.state != GONE
+        if here and unsure(error):
+            again = min(2 * pause, LONGEST_PAUSE)
+            asyncio.get_running_loop().call_later(pause, self._post, run, request, again)
+        elif not here:
+            # dropped meanwhile: others know what to do next, but what was done here only this worker knows
+            self._complete(run, () if error is None else request.outcomes)
+            if error is None and reply.accepted and reply.leased:
+                self._reports.tell(ReleaseTask(run.key.run_id, self._worker, reply.epoch))  # nobody is left to use it
+        elif error is not None:
+            self._refused(run, request, pause, error)
+        elif reply.accepted:
+            self._accepted(run, reply)
+        else:
+            self._lost(run)
+
+    def _refused(self, run: LiveRun, request: Advance, pause: float, error: AssayError) -> None:
+        if run.lease != UNLEASED and not over(error):
+            self._refuse_turn(run, request, error)
+            return
+        self._lost(run)
+        self._complete(run, request.outcomes)
+        if pause > FIRST_PAUSE:
+            self._let_go(run)
+
+    def _let_go(self, run: LiveRun) -> None:
+        """A turn was refused that was sent more than once: it may have been taken before, and given a lease (R8)."""
+        for epoch in (run.epoch, run.epoch + 1):
+            self._reports.tell(ReleaseTask(run.key.run_id, self._worker, epoch))
+
+    def _lost(self, run: LiveRun) -> None:
+        """Somebody else knows better: forget the coroutine; the engine sends the task again to whoever is to do it."""
+        self._forget(run)
+        self._unlease(run)
+
+    def _forget(self, run: LiveRun) -> None:
+        self._live.drop(run)
+        waiting = [outcome for outcome, _ in run.waiting]
+        run.waiting.clear()
+        self._complete(run, waiting)
+
+    def _complete(self, run: LiveRun, outcomes: Sequence[StepOutcome | ActivityOutcome]) -> None:
+        """Report results without the turn that was to go with them; steps are repeated by whoever is next."""
+        for outcome in outcomes:
+            if isinstance(outcome, ActivityOutcome):
+                request = CompleteActivity(run.key.run_id, outcome.seq, outcome.attempt_id, outcome.result)
+                self._reports.tell(request)
+
+    def _unlease(self, run: LiveRun) -> None:
+        occupied_slot = run.lease == GRANTED
+        run.lease_event(RELEASE)
+        if occupied_slot:
+            self._freed()
+
+    def _refuse_turn(self, run: LiveRun, request: Advance, error: AssayError) -> None:
+        """The engine will never take these commands, and the task is still held here.
+
+        Either the run's code asked for something that cannot be, which fails the run unless its errors wait; or the
+        engine cannot decide what it is asked, whatever that is: then somebody has to look at it, and meanwhile the run
+        is stuck (R21).
+        """
+        if isinstance(error, Invalid) and run.state != CLOSING and not run.execution.closing.waits:
+            failure = FailureInfo(kind=Kind.INVALID, message=str(error), type=error.code, retryable=False)
+            run.turn = Turn((FailWorkflow(str(error), failure),), closes=True)
+            run.turn_event(SEND_CLOSING)
+            self._report_turn(run, run.execution.seen, (), run.turn.commands)
+        else:
+            self._abandon(run, (TASK_FAILED, str(error)))
+        self._complete(run, request.outcomes)
+
+    def _accepted(self, run: LiveRun, reply: Advanced) -> None:
+        turn, owing = run.turn, run.state == OWING
+        run.epoch = reply.epoch
+        run.execution.acknowledge(reply.seen_seq, reply.last_seq)
+        if reply.closed:
+            _tell_failure(run)
+            self._live.drop(run)
+            self._unlease(run)
+            return
+        run.turn_event(ACCEPT)
+        if reply.leased:
+            if run.lease == UNLEASED:  # to keep a lease changes nothing
+                run.lease_event(KEEP)
+        else:
+            self._unlease(run)
+        if owing:
+            self._send(run, turn, run.execution.seen)
+            return
+        self._start_steps(run, turn)
+        if run.waiting:
+            self._date_again(run)
+        if turn.paused:
+            self._send(run, run.execution.resume(), run.execution.seen)
+        elif run.waiting or run.news or (run.lease != UNLEASED and not run.tasks):  # running steps call back
+            self._continue(run)
+
+    def _date_again(self, run: LiveRun) -> None:
+        """What came while a turn was on its way comes after what that turn has recorded (R12)."""
+        now = self._now(run)
+        run.waiting = deque((replace(outcome, time=now), event) for outcome, event in run.waiting)
+
+    def _continue(self, run: LiveRun) -> None:
+        """Send the next turn if there is something to tell: outcomes first, then what else has happened."""
+        if run.state != RESTING:
+            return
+        if run.waiting:
+            self._advance(run)
+        elif run.news and run.lease != UNLEASED:
+            run.news = False
+            task = asyncio.get_running_loop().create_task(self._read_news(run))
+            self._loading.add(task)
+            task.add_done_callback(self._loading.discard)
+        elif run.lease != UNLEASED and not run.execution.busy:
+            self._send(run, Turn(), run.execution.seen)
+
+    def _advance(self, run: LiveRun) -> None:
+        """Advance on all outcomes that wait, as if they were recorded, and ask the engine to agree (R8).
+
+        Where a run has gone from step to step for long, the next turn is taken to be such, too: the engine records the
+        outcomes while the code goes on. If the code asks for something else, that follows when they are acknowledged.
+        """
+        outcomes, run.waiting = tuple(run.waiting), deque()
+        seen = run.execution.seen
+        events = [
+            Recorded(Seq(seen + place), outcome.time, event) for place, (outcome, event) in enumerate(outcomes, 1)
+        ]
+        early = run.stride >= STRIDE and not self._local
+        if early:
+            run.turn_event(SEND_OUTCOMES)
+            self._report_turn(run, seen, outcomes, pending=True, early=True)
+            if run.state != AHEAD:
+                return  # refused at once: the engine cannot be reached any more
+        turn = run.execution.speculate(events)
+        plain = turn.is_plain
+        run.stride = run.stride + 1 if plain else 0
+        if early:
+            run.turn = turn
+            run.turn_event(OWE_NOTHING if plain else OWE_TURN)
+        else:
+            self._send(run, turn, seen, outcomes)
+
+    def offer(self, run_id: RunId, activity: Activity, result: Payload) -> bool:
+        """Take over an activity's result if its run lives here; False: report it the plain way."""
+        run = self._live.get(run_id)
+        if run is None:
+            return False
+        outcome = ActivityOutcome(activity.seq, activity.attempt_id, self._now(run), result)
+        event = ActivityCompleted(activity.id, activity.seq, activity.name, result)
+        run.waiting.append((outcome, event))
+        self._continue(run)
+        return True
+
+    def _report(self, run: LiveRun, outcome: StepOutcome) -> None:
+        """Take a step's outcome, unless its code gave it up."""
+        if run.state != GONE and run.execution.futures.wants_step(outcome.seq):
+            run.waiting.append((outcome, step_event(outcome)))
+            self._continue(run)
+
+    def _now(self, run: LiveRun) -> Time:
+        """The time to propose for an outcome: the engine's as known here, never before the run's last event (R12)."""
+        now, last = self._transport.now(), run.execution.commands.time
+        return now if now > last else last
+
+    def news(self, run_id: RunId) -> None:
+        """A run whose task is held here has new events."""
+        run = self._live.get(run_id)
+        if run is not None and run.lease != UNLEASED:
+            run.news = True
+            self._continue(run)
+
+    async def _read_news(self, run: LiveRun) -> None:
+        try:
+            events = await self._transport.history(run.key.run_id, run.execution.seen)
+        except AssayError as error:
+            log.warning("cannot read the news of %s: %s", run.key.workflow_id, error)
+            asyncio.get_running_loop().call_later(NEWS_PAUSE, self.news, run.key.run_id)
+            return
+        if run.state == GONE:
+            return
+        if _ended(events):
+            self._lost(run)
+        elif events and run.lease != UNLEASED and run.state == RESTING:
+            turn = run.execution.activate(events, 0)
+            self._send(run, turn, run.execution.seen)
+        else:
+            self._continue(run)
+
+    def extend(self) -> None:
+        """Keep the leases of tasks that are held for longer than a moment."""
+        for run in self._live:
+            if run.lease != UNLEASED and self._lease is not None:
+                extension = ExtendTask(run.key.run_id, self._worker, run.epoch, self._lease)
+                heard = functools.partial(self._extended, run, run.epoch)
+                self._transport.send(extension, heard)
+
+    def _extended(self, run: LiveRun, epoch: int, _reply: object, error: AssayError | None) -> None:
+        """A refusal means that the lease ran out and somebody else has the task: let go of it."""
+        stale = error is not None and not unsure(error)
+        if stale and run.state == RESTING and run.lease != UNLEASED and run.epoch == epoch:
+            self._lost(run)
+
+    def release(self) -> None:
+        """Give back what is still held, so that others need not wait for the lease to end (L4)."""
+        self._released = True
+        for run in self._live:
+            if run.lease != UNLEASED:
+                self._reports.tell(ReleaseTask(run.key.run_id, self._worker, run.epoch))
+            self._lost(run)
+
+
+def _log_stuck(key: RunKey, failure: tuple[str, str], error: BaseException | None) -> None:
+    """Log why a workflow task failed, with the traceback of the exception that its code raised."""
+    trace = None if error is None else shown(error)
+    log.error("workflow %s is stuck (%s): %s", key.workflow_id, *failure, exc_info=trace)
+
+
+def _tell_failure(run: LiveRun) -> None:
+    """Log how a run failed: once, when that is recorded, and not whenever a replay comes to the same end (R6)."""
+    closing = run.turn.commands[-1] if run.turn.closes else None
+    if isinstance(closing, FailWorkflow):
+        error = run.execution.closing.error
+        log.warning(
+            "workflow %s failed: %s",
+            run.execution.definition.name,
+            closing.error,
+            exc_info=None if error is None else shown(error),
+            extra={"workflow_id": run.key.workflow_id, "run_id": run.key.run_id},
+        )
+
+
+def _ended(events: Sequence[Recorded]) -> bool:
+    return bool(events) and events[-1].event.closes is not None

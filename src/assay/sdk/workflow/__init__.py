@@ -1,0 +1,1 @@
+"""Contexts of workflows and activities, their options, and the replay loop."""

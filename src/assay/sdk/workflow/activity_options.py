@@ -1,0 +1,113 @@
+"""The keywords of `execute_activity` and `ctx.run`, and what they become on the wire."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from assay.core.model import commands as cmd
+from assay.core.model.duration import parse_duration
+from assay.core.model.errors import Invalid
+from assay.core.model.ids import SECOND
+from assay.core.model.options import RETRY_KEYS, check_id, retry_policy
+from assay.core.model.payload import NULL, Payload
+from assay.core.model.policies import RetryPolicy
+from assay.core.model.texts import check_words
+from assay.sdk.arguments import nearest
+
+DEFAULT = RetryPolicy()
+DURATIONS = {
+    "start_to_close_secs": "start_to_close_secs",
+    "start_to_close": "start_to_close_secs",
+    "schedule_to_start_secs": "schedule_to_start_secs",
+    "schedule_to_start": "schedule_to_start_secs",
+    "schedule_to_close_secs": "schedule_to_close_secs",
+    "schedule_to_close": "schedule_to_close_secs",
+    "heartbeat_timeout_secs": "heartbeat_timeout_secs",
+    "heartbeat": "heartbeat_timeout_secs",
+}
+"""Every accepted spelling of an activity's clocks; seconds, timedelta or text like "1h30m" (R22)."""
+
+
+class ActivityCall(msgspec.Struct, frozen=True):
+    """The options of one call, checked."""
+
+    task_queue: str
+    fields: dict[str, Any]
+
+    @staticmethod
+    def of(options: Mapping[str, Any], own_queue: str) -> "ActivityCall":
+        """The call that `options` describe; an unknown keyword is refused, not ignored."""
+        if not options:
+            return ActivityCall(own_queue, {})
+        fields: dict[str, Any] = {}
+        for key, value in options.items():
+            if key in DURATIONS and value is not None:
+                fields[DURATIONS[key]] = parse_duration(value, key) / SECOND
+            elif key not in RETRY_KEYS and key not in ("task_queue", "retry", "retry_policy", "summary", *DURATIONS):
+                raise _unknown("execute_activity", key, (*DURATIONS, "task_queue", "summary"))
+        if options.get("summary") is not None:
+            fields["summary"] = check_words(options["summary"], "summary")
+        fields.update(_retry_fields(retry_of(options)))
+        queue = options.get("task_queue")
+        return ActivityCall(own_queue if queue is None else check_id(queue, "task_queue"), fields)
+
+    def command(self, seq: int, name: str, input: Payload, *, survives: bool) -> cmd.ScheduleActivity:
+        """The command that schedules the activity."""
+        if not self.fields and not survives:
+            return cmd.ScheduleActivity(seq, name, self.task_queue, input)
+        return cmd.ScheduleActivity(
+            seq, name, self.task_queue, input, survives_cancel=survives, context=NULL, **self.fields
+        )
+
+
+def retry_of(options: Mapping[str, Any]) -> RetryPolicy:
+    """The retry policy that keywords describe: `retry=Retry(...)`, and single fields over it."""
+    base = options.get("retry") if options.get("retry") is not None else options.get("retry_policy")
+    policy = DEFAULT
+    if base is not None:
+        policy = base.policy() if hasattr(base, "policy") else retry_policy(_fields(base), DEFAULT)
+    single = {key: names(value) for key, value in options.items() if key in RETRY_KEYS and value is not None}
+    return retry_policy(single, policy) if single else policy
+
+
+def _fields(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise Invalid(f"retry must be a Retry or a mapping, not {type(value).__name__}", field="retry")
+    return value
+
+
+def names(value: Any) -> Any:
+    """Exception classes in a list by their names; anything else as it is."""
+    if isinstance(value, type) and issubclass(value, BaseException):
+        return value.__name__
+    if isinstance(value, list | tuple | set | frozenset):
+        return [names(entry) for entry in value]
+    return value
+
+
+def _unknown(call: str, key: str, own: Iterable[str]) -> Invalid:
+    """Return the error for a keyword that a call does not have, with the nearest that it has."""
+    return Invalid(f"{call} has no option '{key}'; {nearest(key, (*own, 'retry', *RETRY_KEYS))}", field=key)
+
+
+def _retry_fields(policy: RetryPolicy) -> dict[str, Any]:
+    if policy == DEFAULT:
+        return {}
+    return {
+        "max_attempts": policy.max_attempts,
+        "initial_interval_secs": policy.initial_interval / SECOND,
+        "backoff_coefficient": policy.backoff,
+        "maximum_interval_secs": policy.maximum_interval / SECOND,
+        "non_retryable": policy.non_retryable,
+    }
+
+
+def step_retry(options: Mapping[str, Any]) -> RetryPolicy:
+    """The retry policy of an inline step."""
+    if not options:
+        return DEFAULT
+    for key in options:
+        if key not in RETRY_KEYS and key not in ("retry", "retry_policy"):
+            raise _unknown("ctx.run", key, ("timeout",))
+    return retry_of(options)

@@ -1,0 +1,253 @@
+"""The `ctx` of workflow code: each durable operation of a run, for `async def` handlers.
+
+A call is replay-safe: the engine records it when it happens, and the code gets the recorded outcome when it runs again.
+`Context` is what users annotate and what engines implement; `replay_context` implements it over our replay loop.
+"""
+
+import datetime
+import random
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NoReturn, TypeVar, overload
+
+import msgspec
+
+from assay.sdk.workflow.logger import WorkflowLogger
+
+Result = TypeVar("Result")
+Duration = float | str | datetime.timedelta
+
+
+class WorkflowInfo(msgspec.Struct, frozen=True):
+    """Identity of a run, and how far it has come."""
+
+    workflow_id: str
+    run_id: str
+    workflow_type: str
+    task_queue: str
+    namespace: str
+    attempt: int
+    history_length: int
+    history_size: int
+    first_run_id: str
+    parent_workflow_id: str | None
+    parent_run_id: str | None
+    start_time: datetime.datetime
+    scheduled_for: datetime.datetime | None = None
+
+
+class Done:
+    """An operation that is done already. Awaiting it is allowed, so that code reads alike where calls have to wait."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        return
+        yield
+
+
+class Context(ABC):
+    """The `ctx` of an `async def` workflow."""
+
+    @property
+    @abstractmethod
+    def logger(self) -> WorkflowLogger:
+        """Return a logger that is silent on replay."""
+
+    @property
+    @abstractmethod
+    def workflow_id(self) -> str:
+        """Return the run's workflow id."""
+
+    @abstractmethod
+    def info(self) -> WorkflowInfo:
+        """Return facts about this run."""
+
+    @abstractmethod
+    def now(self) -> datetime.datetime:
+        """Return the time of the last event that the code has seen; it does not move while code runs."""
+
+    @abstractmethod
+    def random(self) -> random.Random:
+        """Return a random source that gives the same numbers on every replay."""
+
+    @abstractmethod
+    def uuid4(self) -> uuid.UUID:
+        """Return a random UUID, the same on every replay."""
+
+    @abstractmethod
+    def is_replaying(self) -> bool:
+        """Return True while the code runs again over recorded events."""
+
+    @abstractmethod
+    def history_length(self) -> int:
+        """Return the number of events so far; above 10,000 it is time to continue as new."""
+
+    @abstractmethod
+    def history_size(self) -> int:
+        """Return how many bytes the inputs of this run's history have so far."""
+
+    @overload
+    @abstractmethod
+    async def execute_activity(
+        self, activity: Callable[..., Awaitable[Result]], input: Any = None, **options: Any
+    ) -> Result: ...
+    @overload
+    @abstractmethod
+    async def execute_activity(self, activity: Callable[..., Result], input: Any = None, **options: Any) -> Result: ...
+    @overload
+    @abstractmethod
+    async def execute_activity(self, activity: str, input: Any = None, **options: Any) -> Any: ...
+    @abstractmethod
+    async def execute_activity(self, activity: Any, input: Any = None, **options: Any) -> Any:
+        """Run an activity on a worker of its queue and wait for its result.
+
+        Args:
+            activity: The activity, or its name.
+            input: The activity's input.
+            **options: task_queue, max_attempts, initial_interval_secs, backoff_coefficient, maximum_interval_secs,
+                non_retryable, start_to_close_secs, schedule_to_start_secs, schedule_to_close_secs,
+                heartbeat_timeout_secs, or retry=Retry(...).
+
+        Returns:
+            The activity's result, decoded by its annotation.
+
+        Raises:
+            ActivityError: The activity failed for good.
+        """
+
+    @abstractmethod
+    async def execute_parallel(self, activities: Sequence[Any]) -> list[Any]:
+        """Run several activities at once and wait until all of them have ended.
+
+        Args:
+            activities: Items `{"name", "input", "opts"}` or `(activity, input)`.
+
+        Returns:
+            The results, in the order of the items.
+
+        Raises:
+            ActivityError: An activity failed; of several, the first in the order of the items.
+        """
+
+    @overload
+    @abstractmethod
+    async def run(
+        self, name: str, function: Callable[..., Awaitable[Result]], *args: Any, **options: Any
+    ) -> Result: ...
+    @overload
+    @abstractmethod
+    async def run(self, name: str, function: Callable[..., Result], *args: Any, **options: Any) -> Result: ...
+    @abstractmethod
+    async def run(self, name: str, function: Any, *args: Any, **options: Any) -> Any:
+        """Run any function as a durable step in this worker: its result is recorded before the code goes on.
+
+        A step runs at least once: a crash between the step and its record repeats it.
+
+        Args:
+            name: The step's name in the history.
+            function: The function to call.
+            *args: Its arguments.
+            **options: A retry policy (`retry=Retry(...)`, `max_attempts=...`), and `timeout` in seconds per attempt.
+
+        Returns:
+            The function's result, as it was recorded.
+        """
+
+    @abstractmethod
+    async def sleep(self, duration: Duration) -> None:
+        """Wait for a duration; the timer survives crashes and restarts."""
+
+    @abstractmethod
+    async def wait_for_signal(
+        self,
+        name: str,
+        timeout: Duration | None = None,  # noqa: ASYNC109  # the name of the original, and a durable timer
+        *,
+        type: Any = Any,
+        default: Any = None,
+    ) -> Any:
+        """Wait for the next signal of a name.
+
+        Args:
+            name: The signal's name.
+            timeout: How long to wait at most.
+            type: The type to decode the payload as.
+            default: The result when `timeout` passes first. A value of your own distinguishes a time-out from a signal
+                without a payload, which is None.
+
+        Returns:
+            The signal's payload, or `default`.
+        """
+
+    @abstractmethod
+    async def start_child_workflow(
+        self,
+        workflow_type: Callable[..., Any] | str,
+        *,
+        workflow_id: str,
+        input: Any = None,
+        task_queue: str | None = None,
+        **options: Any,
+    ) -> Any:
+        """Start a child and wait for its result.
+
+        Args:
+            workflow_type: The workflow, or its name.
+            workflow_id: The child's id, which must be the same on every replay.
+            input: The child's input.
+            task_queue: The child's queue; that of this run unless given.
+            **options: Options of a start, and `parent_close_policy`.
+
+        Returns:
+            The child's result.
+
+        Raises:
+            ChildError: The child ended without a result.
+        """
+
+    @overload
+    @abstractmethod
+    async def side_effect(self, name: str, function: Callable[[], Awaitable[Result]]) -> Result: ...
+    @overload
+    @abstractmethod
+    async def side_effect(self, name: str, function: Callable[[], Result]) -> Result: ...
+    @abstractmethod
+    async def side_effect(self, name: str, function: Callable[[], Any]) -> Any:
+        """Run a function once and return the same value on every replay; for ids, times, random values."""
+
+    @abstractmethod
+    def register_query(self, name: str, function: Callable[[], Any]) -> None:
+        """Let callers read live state by `get_state`; `function` is evaluated after every turn of this run."""
+
+    @abstractmethod
+    def upsert_search_attributes(self, attributes: Mapping[str, Any]) -> Done:
+        """Merge search attributes by key; None removes a key."""
+
+    @abstractmethod
+    def upsert_memo(self, memo: Mapping[str, Any]) -> Done:
+        """Merge memo by key; None removes a key."""
+
+    @abstractmethod
+    def continue_as_new(
+        self,
+        input: Any = None,
+        *,
+        workflow_type: Callable[..., Any] | str | None = None,
+        task_queue: str | None = None,
+    ) -> NoReturn:
+        """End this run and begin the next under the same id, with an empty history; unread signals go along.
+
+        Args:
+            input: The next run's input.
+            workflow_type: The next run's workflow; the same unless given.
+            task_queue: The next run's queue; the same unless given.
+        """
+
+    @abstractmethod
+    def cancel(self, reason: str | None = None) -> NoReturn:
+        """End this run as CANCELLED."""
+
+    @abstractmethod
+    def shield(self) -> AbstractContextManager[None]:
+        """Hold back a cancel request until the block is done; for clean-up that must not be interrupted."""

@@ -1,0 +1,46 @@
+"""`ctx.logger`: a logger that is silent on replay and holds its lines back while a turn is in doubt (R6)."""
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from assay.sdk.workflow.replay.runtime import Execution
+
+
+class WorkflowLogger:
+    """Writes each line once, however often the code runs."""
+
+    def __init__(self, execution: "Execution") -> None:
+        self._run = execution
+        self._logger = logging.getLogger(f"assay.workflow.{execution.definition.name}")
+
+    def debug(self, message: object, *args: object, **options: Any) -> None:
+        """Log at level DEBUG."""
+        self.log(logging.DEBUG, message, *args, **options)
+
+    def info(self, message: object, *args: object, **options: Any) -> None:
+        """Log at level INFO."""
+        self.log(logging.INFO, message, *args, **options)
+
+    def warning(self, message: object, *args: object, **options: Any) -> None:
+        """Log at level WARNING."""
+        self.log(logging.WARNING, message, *args, **options)
+
+    def error(self, message: object, *args: object, **options: Any) -> None:
+        """Log at level ERROR."""
+        self.log(logging.ERROR, message, *args, **options)
+
+    def exception(self, message: object, *args: object, **options: Any) -> None:
+        """Log at level ERROR with the current exception."""
+        self.log(logging.ERROR, message, *args, exc_info=True, **options)
+
+    def log(self, level: int, message: object, *args: object, **options: Any) -> None:
+        """Log at any level."""
+        if self._run.commands.replaying or self._run.loop.leaving or not self._logger.isEnabledFor(level):
+            return
+        key = self._run.key
+        options["extra"] = {"workflow_id": key.workflow_id, "run_id": key.run_id, **(options.get("extra") or {})}
+        if self._run.speculation.active:
+            self._run.speculation.held_logs.append(lambda: self._logger.log(level, message, *args, **options))
+        else:
+            self._logger.log(level, message, *args, **options)

@@ -1,0 +1,169 @@
+"""The clock of a run and the commands that its code issues, each held against the history on a replay (I19).
+
+Time moves with the inputs that are applied, never while code runs. A command that the history has is not sent again:
+its echo is the answer. One that the history does not have, or has differently, is non-determinism.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import msgspec
+
+from assay.core.model import commands as cmd
+from assay.core.model import events as ev
+from assay.core.model.errors import NonDeterminismError
+from assay.core.model.events import Recorded
+from assay.core.model.ids import SECOND, RunKey, Time
+from assay.sdk.workflow.replay import outcomes
+from assay.sdk.workflow.replay.inputs import COMPARISONS, Difference, RecordedInputs, warn_once
+from assay.sdk.workflow.replay.journal import LENIENT, Journal, Missing, diverged
+from assay.sdk.workflow.replay.loop import WorkflowLoop
+
+
+class Commands:
+    """The commands of one run, the place in its history that code has come to, and the loop that has its time."""
+
+    __slots__ = (
+        "_history", "_issued", "_key", "_recorded_inputs", "counters", "divergence", "history_length", "history_size",
+        "journal", "loop", "replay_until", "replaying", "time",
+    )  # fmt: skip
+
+    def __init__(self, key: RunKey) -> None:
+        self._key = key
+        self.loop = WorkflowLoop(self)
+        self.journal = Journal()
+        self.counters: defaultdict[str, int] = defaultdict(int)
+        """How many commands of each kind code has issued."""
+        self.time: Time = 0
+        """Durable time in microseconds: that of the last applied input."""
+        self.history_length = 0
+        self.history_size = 0
+        self.replaying = False
+        self.replay_until = 0
+        """The last event that an accepted turn has seen."""
+        self.divergence: NonDeterminismError | None = None
+        self._issued: list[cmd.AnyCommand] = []
+        self._history: Sequence[Recorded] = ()
+        """All events, while there are echoes among them that code has not produced yet."""
+        self._recorded_inputs: RecordedInputs | None = None
+
+    # the clock, and the timers of the loop
+
+    def now(self) -> float:
+        """Return durable time in seconds."""
+        return self.time / SECOND
+
+    def move_to(self, recorded: Recorded) -> None:
+        """Move the clock to an input that is applied now."""
+        self.replaying = recorded.seq <= self.replay_until
+        self.time = recorded.time
+        self.history_length = recorded.seq
+        self.history_size += outcomes.size_of(recorded.event)
+
+    def start_timer(self, delay_seconds: float) -> int:
+        """Order a timer and return its seq."""
+        seq = self.count("timer")
+        self.order("timer", seq, "", cmd.ScheduleTimer(seq, delay_seconds))
+        return seq
+
+    def cancel_timer(self, seq: int) -> None:
+        """Give up a timer."""
+        self.order("cancel of timer", seq, "", cmd.CancelTimer(seq))
+
+    # the commands
+
+    def count(self, kind: str) -> int:
+        """Return the next id of a kind of command."""
+        seq = self.counters[kind] = self.counters[kind] + 1
+        return seq
+
+    def order(self, kind: str, ident: int | str, name: str, command: cmd.AnyCommand) -> ev.Event | None:
+        """Issue a command, or return its echo if the history has it."""
+        try:
+            echo = self.journal.match(kind, ident, name)
+            if echo is None and self.replaying and kind not in LENIENT:
+                raise self.journal.unexpected(kind, ident, name)
+            compare = None if echo is None else COMPARISONS.get(type(echo))
+            difference = None if compare is None else compare(echo, command)
+            if difference is not None:
+                self.differ(difference)
+        except NonDeterminismError as error:
+            self.diverge(error)
+            raise
+        if echo is None and not (self.replaying and kind in LENIENT):
+            self._issued.append(command)
+            self.journal.sent(kind, ident)
+        return echo
+
+    def recorded_side_effect(self, seq: int, name: str) -> ev.Event | None:
+        """Return the echo of a side effect, if there is one.
+
+        A replay that has met every echo and asks for one more has come to where a turn paused whose worker was lost
+        before it could go on: from there on the code is live.
+        """
+        if self.journal.empty:
+            if self.replaying:
+                self.replaying = False
+                self.replay_until = self.history_length
+            return None
+        if not self.replaying and not self.journal.has("side effect", seq):
+            return None
+        # Also when it is not replayed: a run that was retried begins with the history of another.
+        return self.order("side effect", seq, name, cmd.RecordSideEffect(seq, name))
+
+    def check_ordered(self, kind: str, seq: int, name: str) -> None:
+        """Raise if code has not ordered a command that the history has an outcome of."""
+        if seq > self.counters[kind]:
+            raise diverged(kind, seq, f"{kind} {seq} '{name}'", "nothing of the kind")
+
+    def first_missing(self) -> Missing | None:
+        """Return the first recorded command that code has not ordered."""
+        return self.journal.first_missing(self._history, self.counters["step"])
+
+    def mark_children_unaware(self) -> None:
+        """Mark the children that were ordered in this turn before a cancel request was applied.
+
+        The engine cannot know by itself that they came before the cancel (I16).
+        """
+        self._issued = [
+            msgspec.structs.replace(command, unaware=True) if isinstance(command, cmd.StartChildWorkflow) else command
+            for command in self._issued
+        ]
+
+    def take_issued(self) -> list[cmd.AnyCommand]:
+        """Return the commands that were issued since the last call, in order."""
+        issued, self._issued = self._issued, []
+        return issued
+
+    # the history that they are held against
+
+    def begin_replay(self, events: Sequence[Recorded], replay_until: int) -> None:
+        """Keep the events of an activation, to compare the inputs of commands with them."""
+        self.replay_until = max(replay_until, self.replay_until)
+        # Only a replay meets echoes of commands that another life of the run has sent, and it is given all events.
+        self._history = [*self._history, *events] if self._history else events
+
+    def end_replay(self) -> None:
+        """Forget the events of an activation when code has produced every echo among them."""
+        self._recorded_inputs = None
+        if self.journal.empty:
+            self._history = ()
+
+    def differ(self, difference: Difference) -> None:
+        """Raise if the code's input was recorded with another command, whose result this one would miss; else warn."""
+        if self._recorded_inputs is None:
+            self._recorded_inputs = RecordedInputs(self._history)
+        holder = self._recorded_inputs.holder(difference)
+        if holder is not None:
+            raise difference.error(holder)
+        self.warn(difference)
+
+    def warn(self, difference: Difference) -> None:
+        """Report an input that differs from the recorded one and exchanges no results."""
+        warn_once(self._key, difference)
+
+    def diverge(self, error: NonDeterminismError) -> None:
+        """Remember that code and history disagree, whatever the code makes of the exception."""
+        if self.divergence is None:
+            self.divergence = error
+        self.loop.pause()

@@ -1,0 +1,205 @@
+"""Refuses I/O, threads, processes and thread sleeps while workflow code runs (R29).
+
+Rules owned here:
+
+* Whoever runs workflow code raises the thread's flag; functions whose outcome is recorded run under `outside()`.
+* One audit hook per process sees what the interpreter itself reports, so it holds for libraries too. It can never be
+  removed: hence it does nothing but look up a name, unless the name is refused and the flag is up.
+* What the interpreter does on its own behalf stays allowed: imports, source lines for tracebacks, logging, time zone
+  data, the debugger, and the finalizers that the garbage collector happens to run in the middle of a workflow.
+
+Not seen, because CPython reports nothing: reads and writes on files and sockets that are already open, and `os.stat`.
+Before Python 3.13 `time.sleep` (before 3.12 the start of a thread) is not reported either: there the function is
+replaced, also in the modules that have imported it by name. What keeps it elsewhere before the first workflow loop of
+the process, as the default of a parameter, say, keeps the original.
+"""
+
+from __future__ import annotations
+
+import _thread
+import asyncio
+import functools
+import gc
+import sys
+import threading
+import time
+from types import FrameType, ModuleType
+from typing import Any, Final, NoReturn
+
+from assay.sdk.workflow.replay.workflow_flag import FLAG, WorkflowIOError
+
+
+def refusal(called: str) -> WorkflowIOError:
+    advice = "; to wait, write `await ctx.sleep(seconds)`, a durable timer" if called == "time.sleep" else ""
+    return WorkflowIOError(
+        f"workflow code called {called}, which cannot be replayed: "
+        f"do it in an activity, in ctx.run or in ctx.side_effect, whose outcomes are recorded{advice}"
+    )
+
+
+class _Crossing:
+    """Sets the flag for the length of a `with` block."""
+
+    __slots__ = ("_before", "_inside")
+
+    def __init__(self, inside: bool) -> None:
+        self._inside = inside
+        self._before: object = False
+
+    def __enter__(self) -> None:
+        self._before = FLAG.inside
+        FLAG.inside = self._inside
+
+    def __exit__(self, *error: object) -> None:
+        FLAG.inside = self._before
+
+
+def inside() -> _Crossing:
+    """Workflow code runs in this block."""
+    return _Crossing(True)
+
+
+def outside() -> _Crossing:
+    """What runs in this block is recorded, not replayed, and may do as it likes."""
+    return _Crossing(False)
+
+
+# Each is the name of an audit event. fmt: skip keeps the list a paragraph.
+_REFUSED: Final = frozenset([
+    "open", "os.chdir", "os.chmod", "os.chown", "os.link", "os.listdir", "os.mkdir", "os.remove", "os.rename",
+    "os.rmdir", "os.scandir", "os.symlink", "os.truncate", "os.utime", "glob.glob", "shutil.copyfile",
+    "shutil.copytree", "shutil.make_archive", "shutil.move", "shutil.rmtree", "shutil.unpack_archive",
+    "tempfile.mkdtemp", "tempfile.mkstemp", "sqlite3.connect",
+    "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "pty.spawn",
+    "subprocess.Popen", "_thread.start_new_thread", "_thread.start_joinable_thread", "time.sleep",
+    "socket.__new__", "socket.bind", "socket.connect", "socket.getaddrinfo", "socket.gethostbyaddr",
+    "socket.gethostbyname", "socket.gethostname", "socket.getnameinfo", "socket.getservbyname",
+    "socket.getservbyport", "socket.sendmsg", "socket.sendto", "ftplib.connect", "http.client.connect",
+    "http.client.send", "imaplib.open", "poplib.connect", "smtplib.connect", "urllib.Request",
+])  # fmt: skip
+
+# Modules on whose behalf anything may be opened. The import system goes by its first name until importlib is imported.
+_TRUSTED: Final = frozenset([
+    "_frozen_importlib", "importlib._bootstrap", "linecache", "logging", "logging.handlers", "pdb", "zoneinfo._common",
+])  # fmt: skip
+_BOUNDARY: Final = "assay.sdk.workflow.replay.loop"
+
+
+def _audit(event: str, args: tuple[Any, ...]) -> None:
+    if event in _REFUSED and FLAG.inside and not _permitted(event, args, sys._getframe(1)):
+        raise refusal(f"{event}({args[0]!r})" if args and isinstance(args[0], str | bytes) else event)
+
+
+def _permitted(event: str, args: tuple[Any, ...], frame: FrameType | None) -> bool:
+    while frame is not None:
+        module = frame.f_globals.get("__name__")
+        if module in _TRUSTED:
+            return True
+        if module == _BOUNDARY:  # below it is the worker, which an import may well have started
+            break
+        frame = frame.f_back
+    return event == "open" and _is_time_zone(args[0])
+
+
+def _is_time_zone(path: object) -> bool:
+    """The C implementation of zoneinfo opens its files without a frame of its own."""
+    zoneinfo = sys.modules.get("zoneinfo")
+    return zoneinfo is not None and isinstance(path, str) and path.startswith(tuple(zoneinfo.TZPATH))
+
+
+def _collecting(phase: str, info: dict[str, int]) -> None:
+    """Garbage of others is finalized at a moment that is none of the workflow's choosing."""
+    if phase == "start":
+        FLAG.before_collection, FLAG.inside = FLAG.inside, False
+    else:
+        FLAG.inside = FLAG.before_collection
+
+
+def _reporting(original: Any, event: str) -> Any:
+    """A function of which this Python reports nothing, as one that reports to us."""
+
+    def reporting(*args: Any, **options: Any) -> Any:
+        _audit(event, ())
+        return original(*args, **options)
+
+    return functools.update_wrapper(reporting, original)
+
+
+def _report_what_older_pythons_do_not() -> None:
+    if sys.version_info < (3, 13):
+        silent: list[tuple[Any, str]] = [(time.sleep, "time.sleep")]  # noqa: TID251  # to be told of it, not to call it
+        if sys.version_info < (3, 12):
+            silent.append((_thread.start_new_thread, "_thread.start_new_thread"))
+        _replace({id(original): _reporting(original, event) for original, event in silent})
+
+
+def _replace(replacements: dict[int, Any]) -> None:
+    """Puts each replacement wherever a module has the original."""
+    modules: tuple[object, ...] = tuple(sys.modules.values())  # some put other things there
+    for module in modules:
+        names = vars(module) if isinstance(module, ModuleType) else {}
+        for name, value in tuple(names.items()):
+            if id(value) in replacements:
+                names[name] = replacements[id(value)]
+
+
+_installing = threading.Lock()
+_installed = False
+
+
+def install() -> None:
+    """Once per process; the hook stays."""
+    global _installed
+    if _installed:
+        return
+    with _installing:
+        if not _installed:
+            _report_what_older_pythons_do_not()
+            gc.callbacks.append(_collecting)
+            sys.addaudithook(_audit)
+        _installed = True
+
+
+def _refused(name: str) -> Any:
+    def refuse(self: object, *args: object, **options: object) -> NoReturn:
+        raise refusal(f"loop.{name}")
+
+    return refuse
+
+
+class NoIOLoop(asyncio.AbstractEventLoop):
+    """Every method of a loop that does I/O, refused: `asyncio.to_thread`, streams and subprocesses end here."""
+
+    __slots__ = ()
+
+    run_in_executor = _refused("run_in_executor")
+    set_default_executor = _refused("set_default_executor")
+    getaddrinfo = _refused("getaddrinfo")
+    getnameinfo = _refused("getnameinfo")
+    create_connection = _refused("create_connection")
+    create_server = _refused("create_server")
+    create_unix_connection = _refused("create_unix_connection")
+    create_unix_server = _refused("create_unix_server")
+    create_datagram_endpoint = _refused("create_datagram_endpoint")
+    connect_accepted_socket = _refused("connect_accepted_socket")
+    connect_read_pipe = _refused("connect_read_pipe")
+    connect_write_pipe = _refused("connect_write_pipe")
+    start_tls = _refused("start_tls")
+    sendfile = _refused("sendfile")
+    subprocess_shell = _refused("subprocess_shell")
+    subprocess_exec = _refused("subprocess_exec")
+    add_reader = _refused("add_reader")
+    remove_reader = _refused("remove_reader")
+    add_writer = _refused("add_writer")
+    remove_writer = _refused("remove_writer")
+    sock_recv = _refused("sock_recv")
+    sock_recv_into = _refused("sock_recv_into")
+    sock_recvfrom = _refused("sock_recvfrom")
+    sock_recvfrom_into = _refused("sock_recvfrom_into")
+    sock_sendall = _refused("sock_sendall")
+    sock_sendto = _refused("sock_sendto")
+    sock_connect = _refused("sock_connect")
+    sock_accept = _refused("sock_accept")
+    sock_sendfile = _refused("sock_sendfile")
+    add_signal_handler = _refused("add_signal_handler")
+    remove_signal_handler = _refused("remove_signal_handler")

@@ -1,0 +1,77 @@
+"""Activities and children that code orders while too many are pending: held here, and sent as others end.
+
+The ids of held orders are given at the call, and whether an order is held depends on nothing but the calls of the code
+and the inputs that were applied; so a replay holds and sends the same orders at the same places.
+"""
+
+from typing import Final
+
+import msgspec
+
+from assay.core.model import commands as cmd
+from assay.core.model import events as ev
+from assay.core.model.limits import LIMITS
+from assay.sdk.workflow.replay.commands import Commands
+
+HELD_MARGIN: Final = 100
+"""How far below the engine's own limits orders begin to be held: others than this code may add to what is pending."""
+
+
+class HeldOrders:
+    """The orders of one kind of one run: how many are pending, and those that wait until fewer are.
+
+    Args:
+        commands: Where orders are issued.
+        kind: The name of the kind, as the journal has it.
+        limit: How many may be pending.
+    """
+
+    __slots__ = ("_commands", "_held", "_kind", "_limit", "pending")
+
+    def __init__(self, commands: Commands, kind: str, limit: int) -> None:
+        self._commands = commands
+        self._kind = kind
+        self._limit = limit
+        self._held: dict[int, tuple[str, cmd.AnyCommand]] = {}
+        """By seq, in the order of the calls."""
+        self.pending = 0
+        """Orders that were issued and whose outcome has not been applied."""
+
+    def add(self, seq: int, name: str, command: cmd.AnyCommand) -> ev.Event | None:
+        """Issue an order, or hold it; return its echo if the history has it."""
+        is_full = bool(self._held) or self.pending >= self._limit
+        # A recorded order was sent by an earlier life of the run, which had applied more inputs than this one so far.
+        if is_full and not self._commands.journal.has(self._kind, seq):
+            self._held[seq] = name, command
+            return None
+        self.pending += 1
+        return self._commands.order(self._kind, seq, name, command)
+
+    def end_one(self) -> None:
+        """Count the outcome of an order, and issue held orders in its place; called before code runs on the outcome."""
+        self.pending -= 1
+        while self._held and self.pending < self._limit:
+            seq = next(iter(self._held))
+            name, command = self._held.pop(seq)
+            self.pending += 1
+            self._commands.order(self._kind, seq, name, command)
+
+    def give_up(self, seq: int) -> bool:
+        """Drop an order that code has cancelled before it was sent; return False if it was not held."""
+        return self._held.pop(seq, None) is not None
+
+    def mark_unaware(self) -> None:
+        """Mark held children as ordered before a cancel request was applied; see `Commands.mark_children_unaware`."""
+        for seq, (name, command) in self._held.items():
+            if isinstance(command, cmd.StartChildWorkflow):
+                self._held[seq] = name, msgspec.structs.replace(command, unaware=True)
+
+
+def held_activities(commands: Commands) -> HeldOrders:
+    """Return the orders of activities of a run that begins."""
+    return HeldOrders(commands, "activity", LIMITS.pending_activities - HELD_MARGIN)
+
+
+def held_children(commands: Commands) -> HeldOrders:
+    """Return the orders of children of a run that begins."""
+    return HeldOrders(commands, "child workflow", LIMITS.pending_children - HELD_MARGIN)

@@ -1,0 +1,180 @@
+"""The echoes in a history: which commands were recorded, so that replayed code can be held against them (I19).
+
+Each command has an id, made of its kind and a counter of the run; its echo must have the same kind and name. Echoes
+can stand after inputs that came while the task ran, so they are looked up by id and never by position (R1).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from assay.core.codec import UnknownEvent
+from assay.core.model import events as ev
+from assay.core.model.errors import NonDeterminismError
+from assay.core.model.events import Recorded
+
+CommandId = tuple[str, int | str]
+
+LENIENT = frozenset({"cancel of timer", "cancel of activity"})
+"""Commands that leave no echo when the engine finds nothing left to cancel."""
+
+
+ANY_NAME = "*"
+
+
+class Echo(NamedTuple):
+    """A recorded command: its name, and the event that says so."""
+
+    name: str
+    event: ev.Event
+
+
+class Missing(NamedTuple):
+    """A recorded command that code has not produced."""
+
+    kind: str
+    ident: int | str
+    name: str
+
+    def __str__(self) -> str:
+        return shown_command(self.kind, self.ident, self.name)
+
+    def error(self, found: str) -> NonDeterminismError:
+        """Return the error for code that did something else."""
+        return diverged(self.kind, self.ident, str(self), found)
+
+
+class Journal:
+    """The echoes that code has not produced yet, and the commands whose echoes have not been read yet."""
+
+    __slots__ = ("_counts", "_echoes", "_sent")
+
+    def __init__(self) -> None:
+        self._echoes: dict[CommandId, Echo] = {}
+        self._sent: set[CommandId] = set()
+        self._counts: dict[str, int] = {}
+
+    def read(self, event: ev.Event) -> None:
+        """Take note of an echo; one of a command that this very code sent is settled with that."""
+        kind, ident, name = self._identify(event)
+        if (kind, ident) in self._sent:
+            self._sent.discard((kind, ident))
+        else:
+            self._echoes[kind, ident] = Echo(name, event)
+
+    def read_unstarted_child(self, seq: int) -> None:
+        """Take note of a child that could not be started: its failure is all the history says of the command."""
+        if ("child workflow", seq) in self._sent:
+            self._sent.discard(("child workflow", seq))
+        else:
+            self._echoes["child workflow", seq] = Echo(ANY_NAME, ev.Event())
+
+    def _identify(self, event: ev.Event) -> tuple[str, int | str, str]:
+        rule = ECHOES.get(type(event))
+        if rule is None:
+            name = event.name if isinstance(event, UnknownEvent) else event.recorded_name
+            raise NonDeterminismError(f"the history has an event that this version does not know: {name}")
+        kind, ident, name = rule(event)
+        return (kind, self._count(kind), name) if ident is None else (kind, ident, name)
+
+    def _count(self, kind: str) -> int:
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        return self._counts[kind]
+
+    def match(self, kind: str, ident: int | str, name: str) -> ev.Event | None:
+        """The echo of a command that code produces now, if it is recorded; another name is non-determinism."""
+        if not self._echoes:
+            return None
+        echo = self._echoes.pop((kind, ident), None)
+        if echo is None:
+            return None
+        if echo.name not in (name, ANY_NAME):
+            raise diverged(kind, ident, shown_command(kind, ident, echo.name), shown_command(kind, ident, name))
+        return echo.event
+
+    def unexpected(self, kind: str, ident: int | str, name: str) -> NonDeterminismError:
+        """The error for a command that code produces while its history, which has none, is replayed."""
+        expected = next(
+            (shown_command(*key, echo.name) for key, echo in self._echoes.items()), "nothing more at this point"
+        )
+        return diverged(kind, ident, expected, shown_command(kind, ident, name))
+
+    def sent(self, kind: str, ident: int | str) -> None:
+        """A command goes out now: its echo will be no surprise."""
+        self._sent.add((kind, ident))
+
+    def settled(self) -> None:
+        """Everything up to the end of the history is known here: no echo of what was sent will be read."""
+        self._sent.clear()
+
+    def has(self, kind: str, ident: int | str) -> bool:
+        """Is the command recorded, and not produced yet?"""
+        return (kind, ident) in self._echoes
+
+    @property
+    def empty(self) -> bool:
+        """Has code produced every recorded command?"""
+        return not self._echoes
+
+    def first_missing(self, history: Iterable[Recorded], steps: int) -> Missing | None:
+        """Return the first command of a history that code has not produced; `steps` is how many steps it has.
+
+        Steps leave no echo. Their outcomes are inputs, and the first of them stands where the step was needed.
+        """
+        counts: Counter[str] = Counter()
+        for recorded in history:
+            event = recorded.event
+            if isinstance(event, ev.StepCompleted | ev.StepFailed):
+                if event.step_seq > steps:
+                    return Missing("step", event.step_seq, event.name)
+            elif type(event) in ECHOES:
+                kind, ident, name = ECHOES[type(event)](event)
+                counts[kind] += 1
+                if self.has(kind, counts[kind] if ident is None else ident):
+                    return Missing(kind, counts[kind] if ident is None else ident, name)
+        return None
+
+
+def diverged(kind: str, ident: int | str, expected: str, found: str) -> NonDeterminismError:
+    """Code and history disagree."""
+    return NonDeterminismError(
+        f"the code no longer follows its history at {kind} {ident}: the history says {expected}, the code did {found}",
+        step=f"{kind} {ident}",
+        expected=expected,
+        found=found,
+    )
+
+
+def shown_command(kind: str, ident: int | str, name: str) -> str:
+    """Return how messages name a command."""
+    return f"{kind} {ident} '{name}'" if name else f"{kind} {ident}"
+
+
+def other_child(workflow_id: str, known: str, ordered: str) -> NonDeterminismError:
+    """Return the error for a child under the id of one of another type, whose result it would get."""
+    kind = "child workflow"
+    expected, found = (f"{kind} '{child_name(name, workflow_id)}'" for name in (known, ordered))
+    return diverged(kind, f"'{workflow_id}'", expected, found)
+
+
+def child_name(workflow_type: str, workflow_id: str) -> str:
+    """How a child is named in comparisons."""
+    return f"{workflow_type} {workflow_id}"
+
+
+ECHOES: dict[type[ev.Event], Callable[[Any], tuple[str, int | str | None, str]]] = {
+    ev.ActivityScheduled: lambda event: ("activity", event.activity_seq, event.name),
+    ev.ActivityCancelRequested: lambda event: ("cancel of activity", event.activity_seq, ""),
+    ev.TimerScheduled: lambda event: ("timer", event.timer_seq, ""),
+    ev.TimerCancelled: lambda event: ("cancel of timer", event.timer_seq, ""),
+    ev.WorkflowAwaitingSignal: lambda event: ("wait for signal", None, event.signal),
+    ev.SideEffectRecorded: lambda event: ("side effect", event.side_effect_seq, event.name),
+    ev.VersionRecorded: lambda event: ("version", event.change_id, ""),
+    ev.ChildWorkflowStarted: lambda event: (
+        "child workflow",
+        event.child_seq,
+        child_name(event.workflow_type, event.child_workflow_id),
+    ),
+    ev.AttributesUpserted: lambda event: ("attributes", None, ""),
+}
+"""The id and name of each echo; None where commands of a kind are only counted."""

@@ -1,0 +1,140 @@
+"""What each input event does to a live run: who is woken, and with what."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from assay.core.model import events as ev
+from assay.core.model.errors import ActivityError, ChildError, Failure, Kind, NonDeterminismError
+from assay.core.model.events import Recorded
+from assay.core.model.failure import FailureInfo
+from assay.core.model.input_hash import HASH_DIGITS
+from assay.core.model.payload import Payload
+from assay.sdk.values.failures import to_wrapper
+from assay.sdk.workflow.replay.exceptions import RetryLater
+
+if TYPE_CHECKING:
+    from assay.sdk.workflow.replay.runtime import Execution
+
+_encode = msgspec.json.Encoder().encode
+HASH_BYTES = len(b',"input_hash":""') + HASH_DIGITS
+"""Left out of the size of a history: a worker or engine that knows no hashes may have served the run as well."""
+
+
+def apply(run: "Execution", recorded: Recorded) -> None:
+    """Tell the run's code of one input event."""
+    rule = RULES.get(type(recorded.event))
+    if rule is None:
+        raise NonDeterminismError(f"the history has an input that this version does not know: {recorded.event}")
+    rule(run, recorded.event, recorded)
+
+
+def size_of(event: ev.Event) -> int:
+    """What an input event adds to the size of the history, the same on every replay."""
+    return len(_encode(event))
+
+
+def _started(run: "Execution", event: ev.WorkflowStarted, _: Recorded) -> None:
+    run.begin(event)
+
+
+def _signal(run: "Execution", event: ev.SignalReceived, recorded: Recorded) -> None:
+    run.mailbox.put(recorded.seq, event.signal, event.payload)
+
+
+def _cancel(run: "Execution", event: ev.WorkflowCancelRequested, _: Recorded) -> None:
+    run.commands.mark_children_unaware()
+    run.futures.child_orders.mark_unaware()
+    run.cancellation.request(event.reason)
+
+
+def _activity_completed(run: "Execution", event: ev.ActivityCompleted, _: Recorded) -> None:
+    _resolve(_activity(run, event.activity_seq, event.name), event.result)
+
+
+def _activity_failed(run: "Execution", event: ev.ActivityFailed, _: Recorded) -> None:
+    info = event.failure or FailureInfo(kind=Kind.UNKNOWN, message=event.error)
+    error = to_wrapper(info, ActivityError, activity=event.name, attempts=event.final_attempt)
+    _reject(_activity(run, event.activity_seq, event.name), error)
+
+
+def _activity_cancelled(run: "Execution", event: ev.ActivityCancelled, _: Recorded) -> None:
+    info = FailureInfo(kind=Kind.CANCELED, message="operation canceled", retryable=False)
+    error = to_wrapper(info, ActivityError, activity=event.name)
+    _reject(_activity(run, event.activity_seq, event.name), error)
+
+
+def _activity(run: "Execution", seq: int, name: str) -> asyncio.Future[Payload] | None:
+    run.commands.check_ordered("activity", seq, name)
+    future = run.futures.activities.pop(seq, None)
+    if future is not None:
+        run.futures.activity_orders.end_one()
+    return future
+
+
+def _timer_fired(run: "Execution", event: ev.TimerFired, _: Recorded) -> None:
+    run.commands.check_ordered("timer", event.timer_seq, "")
+    run.loop.fire_timer(event.timer_seq)
+
+
+def _step_completed(run: "Execution", event: ev.StepCompleted, _: Recorded) -> None:
+    if event.input_hash is not None:
+        run.commands.history_size -= HASH_BYTES
+    _resolve(run.futures.take_step(event.step_seq, event.name, event.input_hash), event.result)
+
+
+def _step_failed(run: "Execution", event: ev.StepFailed, _: Recorded) -> None:
+    if event.input_hash is not None:
+        run.commands.history_size -= HASH_BYTES
+    future = run.futures.take_step(event.step_seq, event.name, event.input_hash)
+    if event.retry_in is not None:
+        _reject(future, RetryLater(event.retry_in, event.final_attempt))
+        return
+    info = event.failure or FailureInfo(kind=Kind.UNKNOWN, message=event.error)
+    error = to_wrapper(info, ActivityError, activity=event.name, attempts=event.final_attempt)
+    error.source = "step"
+    _reject(future, error)
+
+
+def _child_completed(run: "Execution", event: ev.ChildWorkflowCompleted, _: Recorded) -> None:
+    _resolve(_child(run, event.child_workflow_id), event.result)
+
+
+def _child_failed(run: "Execution", event: ev.ChildWorkflowFailed, _: Recorded) -> None:
+    info = event.failure or FailureInfo(kind=Kind.UNKNOWN, message=event.error)
+    error = to_wrapper(info, ChildError, workflow_id=event.child_workflow_id, run_id=event.run_id or "")
+    _reject(_child(run, event.child_workflow_id), error)
+
+
+def _child(run: "Execution", workflow_id: str) -> asyncio.Future[Payload] | None:
+    future = run.futures.children.get(workflow_id)
+    if future is not None:
+        run.futures.child_orders.end_one()
+    return future
+
+
+def _resolve(future: asyncio.Future[Payload] | None, value: Payload) -> None:
+    if future is not None and not future.done():
+        future.set_result(value)
+
+
+def _reject(future: asyncio.Future[Payload] | None, error: Failure | RetryLater) -> None:
+    if future is not None and not future.done():
+        future.set_exception(error)
+
+
+RULES: dict[type[ev.Event], Callable[["Execution", Any, Recorded], None]] = {
+    ev.WorkflowStarted: _started,
+    ev.SignalReceived: _signal,
+    ev.WorkflowCancelRequested: _cancel,
+    ev.ActivityCompleted: _activity_completed,
+    ev.ActivityFailed: _activity_failed,
+    ev.ActivityCancelled: _activity_cancelled,
+    ev.TimerFired: _timer_fired,
+    ev.StepCompleted: _step_completed,
+    ev.StepFailed: _step_failed,
+    ev.ChildWorkflowCompleted: _child_completed,
+    ev.ChildWorkflowFailed: _child_failed,
+}

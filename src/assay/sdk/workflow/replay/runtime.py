@@ -1,0 +1,238 @@
+"""One live run in a worker: history in, commands out, no I/O.
+
+Input events are applied one at a time in order of seq, and the code runs until every coroutine is blocked before the
+next is applied; so the outcome does not depend on how events were batched, and replay takes the same turns (R1).
+`activate`, `speculate` and `resume` never raise: what goes wrong is part of the turn.
+
+What a run consists of: its clock and commands (commands.py), the results that it waits for (futures.py, mailbox.py),
+turns that may still be refused (speculation.py), requests to end it (cancellation.py), and its end (closing.py).
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from assay.core.model import events as ev
+from assay.core.model.errors import NonDeterminismError, RunawayError
+from assay.core.model.events import Recorded
+from assay.core.model.ids import SECOND, RunKey
+from assay.core.model.payload import Payload
+from assay.core.model.run import NON_DETERMINISM, TASK_FAILED
+from assay.sdk.app import App, Definition
+from assay.sdk.values.converter import Converter
+from assay.sdk.workflow.replay import outcomes
+from assay.sdk.workflow.replay.cancellation import Cancellation
+from assay.sdk.workflow.replay.closing import Closing
+from assay.sdk.workflow.replay.commands import Commands
+from assay.sdk.workflow.replay.exceptions import TaskFailed
+from assay.sdk.workflow.replay.futures import Futures
+from assay.sdk.workflow.replay.journal import diverged
+from assay.sdk.workflow.replay.mailbox import Mailbox
+from assay.sdk.workflow.replay.queries import Queries
+from assay.sdk.workflow.replay.speculation import Speculation
+from assay.sdk.workflow.replay.turn import Turn
+
+FOLLOW_AGAIN: Final = "The run goes on when code is deployed that takes the recorded steps"
+Main = Callable[["Execution", Payload], Any]
+
+
+class Execution:
+    """The live coroutine of a run, with all it waits for."""
+
+    __slots__ = (
+        "__weakref__", "_inputs", "_main", "app", "cancellation", "closing", "commands", "converter", "definition",
+        "futures", "key", "loop", "mailbox", "main", "queries", "seen", "speculation", "start",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        key: RunKey,
+        definition: Definition,
+        app: App,
+        converter: Converter,
+        main: Main,
+        *,
+        errors: str = "fail",
+        commands: Commands | None = None,
+    ) -> None:
+        self.key = key
+        self.definition = definition
+        self.app = app
+        self.converter = converter
+        self.start: ev.StartData | None = None
+        self.seen = 0
+        self.commands = Commands(key) if commands is None else commands
+        self.loop = loop = self.commands.loop
+        loop.handler = definition.name
+        self.futures = Futures(self.commands)
+        self.mailbox = Mailbox()
+        self.queries = Queries(key.workflow_id, converter)
+        self.speculation = Speculation(loop)
+        self.cancellation = Cancellation(loop)
+        waits = (definition.errors or errors) == "wait"
+        annotation = definition.signature.result_annotation
+        self.closing = Closing(converter, loop, self.mailbox, self.cancellation, annotation, waits=waits)
+        self.main: asyncio.Task[Any] | None = None
+        self._main = main
+        self._inputs: deque[Recorded] = deque()
+
+    @property
+    def closed(self) -> bool:
+        """True if the code has come to its end."""
+        return self.main is not None and (self.main.done() or bool(self.loop.errors))
+
+    @property
+    def busy(self) -> bool:
+        """True while there is local work whose outcome the code waits for."""
+        if self.speculation.paused_at is not None:
+            return True
+        return bool(self.futures.steps) and self.futures.wants_any_step()
+
+    @property
+    def has_task_timeout(self) -> bool:
+        """True if the run was started with a limit for its tasks, which their first lease is to keep."""
+        return self.start is None or self.start.task_timeout is not None
+
+    def activate(self, events: Sequence[Recorded], replay_until: int) -> Turn:
+        """Apply events and run; `replay_until` is the last one that an accepted turn has seen."""
+        self.commands.begin_replay(events, replay_until)
+        turn = self._turn(events)
+        self.commands.end_replay()
+        return turn
+
+    def speculate(self, events: Sequence[Recorded]) -> Turn:
+        """Apply events that are expected to be recorded just so; the turn counts when the engine agrees (R8)."""
+        self.speculation.active = True
+        return self._turn(events)
+
+    def resume(self) -> Turn:
+        """Go on after a paused turn was acknowledged: the paused coroutine first, as if it had never stopped."""
+        self.speculation.resume()
+        return self._turn(())
+
+    def acknowledge(self, seen_seq: int, last_seq: int) -> None:
+        """The turn was accepted: nothing of it is in doubt any more."""
+        self.seen = max(self.seen, seen_seq)
+        if seen_seq == last_seq:
+            self.commands.journal.settled()
+        self.speculation.accept()
+
+    def drop(self) -> None:
+        """Leave the run: its coroutines are closed, nothing they do is heard (R6)."""
+        self.loop.drop()
+        self.speculation.held_logs.clear()
+
+    def _turn(self, events: Sequence[Recorded]) -> Turn:
+        commands = self.commands
+        try:
+            try:
+                self.loop.drive(self._apply_all, events)
+            except NonDeterminismError as error:
+                commands.diverge(error)
+            if commands.divergence is not None:
+                return Turn(failure=(NON_DETERMINISM, f"{commands.divergence}. {FOLLOW_AGAIN}"))
+            return self._outcome()
+        except TaskFailed as error:
+            return Turn(failure=(TASK_FAILED, str(error)))
+        except RunawayError as error:
+            return Turn(failure=(TASK_FAILED, f"RunawayError: {self.loop.interrupted or error}"))
+        except Exception as error:  # noqa: BLE001  # a turn never raises: the worker must hear of it
+            return Turn(failure=(TASK_FAILED, f"{type(error).__name__}: {error}"))
+
+    def _apply_all(self, events: Sequence[Recorded]) -> None:
+        commands, inputs = self.commands, self._inputs
+        for recorded in events:
+            if recorded.seq > self.seen:
+                self.seen = recorded.seq
+                self._read(recorded)
+        if not events:
+            self._run()
+        while inputs and not self.closed and self.speculation.paused_at is None and commands.divergence is None:
+            self._apply(inputs.popleft())
+        if commands.replaying and commands.divergence is None and (self.closed or not inputs):
+            self._check_leftover()
+
+    def _read(self, recorded: Recorded) -> None:
+        event = recorded.event
+        if not event.is_input:
+            self.commands.journal.read(event)
+            return
+        if isinstance(event, ev.ChildWorkflowFailed) and event.close_reason == "not_started":
+            self.commands.journal.read_unstarted_child(event.child_seq)
+        self._inputs.append(recorded)
+
+    def _apply(self, recorded: Recorded) -> None:
+        commands = self.commands
+        if commands.replaying and recorded.seq > commands.replay_until:
+            self._check_leftover()
+        commands.move_to(recorded)
+        outcomes.apply(self, recorded)
+        self._run()
+
+    def _run(self) -> None:
+        try:
+            self.loop.drain()
+        except (SystemExit, KeyboardInterrupt) as error:
+            self.loop.errors.append(error)  # it ends the run, not the worker that serves others as well (L2)
+        if self.loop.interrupted is not None:
+            # Whatever the code made of the exception: another execution of it would not receive one at this place.
+            raise RunawayError(self.loop.interrupted)
+
+    def _check_leftover(self) -> None:
+        """Raise if the history has more than code has ordered.
+
+        Raises:
+            NonDeterminismError: Code went another way than its history.
+            TaskFailed: Code raised an exception before it came to the end of its history.
+        """
+        commands = self.commands
+        following = self._inputs[0] if self._inputs and self._inputs[0].seq <= commands.replay_until else None
+        if following is None and commands.journal.empty:
+            return
+        missing = commands.first_missing()
+        closing, main = self.closing, self.main
+        raised = None if main is None or not self.closed else closing.exception(main)
+        if raised is not None:
+            shown = missing or (None if following is None else f"event {following.seq}, {_name_of(following)}")
+            raise closing.prevented(raised, None if shown is None else str(shown))
+        if missing is not None:
+            raise missing.error(f"nothing of the kind: {self._found()}")
+        if following is not None:
+            shown = f"{_name_of(following)} at event {following.seq}"
+            raise diverged("event", following.seq, shown, "nothing more: it has ended")
+
+    def _found(self) -> str:
+        """Return what code did where its history has something else."""
+        if self.closed:
+            return "it has ended"
+        return ", ".join(self.futures.new_steps()) or "it waits for what the history has recorded"
+
+    def begin(self, event: ev.WorkflowStarted) -> None:
+        """Start the code."""
+        self.start = event.start
+        if event.start is not None:
+            self.closing.policy = event.start.retry_policy
+            if event.start.task_timeout is not None:
+                self.loop.lease_seconds = event.start.task_timeout / SECOND
+        # in the run's own context: that of the worker, in which this is called, is no business of workflow code
+        self.main = self.loop.create_task(self._main(self, event.input), context=self.loop.context.copy())
+        self.cancellation.main = self.main
+
+    def _outcome(self) -> Turn:
+        closing, main = None, self.main
+        if main is not None and (main.done() or self.loop.errors):
+            closing = self.closing.command(main, self._inputs)
+        commands = self.commands.take_issued()
+        snapshot = self.queries.snapshot(replaying=self.commands.replaying) if self.queries else None
+        if snapshot is not None:
+            commands.insert(0, snapshot)
+        if closing is not None:
+            commands.append(closing)
+            return Turn(tuple(commands), closes=True)
+        fresh = self.futures.fresh_steps() if self.futures.steps else ()
+        return Turn(tuple(commands), fresh, self.speculation.paused_at is not None)
+
+
+def _name_of(recorded: Recorded) -> str:
+    return type(recorded.event).__name__

@@ -1,0 +1,386 @@
+"""`Context` over the replay loop, for runs of our engines."""
+
+import asyncio
+import contextlib
+import datetime
+import random
+import uuid
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
+from assay.core.model import commands as cmd
+from assay.core.model.duration import parse_duration
+from assay.core.model.errors import Invalid
+from assay.core.model.events import SideEffectRecorded
+from assay.core.model.failure import FailureInfo
+from assay.core.model.ids import SECOND
+from assay.core.model.input_hash import input_hash
+from assay.core.model.options import check_id, check_text
+from assay.core.model.payload import NULL, Payload
+from assay.sdk.arguments import check_function, check_mapping, optional_id
+from assay.sdk.values.annotations import result_annotation
+from assay.sdk.values.failures import to_exception, to_info
+from assay.sdk.workflow.activity_options import ActivityCall, step_retry
+from assay.sdk.workflow.child_options import child_options
+from assay.sdk.workflow.context import Context, Done, Duration, WorkflowInfo
+from assay.sdk.workflow.logger import WorkflowLogger
+from assay.sdk.workflow.replay import guard
+from assay.sdk.workflow.replay.determinism import WorkflowFuture
+from assay.sdk.workflow.replay.exceptions import CancelRequested, ContinueAsNewRequested, RetryLater
+from assay.sdk.workflow.replay.journal import child_name, other_child
+from assay.sdk.workflow.replay.runtime import Execution
+from assay.sdk.workflow.replay.turn import ChildFuture, StepOrder
+
+
+class ActivityFuture(WorkflowFuture):
+    """The result of an activity to come; cancelling it gives the activity up."""
+
+    __slots__ = ("run", "seq")
+    run: "weakref.ref[Execution]"
+    seq: int
+
+    def cancel(self, msg: Any = None) -> bool:
+        """Cancel, and tell the engine."""
+        cancelled = super().cancel(msg)
+        run = self.run()
+        if cancelled and run is not None and not run.loop.leaving:
+            if run.futures.activity_orders.give_up(self.seq):
+                run.futures.activities.pop(self.seq, None)
+                return cancelled
+            run.commands.order("cancel of activity", self.seq, "", cmd.RequestCancelActivity(self.seq))
+        return cancelled
+
+
+class ReplayContext(Context):
+    """`Context` over our replay loop: calls become commands of an `Execution`, their outcomes come from its history."""
+
+    def __init__(self, execution: Execution) -> None:
+        self._run = execution
+        self._reference = weakref.ref(execution)  # a run that leaves is freed at once, whoever holds its futures
+        self._random: random.Random | None = None
+        self._began = execution.commands.time
+        self._logger: WorkflowLogger | None = None
+
+    @property
+    def logger(self) -> WorkflowLogger:
+        """See `Context.logger`."""
+        if self._logger is None:
+            self._logger = WorkflowLogger(self._run)
+        return self._logger
+
+    @property
+    def workflow_id(self) -> str:
+        """See `Context.workflow_id`."""
+        return self._run.key.workflow_id
+
+    def info(self) -> WorkflowInfo:
+        """See `Context.info`."""
+        run, start = self._run, self._run.start
+        parent = start.parent if start is not None else None
+        return WorkflowInfo(
+            workflow_id=run.key.workflow_id,
+            run_id=run.key.run_id,
+            workflow_type=start.workflow_type if start else run.definition.name,
+            task_queue=start.task_queue if start else "",
+            namespace=run.key.namespace,
+            attempt=start.attempt if start else 1,
+            history_length=run.commands.history_length,
+            history_size=run.commands.history_size,
+            first_run_id=start.first_run_id if start else run.key.run_id,
+            parent_workflow_id=parent.workflow_id if parent else None,
+            parent_run_id=parent.run_id if parent else None,
+            start_time=_moment(self._began),
+            scheduled_for=_moment(start.scheduled_for) if start and start.scheduled_for else None,
+        )
+
+    def now(self) -> datetime.datetime:
+        """See `Context.now`."""
+        return _moment(self._run.commands.time)
+
+    def random(self) -> random.Random:
+        """See `Context.random`."""
+        if self._random is None:
+            start = self._run.start
+            reopening = None if start is None else start.reopening
+            seed = reopening.origin if reopening is not None and reopening.origin is not None else self._run.key.run_id
+            self._random = random.Random(seed)  # noqa: S311  # repeatable on purpose, not for secrets
+        return self._random
+
+    def uuid4(self) -> uuid.UUID:
+        """See `Context.uuid4`."""
+        return uuid.UUID(int=self.random().getrandbits(128), version=4)
+
+    def is_replaying(self) -> bool:
+        """See `Context.is_replaying`."""
+        return self._run.commands.replaying
+
+    def history_length(self) -> int:
+        """See `Context.history_length`."""
+        return self._run.commands.history_length
+
+    def history_size(self) -> int:
+        """See `Context.history_size`."""
+        return self._run.commands.history_size
+
+    async def execute_activity(self, activity: Any, input: Any = None, **options: Any) -> Any:
+        """See `Context.execute_activity`."""
+        self._check_alive()
+        name = self._run.app.name_of(activity, "activity")
+        future = self._schedule(name, input, options)
+        return self._decode(await future, self._activity_annotation(name), name)
+
+    def _schedule(self, name: str, input: Any, options: Mapping[str, Any]) -> "asyncio.Future[Payload]":
+        run, commands = self._run, self._run.commands
+        payload = self._encode(input, name)
+        shields = run.cancellation.shields
+        if options or shields:
+            call = ActivityCall.of(options, self._own_queue())
+            seq = commands.count("activity")
+            command = call.command(seq, name, payload, survives=shields > 0)
+        else:
+            seq = commands.count("activity")
+            command = cmd.ScheduleActivity(seq, name, self._own_queue(), payload)
+        future = run.loop.create_future(ActivityFuture)
+        future.run, future.seq = self._reference, seq
+        run.futures.activities[seq] = future
+        run.futures.activity_orders.add(seq, name, command)
+        return future
+
+    async def execute_parallel(self, activities: Sequence[Any]) -> list[Any]:
+        """See `Context.execute_parallel`."""
+        self._check_alive()
+        calls = [(self._run.app.name_of(activity, "activity"), *rest) for activity, *rest in map(_item, activities)]
+        pending = [(self._schedule(name, input, options), name) for name, input, options in calls]
+        ended = await asyncio.gather(*(future for future, _ in pending), return_exceptions=True)
+        return [
+            self._decode(raw, self._activity_annotation(name), "result")
+            for raw, (_, name) in zip(_results(ended), pending, strict=True)
+        ]
+
+    async def run(self, name: str, function: Any, *args: Any, **options: Any) -> Any:
+        """See `Context.run`."""
+        self._check_alive()
+        name = check_id(name, "step name")
+        if not callable(function):
+            check_function(function, f"step '{name}'")
+        timeout = options.pop("timeout", None)
+        limit = None if timeout is None else parse_duration(timeout, "timeout") / SECOND
+        retry, attempt = step_retry(options), 1
+        digest = self._run.converter.arguments_hash(args)
+        while True:
+            future = self._run.futures.add_step(StepOrder(name, function, args, retry, limit, attempt, digest))
+            try:
+                raw = await future
+            except RetryLater as later:
+                attempt = later.attempt + 1
+                await asyncio.sleep(later.delay)
+                continue
+            return self._decode(raw, result_annotation(function), f"result of step '{name}'")
+
+    async def sleep(self, duration: Duration) -> None:
+        """See `Context.sleep`."""
+        self._check_alive()
+        await asyncio.sleep(parse_duration(duration, "duration") / SECOND)
+
+    async def wait_for_signal(
+        self,
+        name: str,
+        timeout: Duration | None = None,  # noqa: ASYNC109  # the name of the original, and a durable timer
+        *,
+        type: Any = Any,
+        default: Any = None,
+    ) -> Any:
+        """See `Context.wait_for_signal`."""
+        self._check_alive()
+        run, name = self._run, check_id(name, "signal name")
+        found = run.mailbox.take(name)
+        if found is not None:
+            return self._decode(found, type, f"payload of signal '{name}'")
+        future: asyncio.Future[Payload | None] = run.loop.create_future()
+        timer_seq = self._arm(future, timeout)
+        commands = run.commands
+        commands.order("wait for signal", commands.count("wait for signal"), name, cmd.WaitForSignal(name, timer_seq))
+        run.mailbox.wait(name, future)
+        raw = await future
+        return default if raw is None else self._decode(raw, type, f"payload of signal '{name}'")
+
+    def _arm(self, future: "asyncio.Future[Payload | None]", timeout: Duration | None) -> int | None:
+        if timeout is None:
+            return None
+        timer = self._run.loop.call_later(
+            max(parse_duration(timeout, "timeout") / SECOND, 1e-6),
+            lambda: None if future.done() else future.set_result(None),
+        )
+        future.add_done_callback(lambda _: timer.cancel())
+        return getattr(timer, "seq", None)
+
+    async def start_child_workflow(
+        self,
+        workflow_type: Callable[..., Any] | str,
+        *,
+        workflow_id: str,
+        input: Any = None,
+        task_queue: str | None = None,
+        **options: Any,
+    ) -> Any:
+        """See `Context.start_child_workflow`."""
+        self._check_alive()
+        run = self._run
+        name, workflow_id = run.app.name_of(workflow_type), check_id(workflow_id, "workflow_id")
+        future = run.futures.children.get(workflow_id)
+        if future is None:
+            fields = child_options(run.converter, options)
+            payload = self._encode(input, f"input of child workflow '{workflow_id}'")
+            command = cmd.StartChildWorkflow(
+                workflow_type=name,
+                workflow_id=workflow_id,
+                input=payload,
+                task_queue=optional_id(task_queue, "task_queue") or self._own_queue(),
+                seq=run.commands.count("child workflow"),
+                input_hash=input_hash(payload),
+                **fields,
+            )
+            future = run.futures.children[workflow_id] = run.loop.create_future(ChildFuture)
+            future.workflow_type = name
+            run.futures.child_orders.add(command.seq, child_name(name, workflow_id), command)
+        elif future.workflow_type != name:
+            error = other_child(workflow_id, future.workflow_type, name)
+            run.commands.diverge(error)
+            raise error
+        raw = await asyncio.shield(future)
+        return self._decode(raw, self._workflow_annotation(name), f"result of '{workflow_id}'")
+
+    async def side_effect(self, name: str, function: Callable[[], Any]) -> Any:
+        """See `Context.side_effect`."""
+        self._check_alive()
+        run, name = self._run, check_id(name, "side effect name")
+        check_function(function, f"side effect '{name}'")
+        seq = run.commands.count("side effect")
+        echo = run.commands.recorded_side_effect(seq, name)
+        if isinstance(echo, SideEffectRecorded):
+            raw, failure = echo.value, echo.failure
+        else:
+            await run.speculation.durable_point()
+            raw, failure = self._evaluate(name, function)
+            command = cmd.RecordSideEffect(seq, name, raw, failure, resume=False)
+            run.commands.order("side effect", seq, name, command)
+        if failure is not None:
+            raise to_exception(failure)
+        return self._decode(raw, result_annotation(function), f"value of side effect '{name}'")
+
+    def _evaluate(self, name: str, function: Callable[[], Any]) -> tuple[Payload, FailureInfo | None]:
+        """The value of a side effect, or its failure: either is what code gets on every replay."""
+        try:
+            with guard.outside():
+                value = function()
+            if asyncio.iscoroutine(value):
+                value.close()
+                raise Invalid(f"side effect '{name}' is async, and runs in place: use ctx.run for what has to wait")
+            return self._encode(value, f"value of side effect '{name}'"), None
+        except Exception as error:  # noqa: BLE001  # recorded, and raised by the caller
+            return NULL, to_info(error, source="side effect")
+
+    def register_query(self, name: str, function: Callable[[], Any]) -> None:
+        """See `Context.register_query`."""
+        name = check_id(name, "query name")
+        check_function(function, f"query '{name}'")
+        self._run.queries[name] = function
+
+    def upsert_search_attributes(self, attributes: Mapping[str, Any]) -> Done:
+        """See `Context.upsert_search_attributes`."""
+        return self._upsert(cmd.UpsertAttributes(search=self._object(attributes, "search_attributes")))
+
+    def upsert_memo(self, memo: Mapping[str, Any]) -> Done:
+        """See `Context.upsert_memo`."""
+        return self._upsert(cmd.UpsertAttributes(memo=self._object(memo, "memo")))
+
+    def _object(self, value: Mapping[str, Any], name: str) -> Payload:
+        return self._encode(dict(check_mapping(value, name)), name)
+
+    def _upsert(self, command: cmd.UpsertAttributes) -> Done:
+        self._check_alive()
+        commands = self._run.commands
+        commands.order("attributes", commands.count("attributes"), "", command)
+        return Done()
+
+    def continue_as_new(
+        self,
+        input: Any = None,
+        *,
+        workflow_type: Callable[..., Any] | str | None = None,
+        task_queue: str | None = None,
+    ) -> NoReturn:
+        """See `Context.continue_as_new`."""
+        self._check_alive()
+        payload = self._encode(input, "input")
+        name = None if workflow_type is None else self._run.app.name_of(workflow_type)
+        error = ContinueAsNewRequested(cmd.ContinueAsNew(payload, name, optional_id(task_queue, "task_queue")))
+        self._run.cancellation.end_by(error)
+        raise error
+
+    def cancel(self, reason: str | None = None) -> NoReturn:
+        """See `Context.cancel`."""
+        reason = check_text(reason, "reason")
+        cancellation = self._run.cancellation
+        cancellation.by_code, cancellation.reason = True, reason
+        error = CancelRequested(reason)
+        cancellation.end_by(error)
+        raise error
+
+    @contextlib.contextmanager
+    def shield(self) -> Iterator[None]:
+        """See `Context.shield`."""
+        cancellation = self._run.cancellation
+        cancellation.shields += 1
+        try:
+            yield
+        finally:
+            cancellation.lower_shield()
+
+    def _own_queue(self) -> str:
+        start = self._run.start
+        return start.task_queue if start is not None else "default"
+
+    def _check_alive(self) -> None:
+        if self._run.loop.leaving:
+            raise RuntimeError("this run has left this worker; nothing more can be ordered here")
+
+    def _encode(self, value: Any, name: str) -> Payload:
+        if value is None:
+            return NULL
+        return Payload(self._run.converter.encode(value, name=name))
+
+    def _decode(self, raw: Payload, annotation: Any, name: str) -> Any:
+        return self._run.converter.decode(raw, annotation, name=name)
+
+    def _activity_annotation(self, name: str) -> Any:
+        known = self._run.app.activities.get(name)
+        return Any if known is None else known.signature.result_annotation
+
+    def _workflow_annotation(self, name: str) -> Any:
+        known = self._run.app.workflows.get(name)
+        return Any if known is None else known.signature.result_annotation
+
+
+def _item(item: Any) -> tuple[Any, Any, Mapping[str, Any]]:
+    if isinstance(item, Mapping) and "name" in item:
+        return item["name"], item.get("input"), check_mapping(item.get("opts") or {}, "opts")
+    if isinstance(item, Sequence) and not isinstance(item, str) and len(item) in (2, 3):
+        activity, input, *rest = item
+        return activity, input, check_mapping(rest[0], "opts") if rest else {}
+    raise Invalid("an item of execute_parallel is {'name', 'input', 'opts'} or (activity, input)", field="activities")
+
+
+def _results(ended: Sequence[Payload | BaseException]) -> list[Payload]:
+    """All results, or the first error among them."""
+    results = []
+    for outcome in ended:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        results.append(outcome)
+    return results
+
+
+def _moment(time: int) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=time)

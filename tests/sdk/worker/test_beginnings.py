@@ -1,0 +1,142 @@
+"""When a step may begin: in a run that is open, whose task is held here, and whose code knows all there is (R3)."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from assay.core.model import requests as rq
+from assay.core.model.events import Recorded
+from assay.core.model.grants import TaskGrant
+from assay.core.model.ids import SECOND, Namespace, RunId, WorkerId, WorkflowId
+from assay.sdk.app import App
+from assay.sdk.workflow.context import Context
+from tests.sdk.worker.support import Desk, on_loop, serving
+
+MAIN = Namespace("main")
+
+
+class Library(Desk):
+    """An engine whose histories come late, or as they were."""
+
+    def __init__(self) -> None:
+        super().__init__(lease=10 * SECOND)
+        self.open = asyncio.Event()
+        self.open.set()
+        self.kept: Sequence[Recorded] | None = None
+
+    async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
+        await self.open.wait()
+        return await super().history(run_id, after) if self.kept is None else self.kept
+
+
+def app_that_charges(*, after_a_signal: bool = False, times: int = 1) -> tuple[App, list[int]]:
+    app = App()
+    charged: list[int] = []
+
+    async def charge(number: int) -> None:
+        charged.append(number)
+
+    @app.workflow
+    async def pay(ctx: Context) -> Any:
+        if after_a_signal:
+            await ctx.wait_for_signal("go")
+        for number in range(times):
+            await ctx.run("charge", charge, number)
+
+    return app, charged
+
+
+@on_loop
+async def test_a_task_that_is_given_again_when_its_run_is_closed_begins_no_step():
+    app, charged = app_that_charges(times=2)
+    desk = Library()
+    async with serving(app, desk=desk) as (_, worker):
+        run = desk.start("pay")
+        await desk.result()
+        desk.kept = desk.world.histories[run.run_id][:2]  # as they were read for the task, before the second step
+        worker.slots.tasks -= 1
+        worker.take(TaskGrant(run.key, run.start, 2, 2, 2, 0, None))
+        await desk.quiet()
+        assert charged == [0, 1]
+
+
+@on_loop
+async def test_a_history_that_comes_after_the_lease_is_over_begins_no_step():
+    app, charged = app_that_charges(after_a_signal=True)
+    desk = Library()
+    async with serving(app, desk=desk):
+        run = desk.start("pay")
+        await desk.quiet()
+    desk.signal("go")
+    desk.open.clear()
+    async with serving(app, desk=desk, drain_seconds=0):
+        await desk.quiet()
+        desk.worker = None
+        desk.world.now += 11 * SECOND
+        desk.ask(rq.Elapse(run.run_id, "run"))
+        desk.world.take(rq.LeaseTask(run.run_id, WorkerId("another"), 10 * SECOND))
+        desk.open.set()
+        await desk.quiet()
+        assert charged == []
+
+
+@on_loop
+async def test_a_run_that_is_terminated_while_its_task_is_on_its_way_begins_no_step():
+    app, charged = app_that_charges()
+    async with serving(app) as (desk, _):
+        run = desk.start("pay")  # the task is in the worker's hands, and not yet looked at
+        desk.ask(rq.Terminate(MAIN, WorkflowId("one")))
+        assert desk.worker is not None
+        desk.worker.news(run.run_id)  # as the engine does for a run that ends in somebody's hands
+        await desk.quiet()
+        assert (run.closed, charged) == (True, [])
+
+
+@on_loop
+async def test_a_cancel_that_comes_while_the_task_is_on_its_way_does_not_wait_for_the_first_step():
+    app = App()
+
+    @app.workflow
+    async def pay(ctx: Context) -> Any:
+        await ctx.run("wait", asyncio.Event().wait)
+
+    async with serving(app) as (desk, _):
+        run = desk.start("pay")
+        desk.cancel()
+        await asyncio.wait_for(desk.until(lambda: run.closed), 5)
+        assert run.status == "CANCELLED"
+
+
+@on_loop
+async def test_a_step_that_a_signal_led_to_waits_until_the_signal_counts_as_seen():
+    """Otherwise the signal would go along when somebody makes the run continue as new, and be answered twice (R19)."""
+    app, charged = app_that_charges(after_a_signal=True)
+    async with serving(app) as (desk, _):
+        run = desk.start("pay")
+        await desk.quiet()
+        desk.held = (rq.Advance,)
+        desk.signal("go")
+        await desk.held_request(rq.Advance)
+        assert charged == []
+        desk.held = ()
+        desk.let()
+        await desk.until(lambda: charged == [0])
+        assert run.seen_seq >= 2
+
+
+@on_loop
+async def test_a_worker_that_stops_with_a_turn_on_its_way_gives_back_the_task_that_comes_with_the_answer():
+    """L4: an engine in the same process would never take it back by itself."""
+    app, charged = app_that_charges(times=2)
+    async with serving(app, drain_seconds=0) as (desk, worker):
+        desk.held = (rq.Advance, rq.ReleaseTask)
+        run = desk.start("pay")
+        turn = await desk.held_request(rq.Advance)
+        assert turn.pending
+        worker.stop()
+        await desk.held_request(rq.ReleaseTask)  # comes too late: the turn before it has renewed the lease
+        desk.held = ()
+        desk.let()
+        desk.let()
+        await desk.quiet()
+        assert (run.task.worker, run.task.ready, charged) == (None, True, [0])

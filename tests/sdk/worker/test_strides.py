@@ -1,0 +1,159 @@
+"""Runs that go from step to step: outcomes are recorded while the code goes on, and nothing is lost by it (R8)."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from assay.core.model import events as ev
+from assay.core.model import requests as rq
+from assay.core.model.ids import SECOND
+from assay.sdk.app import App
+from assay.sdk.worker.workflow_tasks import STRIDE
+from assay.sdk.workflow.context import Context
+from tests.sdk.worker.support import Desk, on_loop, serving
+
+app = App()
+LONG = STRIDE + 3
+
+
+@app.activity
+async def echo(value: Any) -> Any:
+    return value
+
+
+async def walked(ctx: Context, number: int) -> list[int]:
+    async def step(value: int) -> int:
+        return value
+
+    return [await ctx.run(f"step {value}", step, value) for value in range(number)]
+
+
+@app.workflow
+async def returns(ctx: Context, number: int) -> Any:
+    return sum(await walked(ctx, number))
+
+
+@app.workflow
+async def calls(ctx: Context, number: int) -> Any:
+    return await ctx.execute_activity(echo, sum(await walked(ctx, number)))
+
+
+@app.workflow
+async def draws(ctx: Context, number: int) -> Any:
+    total = sum(await walked(ctx, number))
+    return total if 0 <= await ctx.side_effect("draw", lambda: 0.5) < 1 else -1
+
+
+@app.workflow
+async def listens(ctx: Context, number: int) -> Any:
+    return sum(await walked(ctx, number)) + await ctx.wait_for_signal("more")
+
+
+@app.workflow
+async def fans_out(ctx: Context, number: int) -> Any:
+    total = sum(await walked(ctx, number))
+    await asyncio.gather(walked(ctx, 2), walked(ctx, 3))
+    return total
+
+
+@app.workflow
+async def goes_on(ctx: Context, number: int) -> Any:
+    return sum(await walked(ctx, number)) + sum(await walked(ctx, LONG)) - sum(range(LONG))
+
+
+EVERY = [returns, calls, draws, listens, fans_out, goes_on]
+every = pytest.mark.parametrize("code", EVERY, ids=lambda code: code.__name__)
+Code = Callable[..., Coroutine[Any, Any, Any]]
+
+
+def turns(desk: Desk) -> list[rq.Advance]:
+    return desk.told(rq.Advance)
+
+
+async def ended(desk: Desk, code: Code) -> Any:
+    if code is listens:
+        await desk.until(lambda: len(desk.events(ev.StepCompleted)) == LONG)
+        desk.signal("more", 0)
+    return await desk.result()
+
+
+def far() -> Desk:
+    return Desk(lease=10 * SECOND)
+
+
+@on_loop
+async def test_after_a_while_outcomes_are_sent_before_the_code_goes_on():
+    async with serving(app, desk=far()) as (desk, _):
+        desk.start("returns", LONG)
+        assert await desk.result() == sum(range(LONG))
+        assert [turn.early for turn in turns(desk)] == [False] * STRIDE + [True] * 3 + [False]
+        assert [len(turn.outcomes) for turn in turns(desk)] == [1] * LONG + [0]
+        assert len(desk.events(ev.StepCompleted)) == LONG
+
+
+@on_loop
+async def test_a_short_run_takes_no_turn_more_than_it_has_steps():
+    async with serving(app, desk=far()) as (desk, _):
+        desk.start("returns", STRIDE)
+        await desk.result()
+        assert [len(turn.outcomes) for turn in turns(desk)] == [1] * STRIDE
+        assert not any(turn.early for turn in turns(desk))
+
+
+@on_loop
+async def test_an_engine_in_this_process_has_nothing_to_do_meanwhile():
+    async with serving(app) as (desk, _):
+        desk.start("returns", LONG)
+        await desk.result()
+        assert not any(turn.early for turn in turns(desk))
+
+
+@every
+@on_loop
+async def test_whatever_the_code_asks_for_then_follows(code: Code):
+    async with serving(app, desk=far()) as (desk, _):
+        desk.start(code.__name__, LONG)
+        assert await ended(desk, code) == sum(range(LONG))
+        assert sum(turn.early for turn in turns(desk)) >= 3
+
+
+@every
+@pytest.mark.parametrize("lost", range(STRIDE - 1, LONG + 1))
+@on_loop
+async def test_a_worker_that_is_lost_meanwhile_is_replaced_by_one_that_replays(code: Code, lost: int):
+    desk = far()
+    async with serving(app, desk=desk):
+        run = desk.start(code.__name__, LONG)
+        desk.held = (rq.Advance,)
+        for _ in range(lost):
+            await desk.held_request(rq.Advance)
+            desk.let()
+        await desk.held_request(rq.Advance)
+        desk.swallow()  # it was recorded, and its worker never hears of it
+        desk.worker, desk.held = None, ()
+        if run.task.worker is not None:
+            desk.world.take(rq.LoseTask(run.run_id, run.task.epoch))
+    desk.waiting.clear()
+    async with serving(app, desk=desk):
+        assert await ended(desk, code) == sum(range(LONG))
+        assert desk.told(rq.FailTask) == []
+
+
+@every
+@on_loop
+async def test_one_that_is_refused_because_of_news_is_replayed(code: Code):
+    async with serving(app, desk=far()) as (desk, _):
+        desk.start(code.__name__, LONG)
+        desk.held = (rq.Advance,)
+        for _ in range(STRIDE):
+            await desk.held_request(rq.Advance)
+            desk.let()
+        early = await desk.held_request(rq.Advance)
+        assert early.early
+        desk.signal("news")
+        desk.held = ()
+        desk.let()
+        assert await ended(desk, code) == sum(range(LONG))
+        assert len({event.step_seq for event in desk.events(ev.StepCompleted)}) == len(desk.events(ev.StepCompleted))
