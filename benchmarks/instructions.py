@@ -25,7 +25,7 @@ from benchmarks.plan import INLINE, QUEUED
 TIMEOUT_SECONDS = 300
 # A store measures the disk to commit on the loop or in a thread; a busy machine would change its choice and the count.
 PROGRAM = (
-    "import runpy; from assay.storage.sqlite import store; store.SLOW_SYNC = float('inf'); "
+    "import runpy; from assay.storage.sqlite import store; store.SLOW_SYNC_SECONDS = float('inf'); "
     "runpy.run_module('benchmarks.contestants.assay_embedded', run_name='__main__', alter_sys=True)"
 )
 _COLLECTED = re.compile(r"Collected : (\d+)")

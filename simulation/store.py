@@ -31,8 +31,8 @@ from simulation.loop import Node, SimLoop
 from simulation.tables import Tables
 
 EPOCH: Time = 1_700_000_000 * SECOND
-RESERVATION: Time = 2 * SECOND
-LOOKS_AT_CLOCK, LOOK_SECONDS = 100, 0.05
+RESERVATION_TIME: Time = 2 * SECOND
+MAX_CLOCK_CHECKS, CLOCK_CHECK_SECONDS = 100, 0.05
 
 
 class Witness(Protocol):
@@ -237,7 +237,7 @@ class SimStore(SqlReads):
         sent = self._loop.now
         await self._travel()
         if self.shared and changes.not_before is not None:
-            await self._reached(*changes.not_before)
+            await self._wait_for_clocks(*changes.not_before)
         fate = self._trouble.at_write()
         if fate == "reject":
             raise Rejected("the simulated store has no room")
@@ -264,13 +264,13 @@ class SimStore(SqlReads):
             unknown.commit = commit
         raise unknown
 
-    async def _reached(self, now: Time, wall: Time) -> None:
+    async def _wait_for_clocks(self, now: Time, wall: Time) -> None:
         """Wait as the real store does until the shared clocks have reached what was decided by them."""
-        for _ in range(LOOKS_AT_CLOCK):
+        for _ in range(MAX_CLOCK_CHECKS):
             reading = self._database.read_clock()
             if reading.time >= now and reading.wall >= wall:
                 return
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(CLOCK_CHECK_SECONDS)
         raise Rejected("the simulated store's clock is behind")
 
     def _hint(self, closed: Collection[RunId]) -> None:
@@ -292,14 +292,16 @@ class SimStore(SqlReads):
         """See `Store`."""
         if not self.shared:
             return await super().ready_tasks(demands, now)
-        found = await self._fetch(queries.RESERVE_TASKS, *self.dialect.demands(demands), now, now + RESERVATION)
+        found = await self._fetch(queries.RESERVE_TASKS, *self.dialect.demands(demands), now, now + RESERVATION_TIME)
         return [ReadyTask(*row) for row in found]
 
     async def ready_activities(self, demands: Sequence[Demand], now: Time) -> Sequence[ReadyActivity]:
         """See `Store`."""
         if not self.shared:
             return await super().ready_activities(demands, now)
-        found = await self._fetch(queries.RESERVE_ACTIVITIES, *self.dialect.demands(demands), now, now + RESERVATION)
+        found = await self._fetch(
+            queries.RESERVE_ACTIVITIES, *self.dialect.demands(demands), now, now + RESERVATION_TIME
+        )
         return [ReadyActivity(*row) for row in found]
 
     async def local_leases(self) -> Sequence[HeldLease]:

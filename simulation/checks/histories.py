@@ -59,7 +59,7 @@ class Archive:
         self.claims: Counter[str] = Counter()
         """How often it is told of each run that a worker took it up for the first time."""
         for (run_id, seq), row in sorted(tables.rows["events"].items()):
-            if seq == notes.SEQ:
+            if seq == notes.NOTE_SEQ:
                 self.claims.update(claim.run_id for claim in notes.note_of(0, 0, *row[2:5]).claims)
             else:
                 histories.setdefault(run_id, []).append(rows.recorded((*row[1:6], seq)))

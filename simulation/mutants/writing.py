@@ -15,7 +15,7 @@ from assay.engine.commit.unknown_outcome import was_written
 from assay.engine.ready_queue import ReadyEntry, ReadyQueue
 from assay.engine.reaper import Reaper
 from assay.engine.service import Loop
-from assay.storage.ports import Changes, Outcome, Store, UnansweredCommit
+from assay.storage.ports import Changes, RequestOutcome, Store, UnansweredCommit
 from assay.storage.sql.dialect import Verb
 from simulation.mutants.planting import Mutant, Patch, does_nothing, waits_for_nothing
 from simulation.tables import Tables
@@ -50,7 +50,9 @@ def _key_alone() -> list[Patch]:
         await recall(self, store, keys)
         new = {(key.namespace, key.key): key for key in keys if self.answer(key) is None}
         if new:
-            outcomes = [Outcome(key.namespace, key.key, key.fingerprint, 200, b"null", 0) for key in new.values()]
+            outcomes = [
+                RequestOutcome(key.namespace, key.key, key.fingerprint, 200, b"null", 0) for key in new.values()
+            ]
             await store.write(Changes(outcomes=[(None, outcome) for outcome in outcomes]))
 
     return [(Memory, "recall", recall_and_keep), *_no_memory()]

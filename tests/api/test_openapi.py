@@ -16,7 +16,7 @@ from assay.core.model.ids import SECOND
 from assay.core.model.policies import RetryPolicy
 from assay.wire import responses
 from assay.wire.codes import ErrorCode
-from assay.wire.errors import Gone, error_body
+from assay.wire.errors import CursorExpired, error_body
 from assay.worker_protocol import messages
 from tests.api.described import answer_schema, check, check_problem, component, fits
 from tests.api.support import OTHER_PREFIX, Http, Listener, Server, Worker, activity, complete, fresh
@@ -114,7 +114,7 @@ def test_errors_with_more_to_say_are_what_is_described(http: Http):
     for field, reply in replies.items():
         assert field in reply.json()
         check_problem(reply.json())
-    check_problem(error_body(Gone("too old", oldest_id=7)))
+    check_problem(error_body(CursorExpired("too old", oldest_id=7)))
 
 
 @pytest.fixture(scope="module")

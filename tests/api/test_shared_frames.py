@@ -9,16 +9,16 @@ from assay.api import event_frames, shared_frames
 from assay.api.shared_frames import NOTHING, SharedFrames, Wanted
 from assay.api.stream import _Queue
 from assay.core.model.ids import RunId
-from assay.engine.stream import Claim, Entry, News, Note
+from assay.engine.stream import Claim, JournalEntry, JournalRow, Note
 
 MAIN = Wanted(frozenset({"main"}))
 OTHER = Wanted(frozenset({"other"}))
 EVERYWHERE = Wanted()
 
 
-def entry(row: int, namespace: str = "main", workflow_id: str = "a") -> Entry:
+def entry(row: int, namespace: str = "main", workflow_id: str = "a") -> JournalEntry:
     texts = (namespace, workflow_id, RunId("r"), "T", "default")
-    return Entry(0, row, *texts, 1, 0, "WorkflowStarted", b"null", None, 0)
+    return JournalEntry(0, row, *texts, 1, 0, "WorkflowStarted", b"null", None, 0)
 
 
 def within_loop(check: Callable[[SharedFrames], None]) -> None:
@@ -43,7 +43,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_readers_with_one_filter_share_bytes_and_all_share_frames(encoded: list[int]):
-    page: Sequence[News] = [entry(1), entry(2, "other"), entry(3)]
+    page: Sequence[JournalRow] = [entry(1), entry(2, "other"), entry(3)]
 
     def check(shared: SharedFrames) -> None:
         found = [shared.chunk(page, Wanted(frozenset({"main"}))) for _ in range(490)]
@@ -57,7 +57,7 @@ def test_readers_with_one_filter_share_bytes_and_all_share_frames(encoded: list[
 
 
 def test_rows_of_other_namespaces_are_not_made_into_frames(monkeypatch: pytest.MonkeyPatch):
-    def unwanted(news: News) -> None:
+    def unwanted(news: JournalRow) -> None:
         raise AssertionError("a frame that no reader needs")
 
     monkeypatch.setattr(shared_frames, "frames_of", unwanted)

@@ -17,7 +17,7 @@ from assay.auth.api_keys import (
     prefix_of,
 )
 from assay.auth.key_ring import KeyRing
-from assay.auth.permissions import ANYBODY, Permission, Principal, Role
+from assay.auth.permissions import UNRESTRICTED, Permission, Principal, Role
 from assay.core.model.errors import Invalid
 from assay.core.model.ids import SECOND
 
@@ -49,7 +49,7 @@ def test_the_key_is_not_stored():
 
 
 def test_fields_have_defaults():
-    assert check_new_key(creator=ANYBODY, now=NOW) == NewKey(role=Role.OPERATOR, namespaces=("*",))
+    assert check_new_key(creator=UNRESTRICTED, now=NOW) == NewKey(role=Role.OPERATOR, namespaces=("*",))
     assert check_new_key(creator=ADMIN_OF_SHOP, now=NOW).namespaces == ("shop",)
     assert BOOTSTRAP_KEY.role is Role.ADMIN
 
@@ -73,7 +73,7 @@ def test_fields_have_defaults():
 )
 def test_other_values_are_refused_by_name(field: str, value: object):
     with pytest.raises(Invalid) as caught:
-        check_new_key(**{field: value}, creator=ANYBODY, now=NOW)
+        check_new_key(**{field: value}, creator=UNRESTRICTED, now=NOW)
     assert caught.value.field == field
 
 
@@ -91,7 +91,7 @@ def test_keys_are_managed_by_admins_of_all_their_namespaces():
     assert may_manage(ADMIN_OF_SHOP, ["shop"])
     assert not may_manage(ADMIN_OF_SHOP, ["shop", "other"])
     assert not may_manage(ADMIN_OF_SHOP, ["*"])
-    assert may_manage(ANYBODY, ["*"])
+    assert may_manage(UNRESTRICTED, ["*"])
 
 
 def test_the_ring_finds_live_keys_only():

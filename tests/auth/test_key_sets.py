@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from assay.auth.key_sets import LARGEST_SET_BYTES, KeySet, KeySetCache, parse_key_set
+from assay.auth.key_sets import MAX_KEY_SET_BYTES, KeySet, KeySetCache, parse_key_set
 from assay.core.model.errors import Invalid
 from assay.core.model.ids import SECOND
 
@@ -39,7 +39,7 @@ def test_unknown_keys_cause_one_fetch_in_thirty_seconds():
     fetches = 0
     for number in range(10_000):
         now = number * SECOND // 100
-        if cache.is_worth_a_fetch(f"random-{number}", now):
+        if cache.may_fetch_for(f"random-{number}", now):
             fetches += 1
             cache.store(EMPTY, now)
     assert fetches == 3  # 100 seconds
@@ -47,15 +47,15 @@ def test_unknown_keys_cause_one_fetch_in_thirty_seconds():
 
 def test_an_unknown_key_is_asked_for_once():
     cache = KeySetCache()
-    assert cache.is_worth_a_fetch("a", 0)
+    assert cache.may_fetch_for("a", 0)
     cache.store(EMPTY, 0)
-    assert not cache.is_worth_a_fetch("a", MINUTE)
-    assert cache.is_worth_a_fetch("b", MINUTE)
+    assert not cache.may_fetch_for("a", MINUTE)
+    assert cache.may_fetch_for("b", MINUTE)
 
 
 @pytest.mark.parametrize(
     "document",
-    [b"", b"[]", b"{}", b'{"keys": {}}', json.dumps({"keys": [{}] * 51}).encode(), b" " * (LARGEST_SET_BYTES + 1)],
+    [b"", b"[]", b"{}", b'{"keys": {}}', json.dumps({"keys": [{}] * 51}).encode(), b" " * (MAX_KEY_SET_BYTES + 1)],
 )
 def test_other_documents_are_refused(document: bytes):
     with pytest.raises(Invalid):

@@ -7,7 +7,7 @@ import pytest
 from assay.auth.addresses import check_configured, check_discovered, checked_url, is_loopback_url
 from assay.auth.failed_attempts import ATTEMPTS_PER_MINUTE, FailedAttempts
 from assay.auth.permissions import Principal, Role
-from assay.auth.sessions import SESSION_LASTS, cookie_name, new_session, read_cookies, session_digest, set_cookie
+from assay.auth.sessions import SESSION_LIFETIME, cookie_name, new_session, read_cookies, session_digest, set_cookie
 from assay.auth.verified_tokens import VerifiedTokens
 from assay.core.model.errors import Invalid
 from assay.core.model.ids import SECOND
@@ -79,7 +79,7 @@ def test_a_session_ends_with_its_credential_and_keeps_the_principal():
     assert not session.accepts_csrf("other")
     assert not session.accepts_csrf(None)
     forever = Principal("ada", "assay_0...", {})
-    assert new_session(forever, "id", "token", 5).expires_at == 5 + SESSION_LASTS
+    assert new_session(forever, "id", "token", 5).expires_at == 5 + SESSION_LIFETIME
 
 
 def test_cookies_are_host_bound_where_the_connection_is_secure():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from assay.auth.permissions import ANYBODY, GRANTED, LOWEST_ROLE, Permission, Principal, Role
+from assay.auth.permissions import GRANTED, LOWEST_ROLE, UNRESTRICTED, Permission, Principal, Role
 
 
 def principal(**roles: Role) -> Principal:
@@ -49,5 +49,5 @@ def test_a_reader_who_works_is_shown_as_reader():
 
 
 def test_without_authentication_everybody_is_an_admin():
-    assert ANYBODY.allows(Permission.MANAGE, "*")
-    assert ANYBODY.shown_roles() == {"*": "admin"}
+    assert UNRESTRICTED.allows(Permission.MANAGE, "*")
+    assert UNRESTRICTED.shown_roles() == {"*": "admin"}

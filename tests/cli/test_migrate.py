@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from assay.storage.sql import schema
+from assay.storage.sql import schema_versions
 from assay.storage.sqlite.connections import create
 from assay.storage.sqlite.writer import SqliteWriter
 from tests.api.support import serving
 from tests.cli.support import Cli, plain_environment, spawn
 from tests.temporary_postgres import create_database, shared_postgres
 
-NEWEST = schema.known()[-1].version
-ALL = ", ".join(str(step.version) for step in schema.known())
+NEWEST = schema_versions.known()[-1].version
+ALL = ", ".join(str(step.version) for step in schema_versions.known())
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_what_is_missing_is_applied_once(bare: Cli, here: Path, monkeypatch: pyt
         monkeypatch.setenv("DATABASE_URL", "sqlite://w.db?mode=rwc")
     line = ["migrate", "--backend", "sqlite://w.db"] if by == "option" else ["migrate"]
     assert bare(*line) == (0, f"{file} now has schema {NEWEST}; missing were {ALL}\n", "")
-    assert versions(file) == [step.version for step in schema.known()]
+    assert versions(file) == [step.version for step in schema_versions.known()]
     assert bare(*line) == (0, f"{file} has schema {NEWEST}; nothing was missing\n", "")
 
 
@@ -55,10 +55,10 @@ def test_a_file_of_an_older_version_is_copied_first(bare: Cli, here: Path):
     file = here / "old.db"
     create(file)
     writer = SqliteWriter(file)
-    writer.migrate(schema.known()[:-1], 1, allowed=True)
+    writer.migrate(schema_versions.known()[:-1], 1, allowed=True)
     writer.close()
     assert bare("migrate", "--backend", "old.db").out == f"{file} now has schema {NEWEST}; missing were {NEWEST}\n"
-    assert versions(here / f"old.db.bak-{NEWEST - 1}") == [step.version for step in schema.known()[:-1]]
+    assert versions(here / f"old.db.bak-{NEWEST - 1}") == [step.version for step in schema_versions.known()[:-1]]
 
 
 def test_a_file_in_use_is_left_alone(bare: Cli, here: Path):

@@ -8,7 +8,7 @@ from assay.core.model.requests import StartWorkflow, Terminate
 from assay.engine.commit.idempotency import IdempotencyKey, Rendered
 from assay.engine.engine import Engine
 from assay.engine.pruner import BREATH, FIRE_RETENTION, HOUR, NOTES, OUTCOMES, PAGES, ROWS_PER_SWEEP_COMMIT, Pruner
-from assay.storage.ports import Changes, Outcome
+from assay.storage.ports import Changes, RequestOutcome
 from assay.storage.sql.leftovers import SqlLeftovers
 from assay.storage.sqlite.store import SqliteStore
 from tests.clocks import ManualClock
@@ -53,7 +53,7 @@ def test_a_repeated_request_is_known_for_a_day_and_for_the_life_of_its_run(with_
 def test_more_than_one_round_can_do_is_gone_on_with_at_once(with_engine: Callable[[Body], None]):
     async def body(engine: Engine, clock: ManualClock) -> None:
         many = ROWS_PER_SWEEP_COMMIT * PAGES + 10
-        rows = [(None, Outcome("main", f"k{number}", b"f", 200, b"", clock.now())) for number in range(many)]
+        rows = [(None, RequestOutcome("main", f"k{number}", b"f", 200, b"", clock.now())) for number in range(many)]
         await engine._store.write(Changes(outcomes=rows))
         clock.advance(OUTCOMES + SECOND)
         pruner = janitor_of(engine, clock)

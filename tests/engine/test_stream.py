@@ -7,7 +7,7 @@ from assay.core.model.ids import Namespace, RunId, WorkflowId
 from assay.core.model.requests import Signal, StartWorkflow
 from assay.core.schedules.model import Fire, FireOutcome
 from assay.engine.engine import Engine
-from assay.engine.stream import RETENTION, News, Note, Stream
+from assay.engine.stream import RETENTION, JournalRow, Note, Stream
 from assay.storage.ports import Changes, Unfired
 from assay.storage.sql.journal import SqlJournal
 from assay.storage.sqlite.store import SqliteStore
@@ -87,7 +87,7 @@ def test_what_comes_in_heaps_is_told_heap_by_heap(with_engine: Callable[[Body], 
 
     async def body(engine: Engine, clock: ManualClock) -> None:
         stream, heard, most = stream_of(engine, clock), list[Fire](), 0
-        waiting = asyncio.Queue[Sequence[News]]()
+        waiting = asyncio.Queue[Sequence[JournalRow]]()
         async for _ in stream.follow(None, waiting.put_nowait):
             pass
         fires = [Fire(MAIN, "nightly", number, clock.now(), FireOutcome.MISSED) for number in range(1_500)]
@@ -105,7 +105,7 @@ def test_what_comes_in_heaps_is_told_heap_by_heap(with_engine: Callable[[Body], 
 
 def test_many_listeners_get_rows_together_and_the_same_page(with_engine: Callable[[Body], None]):
     async def body(engine: Engine, clock: ManualClock) -> None:
-        stream, pages = stream_of(engine, clock), [list[Sequence[News]]() for _ in range(200)]
+        stream, pages = stream_of(engine, clock), [list[Sequence[JournalRow]]() for _ in range(200)]
         listeners = [pages[number].append for number in range(200)]
         for listener in listeners:
             async for _ in stream.follow(None, listener):

@@ -72,7 +72,7 @@ def stores(
 ) -> Iterator[Stores]:
     """A place for data, on each kind of store, also with rows written as if they were many; it is closed in the end."""
     if request.param == "postgres by COPY":
-        monkeypatch.setattr("assay.storage.postgres.store.MANY", 1)
+        monkeypatch.setattr("assay.storage.postgres.store.COPY_MIN_ROWS", 1)
     if request.param.startswith("postgres"):
         made = Stores(request.getfixturevalue("database"))
     else:

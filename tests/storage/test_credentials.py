@@ -7,7 +7,7 @@ import pytest
 
 from assay.core.model.ids import SECOND
 from assay.storage.credential_rows import KeyRow, SessionRow
-from assay.storage.ports import Outcome
+from assay.storage.ports import RequestOutcome
 from assay.storage.sql.credentials import SqlCredentials
 from tests.core.support import NOW
 from tests.storage.support import AnyStore
@@ -91,7 +91,7 @@ async def test_a_rotated_key_ends_after_the_overlap_unless_it_ends_sooner(creden
 
 
 async def test_an_outcome_is_kept_with_the_key(store: AnyStore, credentials: SqlCredentials):
-    outcome = Outcome("main", "k", b"fingerprint", 200, b"{}", NOW)
+    outcome = RequestOutcome("main", "k", b"fingerprint", 200, b"{}", NOW)
     await credentials.add_key(key("a"), outcome)
     assert list(await store.outcomes([("main", "k")])) == [outcome]
 

@@ -10,7 +10,7 @@ import pytest
 
 from assay.core.model.ids import RunId
 from assay.core.model.payload import Payload
-from assay.storage.ports import BEGINNING, Changes, Entry
+from assay.storage.ports import BEGINNING, Changes, JournalEntry
 from assay.storage.postgres.horizon import lowest
 from assay.storage.postgres.store import PostgresStore
 from assay.storage.sql.journal import SqlJournal
@@ -24,7 +24,7 @@ def journal(store: AnyStore) -> SqlJournal:
     return SqlJournal(store)
 
 
-async def all_of(journal: SqlJournal, count: int) -> list[Entry]:
+async def all_of(journal: SqlJournal, count: int) -> list[JournalEntry]:
     entries = list(await journal.after(BEGINNING, 100))
     assert len(entries) == count
     return entries
@@ -108,7 +108,11 @@ async def slow_writer(postgres: PostgresStore, changes: Changes) -> AsyncIterato
 
 
 async def named(journal: SqlJournal) -> list[tuple[str, str]]:
-    return [(entry.workflow_id, entry.kind) for entry in await journal.after(BEGINNING, 10) if isinstance(entry, Entry)]
+    return [
+        (entry.workflow_id, entry.kind)
+        for entry in await journal.after(BEGINNING, 10)
+        if isinstance(entry, JournalEntry)
+    ]
 
 
 async def test_events_do_not_wait_for_transactions_of_other_programs(postgres: PostgresStore, postgres_server: str):

@@ -1,7 +1,7 @@
 """What is kept only for a while goes, and nothing else; on both databases."""
 
 from assay.core.schedules.model import Fire, FireOutcome
-from assay.storage.ports import Changes, Outcome
+from assay.storage.ports import Changes, RequestOutcome
 from assay.storage.sql.leftovers import SqlLeftovers
 from tests.core.schedules.schedule_support import HOUR, MIDNIGHT, MINUTE
 from tests.core.support import MAIN, started, terminates
@@ -10,7 +10,7 @@ from tests.storage.support import AnyStore, StoredWorld, at
 
 async def keep(store: AnyStore, *answers: tuple[str, str, float]) -> None:
     """Answers by namespace and key, each given so many seconds after `NOW`."""
-    kept = [Outcome(namespace, key, b"f", 200, b"", at(second)) for namespace, key, second in answers]
+    kept = [RequestOutcome(namespace, key, b"f", 200, b"", at(second)) for namespace, key, second in answers]
     await store.write(Changes(outcomes=[(None, outcome) for outcome in kept]))
 
 

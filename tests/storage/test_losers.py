@@ -5,7 +5,7 @@ import pytest
 from assay.core.model import commands as cmd
 from assay.core.model.ids import RunId, WorkflowId
 from assay.core.model.policies import IdConflict
-from assay.storage.ports import Outcome
+from assay.storage.ports import RequestOutcome
 from tests.core.support import (
     CHILD,
     MAIN,
@@ -113,7 +113,7 @@ async def test_nothing_of_a_loser_is_left_in_any_table(store: AnyStore, slow: St
     await world.do(signals("first"))
     changes = slow.changes()
     run_id = world.run.run_id
-    changes.outcomes.append((run_id, Outcome(MAIN, "key", b"", 200, b"", 1)))
+    changes.outcomes.append((run_id, RequestOutcome(MAIN, "key", b"", 200, b"", 1)))
     assert changes.attempts
     assert changes.acknowledged
     assert await store.write(changes) == {run_id}

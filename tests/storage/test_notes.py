@@ -8,7 +8,7 @@ from assay.core.model import commands as cmd
 from assay.core.model import requests as rq
 from assay.core.model.ids import Namespace, RunId, WorkflowId
 from assay.core.schedules.model import Fire, FireOutcome
-from assay.storage.ports import BEGINNING, Changes, Entry, News, Note, Unfired
+from assay.storage.ports import BEGINNING, Changes, JournalEntry, JournalRow, Note, Unfired
 from assay.storage.sql.journal import SqlJournal
 from assay.storage.sql.leftovers import SqlLeftovers
 from assay.storage.sql.notes import ITEMS_PER_NOTE
@@ -25,7 +25,7 @@ def journal(store: AnyStore) -> SqlJournal:
     return SqlJournal(store)
 
 
-async def rows(journal: SqlJournal, count: int) -> list[News]:
+async def rows(journal: SqlJournal, count: int) -> list[JournalRow]:
     """So many rows; a transaction of another test on the same server holds back what is younger than it."""
     while len(found := list(await journal.after(BEGINNING, 5_000))) < count:
         await asyncio.sleep(0.01)
@@ -34,11 +34,11 @@ async def rows(journal: SqlJournal, count: int) -> list[News]:
     return found
 
 
-def told(found: list[News]) -> list[str]:
+def told(found: list[JournalRow]) -> list[str]:
     """What the journal says, a word each: an event by its kind, a claim by the id of its run."""
     words: list[str] = []
     for news in found:
-        if isinstance(news, Entry):
+        if isinstance(news, JournalEntry):
             words += [news.kind, *([f"claimed {news.workflow_id}"] if news.claimed else [])]
         else:
             words += [f"claimed {claim.workflow_id}" for claim in news.claims]

@@ -14,7 +14,7 @@ from assay.core.model.ids import SECOND, RunId, WorkflowId
 from assay.storage.ports import Broken, Changes, Conflict, OutcomeUnknown, Rejected
 from assay.storage.postgres import notify
 from assay.storage.postgres import store as module
-from assay.storage.postgres.connections import SESSION, passing, refuse_unsafe
+from assay.storage.postgres.connections import SESSION_SETTINGS, is_transient, refuse_unsafe
 from assay.storage.postgres.store import PostgresStore
 from tests.core.support import later, scheduled, signals, starts
 from tests.storage.support import StoredWorld, Stores, as_stored, reloaded, wants
@@ -210,7 +210,7 @@ async def test_engines_that_write_the_same_runs_never_wait_in_a_circle(
 ):
     """Each batch names all runs, in another order; somebody wins each."""
     troubles: list[type[BaseException]] = []
-    monkeypatch.setattr(module, "passing", lambda error: troubles.append(type(error)) or passing(error))
+    monkeypatch.setattr(module, "is_transient", lambda error: troubles.append(type(error)) or is_transient(error))
     ids = [WorkflowId(f"order-{number}") for number in range(20)]
     world = StoredWorld(postgres)
     for workflow_id in ids:
@@ -288,13 +288,13 @@ async def test_types_of_one_queue_share_its_free_slots(postgres: PostgresStore):
 
 
 async def test_a_session_is_durable_whatever_the_database_says(postgres: PostgresStore, engines: Stores):
-    ((name,),) = await postgres.ask("SELECT current_database()")
-    await postgres.ask(f"ALTER DATABASE {name} SET synchronous_commit = off")
+    ((name,),) = await postgres.query("SELECT current_database()")
+    await postgres.query(f"ALTER DATABASE {name} SET synchronous_commit = off")
     try:
         other = await engines.open()
-        shown = {setting: (await other.ask(f"SHOW {setting}"))[0][0] for setting in SESSION}
+        shown = {setting: (await other.query(f"SHOW {setting}"))[0][0] for setting in SESSION_SETTINGS}
     finally:
-        await postgres.ask(f"ALTER DATABASE {name} RESET synchronous_commit")
+        await postgres.query(f"ALTER DATABASE {name} RESET synchronous_commit")
     assert shown["synchronous_commit"] == "on"
     assert (shown["statement_timeout"], shown["lock_timeout"]) == ("15s", "3s")
     assert shown["idle_in_transaction_session_timeout"] == "30s"
@@ -343,11 +343,11 @@ async def test_the_host_and_port_of_a_server_that_is_not_there_are_named_without
 async def test_an_event_cannot_be_changed(postgres: PostgresStore):
     await StoredWorld(postgres).do(starts())
     with pytest.raises(Rejected, match="a recorded event never changes"):
-        await postgres.ask("UPDATE events SET kind = 'Other'")
+        await postgres.query("UPDATE events SET kind = 'Other'")
 
 
 async def test_the_clock_is_the_servers(postgres: PostgresStore):
-    ((now,),) = await postgres.ask("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+    ((now,),) = await postgres.query("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
     reading = await postgres.clock()
     assert now <= reading.wall <= reading.time < now + SECOND
 
@@ -360,15 +360,15 @@ class Ear:
 
     def __init__(self) -> None:
         self.heard = 0
-        self._news = asyncio.Event()
+        self._pending = asyncio.Event()
 
     def __call__(self) -> None:
         self.heard += 1
-        self._news.set()
+        self._pending.set()
 
     async def next(self) -> None:
-        await self._news.wait()
-        self._news.clear()
+        await self._pending.wait()
+        self._pending.clear()
 
 
 async def test_a_commit_of_one_engine_wakes_the_others(postgres: PostgresStore, engines: Stores):
@@ -386,14 +386,14 @@ async def test_an_engine_does_not_wake_itself():
     ear, hints = Ear(), notify.Hints("")
     hints._wakes.append(ear)
     hints._sender = 7
-    hints._heard(None, 7, "assay", "w")
+    hints._receive(None, 7, "assay", "w")
     assert ear.heard == 0
-    hints._heard(None, 8, "assay", "w")
+    hints._receive(None, 8, "assay", "w")
     assert ear.heard == 1
 
 
 async def test_many_commits_are_few_hints(postgres: PostgresStore, engines: Stores, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(notify, "QUIET_SECONDS", 0.2)
+    monkeypatch.setattr(notify, "HINT_INTERVAL_SECONDS", 0.2)
     ear = Ear()
     (await engines.open()).subscribe(ear)
     await ear.next()

@@ -22,7 +22,7 @@ ALL = RunFilter(namespace=MAIN)
 
 
 @asynccontextmanager
-async def exhausted(*taken: pools.Pool) -> AsyncIterator[None]:
+async def exhausted(*taken: pools.ConnectionPool) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
         for pool in taken:
             for _ in range(pool.size):

@@ -5,7 +5,7 @@ import pytest
 from assay.core.model import commands as cmd
 from assay.core.model.ids import SECOND
 from assay.core.registrations import WorkerHealth
-from assay.storage.ports import Conflict, NamespaceRow, Outcome, QueueRow, WorkerRow
+from assay.storage.ports import Conflict, NamespaceRow, QueueRow, RequestOutcome, WorkerRow
 from assay.storage.sql.registry import SqlRegistry
 from tests.core.support import NOW, WORKER, claimed, leased, started, terminated, turned
 from tests.storage.support import AnyStore, StoredWorld
@@ -31,8 +31,8 @@ def worker(name: str, **fields: object) -> WorkerRow:
     return WorkerRow(id=name, **{**row, **fields})  # type: ignore[arg-type]
 
 
-def outcome(key: str) -> Outcome:
-    return Outcome("main", key, b"fingerprint", 201, b"{}", NOW)
+def outcome(key: str) -> RequestOutcome:
+    return RequestOutcome("main", key, b"fingerprint", 201, b"{}", NOW)
 
 
 async def test_namespaces_are_kept_once(registry: SqlRegistry):

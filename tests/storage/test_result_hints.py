@@ -21,7 +21,7 @@ def start(name: str) -> StartWorkflow:
 @pytest.mark.parametrize("named", [200, 0], ids=["a few runs", "more runs than a hint names"])
 async def test_an_end_is_hinted_between_engines(engines: Stores, monkeypatch: pytest.MonkeyPatch, named: int):
     monkeypatch.setattr(module, "RESULT_POLL_SECONDS", 60.0)  # so that only a hint can be the reason
-    monkeypatch.setattr(notify, "NAMED_RUNS", named)
+    monkeypatch.setattr(notify, "MAX_NAMED_RUNS", named)
     first, second = Engine(engines.make()), Engine(engines.make())
     try:
         await first.start()
@@ -49,5 +49,5 @@ def test_a_hint_names_work_and_runs():
         "w",
     ):
         assert len(payload) < 8_000
-        hints._heard(None, -1, notify.CHANNEL, payload)
+        hints._receive(None, -1, notify.CHANNEL, payload)
     assert heard == ["work", ["a", "b"], "work", None, "work"]

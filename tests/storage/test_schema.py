@@ -9,14 +9,14 @@ import apsw
 import pytest
 
 from assay.core.model.errors import AssayError, Unavailable
-from assay.storage.sql import queries, schema
+from assay.storage.sql import queries, schema_versions
 from assay.storage.sqlite.reader import SqliteReader
 from assay.storage.sqlite.store import SqliteStore
 from tests.core.support import NOW, starts
 from tests.storage.support import AnyStore, StoredWorld, Stores, as_stored, reloaded
 from tests.temporary_postgres import create_database
 
-LATEST = len(schema.known())
+LATEST = len(schema_versions.known())
 EVERY = list(range(1, LATEST + 1))
 
 HEADER = "-- min_reader: {0}\n-- min_writer: {0}\n"
@@ -33,20 +33,20 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path, runner: asyncio.Runner
     runner.run(made.close())
 
 
-def know(monkeypatch: pytest.MonkeyPatch, *more: schema.Migration) -> None:
+def know(monkeypatch: pytest.MonkeyPatch, *more: schema_versions.Migration) -> None:
     """The program knows these migrations beside its own."""
-    steps = (*schema.known(), *more)
-    monkeypatch.setattr(schema, "known", lambda: steps)
+    steps = (*schema_versions.known(), *more)
+    monkeypatch.setattr(schema_versions, "known", lambda: steps)
 
 
 def next_step(
     script: str = "CREATE TABLE added (id $int NOT NULL PRIMARY KEY) $table;", oldest: int = LATEST + 1
-) -> schema.Migration:
-    return schema.migration(LATEST + 1, HEADER.format(oldest) + script)
+) -> schema_versions.Migration:
+    return schema_versions.migration(LATEST + 1, HEADER.format(oldest) + script)
 
 
 async def versions(store: AnyStore) -> list[int]:
-    return [row[0] for row in await store.ask(queries.SCHEMA_VERSIONS)]
+    return [row[0] for row in await store.query(queries.SCHEMA_VERSIONS)]
 
 
 async def test_a_fresh_place_gets_all_steps_and_keeps_its_data(empty: Stores):
@@ -64,7 +64,7 @@ async def test_an_older_place_gets_what_it_lacks(empty: Stores, monkeypatch: pyt
     know(monkeypatch, step)
     store = await empty.open()
     assert (await versions(store))[-1] == step.version
-    assert await store.ask("SELECT count(*) FROM added")
+    assert await store.query("SELECT count(*) FROM added")
     assert await reloaded(store, world.run) == as_stored(world.run)
 
 
@@ -108,7 +108,7 @@ async def test_a_step_that_fails_leaves_nothing(empty: Stores, monkeypatch: pyte
     store = await empty.open()
     assert await versions(store) == EVERY
     with pytest.raises(AssayError):
-        await store.ask("SELECT count(*) FROM added")
+        await store.query("SELECT count(*) FROM added")
     assert await reloaded(store, world.run) == as_stored(world.run)
 
 
@@ -157,6 +157,6 @@ async def test_a_database_of_another_program_is_left_alone(tmp_path: Path):
 
 
 def test_known_steps_are_numbered_without_a_gap():
-    steps = schema.known()
+    steps = schema_versions.known()
     assert [step.version for step in steps] == EVERY
     assert all(1 <= step.min_reader <= step.min_writer <= step.version for step in steps)

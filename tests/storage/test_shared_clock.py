@@ -81,12 +81,12 @@ async def test_a_living_engine_confirms_the_time_without_writing(
     other = await engines.open()
     await other.clock()
     rows = "SELECT ctid, xmin, xmax FROM clock"
-    before = await postgres.ask(rows)
+    before = await postgres.query(rows)
     clock = SharedClock()
     reading = await postgres.clock(Jump(0, (await postgres.clock()).version))
     assert not (await postgres.clock())._replace(alone=False, confirmed_at=0).confirmed, "nothing is stored"
     await clock.learn(postgres)
-    assert await postgres.ask(rows) == before
+    assert await postgres.query(rows) == before
     assert (await other.clock())._replace(alone=False).confirmed
     await server.set_clock(HOUR)
     assert not (await other.clock())._replace(alone=False).confirmed, "the step has yet to be taken out"
@@ -132,7 +132,7 @@ async def test_an_engine_that_starts_alone_drops_the_correction(
 async def test_deadlines_are_not_fired_before_the_shared_time(
     postgres: PostgresStore, server: Server, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(module, "LOOKS_AT_CLOCK", 2)
+    monkeypatch.setattr(module, "MAX_CLOCK_CHECKS", 2)
     reading = await postgres.clock()
     await postgres.write(Changes(not_before=(reading.time + SECOND // 20, 0)))
     assert (await postgres.clock()).time >= reading.time + SECOND // 20

@@ -22,7 +22,7 @@ from assay.storage.sqlite.writer import SqliteWriter
 from tests.core.support import MAIN, NOW, signalled, started
 from tests.storage.support import StoredWorld
 
-ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+ENDLESS_QUERY = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 SLOW_COMMIT_SECONDS = 0.2
 FREE_SECONDS = 0.15
 
@@ -141,9 +141,9 @@ async def test_reads_in_threads_end_after_their_time(path: Path, monkeypatch: py
     monkeypatch.setattr(store_module, "SCAN_SECONDS", 0.1)
     async with opened(path, in_thread=False) as store:
         with pytest.raises(ReadTooLong, match=r"longer than 0.05 s"):
-            await store.search(ENDLESS)
+            await store.search(ENDLESS_QUERY)
         with pytest.raises(ReadTooLong):
-            await store.ask(ENDLESS)
+            await store.query(ENDLESS_QUERY)
         assert await store.search("SELECT 1") == [(1,)]
 
 
@@ -151,9 +151,9 @@ async def test_long_searches_do_not_delay_reads_of_the_engine(path: Path, monkey
     monkeypatch.setattr("assay.storage.search_slots.SEARCH_WAIT_SECONDS", 0.05)
     monkeypatch.setattr(store_module, "READ_SECONDS", 0.5)
     async with opened(path, in_thread=False) as store:
-        long = [asyncio.create_task(store.search(ENDLESS)) for _ in range(store_module.SEARCHERS)]
+        long = [asyncio.create_task(store.search(ENDLESS_QUERY)) for _ in range(store_module.SEARCH_THREADS)]
         await asyncio.sleep(0)
-        assert await asyncio.wait_for(store.ask("SELECT 1"), 0.4) == [(1,)]
+        assert await asyncio.wait_for(store.query("SELECT 1"), 0.4) == [(1,)]
         with pytest.raises(TooManyReads):
             await store.search("SELECT 1")
         assert all(isinstance(end, ReadTooLong) for end in await asyncio.gather(*long, return_exceptions=True))
@@ -164,7 +164,7 @@ async def test_searches_cannot_keep_the_wal_long(path: Path, in_thread: bool | N
     """There is always a search under way, and the WAL is cut all the same."""
     monkeypatch.setattr(writer_module, "LARGE_WAL_PAGES", 20)
     monkeypatch.setattr(store_module, "READ_SECONDS", 0.1)
-    monkeypatch.setattr(store_module, "CUT_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(store_module, "TRUNCATE_RETRY_SECONDS", 0.05)
     async with opened(path, in_thread=in_thread) as store:
         world, stop, cuts = await StoredWorld(store).do(started("a")), asyncio.Event(), 0
         truncate = store._opened().truncate
@@ -180,7 +180,7 @@ async def test_searches_cannot_keep_the_wal_long(path: Path, in_thread: bool | N
         async def search() -> None:
             while not stop.is_set():
                 with pytest.raises((ReadTooLong, TooManyReads)):
-                    await store.search(ENDLESS)
+                    await store.search(ENDLESS_QUERY)
 
         searching = [asyncio.create_task(search()) for _ in range(4)]
         async with asyncio.timeout(10):
@@ -195,7 +195,7 @@ async def test_a_wal_that_a_foreign_reader_keeps_long_is_cut_when_it_ends(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setattr(writer_module, "LARGE_WAL_PAGES", 5)
-    monkeypatch.setattr(store_module, "CUT_PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr(store_module, "TRUNCATE_RETRY_SECONDS", 0.02)
     monkeypatch.setattr(store_module, "IDLE_SECONDS", 0.02)
     monkeypatch.setattr(store_module, "WAL_WARNING_BYTES", 1)
     async with opened(path, in_thread=False) as store:

@@ -19,7 +19,7 @@ from assay.storage.sqlite.store import SqliteStore
 from tests.core.support import NOW, starts
 from tests.storage.support import StoredWorld
 
-ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
+ENDLESS_QUERY = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
 
 KILLED = """
 import asyncio, os, signal, sys
@@ -65,7 +65,7 @@ async def test_a_long_read_is_interrupted_and_the_next_one_works(path: Path):
     await store.open()
     reader = await opened(path, seconds=0.05)
     with pytest.raises(ReadTooLong, match="longer than"):
-        await reader.ask(ENDLESS)
+        await reader.query(ENDLESS_QUERY)
     assert await reader.next_due() == (None, None)
     await reader.close()
     await store.close()

@@ -39,7 +39,7 @@ def test_a_file_that_is_deleted_moved_or_replaced_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path_factory: pytest.TempPathFactory,
 ):
-    monkeypatch.setattr(module, "TICK_SECONDS", -1.0 if settled else 60.0)
+    monkeypatch.setattr(module, "TIMESTAMP_TICK_SECONDS", -1.0 if settled else 60.0)
     for act in (os.unlink, lambda path: os.rename(path, f"{path}.old"), lambda path: os.replace(files / "new", path)):
         for made in ("engine.db", "engine.db-wal", "new"):
             (files / made).write_bytes(b"")

@@ -167,7 +167,7 @@ async def test_the_error_that_ended_a_connection_is_the_one_that_is_reported(dat
 async def test_an_id_that_the_server_has_not_assigned_tells_nothing(postgres: PostgresStore):
     """A server that took over from another one may lack its last transactions, or have used their ids again."""
     commit = PostgresCommit(postgres._fetch, frozenset())
-    ((newest,),) = await postgres.ask("SELECT pg_current_xact_id()")
+    ((newest,),) = await postgres.query("SELECT pg_current_xact_id()")
     commit.xid = newest + 1_000_000
     assert await commit.status() is CommitStatus.UNKNOWN
     commit.xid = newest

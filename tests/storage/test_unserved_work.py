@@ -150,7 +150,7 @@ async def test_the_depth_of_a_queue_falls_when_its_runs_end(stores: Stores):
 async def versions(store: AnyStore) -> list[Any]:
     """The transactions that wrote or locked each row of every table that engines write."""
     tables = ("runs", "activities", "clock", "numbers", "engine", "deadlines", "workers", "namespaces", "events")
-    return [await store.ask(f"SELECT ctid, xmin, xmax FROM {table} ORDER BY ctid") for table in tables]  # noqa: S608
+    return [await store.query(f"SELECT ctid, xmin, xmax FROM {table} ORDER BY ctid") for table in tables]  # noqa: S608
 
 
 async def idle(engines: list[Engine], looks: int = 3) -> None:

@@ -140,7 +140,7 @@ PLANTED: dict[str, tuple[list[Step], str, str]] = {
 
 async def plant(store: AnyStore, statement: str) -> None:
     if isinstance(store, PostgresStore):
-        await store.ask(statement.replace("$bytes", "bytea"))
+        await store.query(statement.replace("$bytes", "bytea"))
     else:
         store._opened()._connection.execute(statement.replace("$bytes", "blob"))
 
@@ -192,8 +192,8 @@ async def test_two_open_runs_of_an_id_are_found(own: AnyStore):
 
 
 async def test_many_runs_are_read_in_groups(store: AnyStore, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("assay.storage.verify.RUNS_AT_ONCE", 3)
-    monkeypatch.setattr("assay.storage.verify.EVENTS_AT_ONCE", 4)
+    monkeypatch.setattr("assay.storage.verify.RUNS_PER_PAGE", 3)
+    monkeypatch.setattr("assay.storage.verify.EVENTS_PER_GROUP", 4)
     world = StoredWorld(store)
     for number in range(10):
         world.take(starts(f"order-{number}"))

@@ -6,7 +6,7 @@ from assay.core.model import commands as cmd
 from assay.core.model.ids import SECOND, Namespace, RunId, WorkflowId
 from assay.core.model.payload import NULL
 from assay.core.model.run import CANCELLED, COMPLETED, FAILED
-from assay.storage.ports import Changes, Conflict, Demand, Outcome
+from assay.storage.ports import Changes, Conflict, Demand, RequestOutcome
 from assay.storage.verify import verify
 from tests.core.support import (
     CHILD,
@@ -148,7 +148,7 @@ async def test_a_message_that_is_sent_twice_is_kept_once(store: AnyStore):
 
 
 async def test_an_outcome_is_kept_once(store: AnyStore):
-    outcome = Outcome("main", "key-1", b"\x00\xff", 201, bytes(DOCUMENT), 5)
+    outcome = RequestOutcome("main", "key-1", b"\x00\xff", 201, bytes(DOCUMENT), 5)
     await store.write(Changes(outcomes=[(None, outcome)]))
     assert await store.outcomes([("main", "key-1"), ("main", "key-2"), ("other", "key-1")]) == [outcome]
     assert await store.outcomes([]) == ()

@@ -10,7 +10,7 @@ import assay.api.app
 import assay.server.connection
 from assay.core.model.errors import AssayError, Failure, Kind
 from assay.wire.codes import ErrorCode
-from assay.wire.errors import BY_CODE, BY_KIND, status_of
+from assay.wire.errors import STATUS_BY_CODE, STATUS_BY_KIND, status_of
 from tests.architecture.source import Module, called_name, source_modules
 from tests.docs.pages import ROOT
 
@@ -84,13 +84,13 @@ def test_every_listed_code_is_of_the_sources():
 
 
 def test_every_status_is_of_a_listed_code():
-    assert BY_CODE.keys() - set(ErrorCode) == set()
+    assert STATUS_BY_CODE.keys() - set(ErrorCode) == set()
 
 
 @pytest.mark.parametrize("code", ErrorCode)
 def test_a_code_is_named_after_itself_and_has_a_sentence(code: ErrorCode):
     assert code.name == code.value.upper()
-    assert code.kind in BY_KIND
+    assert code.kind in STATUS_BY_KIND
     assert code.meaning.endswith(".")
 
 

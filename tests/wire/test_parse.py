@@ -10,7 +10,7 @@ from assay.core.model import events as ev
 from assay.core.model.errors import Invalid
 from assay.core.model.ids import RunKey
 from assay.testing.replay import History, load_history, rehearse
-from assay.wire.parse import stored_event
+from assay.wire.parse import parse_event
 from tests.replay.programs import app
 from tests.replay.record import HISTORIES
 from tests.wire.shown import event_record
@@ -57,4 +57,4 @@ def test_code_follows_what_is_shown_to_the_same_end(path: Path):
 @pytest.mark.parametrize("record", [{}, {"seq": 1}, [], 5, {"seq": 1, "event_type": "TimerFired", "timestamp": "x"}])
 def test_what_is_no_event(record: object):
     with pytest.raises(Invalid, match="not an event of a history"):
-        stored_event(record)  # type: ignore[arg-type]
+        parse_event(record)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from assay.auth.failed_attempts import FailedAttempts
 from assay.auth.issuer import Issuer
 from assay.auth.json_web_tokens import InvalidToken, is_token
 from assay.auth.key_registry import KeyRegistry
-from assay.auth.permissions import ANYBODY, Principal
+from assay.auth.permissions import UNRESTRICTED, Principal
 from assay.core.model.errors import AssayError, Kind
 from assay.engine.clock import Clock
 from assay.wire.errors import Unauthorized
@@ -69,7 +69,7 @@ class Authentication:
             TooManyAttempts: It is not valid, and there were many before it.
         """
         if not self.settings.is_on:
-            return ANYBODY
+            return UNRESTRICTED
         bearer = _bearer(call)
         if bearer is None and self.settings.header is not None:
             bearer = call.header(self.settings.header)

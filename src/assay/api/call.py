@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from assay.auth.permissions import ANYBODY
+from assay.auth.permissions import UNRESTRICTED
 from assay.core.model.duration import parse_duration
 from assay.core.model.errors import Invalid
 from assay.core.model.ids import seconds
@@ -61,7 +61,7 @@ class Call:
         self.operation = operation
         self.limit = BODY_LIMIT
         self.gone: asyncio.Task[None] | None = None
-        self.principal = ANYBODY
+        self.principal = UNRESTRICTED
         """The caller; everybody is an admin until the request is authenticated, which happens before it is routed."""
         self.anonymous = False
         """True for a caller without a credential that may make the first API key."""

@@ -13,7 +13,7 @@ import msgspec
 
 from assay.core.model.ids import Time, seconds
 from assay.core.schedules.model import Fire
-from assay.engine.stream import Claim, Entry, News, Note
+from assay.engine.stream import Claim, JournalEntry, JournalRow, Note
 from assay.wire import responses
 from assay.wire.stream_kinds import RUNNING, cause_of, facts_of, kind_of
 
@@ -46,7 +46,7 @@ def last_of(row_id: int) -> int:
     return (row_id + 1) * NUMBERS_PER_ROW + CAUSE - 1
 
 
-def frames_of(news: News) -> Iterator[StreamFrame]:
+def frames_of(news: JournalRow) -> Iterator[StreamFrame]:
     """Return the frames of a row, by number."""
     first = news.id * NUMBERS_PER_ROW
     if isinstance(news, Note):
@@ -64,15 +64,17 @@ def frames_of(news: News) -> Iterator[StreamFrame]:
         yield _claimed(news, news.time, first + CLAIMED)
 
 
-def _of_run(run: Entry | Claim, number: int, kind: str, time: Time, facts: Callable[[], dict[str, Any]]) -> StreamFrame:
+def _of_run(
+    run: JournalEntry | Claim, number: int, kind: str, time: Time, facts: Callable[[], dict[str, Any]]
+) -> StreamFrame:
     return StreamFrame(number, kind, time, run.namespace, facts, run.workflow_id, run.run_id, run.workflow_type)
 
 
-def _claimed(run: Entry | Claim, time: Time, number: int) -> StreamFrame:
+def _claimed(run: JournalEntry | Claim, time: Time, number: int) -> StreamFrame:
     return _of_run(run, number, RUNNING, time, lambda: {"task_queue": run.task_queue})
 
 
-def _facts(entry: Entry) -> dict[str, Any]:
+def _facts(entry: JournalEntry) -> dict[str, Any]:
     return {**facts_of(entry.kind, entry.payload), "event_seq": entry.seq, "event": entry.kind}
 
 

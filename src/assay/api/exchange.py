@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from assay.api.access import require_queue
 from assay.api.sessions import Session
-from assay.auth.permissions import ANYBODY, Principal
+from assay.auth.permissions import UNRESTRICTED, Principal
 from assay.core.model.errors import AssayError, Invalid, NotFound, Refused, Unavailable
 from assay.core.model.ids import SECOND, Time
 from assay.core.model.options import check_concurrency, check_id
@@ -131,7 +131,12 @@ class Exchange:
     # POST
 
     async def post(
-        self, namespace: str, worker: str, body: bytes, gone: "asyncio.Future[None]", principal: Principal = ANYBODY
+        self,
+        namespace: str,
+        worker: str,
+        body: bytes,
+        gone: "asyncio.Future[None]",
+        principal: Principal = UNRESTRICTED,
     ) -> bytes:
         """Return a message for a message; held while it would be empty, but not longer than the worker's `wait_secs`.
 
@@ -172,7 +177,7 @@ class Exchange:
         receive: Receive,
         send: Send,
         socket: MessageSocket,
-        principal: Principal = ANYBODY,
+        principal: Principal = UNRESTRICTED,
     ) -> None:
         """Serve a connection of a worker, from its acceptance to its end."""
         if (await receive())["type"] != "websocket.connect":

@@ -15,7 +15,7 @@ from assay.core.model.options import check_text
 from assay.core.model.payload import NULL, Payload, check_limits, is_empty
 from assay.core.model.run import STUCK_REASONS, TASK_FAILED
 from assay.core.model.start_options import OptionKind, options_of
-from assay.wire.aliases import has_other_words, spelled
+from assay.wire.aliases import canonical_fields, has_aliases
 
 log = logging.getLogger("assay.wire")
 
@@ -54,7 +54,7 @@ def commands_of(raw: Payload) -> tuple[Sent, ...]:
     if is_empty(raw):
         return ()
     try:
-        found = _tolerated(raw) if has_other_words(raw) else _exact(raw)
+        found = _tolerated(raw) if has_aliases(raw) else _exact(raw)
     except msgspec.ValidationError:
         found = _tolerated(raw)
     for place, command in enumerate(found):
@@ -76,7 +76,7 @@ def _command(fields: dict[str, msgspec.Raw], path: str) -> Any:
     if kind not in BY_TYPE:
         log.warning("skipped a command of the unknown type %r", kind)
         return None
-    given = spelled(kind, {name: value for name, value in fields.items() if bytes(value) != b"null"}, path)
+    given = canonical_fields(kind, {name: value for name, value in fields.items() if bytes(value) != b"null"}, path)
     told = {name: _filled(name, value) for name, value in given.items()}
     told.update({name: Payload(b"{}") for name in ("patch", "state") if name not in told})
     try:

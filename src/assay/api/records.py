@@ -9,14 +9,14 @@ from assay.core.model.grants import ActivityGrant
 from assay.core.model.ids import Time, seconds
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.run import PENDING, RUNNING
-from assay.engine.reads import ActivityRecord
+from assay.engine.reads import StoredActivity
 from assay.wire import responses
 from assay.wire.activities import options_record
 
 _options = msgspec.json.Decoder(ActivityOptions).decode
 
 
-def activity_record(found: ActivityRecord) -> responses.ActivityRecord:
+def activity_record(found: StoredActivity) -> responses.ActivityRecord:
     """Return the record of an activity, open or closed; its id is the activity's own. A new attempt is due anew."""
     counted = found.attempt + 1 if found.status == PENDING else found.attempt
     return responses.ActivityRecord(

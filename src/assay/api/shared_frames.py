@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from assay.api.event_frames import StreamFrame, body_of, frames_of
-from assay.engine.stream import News, Note
+from assay.engine.stream import JournalRow, Note
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -56,13 +56,13 @@ class SharedFrames:
     """
 
     def __init__(self) -> None:
-        self._page: Sequence[News] | None = None
+        self._page: Sequence[JournalRow] | None = None
         self._frames: list[StreamFrame] | None = None
         self._namespaces: set[str] = set()
         self._chunks: dict[Wanted, Chunk] = {}
         self._rows: frozenset[int] = frozenset()
 
-    def chunk(self, page: Sequence[News], wanted: Wanted) -> Chunk:
+    def chunk(self, page: Sequence[JournalRow], wanted: Wanted) -> Chunk:
         """Return the frames of a page that pass a filter."""
         if page is not self._page:
             self._begin(page)
@@ -71,20 +71,20 @@ class SharedFrames:
             found = self._chunks[wanted] = self._chunk(page, wanted)
         return found
 
-    def _chunk(self, page: Sequence[News], wanted: Wanted) -> Chunk:
+    def _chunk(self, page: Sequence[JournalRow], wanted: Wanted) -> Chunk:
         if wanted.nothing or (wanted.namespaces and wanted.namespaces.isdisjoint(self._namespaces)):
             return NOTHING  # without frames: readers of another namespace cost nothing for these rows
         if self._frames is None:
             self._frames = [frame for news in page for frame in frames_of(news)]
         return chunk_of([frame for frame in self._frames if wanted.takes(frame)])
 
-    def has_row(self, page: Sequence[News], row_id: int) -> bool:
+    def has_row(self, page: Sequence[JournalRow], row_id: int) -> bool:
         """Return whether a row is in a page."""
         if page is not self._page:
             self._begin(page)
         return row_id in self._rows
 
-    def _begin(self, page: Sequence[News]) -> None:
+    def _begin(self, page: Sequence[JournalRow]) -> None:
         if self._page is None:
             asyncio.get_running_loop().call_soon(self._forget)  # a page may be large, and the next far away
         self._page = page
@@ -97,7 +97,7 @@ class SharedFrames:
         self._page, self._frames, self._chunks, self._rows = None, None, {}, frozenset()
 
 
-def _namespaces_of(news: News) -> Iterable[str]:
+def _namespaces_of(news: JournalRow) -> Iterable[str]:
     if isinstance(news, Note):
         return [*(claim.namespace for claim in news.claims), *(fire.namespace for fire in news.fires)]
     return (news.namespace,)

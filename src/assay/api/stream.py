@@ -11,8 +11,8 @@ from assay.api.call import Call, Send
 from assay.api.event_frames import frames_of, last_of, row_of
 from assay.api.shared_frames import Chunk, SharedFrames, Wanted, chunk_of
 from assay.core.model.errors import AssayError, Kind
-from assay.engine.stream import News, Stream
-from assay.wire.errors import Gone
+from assay.engine.stream import JournalRow, Stream
+from assay.wire.errors import CursorExpired
 
 STREAMS: Final = 500
 """Event streams that are open at a time (5.4)."""
@@ -81,7 +81,7 @@ class _Queue:
         """Writes a chunk into the connection, or returns False if the client has not taken what was written before."""
         self.overflown = asyncio.Event()
 
-    def put(self, page: Sequence[News]) -> None:
+    def put(self, page: Sequence[JournalRow]) -> None:
         """Send the frames of a page that pass the filter, or keep them until the client takes them."""
         if self.overflown.is_set():
             return
@@ -116,7 +116,7 @@ class _Queue:
         self._count = self._size = 0
         return frames
 
-    def chunk(self, page: Sequence[News]) -> Chunk:
+    def chunk(self, page: Sequence[JournalRow]) -> Chunk:
         """Return the frames of a page that pass the filter, without those that the client has seen before."""
         if self._cursor is None or not self._shared.has_row(page, row_of(self._cursor)):
             return self._shared.chunk(page, self._wanted)
@@ -162,7 +162,9 @@ class EventStream:
             async for _ in self._stream.follow(None, self._queue.put):
                 pass
         elif (last := await self._stream.too_late(self._row, self._wanted.namespaces)) is not None:
-            raise Gone("events after this id are no longer told: look up what was missed", oldest_id=last_of(last))
+            raise CursorExpired(
+                "events after this id are no longer told: look up what was missed", oldest_id=last_of(last)
+            )
 
     async def send(self, call: Call, send: Send) -> None:
         """Send events until the client has gone, is too slow, or the engine stops."""

@@ -18,8 +18,8 @@ from assay.core.model.options import check_id
 
 SECRET_BYTES: Final = 32
 PREFIX_DIGITS: Final = 8
-LABEL_CHARACTERS: Final = 255
-OVERLAP_SECONDS: Final = 86_400.0
+MAX_LABEL_CHARACTERS: Final = 255
+DEFAULT_OVERLAP_SECONDS: Final = 86_400.0
 """How long the old key of a rotated one is accepted, unless the caller chooses."""
 BOOTSTRAP_LABEL: Final = "generated"
 
@@ -155,8 +155,8 @@ def may_manage(principal: Principal, namespaces: Sequence[str]) -> bool:
 def _checked_label(label: object) -> str | None:
     if label is None:
         return None
-    if not isinstance(label, str) or not label.strip() or len(label) > LABEL_CHARACTERS or not label.isprintable():
-        raise Invalid(f"label must be a text of 1 to {LABEL_CHARACTERS} printable characters", field="label")
+    if not isinstance(label, str) or not label.strip() or len(label) > MAX_LABEL_CHARACTERS or not label.isprintable():
+        raise Invalid(f"label must be a text of 1 to {MAX_LABEL_CHARACTERS} printable characters", field="label")
     return label
 
 

@@ -6,7 +6,7 @@ from typing import Final
 from assay.core.model.ids import SECOND, Time
 
 ATTEMPTS_PER_MINUTE: Final = 300
-REMEMBERED_SOURCES: Final = 10_000
+MAX_REMEMBERED_SOURCES: Final = 10_000
 _PER_ATTEMPT: Final[Time] = 60 * SECOND // ATTEMPTS_PER_MINUTE
 _BURST: Final[Time] = 60 * SECOND
 
@@ -27,6 +27,6 @@ class FailedAttempts:
         if wait <= 0:
             drained += _PER_ATTEMPT
         self._drained_at[source] = drained
-        if len(self._drained_at) > REMEMBERED_SOURCES:
+        if len(self._drained_at) > MAX_REMEMBERED_SOURCES:
             self._drained_at.popitem(last=False)
         return max(wait, 0)

@@ -11,7 +11,7 @@ from assay.auth.addresses import Address, check_configured, check_discovered, ch
 from assay.auth.claims import ClaimRules
 from assay.auth.fetching import CheckAddress, FetchFailed, fetch, resolve
 from assay.auth.json_web_tokens import InvalidToken, TokenHeader, TokenRules, header_of, key_for, verify
-from assay.auth.key_sets import LARGEST_SET_BYTES, KeySet, KeySetCache, parse_key_set
+from assay.auth.key_sets import MAX_KEY_SET_BYTES, KeySet, KeySetCache, parse_key_set
 from assay.auth.permissions import Principal
 from assay.auth.verified_tokens import VerifiedTokens
 from assay.core.model.errors import AssayError, Invalid
@@ -75,7 +75,7 @@ class Issuer:
         now = self._now()
         if self._keys.is_due(now):
             return True
-        return header.kid is not None and self._lacks(header) and self._keys.is_worth_a_fetch(header.kid, now)
+        return header.kid is not None and self._lacks(header) and self._keys.may_fetch_for(header.kid, now)
 
     def _lacks(self, header: TokenHeader) -> bool:
         keys = self._keys.current
@@ -90,11 +90,11 @@ class Issuer:
 
     async def _key_set_document(self) -> bytes:
         if self._key_set_url is not None:
-            return await fetch(self._key_set_url, check_configured, limit=LARGEST_SET_BYTES)
+            return await fetch(self._key_set_url, check_configured, limit=MAX_KEY_SET_BYTES)
         address = (await self.metadata()).get("jwks_uri")
         if not isinstance(address, str):
             raise FetchFailed(f"the discovery document of {self.rules.issuer} names no key set")
-        return await self.fetch_discovered(address, limit=LARGEST_SET_BYTES)
+        return await self.fetch_discovered(address, limit=MAX_KEY_SET_BYTES)
 
     async def metadata(self) -> dict[str, Any]:
         """Return the discovery document of the issuer, read anew whenever the key set is.
@@ -105,7 +105,7 @@ class Issuer:
         url = self.rules.issuer.rstrip("/") + _DISCOVERY
         checked_url(url, "the issuer")
         try:
-            found = msgspec.json.decode(await fetch(url, check_configured, limit=LARGEST_SET_BYTES))
+            found = msgspec.json.decode(await fetch(url, check_configured, limit=MAX_KEY_SET_BYTES))
         except msgspec.DecodeError:
             raise FetchFailed(f"{url} is not JSON") from None
         if not isinstance(found, dict) or found.get("issuer") != self.rules.issuer:

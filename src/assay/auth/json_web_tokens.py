@@ -18,9 +18,9 @@ from assay.auth.key_sets import ALGORITHMS, KeySet, PublicKey
 from assay.core.model.errors import AssayError, Kind
 from assay.core.model.ids import SECOND, Time
 
-LARGEST_TOKEN_BYTES: Final = 8 * 1024
-LEEWAY: Final[Time] = 60 * SECOND
-_LONGEST_KID: Final = 256
+MAX_TOKEN_BYTES: Final = 8 * 1024
+CLOCK_LEEWAY: Final[Time] = 60 * SECOND
+_MAX_KID_CHARACTERS: Final = 256
 _REFUSED_HEADERS: Final = ("crit", "b64", "zip", "enc")
 _TYPES: Final = frozenset({"jwt", "at+jwt", "application/at+jwt"})
 _OTHER_PURPOSES: Final = frozenset({"id", "refresh", "offline", "logout"})
@@ -65,8 +65,8 @@ def header_of(token: str) -> TokenHeader:
     Raises:
         InvalidToken: The token is too large, or its header is not one that can be accepted.
     """
-    if len(token) > LARGEST_TOKEN_BYTES:
-        raise InvalidToken(f"the token is larger than {LARGEST_TOKEN_BYTES:,} bytes")
+    if len(token) > MAX_TOKEN_BYTES:
+        raise InvalidToken(f"the token is larger than {MAX_TOKEN_BYTES:,} bytes")
     parts = token.split(".")
     header = _json(parts[0])
     if len(parts) != 3 or not isinstance(header, dict):
@@ -74,7 +74,7 @@ def header_of(token: str) -> TokenHeader:
     algorithm, kid, kind = header.get("alg"), header.get("kid"), header.get("typ")
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         raise InvalidToken(f"the algorithm must be one of {', '.join(sorted(ALGORITHMS))}")
-    if kid is not None and not (isinstance(kid, str) and 0 < len(kid) <= _LONGEST_KID):
+    if kid is not None and not (isinstance(kid, str) and 0 < len(kid) <= _MAX_KID_CHARACTERS):
         raise InvalidToken("the key id is not a text of sensible length")
     if any(name in header for name in _REFUSED_HEADERS):
         raise InvalidToken("the token demands an extension that is not supported")
@@ -135,9 +135,9 @@ def _check_times(claims: Mapping[str, Any], now: Time) -> None:
     expires, begins, issued = moments["exp"], moments["nbf"], moments["iat"]
     if expires is None:
         raise InvalidToken('token is missing the "exp" claim')
-    if now >= expires + LEEWAY:
+    if now >= expires + CLOCK_LEEWAY:
         raise InvalidToken("signature has expired")
-    if (begins is not None and begins > now + LEEWAY) or (issued is not None and issued > now + LEEWAY):
+    if (begins is not None and begins > now + CLOCK_LEEWAY) or (issued is not None and issued > now + CLOCK_LEEWAY):
         raise InvalidToken("the token is not yet valid")
 
 

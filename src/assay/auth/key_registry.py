@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Sequence
 
 from assay.auth.api_keys import SECRET_BYTES, ApiKey, NewKey, full_prefix, is_key, key_text, may_manage
-from assay.auth.key_ring import LOOK_EVERY, REREAD_EVERY, KeyRing
+from assay.auth.key_ring import CHANGE_CHECK_INTERVAL, MIN_REREAD_INTERVAL, KeyRing
 from assay.auth.permissions import Principal
 from assay.auth.ports import CredentialStore
 from assay.core.model.errors import NotFound, Refused
@@ -54,7 +54,7 @@ class KeyRegistry:
         await asyncio.shield(self._next_read)
 
     async def _read_later(self) -> None:
-        await asyncio.sleep(max(0, self._read_at + REREAD_EVERY - self._now()) / SECOND)
+        await asyncio.sleep(max(0, self._read_at + MIN_REREAD_INTERVAL - self._now()) / SECOND)
         self._next_read = None  # later callers need a read that begins after their keys were made
         await self.read()
 
@@ -68,7 +68,7 @@ class KeyRegistry:
         """Read the keys again if another engine has changed them."""
         if self._ring.is_stale(await self._store.changes()):
             await self.read()
-        return self._now() + LOOK_EVERY
+        return self._now() + CHANGE_CHECK_INTERVAL
 
     def _note_use(self, key: ApiKey) -> None:
         if self._ring.note_use(key, self._now()):

@@ -7,11 +7,11 @@ from typing import Final
 from assay.auth.api_keys import ApiKey, digest_of, is_key
 from assay.core.model.ids import SECOND, Time
 
-LOOK_EVERY: Final[Time] = 2 * SECOND
+CHANGE_CHECK_INTERVAL: Final[Time] = 2 * SECOND
 """How often the change counter of the keys is compared: a revoked key is refused within 5 s on every engine."""
-REREAD_EVERY: Final[Time] = SECOND // 10
+MIN_REREAD_INTERVAL: Final[Time] = SECOND // 10
 """The least time between two reads for keys that are not in memory: wrong keys must not cost a query each."""
-USE_NOTED_EVERY: Final[Time] = 60 * SECOND
+LAST_USE_INTERVAL: Final[Time] = 60 * SECOND
 
 
 class KeyRing:
@@ -35,7 +35,7 @@ class KeyRing:
 
     def may_reread(self, now: Time) -> bool:
         """Return whether a well-formed key that is not in memory is worth another read of the table now."""
-        return self._read_at is None or now - self._read_at >= REREAD_EVERY
+        return self._read_at is None or now - self._read_at >= MIN_REREAD_INTERVAL
 
     def find(self, plaintext: str, now: Time) -> ApiKey | None:
         """Return the live key with this text.
@@ -58,7 +58,7 @@ class KeyRing:
     def note_use(self, key: ApiKey, now: Time) -> bool:
         """Return whether the use of a key should be written: at most once a minute for each key."""
         last = max(self._used.get(key.digest, 0), key.last_used_at or 0)
-        if now - last < USE_NOTED_EVERY:
+        if now - last < LAST_USE_INTERVAL:
             return False
         self._used[key.digest] = now
         return True

@@ -14,14 +14,14 @@ import msgspec
 from assay.core.model.errors import Invalid
 from assay.core.model.ids import SECOND, Time
 
-LARGEST_SET_BYTES: Final = 256 * 1024
-LARGEST_SET_KEYS: Final = 50
-FRESH_FOR: Final[Time] = 600 * SECOND
-STALE_FOR: Final[Time] = 24 * 3600 * SECOND
+MAX_KEY_SET_BYTES: Final = 256 * 1024
+MAX_KEY_SET_KEYS: Final = 50
+KEY_SET_FRESH_TIME: Final[Time] = 600 * SECOND
+KEY_SET_STALE_TIME: Final[Time] = 24 * 3600 * SECOND
 """How long a set is used while the issuer cannot be reached."""
-FETCH_EVERY: Final[Time] = 30 * SECOND
+MIN_FETCH_INTERVAL: Final[Time] = 30 * SECOND
 """The least time between two fetches for keys that are not in the set, and between two failed ones."""
-MISSING_KEYS: Final = 128
+MAX_MISSING_KEYS: Final = 128
 """How many unknown key ids are remembered, so that each of them causes one fetch at most."""
 
 ALGORITHMS: Final = frozenset({"RS256", "PS256", "ES256", "EdDSA"})
@@ -63,8 +63,8 @@ def parse_key_set(document: bytes) -> KeySet:
     Raises:
         Invalid: The document is too large, or has another form.
     """
-    if len(document) > LARGEST_SET_BYTES:
-        raise Invalid(f"the key set is larger than {LARGEST_SET_BYTES:,} bytes")
+    if len(document) > MAX_KEY_SET_BYTES:
+        raise Invalid(f"the key set is larger than {MAX_KEY_SET_BYTES:,} bytes")
     try:
         found = msgspec.json.decode(document)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -72,8 +72,8 @@ def parse_key_set(document: bytes) -> KeySet:
     entries = found.get("keys") if isinstance(found, dict) else None
     if not isinstance(entries, list):
         raise Invalid("the key set has no list of keys")
-    if len(entries) > LARGEST_SET_KEYS:
-        raise Invalid(f"the key set has more than {LARGEST_SET_KEYS} keys")
+    if len(entries) > MAX_KEY_SET_KEYS:
+        raise Invalid(f"the key set has more than {MAX_KEY_SET_KEYS} keys")
     keys = (_public_key(entry) for entry in entries if isinstance(entry, dict))
     return KeySet(tuple(key for key in keys if key is not None))
 
@@ -117,23 +117,23 @@ class KeySetCache:
     def fail(self, now: Time) -> None:
         """Note a fetch that failed; the set stays in use, up to a day."""
         self._tried_at = now
-        if self.current is not None and now - self._fetched_at > STALE_FOR:
+        if self.current is not None and now - self._fetched_at > KEY_SET_STALE_TIME:
             self.current = None
             self.generation += 1
 
     def is_due(self, now: Time) -> bool:
         """Return whether the set is missing or old, and the last try long enough ago."""
-        if self.current is not None and now - self._fetched_at < FRESH_FOR:
+        if self.current is not None and now - self._fetched_at < KEY_SET_FRESH_TIME:
             return False
-        return self._tried_at is None or self.current is None or now - self._tried_at >= FETCH_EVERY
+        return self._tried_at is None or self.current is None or now - self._tried_at >= MIN_FETCH_INTERVAL
 
-    def is_worth_a_fetch(self, kid: str, now: Time) -> bool:
+    def may_fetch_for(self, kid: str, now: Time) -> bool:
         """Return whether a key id that is not in the set is worth a fetch: not asked for before, and not too soon."""
         if kid in self._missing:
             return False
-        if self._tried_at is not None and now - self._tried_at < FETCH_EVERY:
+        if self._tried_at is not None and now - self._tried_at < MIN_FETCH_INTERVAL:
             return False
         self._missing[kid] = now
-        if len(self._missing) > MISSING_KEYS:
+        if len(self._missing) > MAX_MISSING_KEYS:
             self._missing.popitem(last=False)
         return True

@@ -93,5 +93,5 @@ class Principal(msgspec.Struct, frozen=True):
         }
 
 
-ANYBODY: Final = Principal(None, None, {ALL_NAMESPACES: frozenset({Role.ADMIN})})
+UNRESTRICTED: Final = Principal(None, None, {ALL_NAMESPACES: frozenset({Role.ADMIN})})
 """The caller where authentication is off: an admin of every namespace."""

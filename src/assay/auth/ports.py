@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from assay.auth.api_keys import ApiKey
-from assay.auth.sessions import Session
+from assay.auth.sessions import BrowserSession
 from assay.core.model.ids import Time
 
 
@@ -51,11 +51,11 @@ class CredentialStore(Protocol):
         """Note when a key was last used."""
         ...
 
-    async def add_session(self, session: Session) -> None:
+    async def add_session(self, session: BrowserSession) -> None:
         """Store a session, and forget expired ones."""
         ...
 
-    async def session(self, digest: str, now: Time) -> Session | None:
+    async def session(self, digest: str, now: Time) -> BrowserSession | None:
         """Return a session that has not ended."""
         ...
 

@@ -11,13 +11,13 @@ import msgspec
 from assay.auth.permissions import Principal, Role
 from assay.core.model.ids import SECOND, Time
 
-SESSION_LASTS: Final[Time] = 12 * 3600 * SECOND
+SESSION_LIFETIME: Final[Time] = 12 * 3600 * SECOND
 SESSION_BYTES: Final = 32
 SECURE_COOKIE: Final = "__Host-wf"
 _PLAIN_COOKIE: Final = "wf_"
 
 
-class Session(msgspec.Struct, frozen=True, kw_only=True):
+class BrowserSession(msgspec.Struct, frozen=True, kw_only=True):
     """A signed-in browser as it is stored."""
 
     digest: str
@@ -45,10 +45,10 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         return token is not None and hmac.compare_digest(token.encode(), self.csrf.encode())
 
 
-def new_session(principal: Principal, session_id: str, csrf: str, now: Time) -> Session:
+def new_session(principal: Principal, session_id: str, csrf: str, now: Time) -> BrowserSession:
     """Return the session of a caller that signed in at `now`: it ends after 12 hours, or with the credential."""
-    ends = now + SESSION_LASTS
-    return Session(
+    ends = now + SESSION_LIFETIME
+    return BrowserSession(
         digest=session_digest(session_id),
         user=principal.user,
         credential=principal.credential,

@@ -9,8 +9,8 @@ import msgspec
 from assay.auth.permissions import Principal
 from assay.core.model.ids import SECOND, Time
 
-REMEMBERED_FOR: Final[Time] = 60 * SECOND
-REMEMBERED_TOKENS: Final = 10_000
+REMEMBERED_TIME: Final[Time] = 60 * SECOND
+MAX_REMEMBERED_TOKENS: Final = 10_000
 
 
 class _Verified(msgspec.Struct, frozen=True, gc=False):
@@ -38,11 +38,11 @@ class VerifiedTokens:
 
     def add(self, token: str, principal: Principal, generation: int, now: Time) -> None:
         """Remember a token that was verified by the key set of this generation."""
-        until = now + REMEMBERED_FOR
+        until = now + REMEMBERED_TIME
         if principal.expires_at is not None:
             until = min(until, principal.expires_at)
         self._by_digest[_digest(token)] = _Verified(principal, until, generation)
-        if len(self._by_digest) > REMEMBERED_TOKENS:
+        if len(self._by_digest) > MAX_REMEMBERED_TOKENS:
             self._by_digest.popitem(last=False)
 
 

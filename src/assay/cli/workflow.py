@@ -469,11 +469,11 @@ def _dropped(events: list[dict[str, Any]], status: str, from_seq: int | None) ->
     from assay.core.codec import decode
     from assay.core.model.events import Recorded
     from assay.core.rules.retry_cut import cut_of, dropped_names
-    from assay.wire.parse import stored_event
+    from assay.wire.parse import parse_event
 
     recorded = [
         Recorded(event.seq, event.time, decode(event.kind, event.payload, event.data))
-        for event in map(stored_event, events)
+        for event in map(parse_event, events)
     ]
     try:
         return dropped_names(recorded, cut_of(status, recorded, from_seq))

@@ -12,7 +12,7 @@ from assay.core.model.sizes import event_bytes
 from assay.core.schedules.model import Fire, Schedule
 from assay.engine.clock import Clock
 from assay.engine.commit.cache import RunCache
-from assay.storage.ports import ActivityRecord, HeldLease, RunFilter, RunPage, RunRecord, Snapshot, Store, StoredRun
+from assay.storage.ports import HeldLease, RunFilter, RunPage, RunRecord, Snapshot, Store, StoredActivity, StoredRun
 
 READ_PAGE_ROWS = 500
 LARGE_EVENTS_STEP: Final = 8
@@ -24,7 +24,7 @@ LARGEST_PREVIEW: Final = 1_000
 FIRES_PAGE: Final = 50
 LARGEST_FIRES: Final = 1_000
 
-__all__ = ["ActivityRecord", "Reads", "RunFilter", "RunRecord", "Snapshot", "StoredRun"]
+__all__ = ["Reads", "RunFilter", "RunRecord", "Snapshot", "StoredActivity", "StoredRun"]
 
 
 class Reads:
@@ -168,7 +168,7 @@ class Reads:
         """What a run's queries answer."""
         return await self._store.snapshot(run_id)
 
-    async def activity_of(self, run_id: RunId, seq: int) -> ActivityRecord | None:
+    async def activity_of(self, run_id: RunId, seq: int) -> StoredActivity | None:
         """An activity of a run by its seq."""
         after = 0
         while page := await self._store.events(run_id, after, kind="ActivityScheduled"):
@@ -178,7 +178,7 @@ class Reads:
             after = page[-1].seq
         return None
 
-    async def activity(self, number: int) -> ActivityRecord | None:
+    async def activity(self, number: int) -> StoredActivity | None:
         """An activity by its own id or by that of one of its attempts (R35)."""
         return await self._store.activity(number) if 0 <= number < 2**63 else None
 

@@ -15,11 +15,11 @@ from assay.core.model.errors import AssayError
 from assay.core.model.ids import SECOND, Time
 from assay.engine.clock import Clock
 from assay.engine.commit.committer import Committed
-from assay.storage.ports import BEGINNING, Claim, Entry, Journal, News, Note, Position, Store
+from assay.storage.ports import BEGINNING, Claim, Journal, JournalEntry, JournalRow, Note, Position, Store
 
 log = logging.getLogger("assay.engine")
 
-__all__ = ["Claim", "Entry", "News", "Note", "Stream"]
+__all__ = ["Claim", "JournalEntry", "JournalRow", "Note", "Stream"]
 
 STREAM_PAGE_EVENTS: Final = 500
 RETENTION: Final[Time] = 3 * 24 * 3_600 * SECOND
@@ -34,7 +34,7 @@ share of its time that does not grow with their number. The first is the most th
 FEW_LISTENERS: Final = 20
 """Listeners that get each commit at once."""
 
-Listener = Callable[[Sequence[News]], None]
+Listener = Callable[[Sequence[JournalRow]], None]
 
 
 class Stream:
@@ -89,7 +89,7 @@ class Stream:
         if self._listeners:
             self._woken.set()
 
-    async def follow(self, row_id: int | None, listener: Listener) -> AsyncIterator[Sequence[News]]:
+    async def follow(self, row_id: int | None, listener: Listener) -> AsyncIterator[Sequence[JournalRow]]:
         """Pages of the journal from the row with this id on, none for None; then `listener` is called for the rest.
 
         Between the last page and the first call nothing is lost and nothing comes twice.
@@ -155,7 +155,7 @@ class Stream:
                 if isinstance(part[-1], Note):
                     await asyncio.sleep(0)  # a note may fill the queue of a client: have it sent before the next row
 
-    def _pass(self, part: Sequence[News]) -> None:
+    def _pass(self, part: Sequence[JournalRow]) -> None:
         """Call listeners with the rows after their positions; nearly always these are all rows."""
         first, last = part[0].position, part[-1].position
         for listener, since in tuple(self._listeners.items()):
@@ -165,7 +165,7 @@ class Stream:
                 listener([news for news in part if news.position > since])
 
 
-def _parts(page: Sequence[News]) -> Iterator[Sequence[News]]:
+def _parts(page: Sequence[JournalRow]) -> Iterator[Sequence[JournalRow]]:
     """Return the rows of a page in pieces that end with a note; a page without notes is one piece."""
     begin = 0
     for place, news in enumerate(page):

@@ -22,9 +22,9 @@ from assay.storage.ports import (
     Conflict,
     NamespaceCounts,
     NamespaceRow,
-    Outcome,
     QueueRow,
     Registry,
+    RequestOutcome,
     Store,
     WaitingWork,
     WorkerRow,
@@ -268,7 +268,7 @@ class WorkerRegistry:
             return Rendered(outcome.status, outcome.body, replayed=True)
         return None
 
-    def _outcome(self, key: IdempotencyKey | None, reply: object) -> Outcome | None:
+    def _outcome(self, key: IdempotencyKey | None, reply: object) -> RequestOutcome | None:
         return None if key is None else key.outcome(reply, self._clock.now())
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from assay.auth.api_keys import ApiKey
 from assay.auth.permissions import Role
-from assay.auth.sessions import Session
+from assay.auth.sessions import BrowserSession
 from assay.core.model.ids import Time
 from assay.storage.credential_rows import KeyRow, SessionRow
 from assay.storage.sql.credentials import SqlCredentials
@@ -54,11 +54,11 @@ class StoredCredentials:
         """See `CredentialStore`."""
         await self._rows.used(digest, now)
 
-    async def add_session(self, session: Session) -> None:
+    async def add_session(self, session: BrowserSession) -> None:
         """See `CredentialStore`."""
         await self._rows.add_session(_session_row(session))
 
-    async def session(self, digest: str, now: Time) -> Session | None:
+    async def session(self, digest: str, now: Time) -> BrowserSession | None:
         """See `CredentialStore`."""
         row = await self._rows.session(digest, now)
         return None if row is None else _session(row)
@@ -84,7 +84,7 @@ def _key(row: KeyRow) -> ApiKey:
     return ApiKey(**{**msgspec.structs.asdict(row), "role": Role(row.role)})
 
 
-def _session_row(session: Session) -> SessionRow:
+def _session_row(session: BrowserSession) -> SessionRow:
     return SessionRow(
         digest=session.digest,
         user_name=session.user,
@@ -97,8 +97,8 @@ def _session_row(session: Session) -> SessionRow:
     )
 
 
-def _session(row: SessionRow) -> Session:
-    return Session(
+def _session(row: SessionRow) -> BrowserSession:
+    return BrowserSession(
         digest=row.digest,
         user=row.user_name,
         credential=row.credential,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from assay.auth.api_keys import BOOTSTRAP_LABEL, ApiKey, NewKey
 from assay.auth.key_registry import KeyRegistry
-from assay.auth.permissions import ANYBODY, Role
+from assay.auth.permissions import UNRESTRICTED, Role
 from assay.core.model.errors import Unavailable
 from assay.engine.clock import SystemClock
 from assay.server.credentials import StoredCredentials
@@ -26,7 +26,7 @@ async def generate_key(url: str, label: str | None = None) -> str:
 async def list_keys(url: str) -> Sequence[ApiKey]:
     """Return the keys of a database that are not revoked, newest first."""
     async with _keys(url) as keys:
-        return await keys.list(ANYBODY)
+        return await keys.list(UNRESTRICTED)
 
 
 @asynccontextmanager

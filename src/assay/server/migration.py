@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from assay.core.model.errors import Unavailable
 from assay.engine.clock import SystemClock
 from assay.server.logs import redacted
-from assay.storage.sql import schema
+from assay.storage.sql import schema_versions
 from assay.storage.urls import PostgresUrl, SqliteUrl, parse_url
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ async def migrate(url: str) -> Migrated:
             raise
         raise Unavailable(f"stop the engine first: {error}", code=error.code) from None
     await store.close()
-    return Migrated(place, tuple(step.version for step in store.migrated), schema.known()[-1].version)
+    return Migrated(place, tuple(step.version for step in store.migrated), schema_versions.known()[-1].version)
 
 
 def _store(url: str) -> "tuple[SqliteStore | PostgresStore, str]":

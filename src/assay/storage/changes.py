@@ -30,7 +30,7 @@ class StoredRun(Run):
         return StoredRun(*astuple(run))
 
 
-class Outcome(msgspec.Struct, frozen=True, gc=False):
+class RequestOutcome(msgspec.Struct, frozen=True, gc=False):
     """What a request with an idempotency key was answered the first time (4.4)."""
 
     namespace: str
@@ -153,7 +153,7 @@ class Changes(msgspec.Struct):
     """Messages for the outbox, each with the run that sends it; a key that is there already is the same message."""
     acknowledged: list[tuple[RunId, str]] = msgspec.field(default_factory=list)
     """Keys of messages that were taken, each with the run that took it."""
-    outcomes: list[tuple[RunId | None, Outcome]] = msgspec.field(default_factory=list)
+    outcomes: list[tuple[RunId | None, RequestOutcome]] = msgspec.field(default_factory=list)
     """Answers to keep, each with the run it is about, if any."""
     not_before: tuple[Time, Time] | None = None
     """For changes that fire deadlines: the engine time and the wall time that they were decided at. Where engines share

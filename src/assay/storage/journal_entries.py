@@ -13,7 +13,7 @@ Position = tuple[int, int]
 BEGINNING: Position = (0, 0)
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
+class JournalEntry(msgspec.Struct, frozen=True, gc=False):
     """An event in the journal, with what its run is called."""
 
     transaction: int
@@ -63,14 +63,14 @@ class Note(msgspec.Struct, frozen=True):
         return self.transaction, self.id
 
 
-News = Entry | Note
+JournalRow = JournalEntry | Note
 
 
-class JournalPage(list[News]):
+class JournalPage(list[JournalRow]):
     """Rows of the journal; `more` is True if other rows may follow the last of these."""
 
     __slots__ = ("more",)
 
-    def __init__(self, rows: Iterable[News] = (), *, more: bool = False) -> None:
+    def __init__(self, rows: Iterable[JournalRow] = (), *, more: bool = False) -> None:
         super().__init__(rows)
         self.more = more

@@ -31,14 +31,14 @@ from assay.storage.changes import (
     AttemptEnd,
     Changes,
     Extent,
-    Outcome,
+    RequestOutcome,
     ScheduleChange,
     Snapshot,
     StoredEvent,
     StoredRun,
     Unfired,
 )
-from assay.storage.journal_entries import BEGINNING, Claim, Entry, JournalPage, News, Note, Position
+from assay.storage.journal_entries import BEGINNING, Claim, JournalEntry, JournalPage, JournalRow, Note, Position
 from assay.storage.ready_work import Demand, ReadyActivity, ReadyTask
 from assay.storage.run_filter import RunFilter, ServedQueue
 
@@ -46,7 +46,6 @@ __all__ = [
     "BEGINNING",
     "READ_SECONDS",
     "ActivityChange",
-    "ActivityRecord",
     "AttemptEnd",
     "Broken",
     "Changes",
@@ -55,18 +54,17 @@ __all__ = [
     "Conflict",
     "Deadline",
     "Demand",
-    "Entry",
     "Extent",
     "HeldLease",
     "Journal",
+    "JournalEntry",
     "JournalPage",
+    "JournalRow",
     "Leftovers",
     "MeasuredStore",
     "NamespaceCounts",
     "NamespaceRow",
-    "News",
     "Note",
-    "Outcome",
     "OutcomeUnknown",
     "Position",
     "QueueRow",
@@ -76,6 +74,7 @@ __all__ = [
     "Registry",
     "Rejected",
     "Replaced",
+    "RequestOutcome",
     "RunFilter",
     "RunPage",
     "RunRecord",
@@ -83,6 +82,7 @@ __all__ = [
     "ServedQueue",
     "Snapshot",
     "Store",
+    "StoredActivity",
     "StoredEvent",
     "StoredRun",
     "TooManyReads",
@@ -211,7 +211,7 @@ class RunPage(list[RunRecord]):
         self.more = more
 
 
-class ActivityRecord(msgspec.Struct, frozen=True):
+class StoredActivity(msgspec.Struct, frozen=True):
     """An activity as it is shown to callers, open or closed."""
 
     run_id: RunId
@@ -293,7 +293,7 @@ class Store(MeasuredStore, Protocol):
         """Write all of `changes` in one transaction; the runs that lost a compare-and-set come back unwritten."""
         ...
 
-    async def outcomes(self, keys: Sequence[tuple[str, str]]) -> Sequence[Outcome]:
+    async def outcomes(self, keys: Sequence[tuple[str, str]]) -> Sequence[RequestOutcome]:
         """The stored outcomes of those (namespace, key) pairs that have one."""
         ...
 
@@ -367,7 +367,7 @@ class Store(MeasuredStore, Protocol):
         """How many runs a filter matches, whatever its page."""
         ...
 
-    async def activity(self, number: int) -> ActivityRecord | None:
+    async def activity(self, number: int) -> StoredActivity | None:
         """An activity by its own id or by the id of one of its attempts (R35)."""
         ...
 
@@ -379,19 +379,19 @@ class Store(MeasuredStore, Protocol):
 class Registry(Protocol):
     """The rows beside the histories: namespaces, workers, queues and the engine's own secrets.
 
-    No decision depends on them. A change that has an `Outcome` writes it in the same transaction, so a repeated request
-    has its effect once.
+    No decision depends on them. A change that has a `RequestOutcome` writes it in the same transaction, so a repeated
+    request has its effect once.
     """
 
     async def namespaces(self) -> Sequence[NamespaceRow]:
         """All namespaces, by name."""
         ...
 
-    async def create_namespace(self, row: NamespaceRow, outcome: Outcome | None = None) -> bool:
+    async def create_namespace(self, row: NamespaceRow, outcome: RequestOutcome | None = None) -> bool:
         """Create a namespace; False if it was there already."""
         ...
 
-    async def delete_namespace(self, name: str, outcome: Outcome | None = None) -> bool:
+    async def delete_namespace(self, name: str, outcome: RequestOutcome | None = None) -> bool:
         """Forget a namespace that has no open run; False if it has one or was not there."""
         ...
 
@@ -399,7 +399,7 @@ class Registry(Protocol):
         """What a namespace holds."""
         ...
 
-    async def register(self, row: WorkerRow, outcome: Outcome | None = None) -> None:
+    async def register(self, row: WorkerRow, outcome: RequestOutcome | None = None) -> None:
         """Keep a worker's registration."""
         ...
 

@@ -17,11 +17,11 @@ from assay.storage.histories import Flaw, decided_activities, flaws, open_timers
 from assay.storage.sql import activity_rows, checks, queries, rows
 from assay.storage.sql.reads import SqlReads
 
-FORGOTTEN_AGE: Time = 60 * SECOND
+OVERDUE_TIME: Time = 60 * SECOND
 """How late a deadline or a message may be before it counts as forgotten."""
 
-RUNS_AT_ONCE = 200
-EVENTS_AT_ONCE = 5_000
+RUNS_PER_PAGE = 200
+EVENTS_PER_GROUP = 5_000
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -32,7 +32,7 @@ class Violation(msgspec.Struct, frozen=True):
     message: str
 
 
-class _Kept(msgspec.Struct):
+class _RunRows(msgspec.Struct):
     """All that the tables say about one run."""
 
     run: StoredRun
@@ -46,13 +46,13 @@ class _Kept(msgspec.Struct):
     deadlines: dict[tuple[str, int], Time] = msgspec.field(default_factory=dict)
 
 
-async def verify(store: SqlReads, now: Time, *, patience: Time = FORGOTTEN_AGE) -> AsyncIterator[Violation]:
+async def verify(store: SqlReads, now: Time, *, patience: Time = OVERDUE_TIME) -> AsyncIterator[Violation]:
     """Every violation that can be found."""
-    for invariant, sentence, question in checks.BROKEN:
-        for row in await store.ask(question):
+    for invariant, sentence, question in checks.ROW_CHECKS:
+        for row in await store.query(question):
             yield Violation(invariant, row[0], sentence.format(*row))
-    for invariant, sentence, question in checks.OVERDUE:
-        for row in await store.ask(question, now, patience):
+    for invariant, sentence, question in checks.OVERDUE_CHECKS:
+        for row in await store.query(question, now, patience):
             yield Violation(invariant, row[0], sentence.format(*row))
     for run_id in await _stuck(store):
         yield Violation("L1", run_id, "the run is open, but nothing is left that could go on")
@@ -63,17 +63,17 @@ async def verify(store: SqlReads, now: Time, *, patience: Time = FORGOTTEN_AGE) 
 
 async def _stuck(store: SqlReads) -> list[str]:
     """Open runs without a task, an activity, a timer, a child, a message or a signal to wait for (L1)."""
-    suspects = [RunId(run_id) for (run_id,) in await store.ask(checks.STUCK)]
+    suspects = [RunId(run_id) for (run_id,) in await store.query(checks.STUCK_RUNS)]
     return [run.run_id for run in await store.load(suspects, ()) if not run.children]
 
 
 async def _groups(store: SqlReads) -> AsyncIterator[list[StoredRun]]:
     """All runs, in groups whose histories fit into memory together."""
     last = ""
-    while page := await store.ask(checks.RUNS_AFTER, last, RUNS_AT_ONCE):
+    while page := await store.query(checks.RUNS_AFTER, last, RUNS_PER_PAGE):
         group: list[StoredRun] = []
         for run in map(rows.run_of, page):
-            if group and sum(member.last_seq for member in group) + run.last_seq > EVENTS_AT_ONCE:
+            if group and sum(member.last_seq for member in group) + run.last_seq > EVENTS_PER_GROUP:
                 yield group
                 group = []
             group.append(run)
@@ -86,7 +86,7 @@ async def _confirmed(store: SqlReads, runs: Sequence[StoredRun]) -> AsyncIterato
     suspects = await _flawed(store, runs)
     if not suspects:
         return
-    page = await store.ask(queries.RUNS_BY_ID, store.dialect.texts(tuple(suspects)))
+    page = await store.query(queries.RUNS_BY_ID, store.dialect.texts(tuple(suspects)))
     again = await _flawed(store, [rows.run_of(row) for row in page])
     for run_id, found in suspects.items():
         for invariant, message in found:
@@ -100,28 +100,28 @@ async def _flawed(store: SqlReads, runs: Sequence[StoredRun]) -> dict[RunId, lis
     return {run_id: wrong for run_id, wrong in found.items() if wrong}
 
 
-async def _read(store: SqlReads, runs: Sequence[StoredRun]) -> dict[RunId, _Kept]:
-    kept = {run.run_id: _Kept(run) for run in runs}
+async def _read(store: SqlReads, runs: Sequence[StoredRun]) -> dict[RunId, _RunRows]:
+    kept = {run.run_id: _RunRows(run) for run in runs}
     wanted = store.dialect.texts(tuple(kept))
-    for run_id, *row in await store.ask(checks.HISTORIES, wanted):
+    for run_id, *row in await store.query(checks.HISTORIES, wanted):
         try:
             kept[run_id].history.append(rows.recorded(row))
         except Invalid as error:
             kept[run_id].unreadable = str(error)
         kept[run_id].size += len(row[3]) + len(row[4] or b"")
-    for run_id, kind, ref, due in await store.ask(checks.ALL_DEADLINES, wanted):
+    for run_id, kind, ref, due in await store.query(checks.ALL_DEADLINES, wanted):
         kept[run_id].deadlines[kind, ref] = due
-    for cells in await store.ask(checks.ALL_ACTIVITIES, wanted):
+    for cells in await store.query(checks.ALL_ACTIVITIES, wanted):
         run_id, activity = activity_rows.activity_of(cells)
         (kept[run_id].open if activity_rows.is_open(cells) else kept[run_id].closed).append(activity)
     following = {run.next_run_id: run.run_id for run in runs if run.next_run_id is not None}
     if following:
-        for next_run_id, data in await store.ask(checks.BEGINNINGS, store.dialect.texts(tuple(following))):
+        for next_run_id, data in await store.query(checks.FIRST_EVENTS, store.dialect.texts(tuple(following))):
             kept[following[next_run_id]].followed_from = rows.start_of(data).previous_run_id
     return kept
 
 
-def _flaws(kept: _Kept) -> Iterator[Flaw]:
+def _flaws(kept: _RunRows) -> Iterator[Flaw]:
     if kept.unreadable is not None:
         yield "I20", kept.unreadable
         return
@@ -135,7 +135,7 @@ def _flaws(kept: _Kept) -> Iterator[Flaw]:
         yield "I18", f"the run continues as {kept.run.next_run_id}, which says it follows {kept.followed_from}"
 
 
-def _activities(kept: _Kept) -> Iterator[Flaw]:
+def _activities(kept: _RunRows) -> Iterator[Flaw]:
     decided = decided_activities(kept.history)
     for activity in kept.open:
         if activity.seq in decided:
@@ -149,7 +149,7 @@ def _activities(kept: _Kept) -> Iterator[Flaw]:
         yield "I2", f"activity {seq} is scheduled but has no row"
 
 
-def _deadlines(kept: _Kept) -> Iterator[Flaw]:
+def _deadlines(kept: _RunRows) -> Iterator[Flaw]:
     """Somebody looks at the run before the first of its clocks is over; each timer has a deadline of its own."""
     clocks = (kept.run.deadline(), *(activity.deadline() for activity in kept.open))
     due = min((clock for clock in clocks if clock is not None), default=None)

@@ -15,7 +15,7 @@ from assay.core.model.payload import NULL, Payload
 from assay.sdk.client.client import Client
 from assay.sdk.client.connections import Hosting
 from assay.sdk.client.transport import Transport
-from assay.wire.parse import stored_event
+from assay.wire.parse import parse_event
 
 
 class SavedEvent(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -113,7 +113,7 @@ def _saved_before(text: bytes) -> History:
 
 def exported_history(records: Sequence[Mapping[str, Any]], workflow_type: str | None = None) -> History:
     """The history that the events of a run make, as the REST API and `assay workflow events` show them."""
-    stored = [stored_event(record) for record in records]
+    stored = [parse_event(record) for record in records]
     if not stored or [event.seq for event in stored] != list(range(1, len(stored) + 1)):
         raise Invalid("not a whole history: its events are numbered from 1 on, without a gap")
     runs = {str(record.get("run_id")) for record in records}

@@ -16,7 +16,7 @@ from assay.core.model.payload import Payload, is_empty, value_of
 
 Fields = dict[str, msgspec.Raw]
 
-NAMES: Final[dict[str, dict[str, str]]] = {
+FIELD_ALIASES: Final[dict[str, dict[str, str]]] = {
     "ScheduleActivity": {
         "start_to_close": "start_to_close_secs",
         "schedule_to_start": "schedule_to_start_secs",
@@ -31,18 +31,18 @@ NAMES: Final[dict[str, dict[str, str]]] = {
 }
 """By command: other names of its fields. A field's own name goes before them."""
 
-_WORDS: Final = sorted({"retry_policy", *(name for names in NAMES.values() for name in names)})
-_OTHER: Final = re.compile(rf'"(?:{"|".join(_WORDS)})"'.encode())
+_ALIASES: Final = sorted({"retry_policy", *(name for names in FIELD_ALIASES.values() for name in names)})
+_ALIAS_PATTERN: Final = re.compile(rf'"(?:{"|".join(_ALIASES)})"'.encode())
 
 
-def has_other_words(raw: Payload) -> bool:
+def has_aliases(raw: Payload) -> bool:
     """May some command of a list have fields under other names? A decoder would leave them out without a word."""
-    return _OTHER.search(raw) is not None
+    return _ALIAS_PATTERN.search(raw) is not None
 
 
-def spelled(kind: str, fields: Fields, path: str) -> Fields:
+def canonical_fields(kind: str, fields: Fields, path: str) -> Fields:
     """A command's fields by their own names, with durations in seconds."""
-    names = NAMES.get(kind, {})
+    names = FIELD_ALIASES.get(kind, {})
     found = _policy(fields.pop("retry_policy"), path) if kind == "ScheduleActivity" and "retry_policy" in fields else {}
     for name, value in fields.items():
         own = names.get(name, name)

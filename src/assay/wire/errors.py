@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from assay.core.model.errors import AlreadyExists, AssayError, Invalid, Kind, NotFound, Refused
 
-BY_CODE: Final[dict[str, int]] = {
+STATUS_BY_CODE: Final[dict[str, int]] = {
     "unauthorized": 401,
     "cross_origin": 403,
     "method_not_allowed": 405,
@@ -26,7 +26,7 @@ BY_CODE: Final[dict[str, int]] = {
 }
 """Codes whose status is not that of their kind."""
 
-BY_KIND: Final[dict[Kind, int]] = {
+STATUS_BY_KIND: Final[dict[Kind, int]] = {
     Kind.INVALID: 400,
     Kind.PERMISSION_DENIED: 403,
     Kind.NOT_FOUND: 404,
@@ -41,7 +41,7 @@ BY_KIND: Final[dict[Kind, int]] = {
 }
 
 
-class Gone(AssayError):
+class CursorExpired(AssayError):
     """What was asked for is older than what is kept; all that comes after `oldest_id` can still be had."""
 
     code = "gone"
@@ -71,7 +71,7 @@ class Forbidden(AssayError):
         self.namespace = namespace
 
 
-UNSURE: Final = frozenset({"outcome_unknown", "store_broken", "store_replaced"})
+UNKNOWN_OUTCOME_CODES: Final = frozenset({"outcome_unknown", "store_broken", "store_replaced"})
 """Codes that leave open whether the request had its effect (I3)."""
 
 _NOT_FOUND: Final = "not found: "
@@ -79,7 +79,7 @@ _NOT_FOUND: Final = "not found: "
 
 def status_of(error: AssayError) -> int:
     """The HTTP status that tells a caller of `error`."""
-    return BY_CODE.get(error.code) or BY_KIND[error.kind]
+    return STATUS_BY_CODE.get(error.code) or STATUS_BY_KIND[error.kind]
 
 
 def _about(error: NotFound | Refused) -> dict[str, str]:
@@ -101,8 +101,8 @@ def error_body(error: AssayError) -> dict[str, Any]:
         body.update(_about(error))
     if isinstance(error, Forbidden):
         body.update(needs=error.needs, namespace=error.namespace)
-    if isinstance(error, Gone):
+    if isinstance(error, CursorExpired):
         body["oldest_id"] = error.oldest_id
-    if error.code in UNSURE:
+    if error.code in UNKNOWN_OUTCOME_CODES:
         body["outcome"] = "unknown"
     return body

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from assay.core.model.errors import Invalid
 from assay.core.model.ids import SECOND, Seq, Time
 from assay.core.model.start_options import OptionKind, options_of
-from assay.wire.stream_kinds import BARE
+from assay.wire.stream_kinds import BARE_PAYLOAD_NAMES
 
 SHOWN_AS_STORED: Final = (
     "workflow_type", "task_queue", "first_run_id", "previous_run_id", "initiator", "attempt", "schedule", "request_id",
@@ -21,7 +21,7 @@ SHOWN_AS_STORED: Final = (
 SHOWN_IN_SECONDS: Final = ("execution_deadline", "first_task_at", "scheduled_for", *options_of(OptionKind.DURATION))
 
 
-class StoredEvent(NamedTuple):
+class EncodedEvent(NamedTuple):
     """An event in the form of `core.codec`, and its place."""
 
     seq: Seq
@@ -31,7 +31,7 @@ class StoredEvent(NamedTuple):
     data: bytes | None
 
 
-def stored_event(record: Mapping[str, Any]) -> StoredEvent:
+def parse_event(record: Mapping[str, Any]) -> EncodedEvent:
     """The event that a record shows."""
     try:
         kind, seq, time = record["event_type"], record["seq"], _micro(record["timestamp"])
@@ -39,13 +39,13 @@ def stored_event(record: Mapping[str, Any]) -> StoredEvent:
     except (KeyError, TypeError, AttributeError):
         text = "not an event of a history: one has a seq, an event_type, a payload and a timestamp"
         raise Invalid(text, code="unreadable_event") from None
-    return StoredEvent(Seq(seq), time, kind, _encoded(payload), None if data is None else _encoded(data))
+    return EncodedEvent(Seq(seq), time, kind, _encoded(payload), None if data is None else _encoded(data))
 
 
 def _payload(kind: str, payload: Any) -> Any:
     if kind == "ActivityScheduled":
         return {name: value for name, value in payload.items() if name != "options"}
-    if kind not in BARE and isinstance(payload, dict) and payload.get("failure") is not None:
+    if kind not in BARE_PAYLOAD_NAMES and isinstance(payload, dict) and payload.get("failure") is not None:
         return payload | {"failure": _failure(payload["failure"])}
     return payload
 

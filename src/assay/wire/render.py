@@ -164,7 +164,7 @@ def event_record(key: RunKey, recorded: Recorded) -> responses.EventRecord:
         _payload(event),
         seconds(recorded.time),
     )
-    beside = _BESIDE.get(type(event))
+    beside = _WITH_EXTRA_FIELDS.get(type(event))
     return record if beside is None else beside(record, event)
 
 
@@ -215,7 +215,7 @@ def _extended(
     return kind(*astuple(record), *more)
 
 
-_BESIDE: Final[dict[type[Event], Callable[[responses.EventRecord, Any], responses.EventRecord]]] = {
+_WITH_EXTRA_FIELDS: Final[dict[type[Event], Callable[[responses.EventRecord, Any], responses.EventRecord]]] = {
     WorkflowStarted: _started,
     WorkflowCompleted: _completed,
     WorkflowCancelled: _cancelled,
@@ -228,11 +228,11 @@ def _defaults(kind: type[Event]) -> dict[str, Any]:
     return {field.encode_name: None if field.default is NULL else field.default for field in fields}
 
 
-BARE: Final = (WorkflowStarted, WorkflowCompleted)
+BARE_PAYLOAD_EVENTS: Final = (WorkflowStarted, WorkflowCompleted)
 """Kinds whose payload is a document of the user's."""
 
 DEFAULTS: Final[dict[type[msgspec.Struct], dict[str, Any]]] = {
-    kind: _defaults(kind) for kind in KINDS.values() if kind not in BARE
+    kind: _defaults(kind) for kind in KINDS.values() if kind not in BARE_PAYLOAD_EVENTS
 }
 """By kind of event: fields that have a default. Their values are shown also where they were not recorded."""
 

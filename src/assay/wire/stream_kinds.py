@@ -18,16 +18,16 @@ FIRED: Final = "schedule_fired"
 RETRY_REQUESTED: Final = "workflow_retry_requested"
 """A failed run is to go on from before its last failed activity; derived from the first event of the run that does."""
 
-SPECIAL: Final = {"ActivityScheduled": "activity_inserted"}
+KIND_OVERRIDES: Final = {"ActivityScheduled": "activity_inserted"}
 """Kinds that the original calls otherwise than their event."""
 
-BARE: Final = frozenset({"WorkflowStarted", "WorkflowCompleted"})
+BARE_PAYLOAD_NAMES: Final = frozenset({"WorkflowStarted", "WorkflowCompleted"})
 """Events whose payload is a document of the user's."""
 
 DOCUMENTS: Final = frozenset(
     {"input", "result", "payload", "value", "details", "context", "options", "failure", "search", "memo"}
 )
-LONGEST_TEXT_CHARS: Final = 1_024
+MAX_TEXT_CHARS: Final = 1_024
 
 _WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _fields: Final = msgspec.json.Decoder(dict[str, Any]).decode
@@ -36,14 +36,14 @@ _fields: Final = msgspec.json.Decoder(dict[str, Any]).decode
 @cache
 def kind_of(event_type: str) -> str:
     """The stream's word for an event: `WorkflowStarted` is `workflow_started`."""
-    return SPECIAL.get(event_type) or _WORD.sub("_", event_type).lower()
+    return KIND_OVERRIDES.get(event_type) or _WORD.sub("_", event_type).lower()
 
 
 def facts_of(event_type: str, payload: bytes) -> dict[str, Any]:
     """The event's own names and numbers."""
-    if event_type in BARE or not payload.startswith(b"{"):
+    if event_type in BARE_PAYLOAD_NAMES or not payload.startswith(b"{"):
         return {}
-    told = {**_usual(event_type), **_fields(payload)}
+    told = {**_default_fields(event_type), **_fields(payload)}
     fields = {name: _short(value) for name, value in told.items() if name not in DOCUMENTS}
     if event_type == "SignalReceived":
         fields["signal_name"] = fields.get("signal")
@@ -51,7 +51,7 @@ def facts_of(event_type: str, payload: bytes) -> dict[str, Any]:
 
 
 @cache
-def _usual(event_type: str) -> dict[str, Any]:
+def _default_fields(event_type: str) -> dict[str, Any]:
     """What an event of this type says if nothing else is recorded of it."""
     return DEFAULTS.get(KINDS[event_type], {}) if event_type in KINDS else {}
 
@@ -88,4 +88,4 @@ def cause_of(event_type: str, data: bytes | None) -> tuple[str, dict[str, Any]] 
 
 
 def _short(value: Any) -> Any:
-    return value[:LONGEST_TEXT_CHARS] if isinstance(value, str) else value
+    return value[:MAX_TEXT_CHARS] if isinstance(value, str) else value

@@ -11,8 +11,8 @@ from assay.api.backend import Backend
 from assay.api.call import Call
 from assay.api.router import Parameter, Route
 from assay.api.routes.workflows import TOTAL
-from assay.auth.api_keys import OVERLAP_SECONDS, ApiKey, NewKey, check_new_key
-from assay.auth.permissions import ALL_NAMESPACES, ANYBODY, Permission, Role
+from assay.auth.api_keys import DEFAULT_OVERLAP_SECONDS, ApiKey, NewKey, check_new_key
+from assay.auth.permissions import ALL_NAMESPACES, UNRESTRICTED, Permission, Role
 from assay.core.model.errors import Invalid
 from assay.core.model.ids import SECOND, Time, seconds
 from assay.wire.credentials import ApiKeyRecord, KeyBody, RotateBody
@@ -40,7 +40,7 @@ async def create(backend: Backend, call: Call) -> Answer:
 async def _create_first(backend: Backend, body: KeyBody) -> Answer:
     """Make the first key: an admin of all namespaces, whatever else the body has."""
     now = backend.engine.now()
-    chosen = check_new_key(label=body.label, expires_at=_time(body.expires_at), creator=ANYBODY, now=now)
+    chosen = check_new_key(label=body.label, expires_at=_time(body.expires_at), creator=UNRESTRICTED, now=now)
     made = await backend.auth.keys.create_first(
         NewKey(label=chosen.label, role=Role.ADMIN, namespaces=(ALL_NAMESPACES,), expires_at=chosen.expires_at)
     )
@@ -72,7 +72,7 @@ async def rotate(backend: Backend, call: Call) -> Answer:
     """Make a successor of a key; the old key is accepted a while longer."""
     body = await call.read(RotateBody)
     require_shown(call.principal, Permission.MANAGE)
-    overlap = OVERLAP_SECONDS if body.overlap_secs is None else body.overlap_secs
+    overlap = DEFAULT_OVERLAP_SECONDS if body.overlap_secs is None else body.overlap_secs
     if not 0 <= overlap <= 10 * 365 * 86_400:
         raise Invalid("overlap_secs must be a number of seconds, not negative", field="overlap_secs")
     key, plaintext = await backend.auth.keys.rotate(call.parameters["prefix"], int(overlap * SECOND), call.principal)

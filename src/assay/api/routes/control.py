@@ -25,7 +25,7 @@ from assay.core.model.replies import Reopened, Started
 from assay.core.model.requests import RequestCancel, RestartAsNew, RetryFailed, ScheduleDirect, Signal, Terminate
 from assay.core.model.run import Activity
 from assay.core.rules.retry import check_words
-from assay.engine.reads import ActivityRecord
+from assay.engine.reads import StoredActivity
 from assay.wire import responses
 from assay.wire.activities import open_activity_record, retry_record
 from assay.wire.render import start_record
@@ -134,7 +134,7 @@ async def schedule_activity(backend: Backend, call: Call) -> Answer:
         return answers.json(activity_record(known), 201)  # somebody else was faster with this seq
 
 
-def _scheduled(key: RunKey, known: ActivityRecord | None, reply: object) -> tuple[int, bytes]:
+def _scheduled(key: RunKey, known: StoredActivity | None, reply: object) -> tuple[int, bytes]:
     """The activity's record; one that was there already may have ended, and then only the store knows it."""
     if isinstance(reply, Activity):
         return 201, answers.encoded(open_activity_record(key, reply))

@@ -36,7 +36,7 @@ from assay.core.model.requests import (
     HeartbeatActivity,
 )
 from assay.core.model.run import COMPLETED, FAILED, Activity, Task
-from assay.engine.reads import ActivityRecord
+from assay.engine.reads import StoredActivity
 from assay.engine.worker_registry import Registration
 from assay.wire import responses
 from assay.wire.render import history_event
@@ -205,12 +205,12 @@ async def fail(backend: Backend, call: Call) -> Answer:
         raise refusal
 
 
-def _same(known: ActivityRecord, lease: Lease) -> bool:
+def _same(known: StoredActivity, lease: Lease) -> bool:
     """Is the attempt that reports the last one that there was?"""
     return known.attempt_id == lease.fence
 
 
-def _failed(known: ActivityRecord) -> str | None:
+def _failed(known: StoredActivity) -> str | None:
     """What the last attempt failed with, if it did."""
     if known.status == FAILED:
         return known.error

@@ -13,7 +13,7 @@ from assay.core.model.ids import RunId, Time
 from assay.core.model.payload import same_value, value_of
 from assay.core.model.replies import Started
 from assay.core.model.requests import StartWorkflow
-from assay.storage.ports import Outcome, Store
+from assay.storage.ports import RequestOutcome, Store
 
 
 class Rendered(msgspec.Struct, frozen=True):
@@ -32,17 +32,17 @@ class IdempotencyKey(msgspec.Struct, frozen=True):
     fingerprint: bytes
     render: Callable[[object], tuple[int, bytes]]
 
-    def outcome(self, reply: object, now: Time) -> Outcome:
+    def outcome(self, reply: object, now: Time) -> RequestOutcome:
         """The answer to keep."""
         status, body = self.render(reply)
-        return Outcome(self.namespace, self.key, self.fingerprint, status, body, now)
+        return RequestOutcome(self.namespace, self.key, self.fingerprint, status, body, now)
 
 
 class Memory:
     """Answers that the keys of a batch were given before, in the store or earlier in the batch."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], Outcome] = {}
+        self._known: dict[tuple[str, str], RequestOutcome] = {}
         self._undecided: dict[tuple[str, str], RunId] = {}
 
     async def recall(self, store: Store, keys: Sequence[IdempotencyKey]) -> None:
@@ -51,7 +51,7 @@ class Memory:
             for outcome in await store.outcomes([(key.namespace, key.key) for key in keys]):
                 self.keep(outcome)
 
-    def keep(self, outcome: Outcome, run_id: RunId | None = None) -> None:
+    def keep(self, outcome: RequestOutcome, run_id: RunId | None = None) -> None:
         """Remember an answer; one that this batch gives stands and falls with its run."""
         self._known[outcome.namespace, outcome.key] = outcome
         if run_id is not None:

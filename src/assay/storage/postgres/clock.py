@@ -14,11 +14,11 @@ from assay.core.model.ids import SECOND, Time
 from assay.storage.postgres.connections import DRIVER_ERRORS, connect, translated
 from assay.storage.sql import queries
 
-ALIVE_LOCK = 7_016_996_765_293_437_283
+ENGINE_LOCK_ID = 7_016_996_765_293_437_283
 """The advisory lock that each engine holds, shared."""
-CONFIRMED_LOCKS = 1_634_956_153
+CONFIRMED_LOCK_CLASS = 1_634_956_153
 """The class of the advisory locks that confirm the time."""
-CONFIRMED_UNIT: Time = 2 * SECOND
+CONFIRMED_TIME_UNIT: Time = 2 * SECOND
 """The wall time that one number of such a lock stands for: 31 bits of it last until the next century."""
 
 
@@ -46,7 +46,7 @@ class PostgresClock:
             corrected = False
             if jump is not None:
                 corrected = bool(await self._connection.fetch(queries.CORRECT_CLOCK, jump.by, *jump.version))
-            cells = await self._connection.fetchrow(queries.READ_CLOCK, CONFIRMED_LOCKS, CONFIRMED_UNIT)
+            cells = await self._connection.fetchrow(queries.READ_CLOCK, CONFIRMED_LOCK_CLASS, CONFIRMED_TIME_UNIT)
         except DRIVER_ERRORS as error:
             self.forget()
             raise translated(error) from error
@@ -56,13 +56,13 @@ class PostgresClock:
 
     async def _confirm(self) -> None:
         """Replace the lock of the last confirmation by one for the wall time of the last reading."""
-        number = self._reading.wall // CONFIRMED_UNIT
+        number = self._reading.wall // CONFIRMED_TIME_UNIT
         if number == self._confirmed:
             return
-        await self._connection.execute(queries.CONFIRM_CLOCK, CONFIRMED_LOCKS, number)
+        await self._connection.execute(queries.CONFIRM_CLOCK, CONFIRMED_LOCK_CLASS, number)
         former, self._confirmed = self._confirmed, number
         if former is not None:
-            await self._connection.execute(queries.FORGET_CONFIRMATION, CONFIRMED_LOCKS, former)
+            await self._connection.execute(queries.FORGET_CONFIRMATION, CONFIRMED_LOCK_CLASS, former)
 
     async def min_writer(self) -> int:
         """Return the oldest schema that a writer of this database must have been made for."""
@@ -78,14 +78,14 @@ class PostgresClock:
         """Connect and take the lock; the first engine of all drops the correction."""
         connection = await connect(self._dsn)
         try:
-            if not self._began and await connection.fetchval("SELECT pg_try_advisory_lock($1)", ALIVE_LOCK):
+            if not self._began and await connection.fetchval("SELECT pg_try_advisory_lock($1)", ENGINE_LOCK_ID):
                 await connection.execute(queries.DROP_CORRECTION)
                 # Shared before the other is given up: no engine that starts now may find nobody alive.
-                await connection.execute("SELECT pg_advisory_lock_shared($1)", ALIVE_LOCK)
-                await connection.execute("SELECT pg_advisory_unlock($1)", ALIVE_LOCK)
+                await connection.execute("SELECT pg_advisory_lock_shared($1)", ENGINE_LOCK_ID)
+                await connection.execute("SELECT pg_advisory_unlock($1)", ENGINE_LOCK_ID)
                 self._alone = True
             else:
-                await connection.execute("SELECT pg_advisory_lock_shared($1)", ALIVE_LOCK)
+                await connection.execute("SELECT pg_advisory_lock_shared($1)", ENGINE_LOCK_ID)
         except BaseException:
             connection.terminate()
             raise

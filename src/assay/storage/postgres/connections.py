@@ -21,11 +21,11 @@ from assay.storage.ports import Broken, Conflict, OutcomeUnknown, Rejected
 
 logger = logging.getLogger(__name__)
 
-OLDEST_SERVER = 14
+MIN_SERVER_VERSION = 14
 _POOLER = ": connect to the server directly, or use a pooler that pools sessions"
 POSTGRES_PORT = 5432
 
-SESSION = {
+SESSION_SETTINGS = {
     "application_name": f"assay {__version__}",
     "synchronous_commit": "on",
     "statement_timeout": "15s",
@@ -40,10 +40,10 @@ SESSION = {
 """Each session says so itself: what the server or the role is set to must not weaken a commit. Every question here has
 an index; a plan that was made while a table was small must not read all of it later."""
 
-OPTIONS: dict[str, Any] = {
+CONNECT_OPTIONS: dict[str, Any] = {
     "timeout": 5,
     "command_timeout": 20,
-    "server_settings": SESSION,
+    "server_settings": SESSION_SETTINGS,
     "statement_cache_size": 200,
     "max_cached_statement_lifetime": 0,
 }
@@ -60,14 +60,14 @@ _LOST = (
     pg.CannotConnectNowError,
     pg.TooManyConnectionsError,
 )
-_AGAIN = (pg.SerializationError, pg.DeadlockDetectedError, pg.LockNotAvailableError, *_LOST)
+_TRANSIENT = (pg.SerializationError, pg.DeadlockDetectedError, pg.LockNotAvailableError, *_LOST)
 _BROKEN = (pg.DataCorruptedError, pg.IndexCorruptedError, pg.PostgresIOError)
 DRIVER_ERRORS = (asyncpg.PostgresError, pg.InterfaceError, pg.InternalClientError, OSError, TimeoutError)
 
 
-def passing(error: BaseException) -> bool:
+def is_transient(error: BaseException) -> bool:
     """May the same be tried again, as nothing was committed?"""
-    return isinstance(error, _AGAIN) and not isinstance(error, pg.DataError)
+    return isinstance(error, _TRANSIENT) and not isinstance(error, pg.DataError)
 
 
 def translated(error: BaseException, *, committing: bool = False) -> AssayError:
@@ -87,7 +87,7 @@ def translated(error: BaseException, *, committing: bool = False) -> AssayError:
 async def connect(dsn: str) -> Any:
     """A connection outside the pool, for what must not wait for others."""
     try:
-        return await asyncpg.connect(dsn, **OPTIONS)
+        return await asyncpg.connect(dsn, **CONNECT_OPTIONS)
     except DRIVER_ERRORS as error:
         hint = _POOLER if "startup parameter" in str(error) else ""
         raise Unavailable(f"cannot connect to Postgres{_at(dsn)}: {error}{hint}", code="store_unreachable") from error
@@ -124,8 +124,10 @@ async def refuse_transaction_pooling(connection: Any, dsn: str) -> None:
 async def refuse_unsafe(connection: Any) -> None:
     """Refuse a server that is too old or that forgets commits."""
     version = connection.get_server_version().major
-    if version < OLDEST_SERVER:
-        raise Unavailable(f"Postgres {version} is too old: {OLDEST_SERVER} or newer is needed", code="store_too_old")
+    if version < MIN_SERVER_VERSION:
+        raise Unavailable(
+            f"Postgres {version} is too old: {MIN_SERVER_VERSION} or newer is needed", code="store_too_old"
+        )
     if await connection.fetchval("SHOW fsync") != "on":
         raise Unavailable("Postgres runs with fsync=off and would forget commits: turn it on", code="store_unsafe")
     if await connection.fetchval("SHOW synchronous_commit") == "off":

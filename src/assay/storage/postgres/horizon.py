@@ -22,7 +22,7 @@ from assay.storage.sql import tables as t
 WRITTEN_TABLES: Final = sorted({table.name for table in vars(t).values() if isinstance(table, t.Table)})
 """The tables of transactions that may write events; others, as the clock's, are written by themselves."""
 
-XIDS: Final = 2**32
+XID_COUNT: Final = 2**32
 """`pg_locks` has the lower 32 bits of an id, events have all 64."""
 
 HORIZON: Final = """
@@ -54,4 +54,4 @@ async def read_horizon(connection: Any) -> int:
 
 def lowest(end: int, running: Iterable[int]) -> int:
     """Return the lowest of a 64-bit transaction id and 32-bit ids, each of which is less than 2**31 away from it."""
-    return min((end, *(end + (xid - end + XIDS // 2) % XIDS - XIDS // 2 for xid in running)))
+    return min((end, *(end + (xid - end + XID_COUNT // 2) % XID_COUNT - XID_COUNT // 2 for xid in running)))

@@ -16,12 +16,12 @@ from assay.storage.postgres.connections import DRIVER_ERRORS, connect
 logger = logging.getLogger(__name__)
 
 CHANNEL = "assay"
-QUIET_SECONDS = 0.02
+HINT_INTERVAL_SECONDS = 0.02
 CLOSED, ANY_RUN = ":", "*"
-NAMED_RUNS = 200
+MAX_NAMED_RUNS = 200
 """Closed runs that one hint names: a payload has at most 8,000 bytes. A hint about more runs is about any run."""
 RECONNECT_SECONDS = (0.1, 0.5, 2.0, 5.0)
-ALIVE_SECONDS = 30
+KEEPALIVE_SECONDS = 30
 """How often a silent connection is asked whether it is still there; a dead one says nothing by itself."""
 
 
@@ -39,7 +39,7 @@ class Hints:
         """Whether the next hint is about ready work."""
         self._closed: set[RunId] = set()
         """The closed runs that the next hint is about."""
-        self._news = asyncio.Event()
+        self._pending = asyncio.Event()
         self._sender: int | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -62,11 +62,11 @@ class Hints:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def give(self, *, work: bool, closed: Collection[RunId] = ()) -> None:
+    def send(self, *, work: bool, closed: Collection[RunId] = ()) -> None:
         """Send a hint to other engines, at once or together with the next: ready work, or runs that were closed."""
         self._work = self._work or work
         self._closed.update(closed)
-        self._news.set()
+        self._pending.set()
 
     async def _forever(self, act: Callable[[], Awaitable[None]]) -> None:
         failures = 0
@@ -84,14 +84,14 @@ class Hints:
         self._sender = connection.get_server_pid()
         try:
             while True:
-                await self._news.wait()
-                self._news.clear()
+                await self._pending.wait()
+                self._pending.clear()
                 hint, self._work, self._closed = _encode(work=self._work, closed=self._closed), False, set()
                 await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, hint)
-                await asyncio.sleep(QUIET_SECONDS)
+                await asyncio.sleep(HINT_INTERVAL_SECONDS)
         except BaseException:
             self._work = True  # this hint may not have gone out
-            self._news.set()
+            self._pending.set()
             raise
         finally:
             connection.terminate()
@@ -101,17 +101,17 @@ class Hints:
         ended = asyncio.Event()
         connection.add_termination_listener(lambda _: ended.set())
         try:
-            await connection.add_listener(CHANNEL, self._heard)
+            await connection.add_listener(CHANNEL, self._receive)
             self._pass_on(work=True, closed=None)
             while not ended.is_set():
                 try:
-                    await asyncio.wait_for(ended.wait(), ALIVE_SECONDS)
+                    await asyncio.wait_for(ended.wait(), KEEPALIVE_SECONDS)
                 except TimeoutError:
                     await connection.fetchval("SELECT 1")
         finally:
             connection.terminate()
 
-    def _heard(self, _connection: Any, sender: int, _channel: str, payload: str) -> None:
+    def _receive(self, _connection: Any, sender: int, _channel: str, payload: str) -> None:
         if sender != self._sender:
             work, _, closed = payload.partition(CLOSED)
             self._pass_on(work=bool(work), closed=None if closed == ANY_RUN else [RunId(one) for one in closed.split()])
@@ -125,5 +125,5 @@ class Hints:
 
 def _encode(*, work: bool, closed: Collection[RunId]) -> str:
     """Return the payload of a hint: a letter for ready work, then the closed runs if they are few enough to name."""
-    runs = ANY_RUN if len(closed) > NAMED_RUNS else " ".join(closed)
+    runs = ANY_RUN if len(closed) > MAX_NAMED_RUNS else " ".join(closed)
     return ("w" if work else "") + (CLOSED + runs if closed else "")

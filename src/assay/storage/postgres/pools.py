@@ -14,7 +14,7 @@ import asyncpg
 from asyncpg import exceptions as pg
 
 from assay.storage.ports import READ_SECONDS, Broken, ReadTooLong, TooManyReads
-from assay.storage.postgres.connections import OPTIONS, SESSION
+from assay.storage.postgres.connections import CONNECT_OPTIONS, SESSION_SETTINGS
 
 ACQUIRE_SECONDS: Final = 5.0
 TIMING_CONNECTIONS: Final = 2
@@ -26,7 +26,7 @@ _FOR_CALLERS: Final = {"statement_timeout": f"{READ_SECONDS:g}s", "default_trans
 _FOR_SEARCHES: Final = {**_FOR_CALLERS, "max_parallel_workers_per_gather": "0"}
 
 
-class Pool:
+class ConnectionPool:
     """Connections for one purpose, opened when they are needed."""
 
     def __init__(self, dsn: str, size: int, settings: dict[str, str] | None = None) -> None:
@@ -37,8 +37,10 @@ class Pool:
 
     async def open(self) -> None:
         """Make the pool; no connection is opened yet."""
-        options = {**OPTIONS, "server_settings": {**SESSION, **(self._settings or {})}}
-        self._pool = await asyncpg.create_pool(self._dsn, min_size=0, max_size=self.size, reset=_as_it_is, **options)
+        options = {**CONNECT_OPTIONS, "server_settings": {**SESSION_SETTINGS, **(self._settings or {})}}
+        self._pool = await asyncpg.create_pool(
+            self._dsn, min_size=0, max_size=self.size, reset=_reset_nothing, **options
+        )
 
     async def close(self) -> None:
         """Close all connections."""
@@ -71,7 +73,7 @@ class Pool:
             return found
 
 
-class CallersPool(Pool):
+class CallerPool(ConnectionPool):
     """Connections for callers' reads, which are refused when they take too long or the pool is exhausted."""
 
     async def _acquire(self) -> Any:
@@ -91,18 +93,18 @@ class CallersPool(Pool):
             raise ReadTooLong from None
 
 
-async def _as_it_is(_connection: Any) -> None:
+async def _reset_nothing(_connection: Any) -> None:
     """Reset nothing: no session state is ever set, and a connection that saw an error is closed."""
 
 
-class Pools:
+class ConnectionPools:
     """All pools of a store."""
 
     def __init__(self, dsn: str, writes: int) -> None:
-        self.writes = Pool(dsn, writes)
-        self.timing = Pool(dsn, TIMING_CONNECTIONS)
-        self.reads = CallersPool(dsn, READ_CONNECTIONS, _FOR_CALLERS)
-        self.searches = CallersPool(dsn, SEARCH_CONNECTIONS, _FOR_SEARCHES)
+        self.writes = ConnectionPool(dsn, writes)
+        self.timing = ConnectionPool(dsn, TIMING_CONNECTIONS)
+        self.reads = CallerPool(dsn, READ_CONNECTIONS, _FOR_CALLERS)
+        self.searches = CallerPool(dsn, SEARCH_CONNECTIONS, _FOR_SEARCHES)
 
     async def open(self) -> None:
         """Make the pools."""

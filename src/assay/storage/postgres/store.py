@@ -19,17 +19,17 @@ from assay.storage.postgres.commits import PostgresCommit
 from assay.storage.postgres.connections import (
     DRIVER_ERRORS,
     connect,
-    passing,
+    is_transient,
     refuse_transaction_pooling,
     refuse_unsafe,
     translated,
 )
 from assay.storage.postgres.horizon import read_horizon
 from assay.storage.postgres.notify import Hints
-from assay.storage.postgres.pools import SEARCH_CONNECTIONS, Pool, Pools
+from assay.storage.postgres.pools import SEARCH_CONNECTIONS, ConnectionPool, ConnectionPools
 from assay.storage.postgres.schema import migrate, outdated
 from assay.storage.search_slots import SearchSlots
-from assay.storage.sql import queries, rows, schema
+from assay.storage.sql import queries, rows, schema_versions
 from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import PostgresDialect, Verb
 from assay.storage.sql.reads import SqlReads
@@ -40,12 +40,12 @@ from assay.storage.sql.writes import lost_with, steps, without
 
 DIALECT = PostgresDialect()
 
-TRIES = 6
-FIRST_DELAY = 0.01
-MANY = 8
+MAX_TRANSIENT_ATTEMPTS = 6
+FIRST_TRANSIENT_RETRY_SECONDS = 0.01
+COPY_MIN_ROWS = 8
 """Rows for which COPY is cheaper than a statement, although it needs one more word from the server."""
-RESERVATION: Time = 2 * SECOND
-LOOKS_AT_CLOCK, LOOK_SECONDS = 100, 0.05
+RESERVATION_TIME: Time = 2 * SECOND
+MAX_CLOCK_CHECKS, CLOCK_CHECK_SECONDS = 100, 0.05
 """How often, and after how long, a write that fires deadlines looks again whether the shared time has reached them."""
 
 R = TypeVar("R")
@@ -66,18 +66,18 @@ def _leaves_work(changes: Changes) -> bool:
     )
 
 
-async def _reached(connection: Any, now: Time, wall: Time) -> None:
+async def _wait_for_clocks(connection: Any, now: Time, wall: Time) -> None:
     """Wait until the shared clocks have reached the times by which deadlines were found due (I10).
 
     They have, but for the error of this engine's own clock, or if the server's clock was set back a moment ago; then
     the correction follows within seconds.
     """
-    for _ in range(LOOKS_AT_CLOCK):
+    for _ in range(MAX_CLOCK_CHECKS):
         shared, shared_wall = await connection.fetchrow(queries.CLOCKS)
         early = max(now - shared, wall - shared_wall)
         if early <= 0:
             return
-        await asyncio.sleep(min(LOOK_SECONDS, early / SECOND))
+        await asyncio.sleep(min(CLOCK_CHECK_SECONDS, early / SECOND))
     raise Rejected("deadlines are not due by the time that all engines share; they are looked at again")
 
 
@@ -93,10 +93,10 @@ class PostgresStore(SqlReads):
     ) -> None:
         self._dsn = dsn
         self._migrate = migrate
-        self.migrated: Sequence[schema.Migration] = ()
+        self.migrated: Sequence[schema_versions.Migration] = ()
         """The steps of the schema that opening it took."""
         self._chance = chance
-        self._pools = Pools(dsn, pool_size)
+        self._pools = ConnectionPools(dsn, pool_size)
         self._pool_size = pool_size
         self._searches = SearchSlots(SEARCH_CONNECTIONS)
         self._outdated: Broken | None = None
@@ -111,7 +111,9 @@ class PostgresStore(SqlReads):
         try:
             await refuse_unsafe(connection)
             await refuse_transaction_pooling(connection, self._dsn)
-            self.migrated = await self._retried(partial(migrate, connection, schema.known(), allowed=self._migrate))
+            self.migrated = await self._retried(
+                partial(migrate, connection, schema_versions.known(), allowed=self._migrate)
+            )
         finally:
             await connection.close()
         await self._pools.open()
@@ -121,7 +123,7 @@ class PostgresStore(SqlReads):
     def forked(self) -> None:
         """In a forked child: forget the connections, whose sockets are the parent's to speak on (R28)."""
         self._abandoned = [self._pools, self._hints, self._writes, self._clock]
-        self._pools, self._hints, self._writes = Pools(self._dsn, self._pool_size), Hints(self._dsn), set()
+        self._pools, self._hints, self._writes = ConnectionPools(self._dsn, self._pool_size), Hints(self._dsn), set()
         self._clock = PostgresClock(self._dsn)
 
     async def close(self) -> None:
@@ -147,7 +149,7 @@ class PostgresStore(SqlReads):
         """See `Store`."""
         if self._outdated is not None:
             raise self._outdated
-        return await self._to_the_end(self._write(changes))
+        return await self._shielded(self._write(changes))
 
     async def change(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> Sequence[Sequence[Sequence[Any]]]:
         """Execute statements in one transaction, for what is no decision; the rows of each."""
@@ -157,9 +159,9 @@ class PostgresStore(SqlReads):
         async def act(connection: Any) -> Sequence[Sequence[Sequence[Any]]]:
             return [await connection.fetch(DIALECT.query(text), *arguments) for text, arguments in statements]
 
-        return await self._to_the_end(self._retried(partial(self._transaction, act)))
+        return await self._shielded(self._retried(partial(self._transaction, act)))
 
-    async def _to_the_end(self, writing: Coroutine[Any, Any, R]) -> R:
+    async def _shielded(self, writing: Coroutine[Any, Any, R]) -> R:
         """Finish what was begun when the caller is cancelled: a commit cannot be called back."""
         task = asyncio.create_task(writing)
         self._writes.add(task)
@@ -177,7 +179,7 @@ class PostgresStore(SqlReads):
                 continue
             work = _leaves_work(changes)
             if work or changes.closed:
-                self._hints.give(work=work, closed=changes.closed)
+                self._hints.send(work=work, closed=changes.closed)
             return lost
 
     async def _attempt(self, changes: Changes, lost: frozenset[RunId]) -> frozenset[RunId]:
@@ -208,7 +210,7 @@ class PostgresStore(SqlReads):
     async def _apply(self, changes: Changes, commit: PostgresCommit, connection: Any) -> None:
         """Compare and set runs and schedules first; of the losers nothing else is written (R45)."""
         if changes.not_before is not None:
-            await _reached(connection, *changes.not_before)
+            await _wait_for_clocks(connection, *changes.not_before)
         schedules = changed_schedules(changes)
         won = await self._compare_and_set(
             t.RUN_CLOSINGS, [rows.run_closing_row(run) for run in changes.runs], commit, connection
@@ -225,7 +227,7 @@ class PostgresStore(SqlReads):
         if kept.events:
             commit.event = kept.events[0].run_id, kept.events[0].seq
         for verb, table, cells in steps(kept):
-            if verb is Verb.INSERT and len(cells) >= MANY:
+            if verb is Verb.INSERT and len(cells) >= COPY_MIN_ROWS:
                 await connection.copy_records_to_table(table.name, records=cells, columns=table.names)
             elif commit.xid is None:
                 statement = DIALECT.write_and_identify(verb, table)
@@ -268,7 +270,7 @@ class PostgresStore(SqlReads):
             (of_all, [demand for demand in demands if demand.kind is None]),
         ):
             if wanted:
-                found += await self.poll(text, *DIALECT.demands(wanted), now, now + RESERVATION)
+                found += await self.poll(text, *DIALECT.demands(wanted), now, now + RESERVATION_TIME)
         return found
 
     async def local_leases(self) -> Sequence[HeldLease]:
@@ -281,7 +283,7 @@ class PostgresStore(SqlReads):
     async def poll(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
         return await self._read(self._pools.timing, text, arguments)
 
-    async def ask(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+    async def query(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
         return await self._read(self._pools.timing, text, arguments)
 
     async def look_up(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
@@ -294,7 +296,7 @@ class PostgresStore(SqlReads):
         async with self._searches.reserved():
             return await self._read(self._pools.searches, text, arguments)
 
-    async def _read(self, pool: Pool, text: str, arguments: Sequence[object]) -> Sequence[Sequence[Any]]:
+    async def _read(self, pool: ConnectionPool, text: str, arguments: Sequence[object]) -> Sequence[Sequence[Any]]:
         return await self._retried(partial(pool.fetch, DIALECT.query(text), arguments))
 
     async def stream_horizon(self) -> int:
@@ -306,13 +308,13 @@ class PostgresStore(SqlReads):
 
     async def _retried(self, act: Callable[[], Awaitable[R]]) -> R:
         """Try again what failed for a reason that passes and left nothing behind."""
-        for attempt in range(1, TRIES):
+        for attempt in range(1, MAX_TRANSIENT_ATTEMPTS):
             try:
                 return await act()
             except DRIVER_ERRORS as error:
-                if not passing(error):
+                if not is_transient(error):
                     raise translated(error) from error
-            await asyncio.sleep(FIRST_DELAY * 2**attempt * (0.5 + self._chance()))
+            await asyncio.sleep(FIRST_TRANSIENT_RETRY_SECONDS * 2**attempt * (0.5 + self._chance()))
         try:
             return await act()
         except DRIVER_ERRORS as error:

@@ -10,7 +10,7 @@ from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import RunId
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.run import OPEN_STATUSES, Activity
-from assay.storage.ports import ActivityChange, ActivityRecord, AttemptEnd
+from assay.storage.ports import ActivityChange, AttemptEnd, StoredActivity
 from assay.storage.sql.rows import Cells, document, payload
 
 _encode = msgspec.json.Encoder().encode
@@ -91,12 +91,12 @@ def is_open(row: Sequence[Any]) -> bool:
     return row[22] is None
 
 
-def activity_record(row: Sequence[Any]) -> ActivityRecord:
+def activity_record(row: Sequence[Any]) -> StoredActivity:
     """A row of ACTIVITIES followed by the workflow id of its run."""
     id_, run_id, seq, name, queue, namespace, input_, options, scheduled_at, status = row[:10]
     attempt, attempt_id, not_before, worker, _local, queued_at, started_at, _lease, heartbeat_at = row[10:19]
     last_failure, completed_at, result, error, _reserved, workflow_id = row[21:27]
-    return ActivityRecord(
+    return StoredActivity(
         run_id=run_id,
         namespace=namespace,
         workflow_id=workflow_id,

@@ -5,7 +5,7 @@ from assay.storage.sql.tables import ACTIVITIES
 
 # ruff: noqa: S608  # what is put together here are constants of this file and of `queries`; values are parameters
 
-BROKEN: tuple[tuple[str, str, str], ...] = (
+ROW_CHECKS: tuple[tuple[str, str, str], ...] = (
     (
         "I4",
         "{1} events belong to no run",
@@ -83,7 +83,7 @@ WHERE (r.close_reason = 'continued_as_new' AND r.next_run_id IS NULL)
 )
 """What is broken, a sentence about a row, and the question for the rows that break it; the first cell is the run."""
 
-STUCK = """
+STUCK_RUNS = """
 SELECT r.run_id FROM runs r
 WHERE r.closed_at IS NULL AND r.task_since IS NULL AND r.task_worker IS NULL AND r.awaiting IS NULL
     AND NOT EXISTS (SELECT 1 FROM activities a WHERE a.run_id = r.run_id AND a.completed_at IS NULL)
@@ -92,7 +92,7 @@ WHERE r.closed_at IS NULL AND r.task_since IS NULL AND r.task_worker IS NULL AND
     AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.run_id = r.run_id)"""
 """Runs with nothing of their own that could go on; a reopened one may still wait for an adopted child (L1, R20)."""
 
-OVERDUE: tuple[tuple[str, str, str], ...] = (
+OVERDUE_CHECKS: tuple[tuple[str, str, str], ...] = (
     (
         "I10",
         "a {1} deadline came {2} microseconds ago and nothing was done about it",
@@ -115,4 +115,4 @@ ALL_DEADLINES = "SELECT run_id, kind, ref, due_at FROM deadlines WHERE run_id $o
 
 ALL_ACTIVITIES = f"SELECT {columns(ACTIVITIES, 'a')} FROM activities a WHERE a.run_id $one_of(1)"
 
-BEGINNINGS = "SELECT run_id, data FROM events WHERE seq = 1 AND run_id $one_of(1)"
+FIRST_EVENTS = "SELECT run_id, data FROM events WHERE seq = 1 AND run_id $one_of(1)"

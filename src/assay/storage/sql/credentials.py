@@ -13,8 +13,8 @@ import msgspec
 
 from assay.core.model.ids import Time
 from assay.storage.credential_rows import KeyRow, SessionRow
-from assay.storage.ports import Outcome
-from assay.storage.sql.registry import KEEP_SECRET, Rows, Statement, kept
+from assay.storage.ports import RequestOutcome
+from assay.storage.sql.registry import KEEP_SECRET, Rows, Statement, outcome_statements
 
 _names = msgspec.json.Decoder(tuple[str, ...]).decode
 
@@ -58,10 +58,10 @@ TAKE_TICKET: Final = "DELETE FROM stream_tickets WHERE digest = $1 AND expires_a
 FORGET_TICKETS: Final = "DELETE FROM stream_tickets WHERE expires_at <= $1"
 
 
-class Database(Protocol):
+class CredentialDatabase(Protocol):
     """The calls of a store that credentials need."""
 
-    async def ask(self, text: str, *arguments: object) -> Rows:
+    async def query(self, text: str, *arguments: object) -> Rows:
         """Return the rows of a question."""
         ...
 
@@ -73,23 +73,23 @@ class Database(Protocol):
 class SqlCredentials:
     """See `Credentials`."""
 
-    def __init__(self, store: Database) -> None:
+    def __init__(self, store: CredentialDatabase) -> None:
         self._store = store
 
     async def changes(self) -> int:
         """See `Credentials`."""
-        found = await self._store.ask(CHANGES)
+        found = await self._store.query(CHANGES)
         return int(found[0][0]) if found else 0
 
     async def keys(self) -> Sequence[KeyRow]:
         """See `Credentials`."""
-        return [_key(row) for row in await self._store.ask(KEYS)]
+        return [_key(row) for row in await self._store.query(KEYS)]
 
     async def had_key(self) -> bool:
         """See `Credentials`."""
-        return bool(await self._store.ask(ANY_KEY))
+        return bool(await self._store.query(ANY_KEY))
 
-    async def add_key(self, row: KeyRow, outcome: Outcome | None = None) -> None:
+    async def add_key(self, row: KeyRow, outcome: RequestOutcome | None = None) -> None:
         """See `Credentials`."""
         await self._add(ADD_KEY, row, outcome)
 
@@ -97,19 +97,19 @@ class SqlCredentials:
         """See `Credentials`."""
         return await self._add(ADD_FIRST_KEY, row)
 
-    async def add_key_of_label(self, row: KeyRow, outcome: Outcome | None = None) -> KeyRow:
+    async def add_key_of_label(self, row: KeyRow, outcome: RequestOutcome | None = None) -> KeyRow:
         """See `Credentials`."""
         await self._add(ADD_KEY_OF_NEW_LABEL, row, outcome)
-        return _key((await self._store.ask(LIVE_KEY_OF_LABEL, row.label, row.created_at))[0])
+        return _key((await self._store.query(LIVE_KEY_OF_LABEL, row.label, row.created_at))[0])
 
-    async def _add(self, statement: str, row: KeyRow, outcome: Outcome | None = None) -> bool:
+    async def _add(self, statement: str, row: KeyRow, outcome: RequestOutcome | None = None) -> bool:
         added, *_ = (
             await self._store.change(
                 [
                     (NOTE_CHANGE, ()),
                     (f"{statement} RETURNING digest", _cells(row)),
                     (KEEP_SECRET, ("bootstrap", b"")),
-                    *kept(outcome),
+                    *outcome_statements(outcome),
                 ]
             )
         )[1:]
@@ -122,10 +122,10 @@ class SqlCredentials:
         )
         return bool(revoked)
 
-    async def rotate(self, prefix: str, expires_at: Time, row: KeyRow, outcome: Outcome | None = None) -> None:
+    async def rotate(self, prefix: str, expires_at: Time, row: KeyRow, outcome: RequestOutcome | None = None) -> None:
         """See `Credentials`."""
         await self._store.change(
-            [(NOTE_CHANGE, ()), (EXPIRE, (prefix, expires_at)), (ADD_KEY, _cells(row)), *kept(outcome)]
+            [(NOTE_CHANGE, ()), (EXPIRE, (prefix, expires_at)), (ADD_KEY, _cells(row)), *outcome_statements(outcome)]
         )
 
     async def used(self, digest: str, now: Time) -> None:
@@ -141,7 +141,7 @@ class SqlCredentials:
 
     async def session(self, digest: str, now: Time) -> SessionRow | None:
         """See `Credentials`."""
-        found = await self._store.ask(SESSION, digest, now)
+        found = await self._store.query(SESSION, digest, now)
         return _session(found[0]) if found else None
 
     async def end_session(self, digest: str) -> bool:

@@ -6,9 +6,9 @@ from typing import Any
 from assay.core.model.ids import Time
 from assay.core.model.limits import JOURNAL_PAGE_BYTES
 from assay.core.schedules.model import escaped
-from assay.storage.ports import BEGINNING, Entry, JournalPage, News, Position
+from assay.storage.ports import BEGINNING, JournalEntry, JournalPage, JournalRow, Position
 from assay.storage.sql import notes
-from assay.storage.sql.reads import ENDLESS, SqlReads
+from assay.storage.sql.reads import MAX_INT64, SqlReads
 
 AFTER = """
 SELECT e.written_by, e.id, r.namespace, r.workflow_id, e.run_id, r.workflow_type, r.task_queue,
@@ -22,7 +22,7 @@ WHERE $committed_after(1, 2, 3) LIMIT $4"""
 OLDEST_AFTER = "SELECT e.time FROM events e WHERE $committed_after(1, 2, 3) LIMIT 1"
 
 NEWEST_POSITION = "SELECT e.written_by, e.id FROM events e WHERE $newest_committed(1)"
-SMALL_BYTES = 8_192
+INLINE_DOCUMENT_BYTES = 8_192
 """A payload that is read together with others; larger ones are read by themselves, as far as a page has room."""
 
 DOCUMENTS = "SELECT e.payload, e.data FROM events e WHERE e.id = $1"
@@ -73,30 +73,32 @@ class SqlJournal:
         rows = await self._store.browse(AFTER, *position, await self._store.stream_horizon(), limit)
         page, held_bytes = JournalPage(more=len(rows) == limit), 0
         for *row, size in rows:
-            if size > SMALL_BYTES:  # one by one: the memory of a page must not depend on the payloads of its rows
+            if (
+                size > INLINE_DOCUMENT_BYTES
+            ):  # one by one: the memory of a page must not depend on the payloads of its rows
                 if held_bytes > JOURNAL_PAGE_BYTES:
                     page.more = True
                     break
                 ((row[10], row[11]),) = await self._store.browse(DOCUMENTS, row[1])
             held_bytes += size
-            page.append(_news(row))
+            page.append(_pending(row))
         return page
 
     async def oldest_after(self, position: Position) -> Time | None:
         """See `Journal`."""
-        found = await self._store.browse(OLDEST_AFTER, *position, ENDLESS)
+        found = await self._store.browse(OLDEST_AFTER, *position, MAX_INT64)
         return int(found[0][0]) if found else None
 
     async def concerns(self, namespaces: Collection[str], after: Position, before: int | None) -> bool:
         """See `Journal`."""
         texts = self._store.dialect.texts
         wanted = (texts(list(namespaces)), texts([escaped(namespace) for namespace in namespaces]))
-        bounds = (*after, await self._store.stream_horizon(), ENDLESS if before is None else before)
+        bounds = (*after, await self._store.stream_horizon(), MAX_INT64 if before is None else before)
         return bool(await self._store.browse(CONCERNS, *bounds, *wanted))
 
 
-def _news(row: Sequence[Any]) -> News:
-    return notes.note_of(row[0], row[1], *row[8:11]) if row[7] == notes.SEQ else Entry(*row)
+def _pending(row: Sequence[Any]) -> JournalRow:
+    return notes.note_of(row[0], row[1], *row[8:11]) if row[7] == notes.NOTE_SEQ else JournalEntry(*row)
 
 
 def _position(found: Sequence[Sequence[int]]) -> Position:

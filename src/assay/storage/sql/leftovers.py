@@ -2,7 +2,7 @@
 
 from assay.core.model.ids import Time
 from assay.storage.sql.journal import NEWEST_ID
-from assay.storage.sql.registry import Database
+from assay.storage.sql.registry import SqlDatabase
 
 OLD_OUTCOMES = """
 SELECT o.namespace, o.key FROM outcomes o LEFT JOIN (
@@ -27,27 +27,27 @@ FORGET_NOTES = "DELETE FROM events WHERE seq = 0 AND time >= $1 AND time <= $2 A
 class SqlLeftovers:
     """See `Leftovers`."""
 
-    def __init__(self, store: Database) -> None:
+    def __init__(self, store: SqlDatabase) -> None:
         self._store = store
 
     async def forget_outcomes(self, before: Time, limit: int) -> int:
         """See `Leftovers`."""
-        found = [(namespace, key) for namespace, key in await self._store.ask(OLD_OUTCOMES, before, limit)]
+        found = [(namespace, key) for namespace, key in await self._store.query(OLD_OUTCOMES, before, limit)]
         if found:
             await self._store.change([(FORGET_OUTCOMES, self._store.dialect.pairs(found))])
         return len(found)
 
     async def forget_fires(self, before: Time, limit: int) -> int:
         """See `Leftovers`."""
-        found = [number for (number,) in await self._store.ask(OLD_FIRES, before, limit)]
+        found = [number for (number,) in await self._store.query(OLD_FIRES, before, limit)]
         if found:
             await self._store.change([(FORGET_FIRES, (found[0], found[-1], before))])
         return len(found)
 
     async def forget_notes(self, before: Time, limit: int) -> int:
         """See `Leftovers`. The newest row of all stays: SQLite would give its id again, which clients may have seen."""
-        newest: int | None = (await self._store.ask(NEWEST_ID))[0][0]
-        found = [time for (time,) in await self._store.ask(OLD_NOTES, before, limit, newest or 0)]
+        newest: int | None = (await self._store.query(NEWEST_ID))[0][0]
+        found = [time for (time,) in await self._store.query(OLD_NOTES, before, limit, newest or 0)]
         if found:
             await self._store.change([(FORGET_NOTES, (found[0], found[-1], newest))])
         return len(found)

@@ -15,7 +15,7 @@ from assay.core.schedules.model import Fire, escaped
 from assay.storage.ports import Changes, Claim, Note
 from assay.storage.sql.rows import Cells
 
-SEQ: Final = 0
+NOTE_SEQ: Final = 0
 CLAIMS: Final = "Claims"
 FIRES: Final = "Fires"
 ITEMS_PER_NOTE: Final = 500
@@ -64,7 +64,7 @@ def _pages(items: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def _row(namespace: str, name: str, time: Time, kind: str, content: Sequence[object]) -> Cells:
-    return (f"{escaped(namespace)}/{name}", SEQ, time, kind, _encode(content), None, 0)
+    return (f"{escaped(namespace)}/{name}", NOTE_SEQ, time, kind, _encode(content), None, 0)
 
 
 def note_of(transaction: int, row_id: int, time: Time, kind: str, content: bytes) -> Note:

@@ -186,7 +186,7 @@ TRANSACTION_STATUS = "SELECT pg_xact_status($1::xid8)"
 EVENT_OF_TRANSACTION = "SELECT 1 FROM events WHERE run_id = $1 AND seq = $2 AND written_by = $3::bigint"
 
 # Found by its transaction and not by its process id, which another backend may have by now. A backend that executes its
-# COMMIT is active: to end it there could show a commit before the synchronous implicit_worker has it.
+# COMMIT is active: to end it there could show a commit before the synchronous standby has it.
 END_IDLE_TRANSACTION = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND backend_xid = xid($1::xid8) AND state = 'idle in transaction'"""
@@ -283,7 +283,7 @@ RECORD_SCHEMA_VERSION = """
 INSERT INTO schema_versions (version, min_reader, min_writer, applied_at, checksum) VALUES ($1, $2, $3, $4, $5)"""
 
 
-class Question:
+class QueryBuilder:
     """A statement and its arguments, put together condition by condition."""
 
     def __init__(self) -> None:
@@ -309,7 +309,7 @@ _DOCUMENT_BYTES = " + ".join(
 )
 
 
-def listed_runs(wanted: RunFilter) -> tuple[str, Question]:
+def listed_runs(wanted: RunFilter) -> tuple[str, QueryBuilder]:
     """Return the statement that finds the runs of a page and one run more; documents are not read."""
     question = _matching(wanted)
     if wanted.cursor is not None:
@@ -355,8 +355,8 @@ def count_runs(wanted: RunFilter) -> tuple[str, list[object]]:
 _ATTRIBUTED = "r.run_id IN (SELECT a.run_id FROM attributes a WHERE a.namespace = $1 AND a.key = {} AND a.value = {})"
 
 
-def _matching(wanted: RunFilter) -> Question:
-    question = Question()
+def _matching(wanted: RunFilter) -> QueryBuilder:
+    question = QueryBuilder()
     question.where("r.namespace = {}", wanted.namespace)
     for condition, value in (
         ("r.status = {}", wanted.status),
@@ -386,7 +386,7 @@ def _matching(wanted: RunFilter) -> Question:
     return question
 
 
-def _stuck_runs(question: Question, wanted: RunFilter) -> str:
+def _stuck_runs(question: QueryBuilder, wanted: RunFilter) -> str:
     """Return the statement that finds stuck runs: two small sets, each by a partial index."""
     found = "SELECT s.run_id FROM runs s WHERE s.namespace = $1 AND s.stuck IS NOT NULL AND s.closed_at IS NULL"
     if not wanted.served:

@@ -16,23 +16,23 @@ from assay.core.rules.fold import put_activity
 from assay.core.rules.retry_cut import open_children
 from assay.core.schedules.model import Fire, Schedule, schedule_key
 from assay.storage.ports import (
-    ActivityRecord,
     Deadline,
     Demand,
     HeldLease,
-    Outcome,
     ReadyActivity,
     ReadyTask,
+    RequestOutcome,
     RunFilter,
     RunPage,
     RunRecord,
     Snapshot,
+    StoredActivity,
     StoredRun,
 )
 from assay.storage.sql import activity_rows, queries, rows, schedule_rows
 from assay.storage.sql.dialect import Dialect
 
-ENDLESS = 2**63 - 1
+MAX_INT64 = 2**63 - 1
 
 EVENTS_PER_READ = 500
 """Events read at a time; between two pages others may run."""
@@ -52,7 +52,7 @@ class SqlReads(ABC):
         """Return the rows of a short query of the engine's own loops: deadlines, ready work, the outbox."""
         return await self._fetch(text, *arguments)
 
-    async def ask(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+    async def query(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
         """Return the rows of a query of the engine itself that may take long."""
         return await self._fetch(text, *arguments)
 
@@ -62,11 +62,11 @@ class SqlReads(ABC):
 
     async def browse(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
         """Return the rows of a caller's read along an index, which may be a long one."""
-        return await self.ask(text, *arguments)
+        return await self.query(text, *arguments)
 
     async def search(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
         """Return the rows of a caller's list or count, which may read a whole namespace."""
-        return await self.ask(text, *arguments)
+        return await self.query(text, *arguments)
 
     @property
     def wal_bytes(self) -> int | None:
@@ -75,7 +75,7 @@ class SqlReads(ABC):
 
     async def stream_horizon(self) -> int:
         """Return a transaction id: all events of transactions below it are readable from now on, or never will be."""
-        return ENDLESS
+        return MAX_INT64
 
     async def load(
         self, run_ids: Sequence[RunId], workflow_ids: Sequence[tuple[Namespace, WorkflowId]]
@@ -142,12 +142,12 @@ class SqlReads(ABC):
         started = open_children(sorted(found, key=lambda recorded: recorded.seq))
         return {name: one.event for name, one in started.items() if isinstance(one.event, ChildWorkflowStarted)}
 
-    async def outcomes(self, keys: Sequence[tuple[str, str]]) -> Sequence[Outcome]:
+    async def outcomes(self, keys: Sequence[tuple[str, str]]) -> Sequence[RequestOutcome]:
         """See `Store`."""
         if not keys:
             return ()
         found = await self._fetch(queries.OUTCOMES_BY_KEY, *self.dialect.pairs(keys))
-        return [Outcome(*row) for row in found]
+        return [RequestOutcome(*row) for row in found]
 
     async def events(
         self, run_id: RunId, after: int = 0, limit: int = 10_000, kind: str | None = None
@@ -202,14 +202,14 @@ class SqlReads(ABC):
 
     async def local_leases(self) -> Sequence[HeldLease]:
         """See `Store`."""
-        tasks = await self.ask(queries.LOCAL_TASKS)
-        activities = await self.ask(queries.LOCAL_ACTIVITIES)
+        tasks = await self.query(queries.LOCAL_TASKS)
+        activities = await self.query(queries.LOCAL_ACTIVITIES)
         return [HeldLease(*row) for row in (*tasks, *activities)]
 
     async def leases(self, worker: WorkerId | None = None) -> Sequence[HeldLease]:
         """See `Store`."""
-        tasks = await self.ask(queries.LEASED_TASKS, worker or "")
-        activities = await self.ask(queries.LEASED_ACTIVITIES, worker or "")
+        tasks = await self.query(queries.LEASED_TASKS, worker or "")
+        activities = await self.query(queries.LEASED_ACTIVITIES, worker or "")
         return [HeldLease(*row) for row in (*tasks, *activities)]
 
     async def messages(self, before: Time, limit: int) -> Sequence[Message]:
@@ -225,9 +225,9 @@ class SqlReads(ABC):
     async def list_schedules(self, namespace: str | None, *, waiting: bool = False) -> Sequence[Schedule]:
         """See `Store`."""
         if waiting:
-            found = await self.ask(queries.WAITING_SCHEDULES)
+            found = await self.query(queries.WAITING_SCHEDULES)
         elif namespace is None:
-            found = await self.ask(queries.ALL_SCHEDULES)
+            found = await self.query(queries.ALL_SCHEDULES)
         else:
             found = await self.browse(queries.SCHEDULES, namespace)
         schedules = [schedule_rows.schedule_of(document) for (document,) in found]
@@ -264,7 +264,7 @@ class SqlReads(ABC):
         count: int = (await self.search(text, *arguments))[0][0]
         return count
 
-    async def activity(self, number: int) -> ActivityRecord | None:
+    async def activity(self, number: int) -> StoredActivity | None:
         """See `Store`."""
         found = await self.look_up(queries.ACTIVITY, number)
         return activity_rows.activity_record(found[0]) if found else None

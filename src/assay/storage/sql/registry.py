@@ -7,7 +7,7 @@ import msgspec
 
 from assay.core.model.ids import Time
 from assay.core.registrations import WorkerHealth
-from assay.storage.ports import NamespaceCounts, NamespaceRow, Outcome, QueueRow, WaitingWork, WorkerRow
+from assay.storage.ports import NamespaceCounts, NamespaceRow, QueueRow, RequestOutcome, WaitingWork, WorkerRow
 from assay.storage.sql import queries
 from assay.storage.sql.dialect import Dialect
 
@@ -94,7 +94,7 @@ INSERT INTO outcomes (namespace, key, fingerprint, status, body, created_at)
 SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (SELECT 1 FROM namespaces WHERE name = $7)"""
 
 
-class Database(Protocol):
+class SqlDatabase(Protocol):
     """What the registry needs of a store."""
 
     @property
@@ -102,7 +102,7 @@ class Database(Protocol):
         """How this database spells things."""
         ...
 
-    async def ask(self, text: str, *arguments: object) -> Rows:
+    async def query(self, text: str, *arguments: object) -> Rows:
         """Return the rows of a query of the engine itself."""
         ...
 
@@ -122,21 +122,21 @@ class Database(Protocol):
 class SqlRegistry:
     """See `Registry`."""
 
-    def __init__(self, store: Database) -> None:
+    def __init__(self, store: SqlDatabase) -> None:
         self._store = store
 
     async def namespaces(self) -> Sequence[NamespaceRow]:
         """See `Registry`."""
         return [NamespaceRow(*row) for row in await self._store.browse(NAMESPACES)]
 
-    async def create_namespace(self, row: NamespaceRow, outcome: Outcome | None = None) -> bool:
+    async def create_namespace(self, row: NamespaceRow, outcome: RequestOutcome | None = None) -> bool:
         """See `Registry`."""
         create: Statement = (CREATE_NAMESPACE, (row.name, row.created_at))
         keep = [(KEEP_OUTCOME_OF_CREATE, (*_cells(outcome), row.name, row.created_at))] if outcome is not None else []
         created, *_ = await self._store.change([create, *keep])
         return bool(created)
 
-    async def delete_namespace(self, name: str, outcome: Outcome | None = None) -> bool:
+    async def delete_namespace(self, name: str, outcome: RequestOutcome | None = None) -> bool:
         """See `Registry`."""
         keep = [(KEEP_OUTCOME_OF_DELETE, (*_cells(outcome), name))] if outcome is not None else []
         deleted, *_ = await self._store.change([(DELETE_NAMESPACE, (name,)), *keep])
@@ -148,7 +148,7 @@ class SqlRegistry:
         workers = await self._store.browse(COUNT_WORKERS, namespace, seen_after)
         return NamespaceCounts({status: int(count) for status, count in runs}, int(workers[0][0]))
 
-    async def register(self, row: WorkerRow, outcome: Outcome | None = None) -> None:
+    async def register(self, row: WorkerRow, outcome: RequestOutcome | None = None) -> None:
         """See `Registry`."""
         cells = (
             row.id,
@@ -162,7 +162,7 @@ class SqlRegistry:
             row.registered_at,
             row.last_heartbeat,
         )
-        await self._store.change([(REGISTER, cells), *kept(outcome)])
+        await self._store.change([(REGISTER, cells), *outcome_statements(outcome)])
 
     async def seen(self, workers: Sequence[tuple[str, Time]], health: Mapping[str, WorkerHealth]) -> None:
         """See `Registry`; in order of ids, so that two engines cannot wait for each other."""
@@ -209,9 +209,9 @@ class SqlRegistry:
     async def waiting(self) -> Sequence[WaitingWork]:
         """See `Registry`."""
         found: dict[tuple[str, str], WaitingWork] = {}
-        for namespace, queue, tasks, oldest in await self._store.ask(queries.WAITING_TASKS):
+        for namespace, queue, tasks, oldest in await self._store.query(queries.WAITING_TASKS):
             found[namespace, queue] = WaitingWork(namespace, queue, int(tasks), 0, oldest)
-        for namespace, queue, activities, oldest in await self._store.ask(queries.WAITING_ACTIVITIES):
+        for namespace, queue, activities, oldest in await self._store.query(queries.WAITING_ACTIVITIES):
             known = found.get((namespace, queue), WaitingWork(namespace, queue, oldest=oldest))
             since = min(filter(None, (known.oldest, oldest)), default=None)
             found[namespace, queue] = WaitingWork(namespace, queue, known.tasks, int(activities), since)
@@ -220,8 +220,8 @@ class SqlRegistry:
     async def waits(self, namespace: str, queue: str, names: Sequence[str] | None) -> bool:
         """See `Registry`."""
         if names is None:
-            return bool(await self._store.ask(ANY_ACTIVITY_WAITS, namespace, queue))
-        return bool(await self._store.ask(ACTIVITY_WAITS, namespace, queue, self._store.dialect.texts(names)))
+            return bool(await self._store.query(ANY_ACTIVITY_WAITS, namespace, queue))
+        return bool(await self._store.query(ACTIVITY_WAITS, namespace, queue, self._store.dialect.texts(names)))
 
     async def secret(self, name: str, fresh: bytes) -> bytes:
         """See `Registry`."""
@@ -229,11 +229,11 @@ class SqlRegistry:
         return bytes(found[0][0])
 
 
-def _cells(outcome: Outcome) -> tuple[object, ...]:
+def _cells(outcome: RequestOutcome) -> tuple[object, ...]:
     return (outcome.namespace, outcome.key, outcome.fingerprint, outcome.status, outcome.body, outcome.created_at)
 
 
-def kept(outcome: Outcome | None) -> list[Statement]:
+def outcome_statements(outcome: RequestOutcome | None) -> list[Statement]:
     """Return the statement that keeps the outcome of a request with an idempotency key, if there is one."""
     return [] if outcome is None else [(KEEP_OUTCOME, _cells(outcome))]
 

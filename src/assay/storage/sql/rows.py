@@ -13,7 +13,7 @@ from assay.core.model.payload import NULL, Payload
 from assay.core.model.policies import ParentClose
 from assay.core.model.run import Child, Run, Stuck, Task
 from assay.storage.ports import (
-    Outcome,
+    RequestOutcome,
     RunRecord,
     Snapshot,
     StoredRun,
@@ -219,7 +219,7 @@ def message_of(row: Sequence[Any]) -> Message:
     return Message(key, namespace, workflow_id, run_id, kind, reason, event, sender)
 
 
-def outcome_row(outcome: Outcome) -> Cells:
+def outcome_row(outcome: RequestOutcome) -> Cells:
     """A row of OUTCOMES."""
     return (outcome.namespace, outcome.key, outcome.fingerprint, outcome.status, outcome.body, outcome.created_at)
 

@@ -26,7 +26,7 @@ _UNDONE = (apsw.FullError, apsw.BusyError, apsw.LockedError)
 PROGRESS_STEPS: Final = 10_000
 """Steps of SQLite's virtual machine between two looks at the clock: about a millisecond."""
 
-STATEMENTS = 400
+STATEMENT_CACHE_SIZE = 400
 """Each row of an `executemany` takes the next place in apsw's cache of statements, whoever is there: there must be more
 places than rows in a batch, or every batch would have its statements parsed again."""
 _PRAGMAS = "PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA mmap_size = 0;"
@@ -75,7 +75,7 @@ def open_writer(path: Path, on_commit: Callable[[int], None]) -> apsw.Connection
         on_commit(pages)
         return apsw.SQLITE_OK
 
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=STATEMENTS)
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=STATEMENT_CACHE_SIZE)
     _set(connection, _PRAGMAS + _WRITER_PRAGMAS)
     connection.set_wal_hook(hook)
     mode, synchronous = connection.pragma("journal_mode"), connection.pragma("synchronous")

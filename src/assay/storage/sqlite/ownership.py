@@ -41,7 +41,7 @@ NETWORK_FILESYSTEMS = frozenset(
 )
 """File systems without the locks and the shared memory that SQLite needs."""
 
-PAUSES = (0.02, 0.04, 0.0)
+LOCK_RETRY_SECONDS = (0.02, 0.04, 0.0)
 """Seconds after each attempt to take the lock: `in_use` of another process holds it for some microseconds."""
 
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
@@ -95,7 +95,7 @@ class FileLock:
     def take(self, now: Time) -> None:
         """Take the lock, or say at once who has it."""
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        if not any(_locked(descriptor, pause) for pause in PAUSES):
+        if not any(_locked(descriptor, pause) for pause in LOCK_RETRY_SECONDS):
             text = self._in_use(os.pread(descriptor, 4096, 0))
             os.close(descriptor)
             raise Unavailable(text, code="store_in_use")

@@ -17,14 +17,14 @@ from assay.core.engine_time import ClockReading, Jump
 from assay.core.model.errors import AssayError, Invalid, ReadOnly, Unavailable
 from assay.core.model.ids import RunId, Time
 from assay.storage.ports import READ_SECONDS, Broken, Changes
-from assay.storage.sql import queries, schema
+from assay.storage.sql import queries, schema_versions
 from assay.storage.sql.dialect import SqliteDialect
 from assay.storage.sql.reads import SqlReads
 from assay.storage.sqlite import connections
 from assay.storage.sqlite.lock import Identity, identity_of
 from assay.storage.sqlite.writer import DIALECT
 
-READERS: Final = 2
+READER_THREADS: Final = 2
 
 
 class SqliteReader(SqlReads):
@@ -47,9 +47,9 @@ class SqliteReader(SqlReads):
         """Connect, and refuse a schema that this program cannot read."""
         if not self.path.is_file():
             raise Invalid(f"there is no file {self.path}", field="path")
-        self._threads = ThreadPoolExecutor(READERS, "assay-sqlite-reader")
+        self._threads = ThreadPoolExecutor(READER_THREADS, "assay-sqlite-reader")
         try:
-            recorded = await self.ask(queries.SCHEMA_VERSIONS)
+            recorded = await self.query(queries.SCHEMA_VERSIONS)
         except AssayError as error:
             await self.close()
             raise Unavailable(f"{self.path} cannot be read: {error}", code="foreign_database") from error
@@ -70,7 +70,7 @@ class SqliteReader(SqlReads):
             connection.close()
         self._opened = []
 
-    async def ask(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+    async def query(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
         """Return the rows of a statement, each in a read transaction of its own."""
         if self._threads is None:
             raise Broken(f"{self.path} is not open")
@@ -78,7 +78,7 @@ class SqliteReader(SqlReads):
         return await asyncio.wrap_future(asked)
 
     async def _fetch(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
-        return await self.ask(text, *arguments)
+        return await self.query(text, *arguments)
 
     def _read(self, text: str, arguments: tuple[object, ...]) -> Sequence[Sequence[Any]]:
         return connections.rows_within(self._connection(), text, arguments, self._seconds)
@@ -128,8 +128,8 @@ class SqliteReader(SqlReads):
 
 def _refuse_schema(path: Path, recorded: Sequence[Sequence[Any]]) -> None:
     """Raise `Unavailable` for a schema that this program would have to change, or does not know."""
-    missing = schema.missing(recorded, schema.known())
-    found, known = max((row[0] for row in recorded), default=0), schema.known()[-1].version
+    missing = schema_versions.missing(recorded, schema_versions.known())
+    found, known = max((row[0] for row in recorded), default=0), schema_versions.known()[-1].version
     if missing or found != known:
         text = f"{path} has schema {found}, and this version of assay reads schema {known}: "
         if found > known:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import apsw
 
 from assay.core.model.errors import Unavailable
-from assay.storage.sql import schema
+from assay.storage.sql import schema_versions
 from assay.storage.sql.dialect import Dialect
 from assay.storage.sqlite.writer import DIALECT
 
@@ -36,10 +36,10 @@ class SharedFile:
         recorded = list(
             self._connection.execute("SELECT version, min_reader, min_writer, checksum FROM schema_versions")
         )
-        if schema.missing(recorded, schema.known()):
+        if schema_versions.missing(recorded, schema_versions.known()):
             raise Unavailable("the database has an older schema: run `assay migrate` first", code="schema_too_old")
 
-    async def ask(self, text: str, *arguments: object) -> Rows:
+    async def query(self, text: str, *arguments: object) -> Rows:
         """Return the rows of a question."""
         return await asyncio.to_thread(self._execute, text, arguments)
 

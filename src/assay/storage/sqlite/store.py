@@ -22,7 +22,7 @@ from assay.core.model.ids import RunId, Time
 from assay.storage.forks import call_after_fork
 from assay.storage.ports import READ_SECONDS, Broken, Changes, Rejected, Replaced
 from assay.storage.search_slots import SearchSlots
-from assay.storage.sql import queries, schema
+from assay.storage.sql import queries, schema_versions
 from assay.storage.sql.dialect import SqliteDialect
 from assay.storage.sql.reads import SqlReads
 from assay.storage.sqlite import connections
@@ -31,17 +31,17 @@ from assay.storage.sqlite.ownership import FileLock, refuse_network
 from assay.storage.sqlite.pace import CommitPace
 from assay.storage.sqlite.writer import DIALECT, SqliteWriter
 
-SLOW_SYNC = 0.001
+SLOW_SYNC_SECONDS = 0.001
 """Seconds. A disk that needs longer gets a writer thread, so that the event loop does not wait for it."""
 
 IDLE_SECONDS = 1.0
 """After so long without a write there is time to cut a large WAL."""
-CUT_PAUSE_SECONDS = 5.0
+TRUNCATE_RETRY_SECONDS = 5.0
 """Time between two attempts to cut a WAL while writes go on."""
 WAL_WARNING_BYTES = 256 * 1024 * 1024
 
-SCANNERS = 2
-SEARCHERS = 2
+SCAN_THREADS = 2
+SEARCH_THREADS = 2
 SCAN_SECONDS = 30.0
 """The longest time for a read of the engine itself; a caller's read has `READ_SECONDS`."""
 
@@ -78,7 +78,7 @@ class SqliteStore(SqlReads):
         self._in_thread = in_thread
         self._clock = clock
         self._migrate = migrate
-        self.migrated: Sequence[schema.Migration] = ()
+        self.migrated: Sequence[schema_versions.Migration] = ()
         """The steps of the schema that opening it took."""
         self._lock = FileLock(self.path)
         self._owned: OwnedFile | None = None
@@ -89,14 +89,14 @@ class SqliteStore(SqlReads):
         self._running: set[asyncio.Future[Any]] = set()
         """Calls of the writer in its thread."""
         self._scanning: ThreadPoolExecutor | None = None
-        self._scans = SearchSlots(SCANNERS)
+        self._scans = SearchSlots(SCAN_THREADS)
         self._searching: ThreadPoolExecutor | None = None
-        self._searches = SearchSlots(SEARCHERS)
+        self._searches = SearchSlots(SEARCH_THREADS)
         self._of_thread = threading.local()
         self._scanners: list[apsw.Connection] = []
         self._idle: asyncio.TimerHandle | None = None
-        self._cutting: asyncio.Task[None] | None = None
-        self._cut_not_before = 0.0
+        self._truncating: asyncio.Task[None] | None = None
+        self._truncate_not_before = 0.0
         self._warned_of_wal = False
         self._abandoned: list[object] = []
 
@@ -107,7 +107,9 @@ class SqliteStore(SqlReads):
             raise Invalid(f"the folder {folder} does not exist", field="path")
         refuse_network(folder)
         if not self._migrate and not self.path.exists():
-            schema.refuse_unmigrated(schema.known())  # before there is a file and a lock that nobody wants
+            schema_versions.refuse_unmigrated(
+                schema_versions.known()
+            )  # before there is a file and a lock that nobody wants
         try:
             self._lock.take(self._clock())
             call_after_fork(self)
@@ -121,16 +123,16 @@ class SqliteStore(SqlReads):
 
     def _open(self, folder: Path) -> None:
         if self._in_thread is None:
-            self.inline = connections.sync_time(folder) <= SLOW_SYNC
+            self.inline = connections.sync_time(folder) <= SLOW_SYNC_SECONDS
         connections.create(self.path)
         try:
-            pace = CommitPace(SLOW_SYNC, in_thread=not self.inline) if self._in_thread is None else None
+            pace = CommitPace(SLOW_SYNC_SECONDS, in_thread=not self.inline) if self._in_thread is None else None
             self._writer = SqliteWriter(self.path, pace)
-            self.migrated = self._writer.migrate(schema.known(), self._clock(), allowed=self._migrate)
+            self.migrated = self._writer.migrate(schema_versions.known(), self._clock(), allowed=self._migrate)
             self._writer.take_over()
             self._owned = OwnedFile(self.path)
-            self._scanning = ThreadPoolExecutor(SCANNERS, "assay-sqlite-reader")
-            self._searching = ThreadPoolExecutor(SEARCHERS, "assay-sqlite-search")
+            self._scanning = ThreadPoolExecutor(SCAN_THREADS, "assay-sqlite-reader")
+            self._searching = ThreadPoolExecutor(SEARCH_THREADS, "assay-sqlite-search")
             if not self.inline:
                 self._open_thread()
         except apsw.Error as error:
@@ -147,8 +149,8 @@ class SqliteStore(SqlReads):
         """See `Store`."""
         if self._idle is not None:
             self._idle.cancel()
-        if self._cutting is not None:
-            self._cutting.cancel()
+        if self._truncating is not None:
+            self._truncating.cancel()
         for scanner in self._scanners:
             scanner.interrupt()
         for pool in (self._writing, self._scanning, self._searching):
@@ -164,16 +166,16 @@ class SqliteStore(SqlReads):
         if self._owned is not None:
             self._owned.release()
         self._idle = self._writing = self._scanning = self._searching = self._reader = None
-        self._writer = self._owned = self._cutting = None
+        self._writer = self._owned = self._truncating = None
         self._scanners = []
         self._lock.release()
 
     def forked(self) -> None:
         """In a forked child: forget the connections without closing them, which would touch the parent's files."""
         threads = (self._writing, self._scanning, self._searching)
-        self._abandoned = [self._writer, self._reader, threads, self._scanners, self._cutting]
+        self._abandoned = [self._writer, self._reader, threads, self._scanners, self._truncating]
         self._writer = self._reader = self._writing = self._scanning = self._searching = self._idle = None
-        self._cutting = None
+        self._truncating = None
         self._scanners = []
         if self._owned is not None:
             self._owned.release()
@@ -283,9 +285,9 @@ class SqliteStore(SqlReads):
         loop = asyncio.get_running_loop()
         if self._idle is not None:
             self._idle.cancel()
-        self._idle = loop.call_later(IDLE_SECONDS, self._begin_to_cut, writer)
-        if loop.time() >= self._cut_not_before:
-            self._begin_to_cut(writer)
+        self._idle = loop.call_later(IDLE_SECONDS, self._begin_truncate, writer)
+        if loop.time() >= self._truncate_not_before:
+            self._begin_truncate(writer)
         if not self._warned_of_wal and writer.wal_bytes > WAL_WARNING_BYTES:
             self._warned_of_wal = True
             logger.warning(
@@ -294,11 +296,11 @@ class SqliteStore(SqlReads):
                 writer.wal_bytes >> 20,
             )
 
-    def _begin_to_cut(self, writer: SqliteWriter) -> None:
-        if self._cutting is None and writer is self._writer:
-            self._cutting = asyncio.get_running_loop().create_task(self._cut_wal(writer))
+    def _begin_truncate(self, writer: SqliteWriter) -> None:
+        if self._truncating is None and writer is self._writer:
+            self._truncating = asyncio.get_running_loop().create_task(self._truncate_wal(writer))
 
-    async def _cut_wal(self, writer: SqliteWriter) -> None:
+    async def _truncate_wal(self, writer: SqliteWriter) -> None:
         """Hold new reads in threads, wait for the end of those that run, which have limits, and cut the WAL.
 
         Searches are held first: they take longest, and the engine's own reads go on meanwhile. A process that reads the
@@ -316,14 +318,14 @@ class SqliteStore(SqlReads):
         except AssayError as error:
             logger.warning("the WAL of %s could not be cut: %s", self.path, error)
         finally:
-            self._cutting = None
-            self._cut_not_before = loop.time() + CUT_PAUSE_SECONDS
+            self._truncating = None
+            self._truncate_not_before = loop.time() + TRUNCATE_RETRY_SECONDS
         if self._in_thread is None and not self.inline and not writer.pace.in_thread and not self._running:
             self.inline = True
         if done:
             self._warned_of_wal = False
         elif writer is self._writer:
-            self._idle = loop.call_later(CUT_PAUSE_SECONDS, self._begin_to_cut, writer)
+            self._idle = loop.call_later(TRUNCATE_RETRY_SECONDS, self._begin_truncate, writer)
 
     # reads
 
@@ -332,7 +334,7 @@ class SqliteStore(SqlReads):
             return connections.rows(self._reader, DIALECT.query(text), arguments)
         return self._opened().fetch(text, *arguments)
 
-    async def ask(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+    async def query(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
         self._opened()
         async with self._scans.reserved(patient=True):
             return await self._scan(self._scanning, text, arguments, SCAN_SECONDS)

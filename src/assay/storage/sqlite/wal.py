@@ -15,14 +15,14 @@ from typing import Final
 from assay.storage.ports import Replaced
 from assay.storage.sqlite.lock import Identity, identity_of
 
-WAL_HEAD_BYTES: Final = 32
-FRAME_HEAD_BYTES: Final = 24
+WAL_HEADER_BYTES: Final = 32
+FRAME_HEADER_BYTES: Final = 24
 """Bytes before the first frame, and before the page in each."""
 SPARE_FRAMES: Final = 8
 """Frames that must fit: a small commit has three."""
-CHUNK: Final = 64
+EXTEND_FRAMES: Final = 64
 """Frames to make room for at a time."""
-TICK_SECONDS: Final = 0.02
+TIMESTAMP_TICK_SECONDS: Final = 0.02
 """Longer than a tick of the clock by which file systems date changes: two changes in one tick have the same time."""
 
 
@@ -36,7 +36,7 @@ class Wal:
     def __init__(self, database: Path, page_size: int) -> None:
         self._database = str(database)
         self._log = f"{database}-wal"
-        self._frame = FRAME_HEAD_BYTES + page_size
+        self._frame = FRAME_HEADER_BYTES + page_size
         self._frames = 0
         self._descriptor = -1
         self._log_is: Identity | None = None
@@ -58,7 +58,7 @@ class Wal:
         now = time.monotonic()
         if changed_at != self._changed_at:
             self._changed_at, self._seen_at = changed_at, now
-        elif now - self._seen_at > TICK_SECONDS:
+        elif now - self._seen_at > TIMESTAMP_TICK_SECONDS:
             self._settled_at = changed_at
 
     def _compare(self) -> None:
@@ -82,7 +82,7 @@ class Wal:
         """Make room for a small commit after `used` frames; only between transactions, and after `check`."""
         if used + SPARE_FRAMES > self._frames:
             try:
-                self._extend(used + CHUNK)
+                self._extend(used + EXTEND_FRAMES)
             except OSError:
                 self._frames = sys.maxsize  # it was only for speed; if the disk is full, the next commit says so
 
@@ -105,10 +105,10 @@ class Wal:
         self._folder = self._descriptor = -1
 
     def _extend(self, frames: int) -> None:
-        size, wanted = os.fstat(self._descriptor).st_size, WAL_HEAD_BYTES + frames * self._frame
+        size, wanted = os.fstat(self._descriptor).st_size, WAL_HEADER_BYTES + frames * self._frame
         if size < wanted:
             os.pwrite(self._descriptor, bytes(wanted - size), size)
-        self._frames = (max(size, wanted) - WAL_HEAD_BYTES) // self._frame
+        self._frames = (max(size, wanted) - WAL_HEADER_BYTES) // self._frame
 
 
 def _replaced(database: str, reason: str) -> Replaced:

@@ -14,7 +14,7 @@ import apsw
 from assay.core.model.errors import Unavailable
 from assay.core.model.ids import RunId, Time
 from assay.storage.ports import Broken, Changes, Replaced, ScheduleChange, StoredRun
-from assay.storage.sql import queries, rows, schema
+from assay.storage.sql import queries, rows, schema_versions
 from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import SqliteDialect, Verb
 from assay.storage.sql.schedule_rows import changed_schedules, schedule_update_row
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 CHECKPOINT_PAGES = 1_000
 LARGE_WAL_PAGES = 64 * 1024 * 1024 // 4096
-LARGEST_BACKUP = 4 * 1024 * 1024 * 1024
+MAX_BACKUP_BYTES = 4 * 1024 * 1024 * 1024
 """Bytes; a larger file is not copied before a migration, its owner is told instead (U4)."""
 
 DIALECT = SqliteDialect()
@@ -170,8 +170,8 @@ class SqliteWriter:
             self._broken = Broken(f"another engine has taken over {self._path}; this one must stop")
             raise self._broken
         min_writer: Any = self._cursor.execute(queries.MIN_WRITER).fetchall()[0][0]
-        if min_writer > schema.newest_known():  # another program has migrated the file meanwhile (I26)
-            self._broken = Broken(schema.too_new(min_writer))
+        if min_writer > schema_versions.newest_known():  # another program has migrated the file meanwhile (I26)
+            self._broken = Broken(schema_versions.too_new(min_writer))
             raise self._broken
 
     def _roll_back(self, error: BaseException) -> NoReturn:
@@ -242,19 +242,21 @@ class SqliteWriter:
         self._wal.forget()
         return True
 
-    def migrate(self, known: Sequence[schema.Migration], now: Time, *, allowed: bool) -> Sequence[schema.Migration]:
+    def migrate(
+        self, known: Sequence[schema_versions.Migration], now: Time, *, allowed: bool
+    ) -> Sequence[schema_versions.Migration]:
         """Bring the schema up to date (R46); the steps that it took."""
         recorded = self._recorded()
-        todo = schema.missing(recorded, known)
+        todo = schema_versions.missing(recorded, known)
         if not todo:
             return todo
         if not allowed:
-            schema.refuse_unmigrated(todo)
+            schema_versions.refuse_unmigrated(todo)
         if recorded:
             self._back_up(recorded[-1][0])
         self._begin()
         try:
-            self._connection.execute(DIALECT.script(schema.VERSIONS_TABLE))
+            self._connection.execute(DIALECT.script(schema_versions.VERSIONS_TABLE))
             for step in todo:
                 self._connection.execute(DIALECT.script(step.script))
                 self.fetch(
@@ -275,7 +277,7 @@ class SqliteWriter:
 
     def _back_up(self, version: int) -> None:
         """Keep the file as it was before the migration (U4)."""
-        if self._path.stat().st_size > LARGEST_BACKUP:
+        if self._path.stat().st_size > MAX_BACKUP_BYTES:
             logger.warning("%s is too large to be copied before its migration", self._path)
             return
         copy = self._path.with_name(f"{self._path.name}.bak-{version}")
