@@ -1,1 +1,1 @@
-"""Deterministic simulation: the real engine, workers and core in a world made from one number (reliability 3.3)."""
+"""Deterministic simulation: the real engine, workers and core in a world made from one seed."""

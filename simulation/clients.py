@@ -105,7 +105,7 @@ class Client:
             if isinstance(reply, Started) and not reply.started:
                 self._was_alone(request)
             return
-        self._world.ledger.violate(f"L1 {self._id} could not be started in {TRIES} tries")
+        self._world.ledger.violate(f"liveness: {self._id} could not be started in {TRIES} tries")
 
     def _was_alone(self, request: Request) -> None:
         if self._starters == 1:

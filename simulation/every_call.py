@@ -1,4 +1,4 @@
-"""F24: one small program of each kind, with every single call of the store failing in every way there is."""
+"""Run one small program of each kind, with every single call of the store failing in every way."""
 
 from collections.abc import Iterator
 

@@ -60,7 +60,7 @@ class Chaos:
 
 
 class Scripted:
-    """Lets exactly one store call go wrong: the k-th, in a given way (F24)."""
+    """Fails exactly one call of the store: the k-th, in a given way."""
 
     def __init__(self, at: int = 0, fate: str = "reject") -> None:
         self.calls = 0

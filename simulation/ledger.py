@@ -1,4 +1,4 @@
-"""What was promised and what was done, written down outside the system under test (3.1)."""
+"""Record acknowledgements and executions outside the system under test."""
 
 from collections import defaultdict
 from typing import Any
@@ -30,11 +30,11 @@ class Accepted(msgspec.Struct, frozen=True):
     known: int
     """The last event that the worker knew of, its own outcomes included."""
     must_know: bool
-    """Does it close the run in a way that must have seen everything (R7)?"""
+    """Return whether the command closes the run in a way that requires all events to be seen."""
 
 
 class Ledger:
-    """Facts by name; violations are sentences that begin with the invariant's number."""
+    """Facts by name; violations are sentences that begin with the invariant's number or the rule's name."""
 
     def __init__(self) -> None:
         self.violations: list[str] = []

@@ -91,7 +91,7 @@ def _act(chance: random.Random, number: int) -> Step:
 
 
 def _long(chance: random.Random, number: int) -> Step:
-    """Longer than a lease: its worker must extend it (R9)."""
+    """Longer than a lease: its worker must extend it."""
     return {**_act(chance, number), "secs": 13.0, "fails": 0}
 
 
@@ -157,7 +157,7 @@ def _inline(chance: random.Random, number: int) -> Step:
 
 
 def _walk_steps(chance: random.Random, _: int) -> Step:
-    """Long enough that outcomes are sent before the code goes on from them (R8)."""
+    """Long enough that outcomes are sent before the code goes on from them."""
     return {"count": STRIDE + chance.randint(1, 4), "secs": chance.choice((0.0, 0.0, 0.1))}
 
 

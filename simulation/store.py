@@ -1,7 +1,7 @@
 """The store of a simulated engine: real rules over tables in memory, and everything that can go wrong with a database.
 
 A write commits, is refused, commits and says that it does not know, commits after its engine has lost the connection,
-or takes its engine down just before or just after its commit (3.3). What is in the database survives all of that;
+or takes its engine down just before or just after its commit. What is in the database survives all of that;
 nothing else does.
 """
 

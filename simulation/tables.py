@@ -48,7 +48,7 @@ class Tables:
         return lambda row: row[place]
 
     def write(self, changes: Changes) -> tuple[Changes, frozenset[RunId]]:
-        """One transaction: what was written, and the runs that lost their compare-and-set (R45)."""
+        """One transaction: what was written, and the runs that lost their compare-and-set."""
         schedules = changed_schedules(changes)
         losers = [run.run_id for run in changes.runs if not self.unchanged(run)]
         losers += [change.key for change in schedules if not self._same_schedule(change)]

@@ -99,7 +99,7 @@ class Programs:
             raise PlannedBug(step["name"])
 
     def inline(self, ctx: Context, step: Step) -> "Callable[[], Coroutine[Any, Any, Any]]":
-        """The function of an inline step, which knows what must be durable when it starts (R3)."""
+        """Return the function of an inline step, which checks that all earlier commands are durable when it starts."""
         run, ordered = execution_of(ctx), dict(execution_of(ctx).commands.counters)
 
         async def body() -> Any:

@@ -152,7 +152,7 @@ class World:
             try:
                 self._live()
             except Stalled as stalled:
-                self.ledger.violate(f"L1 the world turns in circles: {stalled}")
+                self.ledger.violate(f"liveness: the world turns in circles: {stalled}")
             finally:
                 outcome = self._outcome()
                 self._dismantle()

@@ -1,4 +1,4 @@
-"""What must hold: looked at after every commit where that is cheap, and all of it at the end (reliability 2.2)."""
+"""Checks of the invariants: the cheap ones after every commit, all of them at the end."""
 
 from typing import TYPE_CHECKING
 
@@ -52,28 +52,30 @@ class Checks:
             self._world.ledger.violate(f"I3 start {request.request_id} was answered with {len(known)} runs")
 
     def effect_runs(self, run: Execution, name: str) -> None:
-        """A side effect's function runs: never in doubt (R2), never again once its value is known (I6)."""
+        """Check a side effect: it must not run in a turn that may be refused, nor after its value was recorded (I6)."""
         if self._at_end:
             return
         if run.speculation.active:
-            self._world.ledger.violate(f"R2 side effect {name} ran in a turn that may be refused")
+            self._world.ledger.violate(f"side effects: side effect {name} ran in a turn that may be refused")
         if self._commits.effect_recorded(run.key.run_id, name, run.seen):
             self._world.ledger.violate(f"I6 side effect {name} ran again although its value is recorded")
 
     def step_runs(self, run: Execution, ordered: dict[str, int], name: str) -> None:
-        """A step's function runs: all that was ordered before it must be durable (R3), and it must not be over."""
+        """Check a step: all commands before it must be durable, and it must have no outcome yet."""
         if not self._at_end:
             if self._world.settings.faults <= HARMLESS and self._commits.step_is_over(run.key.run_id, name):
-                self._world.ledger.violate(f"R3 step {name} ran although it has its result, or its run an end")
+                self._world.ledger.violate(
+                    f"inline steps: step {name} ran although it has its result, or its run an end"
+                )
             missing = self._commits.not_durable(run.key.run_id, ordered)
             if missing:
-                self._world.ledger.violate(f"R3 step {name} ran before its {missing} was durable")
+                self._world.ledger.violate(f"inline steps: step {name} ran before its {missing} was durable")
 
     def stopped(self, workers: list[WorkerId]) -> None:
-        """Workers were asked to end and have ended: they hold nothing any more (L4)."""
+        """Check that stopped workers hold no leases."""
         if not self._world.settings.faults & SLOW:
             for held in self._commits.held_by(workers):
-                self._world.ledger.violate(f"L4 {held} is still leased to a worker that was asked to stop")
+                self._world.ledger.violate(f"stopping: {held} is still leased to a worker that was asked to stop")
 
     def final(self) -> None:
         """Everything that can be said when all is over."""

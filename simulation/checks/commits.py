@@ -140,7 +140,7 @@ class CommitChecks:
         return runs + [row[ACTIVITY["name"]] for row in taken if row[ACTIVITY["completed_at"]] is None]
 
     def _order(self, runs: tuple[Run, ...], now: Time) -> None:
-        """Tasks go out oldest first (R13), where one engine knows them all and nothing went wrong with it."""
+        """Check that tasks are leased oldest first, if one engine has all of them and had no fault."""
         settings = self._world.settings
         if settings.shared or settings.faults & UNORDERED:
             return
@@ -153,7 +153,7 @@ class CommitChecks:
         latest = max((since for since in given if since is not None), default=0)
         for run_id, since in self._ready.items():
             if since < latest - SLACK:
-                self._violate(f"R13 the task of {run_id} was passed over for one that came later")
+                self._violate(f"order of work: the task of {run_id} was passed over for one that came later")
 
     def _lease(self, run: Run) -> None:
         """A new holder needs a new epoch (I7)."""
@@ -168,12 +168,12 @@ class CommitChecks:
         self._holders[run.run_id] = holder if holder is not None else before, max(epoch, known)
 
     def _attempt_ended(self, end: AttemptEnd, now: Time) -> None:
-        """Also R9: a worker over the network has one full lease to come back after its only engine was started."""
+        """Also check that a remote worker has one full lease to reconnect after its only engine was started."""
         activity, settings = end.activity, self._world.settings
         only = not settings.shared and not activity.local and not settings.has("clock")
         # A wall clock that is ahead slews engine time, by which leases end, while real time is measured here.
         if only and end.outcome == "lease" and now < self._world.engines[0].booted + int(LEASE * STEADY):
-            self._violate(f"R9 attempt {activity.attempt} of {activity.name} was given up right after a restart")
+            self._violate(f"leases: attempt {activity.attempt} of {activity.name} was given up right after a restart")
         if only and end.outcome == "lease" and now < self._world.engines[0].resumed + int(LEASE * STEADY):
             self._violate(f"I8 attempt {activity.attempt} of {activity.name} was given up after its engine stood still")
         self._ended[activity.id] = end.time, end.time + _back_off(activity)
@@ -217,14 +217,14 @@ class CommitChecks:
                 self._children_told(event.run_id, event.kind)
 
     def _parent_first(self, run_id: RunId, payload: bytes) -> None:
-        """A parent is marked before its children are asked to cancel (R13)."""
+        """Check that a parent is marked as cancelled before its children."""
         rows = self._world.database.tables.rows
         parent = _start(rows["events"][run_id, 1][5]).parent
         above = None if parent is None else rows["runs"].get((parent.run_id,))
         if above is None or b'"from":' not in payload:
             return
         if above[RUN["closed_at"]] is None and not above[RUN["cancel_seq"]]:
-            self._violate(f"R13 {run_id} is asked to cancel by its parent, which is not")
+            self._violate(f"order of work: {run_id} is asked to cancel by its parent, which is not")
 
     def _cancelled(self, run_id: RunId) -> bool:
         return bool(self._world.database.tables.rows["runs"][(run_id,)][RUN["cancel_seq"]])

@@ -224,7 +224,7 @@ def _children(life: Life, archive: Archive) -> Iterator[str]:
 
 
 def _cancel_order(life: Life, archive: Archive) -> Iterator[str]:
-    """R13: a parent is asked to cancel before its children are."""
+    """Check that a parent receives a cancel request before its children."""
     parent = life.start.parent
     if parent is None or parent.run_id not in archive.lives:
         return
@@ -232,4 +232,4 @@ def _cancel_order(life: Life, archive: Archive) -> Iterator[str]:
     for recorded in life.of(ev.WorkflowCancelRequested):
         asked = isinstance(recorded.event, ev.WorkflowCancelRequested) and recorded.event.sender is not None
         if asked and above.end is None and not above.row["cancel_seq"]:
-            yield f"R13 it was cancelled by {above.workflow_id}, which was not"
+            yield f"order of work: it was cancelled by {above.workflow_id}, which was not"

@@ -1,4 +1,4 @@
-"""What clients and workers were promised, held against what the database has at the end (I1, I3, I14), and L1."""
+"""Compare acknowledgements to clients and workers with the database at the end (I1, I3, I14), and check liveness."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -61,17 +61,17 @@ def check_promises(world: "World", archive: Archive) -> None:
 
 
 def _finished(world: "World", archive: Archive) -> Iterator[str]:
-    """L1: once the faults are over everything comes to its end."""
+    """Check that every run ends once the faults are over."""
     for client in world.clients:
         if client.busy:
-            yield f"L1 {client.name} was still busy at {world.loop.time():.0f} s"
+            yield f"liveness: {client.name} was still busy at {world.loop.time():.0f} s"
     for life in archive.lives.values():
         if life.end is None:
             last = life.history[-1]
             facts = {name: value for name, value in life.row.items() if name.startswith("task_") or name == "stuck"}
-            yield f"L1 {life.workflow_id} is open at {world.loop.time():.0f} s after {shown(last)}; {facts}"
+            yield f"liveness: {life.workflow_id} is open at {world.loop.time():.0f} s after {shown(last)}; {facts}"
     if archive.tables.rows["outbox"]:
-        yield f"L1 {len(archive.tables.rows['outbox'])} messages were never delivered"
+        yield f"liveness: {len(archive.tables.rows['outbox'])} messages were never delivered"
 
 
 def _hands(world: "World", archive: Archive) -> Iterator[str]:
@@ -81,10 +81,10 @@ def _hands(world: "World", archive: Archive) -> Iterator[str]:
         return
     for worker in world.living:
         if worker._activity_tasks._attempts:
-            yield f"L1 a worker still works on {list(worker._activity_tasks._attempts)}, which nobody wants"
+            yield f"liveness: a worker still works on {list(worker._activity_tasks._attempts)}, which nobody wants"
         free = (worker.slots.tasks, worker.slots.activities)
         if free != (settings.task_hands, settings.activity_hands):
-            yield f"L1 a worker has {free} free slots of {settings.task_hands} and {settings.activity_hands}"
+            yield f"liveness: a worker has {free} free slots of {settings.task_hands} and {settings.activity_hands}"
 
 
 def _starts(world: "World", archive: Archive) -> Iterator[str]:
@@ -183,14 +183,14 @@ def _inherited(archive: Archive, run_id: RunId, seq: int) -> bool:
 
 
 def _final_limits(world: "World", archive: Archive) -> Iterator[str]:
-    """R10: an activity that was not taken or not done in time is over."""
+    """Check that an activity ends when it was not begun or not completed in time."""
     place = PLACE["attempts"]
     ended = {row["id"]: row for row in archive.activities.values()}
     for row in archive.tables.rows["attempts"].values():
         final = row[place["outcome"]] in ("schedule_to_start", "schedule_to_close")
         activity = ended[row[place["activity_id"]]]
         if final and activity["status"] != "FAILED":
-            yield f"R10 activity {activity['seq']} of {activity['run_id']} went on after {row[place['outcome']]}"
+            yield f"time-outs: activity {activity['seq']} of {activity['run_id']} went on after {row[place['outcome']]}"
 
 
 def _told(world: "World", archive: Archive) -> Iterator[str]:
@@ -207,7 +207,7 @@ def _results(world: "World", archive: Archive) -> Iterator[str]:
         if chain and chain[-1].end is not None:
             yield from _result(world, program, chain[-1])
         elif not chain:
-            yield f"L1 {program['id']} was never started"
+            yield f"liveness: {program['id']} was never started"
 
 
 def _result(world: "World", program: Step, life: Life) -> Iterator[str]:

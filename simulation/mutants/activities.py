@@ -1,4 +1,4 @@
-"""Planted bugs in the rules of activities and timers: attempts, back-off, time-outs (R9-R12)."""
+"""Planted bugs in the rules of activities and timers: attempts, back-off, time-outs."""
 
 from typing import Any
 
@@ -142,7 +142,7 @@ def _back_in_time() -> list[Patch]:
 
 
 def _from_now() -> list[Patch]:
-    """Due from the engine's time on, though the run's own time is ahead of it (R12)."""
+    """Due from the engine's time on, though the run's own time is ahead of it."""
     original = timers.schedule
 
     def schedule(decision: Decision, command: Any, at: Moment) -> None:
@@ -186,21 +186,21 @@ ACTIVITIES = (
     Mutant("no fence on results", "I8", _unfenced, faults=(*REMOTE, "pause_engine")),
     Mutant("one attempt more than allowed", "I8", _one_more),
     Mutant("retry without back-off", "I12, 4.9 row 5", _no_back_off, faults=()),
-    Mutant("a lost attempt does not count", "R9", _lost_uncounted, faults=("kill_engine", "kill_worker")),
-    Mutant("start-to-close is final", "R10", lambda: [_final("start_to_close")], faults=()),
+    Mutant("a lost attempt does not count", "leases", _lost_uncounted, faults=("kill_engine", "kill_worker")),
+    Mutant("start-to-close is final", "time-outs", lambda: [_final("start_to_close")], faults=()),
     Mutant(
         "schedule-to-start is tried again",
-        "R10",
+        "time-outs",
         lambda: [_not_final()],
         faults=(),
         world={"activity_hands": 1, "kinds": ("late", "long", "all")},
     ),
-    Mutant("a released attempt keeps its id", "R11", _id_kept, faults=("stop_engine", "stop_worker")),
+    Mutant("a released attempt keeps its id", "lost responses", _id_kept, faults=("stop_engine", "stop_worker")),
     Mutant("timers are early", "I10", _early, faults=()),
     Mutant("timer fired in two transactions", "I2, 4.9 row 3", _half_fired, faults=("crash_after",), seeds=200),
-    Mutant("time goes back", "I13, R12", _back_in_time, shared=False, faults=("clock", "kill_engine")),
-    Mutant("a timer counts from the engine's time", "R12", _from_now, faults=("clock",), world=AHEAD),
-    Mutant("a hanging attempt is not told that it is over", "L1", _silent_end, shared=False, faults=()),
+    Mutant("time goes back", "I13, event times", _back_in_time, shared=False, faults=("clock", "kill_engine")),
+    Mutant("a timer counts from the engine's time", "event times", _from_now, faults=("clock",), world=AHEAD),
+    Mutant("a hanging attempt is not told that it is over", "liveness", _silent_end, shared=False, faults=()),
     Mutant("an ended activity stays in the run", "I6", _forgotten, faults=("repeat", *REMOTE)),
 )
 

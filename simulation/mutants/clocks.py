@@ -104,7 +104,7 @@ WAITING: dict[str, Any] = {"kinds": ("sleep", "act", "limited"), "again": 0.0}
 FAR: dict[str, Any] = {"remote_workers": 2, "local_workers": 0, "kinds": ("long",), "programs": 5}
 CLOCKS = (
     Mutant("an engine follows the wall clock", "I10", _follows_the_wall, False, STEPS, world=WAITING),
-    Mutant("the clock stands still after a step back", "L1, I13", _stands_still, False, STEPS, world=WAITING),
+    Mutant("the clock stands still after a step back", "liveness, I13", _stands_still, False, STEPS, world=WAITING),
     Mutant("an engine that stood still ends leases", "I8", _ends_at_once, False, ("pause_engine",), world=FAR),
     Mutant("a schedule fires again after a step back", "I11", _fires_again, False, STEPS),
     Mutant("a schedule is not looked at after a step back", "I11", _loses_what_was_missed, False, STEPS),

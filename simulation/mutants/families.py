@@ -1,4 +1,4 @@
-"""Planted bugs between runs: children, cancels, continue-as-new, signals and the outbox (I14-I18, R13, R14, R19)."""
+"""Planted bugs between runs: children, cancels, continue-as-new, signals and the outbox (I14-I18)."""
 
 from typing import Any
 
@@ -161,12 +161,14 @@ BORN = {"programs": 8, "kinds": ("child",)}
 CARRIED = {"again": 1.0, "kinds": ("signal", "act", "sleep")}
 FAMILIES = (
     Mutant("continue-as-new in two transactions", "I18", lambda: _split(True), faults=CRASHES, world={"again": 1.0}),
-    Mutant("a child starts in a second transaction", "I2, R14", lambda: _split(False), faults=CRASHES),
+    Mutant("a child starts in a second transaction", "I2, outbox", lambda: _split(False), faults=CRASHES),
     Mutant("a cancel misses a child that is being started", "I16", _unheard_cancel, world=CANCELLED),
-    Mutant("a cancel reaches children before their parent", "R13", _children_first, faults=(), world=CANCELLED),
+    Mutant(
+        "a cancel reaches children before their parent", "order of work", _children_first, faults=(), world=CANCELLED
+    ),
     Mutant("a parent is told twice", "I17", _told_twice, faults=()),
-    Mutant("the outbox is not delivered after a crash", "I17, R14", _outbox_forgotten, faults=CRASHES, world=BORN),
-    Mutant("continue-as-new loses signals", "R19", _signals_lost, world=CARRIED),
+    Mutant("the outbox is not delivered after a crash", "I17, outbox", _outbox_forgotten, faults=CRASHES, world=BORN),
+    Mutant("continue-as-new loses signals", "unread signals", _signals_lost, world=CARRIED),
     Mutant("children do not hear of a close", "I16", _close_untold, faults=()),
     Mutant("a parent does not hear of a close", "I17", _parent_untold, faults=()),
     Mutant("a closed child stays open in its parent", "I2", _child_kept, faults=()),

@@ -41,6 +41,6 @@ HELD = {"kinds": ("all", "act", "effect", "group", "sleep", "child", "race", "li
 """Without steps: one may run while an activity that was ordered before it is held."""
 MANY = {"kinds": ("all", "act", "group"), "cached_runs": 1}
 HELD_ORDERS = (
-    Mutant("held orders are never sent", "L1", _unreleased, faults=(), world=MANY),
+    Mutant("held orders are never sent", "liveness", _unreleased, faults=(), world=MANY),
     Mutant("a recorded order is held on replay", "I19", _recorded_held, world=MANY),
 )

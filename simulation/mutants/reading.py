@@ -44,8 +44,8 @@ AWAY = {
 DEATHS = ("kill_engine", "kill_worker", "crash_after")
 READING = (
     Mutant(
-        "a page of unserved work hides the rest", "L1", _one_page_of_all_types, False, DEATHS, 50,
+        "a page of unserved work hides the rest", "liveness", _one_page_of_all_types, False, DEATHS, 50,
         {**AWAY, "unserved": 12},
     ),
-    Mutant("only the first page of a type is read", "L1", _first_page_alone, False, DEATHS, 50, AWAY),
+    Mutant("only the first page of a type is read", "liveness", _first_page_alone, False, DEATHS, 50, AWAY),
 )  # fmt: skip

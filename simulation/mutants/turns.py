@@ -1,4 +1,4 @@
-"""Planted bugs in the rules of workflow tasks: leases, epochs, fused completion (R3, R7, R8, R12)."""
+"""Planted bugs in the rules of workflow tasks: leases, epochs, fused completion."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def _blind_close() -> list[Patch]:
 
 
 def _without(condition: str) -> Any:
-    """The conditions of R8 but one."""
+    """Return the conditions of fused completion without the named ones."""
 
     def refusal(
         decision: Decision, request: rq.Advance, seen: int, holds: bool, recorded: tuple[bool, ...]
@@ -121,32 +121,39 @@ def _told_to_nobody() -> list[Patch]:
 FAR = {"remote_workers": 2, "local_workers": 0}
 WAITING = {"kinds": ("inline", "signal", "attributes", "all", "act")}
 TURNS = (
-    Mutant("no fence on commands", "I7, R7", _unfenced, faults=REMOTE, world={**FAR, **WAITING}),
-    Mutant("a lease without a new epoch", "R7", _same_epoch),
-    Mutant("complete while a signal is unseen", "R7, I14", _blind_close),
-    Mutant("fused: last seq not compared", "R8", _without("last_seq"), faults=("hiccup", "slow_store"), world=WAITING),
-    Mutant("fused: not every result recorded", "R8", _without("recorded"), faults=("pause_engine", *REMOTE)),
+    Mutant("no fence on commands", "I7, epochs", _unfenced, faults=REMOTE, world={**FAR, **WAITING}),
+    Mutant("a lease without a new epoch", "epochs", _same_epoch),
+    Mutant("complete while a signal is unseen", "epochs, I14", _blind_close),
     Mutant(
-        "fused: any time is good", "R12", _without("time"), faults=("clock",),
+        "fused: last seq not compared", "fused completion", _without("last_seq"),
+        faults=("hiccup", "slow_store"), world=WAITING,
+    ),
+    Mutant(
+        "fused: not every result recorded", "fused completion", _without("recorded"), faults=("pause_engine", *REMOTE)
+    ),
+    Mutant(
+        "fused: any time is good", "event times", _without("time"), faults=("clock",),
         world={**FAR, "kinds": ("stamp", "sleep", "act")},
     ),
-    Mutant("fused: neither lease nor epoch nor due task", "R8", _without("lease+epoch+due+last_seq")),
-    Mutant("no lease sweeper", "L1, 4.2", _no_sweeper, faults=(*REMOTE, "kill_engine"), world=FAR),
+    Mutant("fused: neither lease nor epoch nor due task", "fused completion", _without("lease+epoch+due+last_seq")),
+    Mutant("no lease sweeper", "liveness, leases", _no_sweeper, faults=(*REMOTE, "kill_engine"), world=FAR),
     Mutant(
         "a kept lease takes its turn twice", "I7", _repeatable, faults=("repeat",), seeds=200,
         world={**FAR, **WAITING},
     ),
     Mutant(
-        "outcomes ahead of the code are seen", "R8", _seen_early, faults=("kill_worker", "cut"),
+        "outcomes ahead of the code are seen", "fused completion", _seen_early, faults=("kill_worker", "cut"),
         world={**FAR, "kinds": ("walk", "act")},
     ),
     Mutant(
-        "a step begins in a run that has ended", "R3", _told_to_nobody, faults=("slow_store", "hiccup"), seeds=200,
+        "a step begins in a run that has ended", "inline steps", _told_to_nobody, faults=("slow_store", "hiccup"),
+        seeds=200,
         world={"remote_workers": 0, "local_workers": 1, "kinds": ("inline", "signal"), "cancels": 0.5},
     ),
 )  # fmt: skip
 
 SINGLE_CONDITIONS = tuple(
-    Mutant(f"fused: {condition} not asked", "R8", _without(condition)) for condition in ("lease", "due", "epoch")
+    Mutant(f"fused: {condition} not asked", "fused completion", _without(condition))
+    for condition in ("lease", "due", "epoch")
 )
-"""Conditions of R8 that the others imply in this implementation, each of which alone makes no difference."""
+"""Conditions of fused completion that the others imply: removing one of them alone makes no difference."""

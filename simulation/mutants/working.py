@@ -1,4 +1,4 @@
-"""Planted bugs in workers: replay, side effects, steps, leases, and answers that do not come (R2, R3, R9, R11)."""
+"""Planted bugs in workers: replay, side effects, steps, leases, and lost responses."""
 
 from typing import Any
 
@@ -90,7 +90,7 @@ def _newest_letter() -> list[Patch]:
 
 
 def _clock_timers() -> list[Patch]:
-    """A timer of the loop counts as fired when another one has (R4)."""
+    """A timer of the loop counts as fired when another one has."""
 
     def fire(self: WorkflowLoop, seq: int) -> bool:
         for timer in tuple(self._waiting.values()):
@@ -120,23 +120,34 @@ STEPS = {"kinds": ("inline", "act")}
 FLASHES = {"kinds": ("flash", "act"), "activity_hands": 1, "inline": False, "programs": 6, "cancels": 0.5}
 FAILING = {"kinds": ("act", "limited", "final"), "cached_runs": 1}
 WORKING = (
-    Mutant("a side effect runs in doubt", "R2", lambda: [(Speculation, "durable_point", waits_for_nothing)], faults=()),
-    Mutant("a side effect runs again on replay", "R2, I6", lambda: _runs_again(False)),
-    Mutant("a side effect of None runs again on replay", "R2, I6", lambda: _runs_again(True)),
-    Mutant("a step begins before its turn is durable", "R3", _too_soon, faults=()),
     Mutant(
-        "task leases are not extended", "R3", lambda: [(WorkflowTasks, "extend", does_nothing)], True, (), 50, STEPS
+        "a side effect runs in doubt",
+        "side effects",
+        lambda: [(Speculation, "durable_point", waits_for_nothing)],
+        faults=(),
     ),
-    Mutant("attempt leases are not extended", "R9", lambda: [(ActivityTasks, "extend", does_nothing)], True, ()),
-    Mutant("a lost turn is not sent again", "I3, L1", lambda: _sure(workflow_tasks), False, ("reject",)),
-    Mutant("a lost report is not sent again", "I3, L1", _unrepeated, False, ("reject",), 50, FAILING),
-    Mutant("a lost heartbeat ends the attempt", "R9", lambda: _sure(activity_tasks), None, REMOTE, 100, BEATING),
-    Mutant("an attempt is cancelled before it began", "L1", _eager_cancel, False, ("slow_store",), 100, FLASHES),
-    Mutant("a refused turn keeps its coroutine", "R8", _refused_kept, world=TOLD),
-    Mutant("unread signals are not named", "R19", _newest_letter, world=CARRIED),
+    Mutant("a side effect runs again on replay", "side effects, I6", lambda: _runs_again(False)),
+    Mutant("a side effect of None runs again on replay", "side effects, I6", lambda: _runs_again(True)),
+    Mutant("a step begins before its turn is durable", "inline steps", _too_soon, faults=()),
+    Mutant(
+        "task leases are not extended",
+        "inline steps",
+        lambda: [(WorkflowTasks, "extend", does_nothing)],
+        True,
+        (),
+        50,
+        STEPS,
+    ),
+    Mutant("attempt leases are not extended", "leases", lambda: [(ActivityTasks, "extend", does_nothing)], True, ()),
+    Mutant("a lost turn is not sent again", "I3, liveness", lambda: _sure(workflow_tasks), False, ("reject",)),
+    Mutant("a lost report is not sent again", "I3, liveness", _unrepeated, False, ("reject",), 50, FAILING),
+    Mutant("a lost heartbeat ends the attempt", "leases", lambda: _sure(activity_tasks), None, REMOTE, 100, BEATING),
+    Mutant("an attempt is cancelled before it began", "liveness", _eager_cancel, False, ("slow_store",), 100, FLASHES),
+    Mutant("a refused turn keeps its coroutine", "fused completion", _refused_kept, world=TOLD),
+    Mutant("unread signals are not named", "unread signals", _newest_letter, world=CARRIED),
     Mutant("inputs are not compared on replay", "I19", _uncompared, world=CHANGING),
     Mutant("an exchanged input is only warned of", "I19", _unknown_inputs, world=CHANGING),
-    Mutant("one timer fires all", "R4, I10", _clock_timers, faults=()),
+    Mutant("one timer fires all", "loop timers, I10", _clock_timers, faults=()),
     Mutant(
         "a bug fails the run that waits",
         "I19",
@@ -144,5 +155,5 @@ WORKING = (
         faults=(),
         world={"kinds": ("bug", "act", "inline")},
     ),
-    Mutant("a stopping worker gives nothing back", "L4", _no_drain, False, ("stop_engine",)),
+    Mutant("a stopping worker gives nothing back", "stopping", _no_drain, False, ("stop_engine",)),
 )

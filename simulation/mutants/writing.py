@@ -177,29 +177,33 @@ WRITING = (
     Mutant("no idempotency keys", "I3, I14", _no_memory, faults=("lose", "repeat", "delay")),
     Mutant("a key without its outcome", "I3", _key_alone, faults=("crash_before", "crash_after", "lose"), seeds=200),
     Mutant("the cache keeps a batch that was not written", "I3", _stale_cache, faults=("reject",)),
-    Mutant("compare-and-set is ignored", "I4, R45", _no_compare, shared=True),
+    Mutant("compare-and-set is ignored", "I4, compare-and-set", _no_compare, shared=True),
     Mutant("seq read outside of the transaction", "I4", _lost_update, shared=True),
-    Mutant("winners are decided again", "R45, I14", _winners_again, shared=True, world=SIGNALS),
+    Mutant("winners are decided again", "compare-and-set, I14", _winners_again, shared=True, world=SIGNALS),
     Mutant("a child is written though its parent lost", "I2", _untied, shared=True, world=RACING),
-    Mutant("an unknown outcome is taken for none", "I3, L1", _given_up, shared=False, faults=("unknown",)),
-    Mutant("a refusal rests on an old state", "R45", _no_doubt, shared=True, seeds=200),
-    Mutant("hands stay promised after a failed write", "L1", _hands_lost, faults=STORE),
-    Mutant("work of a failed write is forgotten", "L1", lambda: [(Committer, "on_loss", does_nothing)], False, STORE),
+    Mutant("an unknown outcome is taken for none", "I3, liveness", _given_up, shared=False, faults=("unknown",)),
+    Mutant("a refusal rests on an old state", "compare-and-set", _no_doubt, shared=True, seeds=200),
+    Mutant("hands stay promised after a failed write", "liveness", _hands_lost, faults=STORE),
     Mutant(
-        "leases of the dead are not voided", "R9", lambda: [(Reaper, "_void", waits_for_nothing)], False,
+        "work of a failed write is forgotten", "liveness", lambda: [(Committer, "on_loss", does_nothing)], False, STORE
+    ),
+    Mutant(
+        "leases of the dead are not voided", "leases", lambda: [(Reaper, "_void", waits_for_nothing)], False,
         ("kill_engine",),
     ),
     Mutant(
-        "a restart gives no time to workers that live on", "R9", lambda: [(Reaper, "spare", waits_for_nothing)], False,
-        ("kill_engine",), 100, {"remote_workers": 2, "local_workers": 0, "kinds": ("long", "beat", "act")},
+        "a restart gives no time to workers that live on", "leases", lambda: [(Reaper, "spare", waits_for_nothing)],
+        False, ("kill_engine",), 100, {"remote_workers": 2, "local_workers": 0, "kinds": ("long", "beat", "act")},
     ),
-    Mutant("the newest task goes first", "R13", _newest_first, False, (), 50, BUSY),
+    Mutant("the newest task goes first", "order of work", _newest_first, False, (), 50, BUSY),
     Mutant(
         "a key's answer rests on a batch that lost", "I3", lambda: [(Memory, "rests_on", lambda self, key: None)],
         True, ("pause_engine", "repeat", "delay"), 200, {"engines": 2, "programs": 8, "kinds": ("signal",)},
     ),
-    Mutant("a service that fails is gone", "L1", _mortal, faults=("unread",)),
-    Mutant("a run in doubt is not found", "R45", _hasty, True, ("pause_engine", "pause_worker", "hiccup"), 200),
+    Mutant("a service that fails is gone", "liveness", _mortal, faults=("unread",)),
+    Mutant(
+        "a run in doubt is not found", "compare-and-set", _hasty, True, ("pause_engine", "pause_worker", "hiccup"), 200
+    ),
     Mutant(
         "somebody else's write is taken for ours", "I3", lambda: _read_runs(at_once=False),
         True, ("unknown", "mute"), 100, {"engines": 3, "kinds": ("hang", "tight", "beat", "act")},

@@ -217,7 +217,7 @@ def slow_reads(engine: Engine) -> asyncio.Event:
 
 
 def test_a_report_that_makes_no_sense_is_refused_and_its_neighbour_is_not(tmp_path: Path) -> None:
-    """L2: also over POST; its worker can still say how the run ends."""
+    """A run that cannot advance blocks no other work, also over POST; its worker can still report its end."""
 
     async def main() -> None:
         async with engine_in(tmp_path) as (engine, exchange, _):

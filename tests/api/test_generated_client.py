@@ -1,4 +1,4 @@
-"""A client that a public generator made from our description runs a workflow from start to end (R41)."""
+"""Run a workflow from start to end with a client that a public generator made from the OpenAPI document."""
 
 import importlib
 import subprocess

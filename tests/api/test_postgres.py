@@ -167,7 +167,7 @@ def test_a_stream_hears_all_engines(http: Http, server: Server, other: Server):
 
 
 def test_no_event_is_lost_to_a_transaction_that_takes_long(http: Http, server: Server, other: Server, database: str):
-    """A transaction that began earlier and commits later must not be overtaken by the cursor (4.6)."""
+    """A transaction that began earlier and commits later must not be overtaken by the cursor."""
 
     async def hold(release: asyncio.Event) -> None:
         connection = await asyncpg.connect(database)

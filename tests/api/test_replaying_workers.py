@@ -58,7 +58,7 @@ def test_a_seq_below_zero_is_refused(http: Http):
 
 
 def test_a_signal_that_the_worker_has_seen_does_not_go_on_to_the_next_run(http: Http):
-    """R19: its code has consumed it; given to every new run again, it would make the chain go on for ever."""
+    """The code has consumed the signal. Carried over to every new run, the signal would continue the chain for ever."""
     queue = fresh("queue")
     worker, name = Worker(http, queue), http.start(task_queue=queue)["workflow_id"]
     http.post(f"/workflows/{name}/signal/job", {"payload": "before"})
@@ -78,7 +78,7 @@ def test_a_signal_that_the_worker_has_not_seen_keeps_the_run_from_ending(http: H
 
 
 def test_what_becomes_ready_together_goes_out_as_it_was_created(http: Http):
-    """R13: whatever it is called."""
+    """The name of the command makes no difference."""
     worker, name = claimed(http)
     names = ["fetch", "build", "deploy", "build"]
     children = [

@@ -1,4 +1,4 @@
-"""Schedules over HTTP: the routes of wire 1.3 with D5 and D15, and ours beside them."""
+"""Schedules over HTTP: every route, its validation errors, and cron expressions in both dialects."""
 
 from itertools import pairwise
 from typing import Any

@@ -170,7 +170,7 @@ def test_no_migrate_refuses_an_old_schema(tmp_path):
 
 
 def test_storage_that_fails_ends_the_engine(tmp_path):
-    """After an I/O error nobody knows what is on disk: the engine says so and stops (4.8)."""
+    """The engine logs an I/O error and stops, because the state of the disk is unknown."""
     limit = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000)); "
     program = limit + "from assay.cli.main import main; main(sys.argv[1:])"
     server = Server(tmp_path, python=("-c", program))

@@ -623,7 +623,7 @@ def test_a_held_poll_ends_when_its_time_is_over(http: Http):
 
 
 def test_a_held_workflow_poll_ends_when_an_activity_waits(http: Http):
-    """A worker that does one thing after the other must not sleep on its workflow poll (wire 7.2)."""
+    """A worker that polls in one loop must not block on its workflow poll while an activity is ready."""
     queue = fresh("queue")
     worker, other = Worker(http, queue), Worker(http, fresh("queue"))
     name = http.start(task_queue=other.queue)["workflow_id"]

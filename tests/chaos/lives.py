@@ -15,7 +15,7 @@ SHORTEST, LONGEST = 0.1, 1.5
 
 START_SECONDS = 30
 STOP_SECONDS = 10
-"""A process that is asked to stop has to be gone after that (L4)."""
+"""Seconds until a process that received SIGTERM must have exited."""
 
 
 @dataclass(frozen=True)

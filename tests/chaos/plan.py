@@ -89,7 +89,7 @@ def _flaky_inline(chance: random.Random, _: int) -> Step:
 
 
 def _walk(chance: random.Random, _: int) -> Step:
-    """Steps one after the other, so many that their outcomes are reported early (R8)."""
+    """Return sequential steps, enough of them that the worker reports outcomes early."""
     return ["walk", [_number(chance) for _ in range(STRIDE + chance.randint(1, 8))]]
 
 

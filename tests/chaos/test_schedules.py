@@ -1,4 +1,4 @@
-"""Each due time fires exactly once, whoever dies meanwhile (I11, F16 in small)."""
+"""Each due time fires exactly once while engines are killed (I11)."""
 
 import asyncio
 import subprocess
@@ -142,7 +142,7 @@ def test_of_two_engines_one_is_killed_again_and_again(database: str):
     shares = {share: f"{late[len(late) * share // 100] / 1_000:.1f} ms" for share in (50, 90, 99)}
     said = f"{len(account.fires)} due times, {len(late)} started, late by {shares}, {late[-1] / 1_000:.1f} ms at most"
     assert len(late) >= SCHEDULES * KILLS * ROUND_SECONDS, said
-    assert late[len(late) * 99 // 100] < SECOND, said  # D15, with one engine alive at any time
+    assert late[len(late) * 99 // 100] < SECOND, said  # at most a second late, with one engine alive at any time
     print(said)  # noqa: T201
 
 

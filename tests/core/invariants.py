@@ -1,4 +1,4 @@
-"""The contract of reliability 2.2, as far as it can be seen in runs, histories and messages alone.
+"""The invariants, as far as runs, histories and messages show them.
 
 Written against the events, not against the rules: what is open, due or told is worked out here a second time.
 """
@@ -112,7 +112,7 @@ def check_rebuilt(run: Run, history: Iterable[Recorded]) -> None:
     if rebuilt.status == PENDING and run.task.epoch:
         rebuilt.status = RUNNING
     if rebuilt.closed and rebuilt.next_run_id is None:
-        rebuilt.next_run_id = run.next_run_id  # an operator may let a failed run go on later (R20)
+        rebuilt.next_run_id = run.next_run_id  # an operator may retry a failed run later
     for name in REBUILT:
         assert getattr(run, name) == getattr(rebuilt, name), f"I2: {name}"
 
@@ -164,15 +164,15 @@ def _merged(current: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_task(run: Run, history: list[Recorded]) -> None:
-    """No wake-up is lost: what nobody has seen makes a task due, or is with the one who works on it (L1)."""
+    """No wake-up is lost: an unseen event makes a task due, or the holder of the task has it."""
     task = run.task
     inputs = [recorded.seq for recorded in history if recorded.event.is_input]
     assert run.input_seq == inputs[-1], "the last input"
     if run.closed:
         assert (task.since, task.worker) == (None, None), "a closed run has no task"
     elif inputs[-1] > run.seen_seq and task.since is None:
-        assert task.worker is not None, "L1: a lost wake-up"
-        assert task.granted_seq >= inputs[-1], "L1: the holder was not told"
+        assert task.worker is not None, "liveness: a lost wake-up"
+        assert task.granted_seq >= inputs[-1], "liveness: the holder was not notified"
     assert run.seen_seq <= run.last_seq
     if run.tail is not None:
         assert run.tail == [recorded for recorded in history if recorded.seq > run.seen_seq], "the tail"
@@ -220,9 +220,9 @@ def check_children(world: World, parent: Run) -> None:
         assert child.start.parent is not None
         assert child.start.parent.run_id in _family(world, parent), "a child knows its parent"
         ways = {f"{parent.run_id}/{kind}/{child.run_id}" for kind in ("cancel", "terminate")}
-        assert not ways <= keys, "R17: a child that was asked to cancel is left to finish"
+        assert not ways <= keys, "a child with a cancel request is left to finish"
         if child.start.parent.close_policy is ParentClose.ABANDON:
-            assert not ways & keys, "R17: a child that was let go"
+            assert not ways & keys, "the parent close policy abandons this child"
             continue
         if event.child_workflow_id in ended:
             continue
@@ -234,7 +234,7 @@ def check_children(world: World, parent: Run) -> None:
 
 
 def _family(world: World, parent: Run) -> set[str]:
-    """The run itself, and those whose history it begins with (R20)."""
+    """Return the run and the runs whose history it begins with (retries of closed runs)."""
     family, run = {parent.run_id}, parent
     while run.start.reopening is not None and run.start.previous_run_id is not None:
         run = world.runs[run.start.previous_run_id]
@@ -261,7 +261,7 @@ def check_healed(world: World) -> None:
 
 
 def _was_asked(world: World, run: Run) -> bool:
-    """Was this run, or one before it in its chain, asked to cancel? How it then goes on is its own decision (R18)."""
+    """Return whether this run or an earlier run of its chain got a cancel request; its code decides how to close."""
     found: Run | None = run
     while found is not None:
         if found.cancel_seq:

@@ -31,7 +31,7 @@ class Ledger:
         self.closed: dict[RunId, dict[str, Any]] = {}
 
     def carried(self, run_id: RunId, recorded: Iterable[ev.Recorded]) -> None:
-        """A run begins with signals that another had accepted (R19, R20)."""
+        """Record the signals that a new run takes over from an earlier run."""
         signals = [entry.event for entry in recorded if isinstance(entry.event, ev.SignalReceived)]
         self.signals[run_id] = [bytes(signal.payload) for signal in signals]
 
@@ -55,25 +55,27 @@ class Ledger:
         elif holds and not reply.leased:
             self.holders[request.run_id] = None
         for outcome, recorded in zip(request.outcomes, reply.recorded, strict=True):
-            assert recorded or not reply.accepted, "R8: commands without their results"
+            assert recorded or not reply.accepted, "fused completion: commands without their results"
             if recorded and isinstance(outcome, rq.ActivityOutcome):
                 self.attempt_reported(request.run_id, outcome.seq, outcome.attempt_id)
-            assert holds or not recorded or isinstance(outcome, rq.ActivityOutcome), "R3: a step of a stranger"
+            assert holds or not recorded or isinstance(outcome, rq.ActivityOutcome), (
+                "a step of a worker without the lease"
+            )
 
     def turn_accepted(self, request: rq.Advance, decision: Decision, reply: Advanced, holds: bool) -> None:
         run = decision.run
         seen = request.seen_seq if request.seen_seq >= 0 else run.task.granted_seq
         if request.outcomes:
-            assert seen == run.last_seq, "R8: something else has happened"
+            assert seen == run.last_seq, "fused completion: the worker has not seen all events"
         if reply.closed and not any(isinstance(command, cmd.CancelWorkflow) for command in request.commands):
-            assert seen >= run.last_seq, "R7: a close that has not seen everything"
+            assert seen >= run.last_seq, "a close that has not seen all events"
         if run.cancel_seq > seen:
             self.children_hear(decision)
         if not holds:
             assert request.outcomes, "I7: commands of somebody who does not hold the task"
-            assert self.holders.get(request.run_id) is None, "R8: somebody holds the task"
-            assert self.epochs[request.run_id] == request.epoch, "R8: another epoch"
-            assert run.task.since is None, "R8: a task is due"
+            assert self.holders.get(request.run_id) is None, "fused completion: the task is leased"
+            assert self.epochs[request.run_id] == request.epoch, "fused completion: another epoch"
+            assert run.task.since is None, "fused completion: a task is due"
 
     def children_hear(self, decision: Decision) -> None:
         """Children of a turn that had not heard of the cancel are told of it, but for those that are let go (I16)."""
@@ -92,24 +94,24 @@ class Ledger:
         unknown = [entry.seq for entry in later if entry.event.is_input]
         assert not unknown or reply.seen_seq < unknown[0], "I14: an input that the worker does not know of"
         asks = any(isinstance(command, cmd.RecordSideEffect) and command.resume for command in request.commands)
-        assert decision.task.since is not None or not (asks or unknown), "L1: no task"
+        assert decision.task.since is not None or not (asks or unknown), "liveness: no task"
 
     def refused(self, request: rq.Request, run: Run | None) -> None:
-        """What is right is not refused: a good result is never lost to what it came with (R8)."""
+        """A valid result is recorded even if the commands in the same message are refused."""
         if run is None or run.closed:
             return
         if isinstance(request, rq.Advance):
             for outcome in request.outcomes:
                 current = self.current.get((run.run_id, outcome.seq))
                 good = isinstance(outcome, rq.ActivityOutcome) and outcome.attempt_id == current
-                assert not good, "R8: a good result was refused"
+                assert not good, "fused completion: a valid result was refused"
         if isinstance(request, rq.CompleteActivity | rq.FailActivity | rq.HeartbeatActivity):
             assert self.current.get((run.run_id, request.seq)) != request.attempt_id, "I8: a good report was refused"
 
     def attempt_begun(self, run_id: RunId, activity: Activity) -> None:
         key = (run_id, activity.seq)
         assert activity.attempt_id not in self.attempt_ids, "I8: an attempt id twice"
-        assert key not in self.unwanted, "R18: an attempt at what nobody wants"
+        assert key not in self.unwanted, "an attempt at a withdrawn activity"
         assert self.current.get(key) is None, "I8: two attempts at once"
         self.attempt_ids.add(activity.attempt_id)
         self.starts[key] += 1
@@ -131,7 +133,7 @@ class Ledger:
                 self.signals[run.run_id] += [bytes(message.payload) for message in request.signals]
                 ends = bool(decision.others)
                 assert not ends or request.id_conflict_policy is IdConflict.TERMINATE_EXISTING, (
-                    "D7: an open run was ended"
+                    "an open run was ended by a start"
                 )
             case rq.LeaseTask() if isinstance(decision.reply, Task):
                 self.task_granted(run.run_id, request.worker, decision.reply.epoch)
@@ -201,10 +203,10 @@ class Ledger:
         for seq, activity in run.activities.items():
             current = activity.attempt_id if activity.running else None
             assert current == self.current.get((run.run_id, seq)), "I8: the current attempt"
-            assert activity.running or (run.run_id, seq) not in self.unwanted, "R18: queued, but nobody wants it"
+            assert activity.running or (run.run_id, seq) not in self.unwanted, "a withdrawn activity is queued"
         if run.closed:
             last = picture(run)
             first = self.closed.setdefault(run.run_id, last)
-            if first["next_run_id"] is None:  # a failed run may get a successor (R20)
+            if first["next_run_id"] is None:  # a failed run may be retried by a new run
                 first["next_run_id"] = run.next_run_id
             assert last == first, "I5: a closed run has changed"

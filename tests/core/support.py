@@ -38,7 +38,7 @@ Found = TypeVar("Found", bound=Effect)
 
 
 class FixedIds:
-    """Ids that a test can predict: run-1, run-2, ...; numbers in pairs from 100, as the engine gives them (R35)."""
+    """Predictable ids: run-1, run-2, ...; task numbers in pairs from 100, as the engine assigns them."""
 
     def __init__(self, runs: int = 0, numbers: int = 100) -> None:
         self.runs = runs
@@ -243,7 +243,7 @@ def turned(*commands: cmd.Command, of: WorkflowId = ORDER, **fields: Any) -> Ste
 def did(
     seq: int, result: Payload = ONE, of: WorkflowId = ORDER, **fields: Any
 ) -> Callable[[World], rq.ActivityOutcome]:
-    """A success of the current attempt that the worker has advanced on (R8)."""
+    """Return the success of the current attempt, on which the worker has already advanced the code."""
 
     def make(world: World) -> rq.ActivityOutcome:
         given_fields = {"attempt_id": world.activity(seq, of).attempt_id, "time": world.now, "result": result}
@@ -253,7 +253,7 @@ def did(
 
 
 def stepped(seq: int, result: Payload = ONE, **fields: Any) -> Callable[[World], rq.StepOutcome]:
-    """The outcome of an inline step (R3)."""
+    """Return the outcome of an inline step."""
     return lambda world: rq.StepOutcome(seq, "step", **{"time": world.now, "result": result, **fields})
 
 

@@ -348,7 +348,7 @@ class Runs(RuleBasedStateMachine):
         self.advance(dice, run, run.task.worker or WORKERS[0], run.task.epoch, seen, self.some_steps(dice, run))
 
     def fused(self, dice: Dice) -> None:
-        """Results that the worker has advanced on, together with what follows (R8)."""
+        """Send results together with the commands that follow from them (fused completion)."""
         run = self.open_run(dice)
         for found in tuple(run.activities.values()):
             if found.ready:

@@ -126,7 +126,7 @@ def test_a_conflict_is_decided_again(with_engine, monkeypatch):
 
 
 def test_a_bug_fails_the_request_that_met_it_and_no_other_of_its_batch(with_engine, monkeypatch):
-    """L2: one poisoned request never stops the others, and is answered: to ask again would not help."""
+    """One request that raises in the engine fails alone, with an error that must not be retried."""
 
     async def body(engine, clock):
         decide = attempt_module.decide

@@ -1,4 +1,4 @@
-"""Who gets which task, and when: leases in the same transaction, oldest first, the holder of a run first (R13)."""
+"""Dispatch: leases in the transaction that made the work ready, oldest task first, the holder of a run preferred."""
 
 import asyncio
 

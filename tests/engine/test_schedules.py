@@ -234,7 +234,7 @@ def test_a_preview_tells_what_is_to_come(database: Path):
 
 
 def test_a_start_can_have_a_schedule_of_its_own(database: Path):
-    """C30: the runs of one id follow each other at the times of an expression."""
+    """Runs of one workflow id follow each other at the times of a cron expression."""
 
     async def main(loop: VirtualLoop) -> None:
         async with verified(database, loop) as (engine, store):

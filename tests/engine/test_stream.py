@@ -1,4 +1,4 @@
-"""Where the stream of events can be gone on with, where it is too late for that (R40), and how it is told live."""
+"""The event stream: resuming at a cursor, cursors that are too old, and live delivery."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

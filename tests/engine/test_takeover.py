@@ -1,4 +1,4 @@
-"""What an engine finds that is started on a file: workers over the network live on, and get time to say so (R9)."""
+"""An engine that starts on an existing file: remote workers are still alive, and get one lease to reconnect."""
 
 import asyncio
 import logging
@@ -70,7 +70,7 @@ def test_a_shorter_lease_of_tasks_is_all_that_a_worker_gets(tmp_path: Path):
 def test_what_was_lost_with_the_engine_before_goes_out_after_what_has_waited_longer(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
-    """R13: the lease is voided before the store is read, and yet its task came later."""
+    """The lease is voided before the store is read, but its task is the newer one: the order of work is by creation."""
 
     async def main() -> None:
         clock, path = ManualClock(), tmp_path / "engine.db"

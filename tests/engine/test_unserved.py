@@ -1,4 +1,4 @@
-"""A run that nobody here has a handler for says so (R21)."""
+"""A run without a handler in any worker is shown as stuck."""
 
 import pytest
 

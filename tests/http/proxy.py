@@ -1,7 +1,7 @@
 """A proxy with a bad day: answers are lost when the request has had its effect, requests come twice, or take long.
 
 It knows as much of HTTP as it takes to tell one request and one answer from the next, and one frame of a WebSocket from
-the next; what it does to each is decided by a seed (F12).
+the next; a seed decides about the fault of each.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Engines and workers die at the worst moments; nothing is lost and nothing is recorded twice (F1 and F3, small)."""
+"""Kill engines and workers at the worst moments: nothing is lost and nothing is recorded twice."""
 
 import asyncio
 import os
@@ -50,7 +50,7 @@ def test_an_engine_killed_under_load_loses_nothing_and_repeats_no_finished_step(
         for number, result in results.items():
             assert (result["id"], result["done"], result["wide"]) == (f"r{number}", 5, 3)
         assert asyncio.run(recorded_twice(engine.url, list(results))) == []
-        # a worker that lives through the restart keeps its work: no attempt is repeated (R9)
+        # a worker that lives through the restart keeps its work: no attempt is repeated
         times = Counter(line[1] for line in Ledger(tmp_path / "ledger").lines() if line[0] == "note")
         assert [step for step, count in times.items() if count > 1] == []
 
@@ -111,7 +111,7 @@ def test_the_work_of_a_killed_worker_is_done_by_another(tmp_path: Path):
         assert len(results) == 5
         assert not any(str(victim.pid) in result for result in results)
         begun = Counter(line[2] for line in Ledger(tmp_path / "ledger").lines() if line[0] == "begin")
-        assert begun == {"1": 5, "2": 5}  # a lost attempt counts as one (R9)
+        assert begun == {"1": 5, "2": 5}  # a lost attempt counts
 
 
 def test_a_worker_drains_when_it_is_told_to_stop(tmp_path: Path):
@@ -152,7 +152,7 @@ def test_a_stopping_worker_gives_back_what_it_cannot_finish(tmp_path: Path):
         _, taken = asyncio.run(main())
         assert taken < 10.5
         attempts = [line[2] for line in Ledger(tmp_path / "ledger").lines() if line[0] == "begin"]
-        assert attempts == ["1", "1"]  # given back, so not counted: max_attempts 1 allows it (L4)
+        assert attempts == ["1", "1"]  # returned by the worker, so not counted: max_attempts 1 allows it
 
 
 def test_an_idle_connection_costs_next_to_nothing(tmp_path: Path):

@@ -1,4 +1,4 @@
-"""Answers are lost on the way, to clients and to workers: what is repeated has its effect once (F12, small)."""
+"""Drop responses to clients and workers: a repeated request has its effect once."""
 
 import asyncio
 from collections import Counter
@@ -52,7 +52,7 @@ def test_lost_answers_converge_with_effects_once(tmp_path: Path, monkeypatch: py
         outcomes, starts = asyncio.run(counted(engine.url))
         assert set(outcomes.values()) == {1}
         assert starts == dict.fromkeys([f"r{n}" for n in range(60)] + ["counting"], 1)
-        # an attempt whose task was lost on the way is sent again, not tried again (R11)
+        # an attempt whose task was lost on the way is sent again, with the same number
         attempts = {line[2] for line in Ledger(tmp_path / "ledger").lines() if line[0] == "note"}
         assert attempts == {"1"}
         times = Counter(line[1] for line in Ledger(tmp_path / "ledger").lines() if line[0] == "note")

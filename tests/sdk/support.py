@@ -1,7 +1,7 @@
 """Workflow code on trial: an engine of plain functions on one side, a live `Execution` on the other, no loop, no store.
 
 The engine is the real core, asked through the `World` of its own tests. A `Trial` plays the worker: it leases, runs the
-code, sends what it asks for. Whatever a trial went through can be held against a replay of its history (R1, I19).
+code, sends what it asks for. Every trial can be compared with a replay of its history (I19).
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ class Trial:
         return self
 
     def did(self, seq: int, value: Any = None) -> Trial:
-        """An activity that ran here succeeds, and the code goes on before anybody else knows (R8)."""
+        """Complete an activity here, and advance the code before the engine has the result (fused completion)."""
         if not self.run.activities[seq].running:
             self.lease(seq, WORKER)
         activity = self.run.activities[seq]
@@ -293,7 +293,7 @@ class Trial:
         self.work()
 
     def now(self) -> Time:
-        """The time a worker proposes (R12)."""
+        """Return the time that the worker proposes."""
         self.world.now += 1_000
         return max(self.world.now, self.run.last_time)
 
@@ -313,7 +313,7 @@ class Trial:
         return self
 
     def reopen(self) -> Trial:
-        """Somebody retries the failed run: a new one goes on from before its last failed activity (R20)."""
+        """Retry the failed run: a new run continues from before the last failed activity."""
         self.crash()
         self.world.take(rq.RetryFailed(MAIN, ORDER, None, "ada", "again", histories=self.world.histories))
         self.key = self.world.run.key

@@ -1,4 +1,4 @@
-"""What cannot be is refused where it is asked for, or ends the run that asked for it; nobody else notices (L2).
+"""Impossible commands are refused at the call, or fail their own run; other runs are not affected.
 
 These tests run a second time with the engine behind HTTP, see `tests/http/test_same_as_embedded.py`.
 """
@@ -396,7 +396,7 @@ USES: dict[str, Callable[[Client], Awaitable[Any]]] = {
 
 @on_loop
 async def test_a_client_is_of_no_use_in_workflow_code(tmp_path: Path):
-    """Also if it has a connection that is open, on which a request would go out and its answer never be heard (R29)."""
+    """Also on a connection that is already open: the request would be sent and its response never be read."""
     async with served(tmp_path) as client:
 
         @app.workflow

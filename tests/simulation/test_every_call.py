@@ -1,4 +1,4 @@
-"""F24: a small program of each kind ends as predicted, whichever call of the store fails, and in whichever way."""
+"""A small program of each kind ends as predicted, whichever call of the store fails and in whichever way."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The real engine, workers and core in seeded worlds: whatever goes wrong, every rule holds (3.3)."""
+"""The real engine, workers and core in seeded worlds: every invariant holds under every fault."""
 
 import os
 import subprocess

@@ -49,7 +49,7 @@ FAILED_WITH_A_CHILD: list[Step] = [
 
 
 def reopened(world: World) -> rq.Request:
-    """The failed run goes on from before its failed activity (R20)."""
+    """Retry the failed run from before its failed activity."""
     return rq.RetryFailed(MAIN, ORDER, None, "ada", "try again", histories=world.histories)
 
 

@@ -1,4 +1,4 @@
-"""Two engines decide about one run: one of them wins, and of the other nothing is written (R45)."""
+"""Two engines decide about one run: one wins, and the other writes nothing."""
 
 import pytest
 

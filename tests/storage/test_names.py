@@ -1,4 +1,4 @@
-"""A name that a database cannot hold is the name of nothing; whoever asks beside it gets an answer (L2)."""
+"""A name that a database cannot store is not found, and fails no other request of its batch."""
 
 from assay.core.model.ids import Namespace, RunId, WorkflowId
 from tests.core.support import MAIN, ORDER, started

@@ -1,4 +1,4 @@
-"""One engine per file: the lock, the generation, forks and filesystems (4.5, R28)."""
+"""One engine per file: the lock, the generation, forks and filesystems (I9)."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What only the Postgres store has: several engines, retries, unknown outcomes, hints, the server's clock (4.5-4.7)."""
+"""The Postgres store alone: several engines, retries, unknown outcomes, hints, the server's clock."""
 
 import asyncio
 import os

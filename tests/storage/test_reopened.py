@@ -1,4 +1,4 @@
-"""A run that was opened again is read from the store as it was decided, with the children it has taken over (R20)."""
+"""A retried run is read from the store as it was decided, with the children it has taken over."""
 
 from assay.core.model import commands as cmd
 from assay.core.model import requests as rq

@@ -1,4 +1,4 @@
-"""What only the SQLite store has: where it writes, its WAL, and what errors of the disk mean (4.8)."""
+"""The SQLite store alone: its thread, its WAL, and errors of the disk."""
 
 import asyncio
 import contextlib

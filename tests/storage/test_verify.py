@@ -1,4 +1,4 @@
-"""`assay verify` finds every violation that is planted, and none where there is none (reliability 2.3)."""
+"""`assay verify` finds every planted violation, and none in a sound store."""
 
 import asyncio
 from collections.abc import Iterator

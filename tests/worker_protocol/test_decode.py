@@ -1,4 +1,4 @@
-"""What a worker says is read as a whole, and where something is wrong with one report, without that one (L2)."""
+"""A worker's message is decoded whole; an invalid report is refused alone."""
 
 from typing import Any
 

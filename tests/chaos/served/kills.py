@@ -1,4 +1,4 @@
-"""Engines (F1) or workers (F3) are killed at random moments while a client has programs run over HTTP."""
+"""Kill engines or workers at random moments while a client runs programs over HTTP."""
 
 import asyncio
 import random
@@ -27,7 +27,7 @@ STARTING = 0.25
 
 LEASE = 10.0
 REDISPATCH = LEASE + 2.0
-"""Seconds after which the work of a killed worker has to be with another (L1)."""
+"""Seconds until another worker must have the work of a killed one."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,7 @@ class Assault:
 
     @property
     def title(self) -> str:
-        number = {"engine": "F1", "worker": "F3"}[self.victims]
-        return f"{number} {self.store} {self.victims} kill-9 over HTTP"
+        return f"{self.store} {self.victims} kill-9 over HTTP"
 
     def plans(self) -> list[Program]:
         """The programs; where workers die, activities take long enough to die with them."""

@@ -1,4 +1,4 @@
-"""A proxy loses answers, doubles and delays requests between the engine and everybody else (F12).
+"""A proxy drops responses, and doubles and delays requests, between the engine and all its clients.
 
 Programs run through it, by a client and by workers of our SDK over both carriers; and errands run through it, by the
 original protocol with an idempotency key for each change.
@@ -110,7 +110,7 @@ def _judged(weather: Weather, outcome: Outcome, evidence: Evidence) -> Report:
     told = {name: chain for name, chain in evidence.chains.items() if name not in errands}
     keyed = Evidence([], [], {name: chain for name, chain in evidence.chains.items() if name in errands})
     plans = programs(weather.seed, weather.programs)
-    report = judged(f"F12 {weather.store} lost answers", replace(evidence, chains=told), plans, weather.database)
+    report = judged(f"{weather.store} lost answers", replace(evidence, chains=told), plans, weather.database)
     # a task that is delayed for longer than its lease is begun when another worker has done it: at least once
     del report.wrong["repeated"]
     report.facts |= {"errands": weather.errands, "tries": outcome.tries}

@@ -100,7 +100,7 @@ class Site:
         return now
 
     async def stop(self) -> None:
-        """Ask everything to end: workers first, so that they can give back what they hold (L4)."""
+        """Stop all processes: workers first, so that they can return their leases."""
         await asyncio.gather(*(self._stop(process) for process in self.workers))
         await asyncio.gather(*(self._stop(engine.process) for engine in self.engines))
 

@@ -1,4 +1,4 @@
-"""Workers that are stopped for two leases, and wake to report what others have done meanwhile (F4).
+"""Workers that are stopped for two leases, then report work that other workers have done meanwhile.
 
 Each zombie is two processes: a worker of our SDK that runs an activity and an inline step, and one of the original
 protocol that holds a task and an attempt. All of it is taken over by heirs; not one late report may change anything.
@@ -263,7 +263,7 @@ def run(night: Night) -> Report:
         found = asyncio.run(_watched(night, engine))
         assert engine.process.stop() == 0
     evidence = asyncio.run(gather(night.database, night.folder, 1))
-    report = Report(f"F4 {night.store} zombie workers")
+    report = Report(f"{night.store} zombie workers")
     report.facts = {"zombies": night.zombies, "runs": len(evidence.stories), "refused_409": found.refused}
     report.wrong = {
         "stale_accepted": [*found.stale_accepted, *_done_by_zombies(evidence)],

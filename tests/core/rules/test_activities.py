@@ -330,7 +330,7 @@ def test_details_of_a_heartbeat_reach_the_next_attempt():
     assert world.activity(1).details == ONE
 
 
-# the four clocks and the lease (R10)
+# the four time-outs and the lease
 
 
 def test_start_to_close_ends_the_attempt_and_it_is_tried_again():

@@ -1,4 +1,4 @@
-"""Due times: each fires once, or is recorded with the reason why not (I11, R43, R44)."""
+"""Due times: each fires once, or is recorded with the reason why not (I11)."""
 
 from collections import Counter
 

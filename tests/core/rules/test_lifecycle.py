@@ -433,7 +433,7 @@ def test_a_run_cannot_continue_as_what_could_not_be_started(fields):
         given(started()).when(turned(ContinueAsNew(**fields)))
 
 
-# continue as new, asked from outside (R38)
+# continue-as-new requested by a client
 
 
 def test_an_open_run_is_continued_from_outside_with_the_signals_nobody_has_seen():

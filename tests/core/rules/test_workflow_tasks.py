@@ -238,7 +238,7 @@ def test_a_side_effect_asks_for_a_task_also_if_the_last_one_was_due_again():
     assert world.run.task.ready
 
 
-# a turn that keeps the lease for local work (R3)
+# a turn that keeps the lease for inline steps
 
 
 def test_pending_work_keeps_the_lease_under_a_new_epoch():
@@ -374,7 +374,7 @@ def test_an_invalid_command_does_not_undo_the_step_before_it():
     assert world.run.task.ready
 
 
-# fused completion (R8)
+# fused completion
 
 
 def holding_the_coroutine(*more):
@@ -532,7 +532,7 @@ def test_a_child_that_cannot_be_started_is_news_to_the_worker():
     assert world.run.task.ready
 
 
-# time as the worker saw it (R12)
+# the time that a worker proposes
 
 
 def test_a_result_has_the_time_that_the_code_saw():

@@ -1,4 +1,4 @@
-"""Next fires against the brute-force oracle, and properties that hold for every timetable (I11, S32).
+"""Next fires against the brute-force oracle, and properties that hold for every timetable (I11).
 
 `ASSAY_FULL=1` runs all 10,000 expressions in every zone; a plain run takes the first of them.
 """

@@ -1,4 +1,4 @@
-"""Each attempt is reported once, and once its worker is free again: however it ends (I8, R9)."""
+"""Each attempt is reported once, however it ends, and its slot is free again afterwards (I8)."""
 
 import asyncio
 import sys
@@ -148,7 +148,7 @@ async def test_a_result_whose_run_lives_elsewhere_is_reported_alone_and_again_if
 @pytest.mark.parametrize("error", [Invalid("not like this"), AssayError("a bug", kind=Kind.INTERNAL)])
 @on_loop
 async def test_an_outcome_that_cannot_be_recorded_is_a_failure(error: AssayError, monkeypatch: pytest.MonkeyPatch):
-    """L2: neither does the run wait for it for ever, nor is it reported for ever."""
+    """The run does not wait for the attempt for ever, and the worker does not report it for ever."""
 
     def fails() -> None:
         raise ValueError("something that no history can hold")

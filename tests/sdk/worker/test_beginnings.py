@@ -1,4 +1,4 @@
-"""When a step may begin: in a run that is open, whose task is held here, and whose code knows all there is (R3)."""
+"""A step may begin if its run is open, this worker holds the task, and the code has seen all events."""
 
 import asyncio
 from collections.abc import Sequence
@@ -109,7 +109,7 @@ async def test_a_cancel_that_comes_while_the_task_is_on_its_way_does_not_wait_fo
 
 @on_loop
 async def test_a_step_that_a_signal_led_to_waits_until_the_signal_counts_as_seen():
-    """Otherwise the signal would go along when somebody makes the run continue as new, and be answered twice (R19)."""
+    """Otherwise a continue-as-new by a client would carry the signal over, and code would process it twice."""
     app, charged = app_that_charges(after_a_signal=True)
     async with serving(app) as (desk, _):
         run = desk.start("pay")
@@ -126,7 +126,7 @@ async def test_a_step_that_a_signal_led_to_waits_until_the_signal_counts_as_seen
 
 @on_loop
 async def test_a_worker_that_stops_with_a_turn_on_its_way_gives_back_the_task_that_comes_with_the_answer():
-    """L4: an engine in the same process would never take it back by itself."""
+    """An engine in the same process would never take the lease back by itself."""
     app, charged = app_that_charges(times=2)
     async with serving(app, drain_seconds=0) as (desk, worker):
         desk.held = (rq.Advance, rq.ReleaseTask)

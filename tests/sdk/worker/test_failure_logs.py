@@ -1,4 +1,4 @@
-"""What fails is logged where it fails: once, with the user's part of the traceback (R6)."""
+"""Failures are logged once, in the process where they happen, with the user's part of the traceback."""
 
 import logging
 import traceback

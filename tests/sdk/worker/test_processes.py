@@ -1,4 +1,4 @@
-"""Activities in processes of their own: found by name, heard while they run, and gone when the worker goes (R28)."""
+"""Activities in processes: found by name, with heartbeats, and ended together with their worker."""
 
 import asyncio
 import logging

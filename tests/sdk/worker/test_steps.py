@@ -1,4 +1,4 @@
-"""Inline steps: any callable, tried as its policy says, and its outcome told once (R3)."""
+"""Inline steps: any callable, retried by its policy, with one recorded outcome."""
 
 import asyncio
 import sys
@@ -221,7 +221,7 @@ async def test_a_step_behind_a_command_waits_until_that_is_durable():
 
 @on_loop
 async def test_a_task_with_a_limit_of_its_own_is_made_an_ordinary_lease_first():
-    """The worker extends leases of ten seconds in time, and knows of no shorter ones (C28)."""
+    """The worker extends leases of ten seconds in time; no option makes them shorter."""
     async with serving(app_with(lambda: 1), desk=Desk(lease=10 * SECOND)) as (desk, _):
         desk.ask(
             rq.StartWorkflow(

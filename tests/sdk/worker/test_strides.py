@@ -1,4 +1,4 @@
-"""Runs that go from step to step: outcomes are recorded while the code goes on, and nothing is lost by it (R8)."""
+"""Runs of sequential steps: outcomes are recorded while the code goes on, and none is lost."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

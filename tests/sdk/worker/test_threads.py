@@ -1,4 +1,4 @@
-"""Daemon threads: as many as are needed, no more than allowed, and nobody waits for them at the end (R28)."""
+"""Daemon threads: started when needed, at most as many as allowed, and not joined at the end."""
 
 import asyncio
 import contextvars

@@ -1,5 +1,5 @@
-"""A whole worker in trouble: requests and answers are lost, leases run out, runs are evicted. Afterwards every run has
-ended, its history is one that its code follows, and every hand of the worker is free (I7, I19, L1)."""
+"""A whole worker under faults: requests and responses are lost, leases expire, runs are evicted. Afterwards every run
+has ended, its code follows its history, and every slot of the worker is free (I7, I19)."""
 
 from __future__ import annotations
 

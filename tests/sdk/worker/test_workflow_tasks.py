@@ -1,4 +1,4 @@
-"""One turn at a time, none lost, nothing told twice: what a worker does with the tasks of its runs (R7, R8)."""
+"""Workflow tasks in a worker: one turn at a time, none lost, no event applied twice."""
 
 import asyncio
 from typing import Any
@@ -92,7 +92,7 @@ async def test_one_turn_is_unanswered_at_most_and_results_that_come_meanwhile_jo
 
 @on_loop
 async def test_results_that_waited_are_dated_after_what_was_recorded_meanwhile():
-    """Otherwise the engine could not believe their times (R12), and the coroutine would be replayed for nothing."""
+    """Otherwise the engine would reject their times, and the coroutine would be replayed without need."""
     async with serving(app) as (desk, _):
         run = desk.start("chains")
         await desk.until(lambda: len(advances(desk)) == 1)

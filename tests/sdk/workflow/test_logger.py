@@ -1,4 +1,4 @@
-"""Each line is written once, however often the code runs, and never for something that did not happen (R6)."""
+"""Each line is logged once, however often the code is replayed, and never for a refused turn."""
 
 import logging
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A cancel request is raised once, where the main coroutine waits; what code makes of it is its own affair (R18)."""
+"""A cancel request is raised once, where the main coroutine waits; the code decides how the run ends."""
 
 import asyncio
 from typing import Any

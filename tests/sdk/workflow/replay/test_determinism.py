@@ -1,4 +1,4 @@
-"""R5: the same program takes the same steps in every process, wherever its objects happen to lie in memory."""
+"""A program takes the same steps in every process, wherever its objects are in memory."""
 
 import asyncio
 import json

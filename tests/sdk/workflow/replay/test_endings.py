@@ -1,4 +1,4 @@
-"""How a run ends: with a result, with a failure that can be read, or by leaving its worker without a word (R6)."""
+"""The end of a run: a result, a failure with details, or eviction from its worker without output."""
 
 import asyncio
 import dataclasses

@@ -1,5 +1,5 @@
-"""The central property (R1, I19): whatever happens in whatever order, and however often a worker forgets, code that is
-told the same inputs sends the same commands, live, in batches, and on a replay from every point of its history."""
+"""The central property (I19): code that receives the same inputs sends the same commands, live, in batches, and on a
+replay from every point of its history, whatever the order of arrival and however often a run is evicted."""
 
 from __future__ import annotations
 

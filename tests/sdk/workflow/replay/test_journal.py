@@ -1,4 +1,4 @@
-"""Code that no longer follows its history is found out, named, and never lets the run go on (C90, I19)."""
+"""Code that no longer follows its history is detected and reported, and the run does not advance (I19)."""
 
 import asyncio
 import contextlib

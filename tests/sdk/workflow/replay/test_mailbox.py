@@ -1,4 +1,4 @@
-"""Signals wait until code asks for them, and code until they come; none is lost, none is taken twice (C53, R19)."""
+"""Signals wait for code that receives them, and code waits for signals; none is lost or received twice."""
 
 import asyncio
 import dataclasses

@@ -1,4 +1,4 @@
-"""A cancel request is `CancelRequested`, with its reason, at whatever code waits for (R18, R24)."""
+"""A cancel request is raised as `CancelRequested`, with its reason, at every await."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Values that code gets once (R2), and work that it does on the spot (R3)."""
+"""Side effects and inline steps."""
 
 import asyncio
 import itertools
