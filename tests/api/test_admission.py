@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assay.api import answers
-from assay.api.admission import WAITING_REQUESTS, Admission, NamespaceBusy
+from assay.api.admission import MAX_WAITING_REQUESTS, Admission, NamespaceBusy
 from assay.api.mutations import change, report
 
 
@@ -60,4 +60,4 @@ def test_the_refusal_names_a_second():
     answer = answers.error(NamespaceBusy("busy"))
     assert (answer.status, dict(answer.head())[b"retry-after"]) == (429, b"1")
     assert b'"code":"namespace_busy"' in answer.body
-    assert WAITING_REQUESTS == 1_000
+    assert MAX_WAITING_REQUESTS == 1_000

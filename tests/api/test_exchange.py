@@ -10,7 +10,7 @@ import pytest
 
 from assay.api import exchange as exchanges
 from assay.api.exchange import Exchange
-from assay.api.sessions import Session
+from assay.api.sessions import WorkerSession
 from assay.core.model.commands import FailWorkflow, WaitForSignal
 from assay.core.model.events import Recorded
 from assay.core.model.ids import Namespace, RunId, WorkerId, WorkflowId
@@ -101,7 +101,7 @@ def test_a_task_that_is_being_read_when_its_worker_returns_is_sent_once(tmp_path
     async def main() -> None:
         async with engine_in(tmp_path) as (engine, _, tokens):
             run_id = await started(engine)
-            session = Session(engine, SealedLeases(tokens), "main", WORKER)
+            session = WorkerSession(engine, SealedLeases(tokens), "main", WORKER)
             await session.greet(wire.Hello(queue="elsewhere"))
             await engine.submit(LeaseTask(run_id, WORKER, session.endpoint.lease, local=False))
             run = engine.reads.live(run_id)
@@ -123,7 +123,7 @@ def test_what_is_given_back_as_its_worker_returns_is_not_sent_to_it(tmp_path: Pa
         async with engine_in(tmp_path) as (engine, _, tokens):
             await started(engine)
             slow_releases(engine)
-            session = Session(engine, SealedLeases(tokens), "main", WORKER)
+            session = WorkerSession(engine, SealedLeases(tokens), "main", WORKER)
             hello = wire.Hello(queue="default", free_tasks=1)
             await session.greet(hello)  # a lease is asked for, and not decided yet
             hello.again = True
@@ -140,7 +140,7 @@ def test_an_extension_that_comes_too_late_does_not_bring_the_task_again(tmp_path
     async def main() -> None:
         async with engine_in(tmp_path) as (engine, _, tokens):
             run_id = await started(engine)
-            session = Session(engine, SealedLeases(tokens), "main", WORKER)
+            session = WorkerSession(engine, SealedLeases(tokens), "main", WORKER)
             await session.greet(wire.Hello(queue="default", free_tasks=1))
             (task,) = (await next_message(session)).tasks
             turn = wire.Advance(1, task.token, seen_seq=1, pending=True)
@@ -177,7 +177,7 @@ def test_a_report_is_answered_whatever_goes_wrong_in_reading(tmp_path: Path) -> 
     asyncio.run(main())
 
 
-async def next_message(session: Session) -> wire.EngineMessage:
+async def next_message(session: WorkerSession) -> wire.EngineMessage:
     ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     session.endpoint.outgoing.wakeup.resolve(ready)
     async with asyncio.timeout(10):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.api.access import Where
+from assay.api.access import NamespaceSource
 from assay.api.router import Route
 from assay.api.routes.table import ROUTES
 from assay.auth.permissions import GRANTED, LOWEST_ROLE, Permission, Role
@@ -93,7 +93,7 @@ def filled(route: Route, namespace: str) -> tuple[str, object]:
     path = route.path
     for name in ("workflow_id", "worker_id", "task_id", "activity_id", "prefix", "file", "seq"):
         path = path.replace(f"{{{name}}}", "1")
-    path = path.replace("{name}", namespace if route.access.where is Where.PATH else "n")
+    path = path.replace("{name}", namespace if route.access.where is NamespaceSource.PATH else "n")
     body = BODIES.get(route.operation_id, {} if route.method != "GET" else None)
     if isinstance(body, dict):
         body = {
@@ -133,7 +133,9 @@ def test_strangers_see_public_routes_only(keys: Keys, route: Route):
 
 
 IN_ONE_NAMESPACE = [
-    route for route in ROUTES if route.access.where in (Where.QUERY, Where.PATH) and route.operation_id not in PUBLIC
+    route
+    for route in ROUTES
+    if route.access.where in (NamespaceSource.QUERY, NamespaceSource.PATH) and route.operation_id not in PUBLIC
 ] + [
     route
     for route in ROUTES

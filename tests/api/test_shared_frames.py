@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from assay.api import event_frames, shared_frames
-from assay.api.shared_frames import NOTHING, SharedFrames, Wanted
+from assay.api.shared_frames import EMPTY_CHUNK, SharedFrames, StreamFilter
 from assay.api.stream import _Queue
 from assay.core.model.ids import RunId
 from assay.engine.stream import Claim, JournalEntry, JournalRow, Note
 
-MAIN = Wanted(frozenset({"main"}))
-OTHER = Wanted(frozenset({"other"}))
-EVERYWHERE = Wanted()
+MAIN = StreamFilter(frozenset({"main"}))
+OTHER = StreamFilter(frozenset({"other"}))
+EVERYWHERE = StreamFilter()
 
 
 def entry(row: int, namespace: str = "main", workflow_id: str = "a") -> JournalEntry:
@@ -46,7 +46,7 @@ def test_readers_with_one_filter_share_bytes_and_all_share_frames(encoded: list[
     page: Sequence[JournalRow] = [entry(1), entry(2, "other"), entry(3)]
 
     def check(shared: SharedFrames) -> None:
-        found = [shared.chunk(page, Wanted(frozenset({"main"}))) for _ in range(490)]
+        found = [shared.chunk(page, StreamFilter(frozenset({"main"}))) for _ in range(490)]
         assert all(chunk is found[0] for chunk in found)
         every = shared.chunk(page, EVERYWHERE)
         assert (found[0].frames, every.frames) == (2, 3)
@@ -61,8 +61,8 @@ def test_rows_of_other_namespaces_are_not_made_into_frames(monkeypatch: pytest.M
         raise AssertionError("a frame that no reader needs")
 
     monkeypatch.setattr(shared_frames, "frames_of", unwanted)
-    within_loop(lambda shared: _is(shared.chunk([entry(1)], OTHER), NOTHING))
-    within_loop(lambda shared: _is(shared.chunk([entry(1)], Wanted(nothing=True)), NOTHING))
+    within_loop(lambda shared: _is(shared.chunk([entry(1)], OTHER), EMPTY_CHUNK))
+    within_loop(lambda shared: _is(shared.chunk([entry(1)], StreamFilter(nothing=True)), EMPTY_CHUNK))
 
 
 def _is(one: object, other: object) -> None:
@@ -73,7 +73,7 @@ def test_a_note_concerns_the_namespaces_of_its_items():
     claim = Claim("other", "a", RunId("r"), "T", "default")
     page = [Note(0, 1, 0, (claim,))]
     within_loop(lambda shared: _is(shared.chunk(page, OTHER).frames, 1))
-    within_loop(lambda shared: _is(shared.chunk(page, MAIN), NOTHING))
+    within_loop(lambda shared: _is(shared.chunk(page, MAIN), EMPTY_CHUNK))
 
 
 def test_a_page_is_forgotten_when_all_readers_were_called():

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from assay.api.stream import STREAMS
+from assay.api.stream import MAX_EVENT_STREAMS
 from tests.api.support import (
     PREFIX,
     Http,
@@ -266,9 +266,9 @@ def test_no_more_streams_are_open_than_may_be_however_many_come_at_once(tmp_path
         return int((await reader.readline()).split()[1]), writer
 
     async def all_at_once(server: Server) -> None:
-        asked = [ask(server.port, "?last_event_id=0" if number % 2 else "") for number in range(STREAMS + 20)]
+        asked = [ask(server.port, "?last_event_id=0" if number % 2 else "") for number in range(MAX_EVENT_STREAMS + 20)]
         answers = await asyncio.gather(*asked)
-        assert Counter(status for status, _ in answers) == {200: STREAMS, 429: 20}
+        assert Counter(status for status, _ in answers) == {200: MAX_EVENT_STREAMS, 429: 20}
         for _, writer in answers:
             writer.close()
 

@@ -10,7 +10,7 @@ import pytest
 
 from assay.cli.arguments import ATTRIBUTES
 from assay.cli.tables import EventNames, detail_of, error_of
-from assay.cli.times import lasting, now, relative
+from assay.cli.times import duration_text, now, relative
 from tests.api.support import Worker
 from tests.cli.support import PROGRAM, Cli, Stub, on_terminal, plain_environment, terminal
 
@@ -32,7 +32,7 @@ def people(stub: Stub, tmp_path: Path) -> dict[str, str]:
 
 def test_durations_and_distances():
     spans = (0, 0.12, 4.24, 59.99, 192, 7_500, 3 * 86_400 + 4 * 3_600)
-    assert [lasting(seconds) for seconds in spans] == ["0ms", "120ms", "4.2s", "60s", "3m12s", "2h05m", "3d4h"]
+    assert [duration_text(seconds) for seconds in spans] == ["0ms", "120ms", "4.2s", "60s", "3m12s", "2h05m", "3d4h"]
     assert [relative(at, 1_000) for at in (1_000.5, 997, 1_065, 0)] == ["now", "3s ago", "in 1m05s", "16m40s ago"]
 
 

@@ -10,7 +10,7 @@ from assay.core.model.errors import NotFound
 from assay.wire.errors import Forbidden
 
 
-class Where(StrEnum):
+class NamespaceSource(StrEnum):
     """The namespace in which a permission is required."""
 
     NOWHERE = "nowhere"
@@ -31,20 +31,20 @@ class Access(msgspec.Struct, frozen=True):
     """A permission and where it is required."""
 
     permission: Permission | None
-    where: Where
+    where: NamespaceSource
 
 
-PUBLIC: Final = Access(None, Where.NOWHERE)
-READ: Final = Access(Permission.READ, Where.QUERY)
-READ_NAMED: Final = Access(Permission.READ, Where.PATH)
-READ_SHOWN: Final = Access(Permission.READ, Where.SHOWN)
-READ_FOUND: Final = Access(Permission.READ, Where.CONTENT)
-WORK: Final = Access(Permission.WORK, Where.QUERY)
-WORK_REGISTERED: Final = Access(Permission.WORK, Where.CONTENT)
-ACT: Final = Access(Permission.ACT, Where.QUERY)
-ACT_IN_BODY: Final = Access(Permission.ACT, Where.CONTENT)
-MANAGE_SHOWN: Final = Access(Permission.MANAGE, Where.SHOWN)
-MANAGE_ALL: Final = Access(Permission.MANAGE, Where.ALL)
+PUBLIC: Final = Access(None, NamespaceSource.NOWHERE)
+READ: Final = Access(Permission.READ, NamespaceSource.QUERY)
+READ_NAMED: Final = Access(Permission.READ, NamespaceSource.PATH)
+READ_SHOWN: Final = Access(Permission.READ, NamespaceSource.SHOWN)
+READ_FOUND: Final = Access(Permission.READ, NamespaceSource.CONTENT)
+WORK: Final = Access(Permission.WORK, NamespaceSource.QUERY)
+WORK_REGISTERED: Final = Access(Permission.WORK, NamespaceSource.CONTENT)
+ACT: Final = Access(Permission.ACT, NamespaceSource.QUERY)
+ACT_IN_BODY: Final = Access(Permission.ACT, NamespaceSource.CONTENT)
+MANAGE_SHOWN: Final = Access(Permission.MANAGE, NamespaceSource.SHOWN)
+MANAGE_ALL: Final = Access(Permission.MANAGE, NamespaceSource.ALL)
 
 
 def require(principal: Principal, permission: Permission, namespace: str) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from assay.core.model.errors import AssayError, Kind
 
-WAITING_REQUESTS: Final = 1_000
+MAX_WAITING_REQUESTS: Final = 1_000
 """Requests of one namespace that are accepted and not answered, the batch under way included."""
 
 
@@ -20,7 +20,7 @@ class NamespaceBusy(AssayError):
 class Admission:
     """Counts the waiting requests of each namespace. Workers and callers that wait for a result do not count."""
 
-    def __init__(self, most: int = WAITING_REQUESTS) -> None:
+    def __init__(self, most: int = MAX_WAITING_REQUESTS) -> None:
         self._most = most
         self._waiting: Counter[str] = Counter()
 

@@ -11,7 +11,7 @@ from assay.wire.errors import error_body, status_of
 Header = tuple[bytes, bytes]
 
 JSON: Final[Header] = (b"content-type", b"application/json")
-ALWAYS: Final[tuple[Header, ...]] = (
+COMMON_HEADERS: Final[tuple[Header, ...]] = (
     (
         b"content-security-policy",
         b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self';"
@@ -29,12 +29,12 @@ ALWAYS: Final[tuple[Header, ...]] = (
 PLAIN: Final = (JSON,)
 """The headers of an answer that is JSON and nothing else."""
 _JSON_LINE: Final = b"%s: %s\r\n" % JSON
-_ALWAYS_LINES: Final = b"".join(b"%s: %s\r\n" % header for header in ALWAYS)
+_ALWAYS_LINES: Final = b"".join(b"%s: %s\r\n" % header for header in COMMON_HEADERS)
 
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class Answer:
+class HttpResponse:
     """A complete answer."""
 
     __slots__ = ("body", "headers", "status")
@@ -48,7 +48,7 @@ class Answer:
         """All its headers."""
         own = list(self.headers)
         own.append((b"content-length", str(len(self.body)).encode()))
-        return [*own, *always(own)]
+        return [*own, *common_headers(own)]
 
     def lines(self) -> bytes | None:
         """All its headers as they travel, for an answer with none but the usual ones."""
@@ -56,25 +56,25 @@ class Answer:
             return b"%scontent-length: %d\r\n%s" % (_JSON_LINE, len(self.body), _ALWAYS_LINES)
         return None if self.headers else b"content-length: %d\r\n%s" % (len(self.body), _ALWAYS_LINES)
 
-    def with_header(self, name: bytes, value: bytes) -> "Answer":
+    def with_header(self, name: bytes, value: bytes) -> "HttpResponse":
         """The same with one header more."""
-        return Answer(self.status, self.body, [*self.headers, (name, value)])
+        return HttpResponse(self.status, self.body, [*self.headers, (name, value)])
 
 
-def always(own: Sequence[Header]) -> Sequence[Header]:
+def common_headers(own: Sequence[Header]) -> Sequence[Header]:
     """The headers of every answer that this one does not set itself."""
     if len(own) <= 2:  # its length and perhaps its type, the usual case
-        return ALWAYS
+        return COMMON_HEADERS
     named = {name for name, _ in own}
-    return [header for header in ALWAYS if header[0] not in named]
+    return [header for header in COMMON_HEADERS if header[0] not in named]
 
 
-def json(content: Any, status: int = 200, headers: Sequence[Header] = ()) -> Answer:
+def json(content: Any, status: int = 200, headers: Sequence[Header] = ()) -> HttpResponse:
     """`content` as JSON."""
-    return Answer(status, _encode(content), [JSON, *headers] if headers else PLAIN)
+    return HttpResponse(status, _encode(content), [JSON, *headers] if headers else PLAIN)
 
 
-def listed(records: Sequence[Any], total: int | None = None, cursor: str | None = None) -> Answer:
+def listed(records: Sequence[Any], total: int | None = None, cursor: str | None = None) -> HttpResponse:
     """A list: a bare array, and in headers how many there are in all and where the next page begins (R31)."""
     headers: list[Header] = [(b"x-total-count", str(len(records) if total is None else total).encode())]
     if cursor is not None:
@@ -82,17 +82,17 @@ def listed(records: Sequence[Any], total: int | None = None, cursor: str | None 
     return json(records, 200, headers)
 
 
-def rendered(body: bytes, status: int) -> Answer:
+def rendered(body: bytes, status: int) -> HttpResponse:
     """JSON that is bytes already, or nothing."""
-    return Answer(status, body, PLAIN if body else ())
+    return HttpResponse(status, body, PLAIN if body else ())
 
 
-def empty(status: int = 200) -> Answer:
+def empty(status: int = 200) -> HttpResponse:
     """Success with nothing to say."""
-    return Answer(status)
+    return HttpResponse(status)
 
 
-def error(problem: AssayError, headers: Sequence[Header] = ()) -> Answer:
+def error(problem: AssayError, headers: Sequence[Header] = ()) -> HttpResponse:
     """What went wrong."""
     status = status_of(problem)
     if status in (429, 503):

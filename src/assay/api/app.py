@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from assay.api import answers, guard
-from assay.api.access import PUBLIC, Where, require
-from assay.api.answers import Answer, Header
+from assay.api.access import PUBLIC, NamespaceSource, require
+from assay.api.answers import Header, HttpResponse
 from assay.api.backend import Backend
-from assay.api.call import Call, Receive, Scope, Send
+from assay.api.call import ApiCall, Receive, Scope, Send
 from assay.api.router import PREFIXES, Connection, MethodNotAllowed, Route, Router
 from assay.api.routes.api_keys import NO_BOOTSTRAP
 from assay.api.routes.table import ROUTES
@@ -25,7 +25,7 @@ UNAUTHORIZED: Final = 401
 BOOTSTRAP: Final = "createApiKey"
 """The operation that a caller without a credential may use once, to make the first key."""
 _PREFIX: Final = (PREFIXES[0] + "/").encode()
-NONE: Final[Mapping[str, Any]] = {}
+NO_EXTENSIONS: Final[Mapping[str, Any]] = {}
 REPLY: Final = "assay.reply"
 """Among the extensions of a scope: `reply(status, lines, body)` sends a whole answer, or says that it cannot."""
 INTERNAL: Final = answers.error(Failure("the engine made a mistake; its log says more", kind="INTERNAL"))
@@ -46,7 +46,7 @@ class Api:
             await self._websocket(scope, receive, send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        call = Call(scope, receive, {})
+        call = ApiCall(scope, receive, {})
         try:
             answer = await self._react(call)
             if isinstance(answer, EventStream):
@@ -59,7 +59,7 @@ class Api:
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A connection that stays; a page of another site is no more welcome to it than to a change."""
-        call = Call({**scope, "method": "POST"}, receive, {})
+        call = ApiCall({**scope, "method": "POST"}, receive, {})
         try:
             guard.check(call, self.backend.settings)
             await self._authorize(call, self._find(call)[0])
@@ -70,7 +70,7 @@ class Api:
             await send({"type": "websocket.http.response.start", "status": answer.status, "headers": answer.head()})
             await send({"type": "websocket.http.response.body", "body": answer.body})
 
-    def _connection(self, call: Call) -> Connection:
+    def _connection(self, call: ApiCall) -> Connection:
         """Who talks on a WebSocket; all else that is served at its address is no help to somebody who wants one."""
         with contextlib.suppress(MethodNotAllowed):
             route, call.parameters = self._router.find(call.method, call.path)
@@ -84,7 +84,7 @@ class Api:
         if self.backend.settings.read_only and route.method != "GET":
             raise ReadOnly
 
-    def _find(self, call: Call) -> tuple[Route | None, AssayError | None]:
+    def _find(self, call: ApiCall) -> tuple[Route | None, AssayError | None]:
         """Return the route of a request, or the reason why there is none: strangers are not told it."""
         try:
             route, call.parameters = self._router.find(call.method, call.path)
@@ -93,7 +93,7 @@ class Api:
         call.operation = route.operation_id
         return route, None
 
-    async def _authorize(self, call: Call, route: Route | None) -> None:
+    async def _authorize(self, call: ApiCall, route: Route | None) -> None:
         """Find the caller of a request, and raise the refusal of a caller who may not make it.
 
         Below the prefixes of the API a caller without a credential is refused before anything is told of the path.
@@ -114,7 +114,7 @@ class Api:
         if route is not None:
             _require(call, route)
 
-    async def _react(self, call: Call) -> Answer | EventStream:
+    async def _react(self, call: ApiCall) -> HttpResponse | EventStream:
         try:
             guard.check(call, self.backend.settings)
             route, problem = self._find(call)
@@ -132,26 +132,26 @@ class Api:
             return INTERNAL
 
 
-def _about(problem: AssayError, call: Call) -> AssayError:
+def _about(problem: AssayError, call: ApiCall) -> AssayError:
     """The problem, with the workflow that the path names, if it was about one and does not say so itself (D5)."""
     if isinstance(problem, NotFound | Refused) and problem.workflow_id is None and "workflow_id" in call.parameters:
         problem.workflow_id, problem.run_id = call.parameters["workflow_id"], problem.run_id or call.text("run_id")
     return problem
 
 
-def _require(call: Call, route: Route) -> None:
+def _require(call: ApiCall, route: Route) -> None:
     """Raise the refusal of a caller without the permission of a route, where the request line names the namespace."""
     permission = route.access.permission
     if permission is None:
         return
     match route.access.where:
-        case Where.QUERY:
+        case NamespaceSource.QUERY:
             require(call.principal, permission, call.namespace)
-        case Where.PATH:
+        case NamespaceSource.PATH:
             require(call.principal, permission, call.parameters["name"])
-        case Where.ALL:
+        case NamespaceSource.ALL:
             require(call.principal, permission, ALL_NAMESPACES)
-        case Where.SHOWN | Where.CONTENT | Where.NOWHERE:
+        case NamespaceSource.SHOWN | NamespaceSource.CONTENT | NamespaceSource.NOWHERE:
             pass  # the route checks the namespaces that it finds
 
 
@@ -159,9 +159,9 @@ def _challenge(problem: AssayError) -> list[Header]:
     return [(b"www-authenticate", b"Bearer")] if status_of(problem) == UNAUTHORIZED else []
 
 
-async def _send(call: Call, answer: Answer, send: Send) -> None:
+async def _send(call: ApiCall, answer: HttpResponse, send: Send) -> None:
     body = b"" if call.method == "HEAD" else answer.body
-    lines, reply = answer.lines(), call.scope.get("extensions", NONE).get(REPLY)
+    lines, reply = answer.lines(), call.scope.get("extensions", NO_EXTENSIONS).get(REPLY)
     if lines is not None and reply is not None and reply(answer.status, lines, body):
         return
     await send({"type": "http.response.start", "status": answer.status, "headers": answer.head()})

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from assay.api.call import Call
+from assay.api.call import ApiCall
 from assay.auth.api_keys import is_key, prefix_of
 from assay.auth.failed_attempts import FailedAttempts
 from assay.auth.issuer import Issuer
@@ -61,7 +61,7 @@ class Authentication:
         self._clock = clock
         self._failures = FailedAttempts()
 
-    async def authenticate(self, call: Call) -> Principal:
+    async def authenticate(self, call: ApiCall) -> Principal:
         """Return the principal of a request.
 
         Raises:
@@ -93,14 +93,14 @@ class Authentication:
             raise Unauthorized("Invalid API key")
         return key.principal()
 
-    def _count_failure(self, call: Call, bearer: str) -> None:
+    def _count_failure(self, call: ApiCall, bearer: str) -> None:
         """Count a wrong credential for its address and for the key that it begins like."""
         now = self._clock.now()
         sources = [f"address {client_address(call)}", *([f"key {prefix_of(bearer)}"] if is_key(bearer) else [])]
         if max(self._failures.note(source, now) for source in sources) > 0:
             raise TooManyAttempts("too many wrong credentials; wait a moment")
 
-    async def may_bootstrap(self, call: Call) -> bool:
+    async def may_bootstrap(self, call: ApiCall) -> bool:
         """Return whether a caller without a credential may make the first key.
 
         Only on this machine, never through a proxy, and only while no key was ever made.
@@ -120,13 +120,13 @@ def is_prefix(credential: str) -> bool:
     return credential.startswith("assay_")
 
 
-def client_address(call: Call) -> str:
+def client_address(call: ApiCall) -> str:
     """Return the address that a request came from."""
     client = call.scope.get("client")
     return str(client[0]) if client else "unknown"
 
 
-def _is_direct_loopback(call: Call) -> bool:
+def _is_direct_loopback(call: ApiCall) -> bool:
     if any(call.header(name) is not None for name in _FORWARDED):
         return False
     try:
@@ -135,7 +135,7 @@ def _is_direct_loopback(call: Call) -> bool:
         return False
 
 
-def _bearer(call: Call) -> str | None:
+def _bearer(call: ApiCall) -> str | None:
     header = call.header(b"authorization")
     if header is None or header[: len(_BEARER)].lower() != _BEARER:
         return None

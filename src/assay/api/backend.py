@@ -11,7 +11,7 @@ from assay.api.authentication import Authentication
 from assay.api.exchange import Exchange
 from assay.api.polls import Polls
 from assay.api.shared_frames import SharedFrames
-from assay.api.stream import Places
+from assay.api.stream import StreamSlots
 from assay.api.telemetry import Telemetry
 from assay.core.model.ids import SECOND, Time
 from assay.engine.engine import Engine
@@ -19,12 +19,12 @@ from assay.engine.stream import Stream
 from assay.engine.worker_registry import WorkerRegistry
 from assay.worker_protocol.tokens import Tokens
 
-NOW: Final = 0.0
+ALREADY_PAST: Final = 0.0
 """A time of the loop's clock that is over."""
 
 
 @dataclass(frozen=True)
-class Settings:
+class ApiSettings:
     """What an operator decides about the interface."""
 
     task_lease: Time = 30 * SECOND
@@ -51,8 +51,8 @@ class Backend:
     exchange: Exchange
     telemetry: Telemetry
     auth: Authentication
-    settings: Settings = field(default_factory=Settings)
-    places: Places = field(default_factory=Places)
+    settings: ApiSettings = field(default_factory=ApiSettings)
+    stream_slots: StreamSlots = field(default_factory=StreamSlots)
     """Those of event streams."""
     shared_frames: SharedFrames = field(default_factory=SharedFrames)
     admission: Admission = field(default_factory=Admission)
@@ -64,7 +64,7 @@ class Backend:
     def held(self, limit: asyncio.Timeout) -> Iterator[None]:
         """While somebody waits within this limit: it is over when the engine stops, so that the caller is answered."""
         if self.drained.is_set():
-            limit.reschedule(NOW)
+            limit.reschedule(ALREADY_PAST)
         self._waiting.add(limit)
         try:
             yield
@@ -77,4 +77,4 @@ class Backend:
         self.polls.drain()
         self.exchange.drain()
         for limit in tuple(self._waiting):
-            limit.reschedule(NOW)
+            limit.reschedule(ALREADY_PAST)

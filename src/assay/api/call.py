@@ -21,10 +21,10 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Body = TypeVar("Body", bound=msgspec.Struct)
 
-BODY_LIMIT: Final = 4 * 1024 * 1024
-WRAPPING: Final = 8
+BODY_LIMIT_BYTES: Final = 4 * 1024 * 1024
+WRAPPING_LEVELS: Final = 8
 """Levels of JSON that a body may put around a payload."""
-MEMBERS: Final = 200_000
+MAX_BODY_KEYS: Final = 200_000
 """Keys of one object in a body as a whole; each payload in it has its own, lower limit."""
 
 _SIMPLE: Final = re.compile(r"\w+=[\w.-]+", re.ASCII)
@@ -34,7 +34,7 @@ _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decoders: dict[type, Callable[[bytes], Any]] = {}
 
 
-class Call:
+class ApiCall:
     """One request."""
 
     __slots__ = (
@@ -59,7 +59,7 @@ class Call:
         self.path: bytes = scope["raw_path"]
         self.parameters = parameters
         self.operation = operation
-        self.limit = BODY_LIMIT
+        self.limit = BODY_LIMIT_BYTES
         self.gone: asyncio.Task[None] | None = None
         self.principal = UNRESTRICTED
         """The caller; everybody is an admin until the request is authenticated, which happens before it is routed."""
@@ -193,7 +193,9 @@ class Call:
                 self.check_origin_type()
             return _decode(b"{}", kind)
         self.check_type()
-        value = check_json(body, limit=BODY_LIMIT, depth=DEPTH_LIMIT + WRAPPING, keys=MEMBERS, name="body")
+        value = check_json(
+            body, limit=BODY_LIMIT_BYTES, depth=DEPTH_LIMIT + WRAPPING_LEVELS, keys=MAX_BODY_KEYS, name="body"
+        )
         check_keys(body, value, "body")
         return _decode(body, kind)
 

@@ -8,9 +8,9 @@ from html import escape
 from importlib import resources
 from typing import Final
 
-from assay.api.answers import Answer, Header
+from assay.api.answers import Header, HttpResponse
 from assay.api.backend import Backend
-from assay.api.call import Call
+from assay.api.call import ApiCall
 from assay.core.model.errors import NotFound
 
 VIEWER: Final = "standalone.js"
@@ -57,23 +57,23 @@ FRONT: Final = """<h1>assay</h1>
 <p>On the command line: <code>assay workflow list</code></p>"""
 
 
-async def front(_: Backend, __: Call) -> Answer:
+async def front(_: Backend, __: ApiCall) -> HttpResponse:
     """Answer with the page at the root, which links what there is to read."""
-    return Answer(200, DOCS_PAGE.format(body=FRONT).replace("assay API", "assay").encode(), (HTML, POLICY))
+    return HttpResponse(200, DOCS_PAGE.format(body=FRONT).replace("assay API", "assay").encode(), (HTML, POLICY))
 
 
-async def page(_: Backend, __: Call) -> Answer:
+async def page(_: Backend, __: ApiCall) -> HttpResponse:
     """The page."""
     body = READER.format(settings=escape(SETTINGS)) if _viewer() is not None else MISSING
-    return Answer(200, DOCS_PAGE.format(body=body).encode(), (HTML, POLICY))
+    return HttpResponse(200, DOCS_PAGE.format(body=body).encode(), (HTML, POLICY))
 
 
-async def part(_: Backend, call: Call) -> Answer:
+async def part(_: Backend, call: ApiCall) -> HttpResponse:
     """The viewer itself."""
     viewer = _viewer() if call.parameters["file"] == VIEWER else None
     if viewer is None:
         raise NotFound(f"file {call.parameters['file']}")
-    return Answer(200, viewer, (SCRIPT, (b"cache-control", b"public, max-age=86400")))
+    return HttpResponse(200, viewer, (SCRIPT, (b"cache-control", b"public, max-age=86400")))
 
 
 @cache

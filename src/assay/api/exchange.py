@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from assay.api.access import require_queue
-from assay.api.sessions import Session
+from assay.api.sessions import WorkerSession
 from assay.auth.permissions import UNRESTRICTED, Principal
 from assay.core.model.errors import AssayError, Invalid, NotFound, Refused, Unavailable
 from assay.core.model.ids import SECOND, Time
@@ -26,10 +26,10 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 MESSAGE_SOCKET: Final = "assay.message_socket"
 """The extension of a connection's scope in which a server puts its `MessageSocket`."""
-FORGET_SECONDS: Final = 60.0
+FORGET_AFTER_SECONDS: Final = 60.0
 """The session of a worker is forgotten after so long without a message; reports that it repeats are decided again."""
-SWEEP_PAUSE: Final[Time] = SECOND
-HEARTBEAT_SECONDS: Final = 5.0
+SWEEP_INTERVAL: Final[Time] = SECOND
+HEARTBEAT_INTERVAL_SECONDS: Final = 5.0
 """The pause between two heartbeats of a connected worker that the registry gets and shows."""
 GOING_AWAY: Final = 1012
 WRONG_DATA: Final = 1007
@@ -62,8 +62,8 @@ class Exchange:
         self._engine = engine
         self._tokens = tokens
         self._worker_registry = worker_registry
-        self._sessions: dict[tuple[str, str], Session] = {}
-        self._senders: dict[Session, Sender] = {}
+        self._sessions: dict[tuple[str, str], WorkerSession] = {}
+        self._senders: dict[WorkerSession, Sender] = {}
         self._awake: list[Sender] = []
         self.draining = False
         engine.on_replies(self._send_all)
@@ -82,25 +82,27 @@ class Exchange:
             silent = now - session.received_at
             if silent > wire.SILENCE_SECONDS:
                 session.endpoint.disconnect()
-            elif now - session.shown_at > HEARTBEAT_SECONDS:
+            elif now - session.shown_at > HEARTBEAT_INTERVAL_SECONDS:
                 session.shown_at = now
                 self._worker_registry.heard(session.endpoint.worker)
-            if silent > FORGET_SECONDS:
+            if silent > FORGET_AFTER_SECONDS:
                 del self._sessions[key]
                 session.forgotten = True
                 session.endpoint.outgoing.wakeup.set()
-        return self._engine.now() + (SWEEP_PAUSE if self._sessions else 5 * SWEEP_PAUSE)
+        return self._engine.now() + (SWEEP_INTERVAL if self._sessions else 5 * SWEEP_INTERVAL)
 
-    def _session(self, namespace: str, worker: str, message: wire.WorkerMessage) -> Session:
+    def _session(self, namespace: str, worker: str, message: wire.WorkerMessage) -> WorkerSession:
         key = namespace, worker
         session = self._sessions.get(key)
         if session is None:
             if message.hello is None:
                 raise NotFound(f"worker {worker} has not introduced itself here", code="unknown_worker")
-            session = self._sessions[key] = Session(self._engine, SealedLeases(self._tokens), namespace, worker)
+            session = self._sessions[key] = WorkerSession(self._engine, SealedLeases(self._tokens), namespace, worker)
         return session
 
-    async def _receive(self, namespace: str, worker: str, message: wire.WorkerMessage, principal: Principal) -> Session:
+    async def _receive(
+        self, namespace: str, worker: str, message: wire.WorkerMessage, principal: Principal
+    ) -> WorkerSession:
         """Take in a message and return the session of its worker; raise `Refused` for a repeated or outdated one.
 
         A worker that receives this refusal has lost an answer, and sends a hello.
@@ -119,7 +121,7 @@ class Exchange:
         session.receive(message)
         return session
 
-    async def _greet(self, session: Session, hello: wire.Hello, row: WorkerRow) -> None:
+    async def _greet(self, session: WorkerSession, hello: wire.Hello, row: WorkerRow) -> None:
         """Begin a connection, one at a time for each worker: the last of several counts."""
         async with session.hello_lock:
             former = self._senders.pop(session, None)
@@ -154,7 +156,7 @@ class Exchange:
         endpoint.outgoing.sent()
         return answer
 
-    async def _hold(self, session: Session, message: wire.WorkerMessage, gone: "asyncio.Future[None]") -> None:
+    async def _hold(self, session: WorkerSession, message: wire.WorkerMessage, gone: "asyncio.Future[None]") -> None:
         """Wait until the next message is not empty; after reports, until they are answered."""
         endpoint, loop = session.endpoint, asyncio.get_running_loop()
         hello, wakeup = endpoint.hellos, endpoint.outgoing.wakeup
@@ -183,7 +185,7 @@ class Exchange:
         if (await receive())["type"] != "websocket.connect":
             return
         await send({"type": "websocket.accept"})
-        session: Session | None = None
+        session: WorkerSession | None = None
         sender: Sender | None = None
         try:
             while (body := await _next(receive)) is not None:
@@ -201,7 +203,7 @@ class Exchange:
             if session is not None and sender is not None:
                 self._detach(session, sender)
 
-    def _receive_at_once(self, session: Session, body: bytes) -> bool:
+    def _receive_at_once(self, session: WorkerSession, body: bytes) -> bool:
         """Take in a message that needs no waiting and no answer of its own; return False for any other, untouched."""
         try:
             message = decode_worker_message(body)
@@ -224,7 +226,7 @@ class Exchange:
         for sender in senders:
             sender.send()
 
-    def _detach(self, session: Session, sender: "Sender") -> None:
+    def _detach(self, session: WorkerSession, sender: "Sender") -> None:
         sender.cancel()
         if self._senders.get(session) is sender:  # else the worker has another connection already
             del self._senders[session]
@@ -234,7 +236,7 @@ class Exchange:
 class Sender:
     """Sends the messages of one session on one WebSocket."""
 
-    def __init__(self, exchange: Exchange, session: Session, socket: MessageSocket, send: Send) -> None:
+    def __init__(self, exchange: Exchange, session: WorkerSession, socket: MessageSocket, send: Send) -> None:
         self._exchange = exchange
         self._session = session
         self._socket = socket
@@ -267,7 +269,7 @@ class Sender:
         self._over = True
 
 
-def _reply_to_keep_alive(session: Session, message: wire.WorkerMessage) -> None:
+def _reply_to_keep_alive(session: WorkerSession, message: wire.WorkerMessage) -> None:
     """Answer a message without reports at once, so that its worker learns the time and that the engine lives."""
     if not message.reports:
         session.endpoint.outgoing.wakeup.set()

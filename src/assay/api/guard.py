@@ -4,18 +4,18 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
-from assay.api.backend import Settings
-from assay.api.call import Call
+from assay.api.backend import ApiSettings
+from assay.api.call import ApiCall
 from assay.core.model.errors import AssayError, Invalid, Kind
 
-HEADERS_LIMIT: Final = 16 * 1024
-URL_LIMIT: Final = 8 * 1024
-READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+HEADERS_LIMIT_BYTES: Final = 16 * 1024
+URL_LIMIT_BYTES: Final = 8 * 1024
+READING_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 OWN_SITES: Final = frozenset({"same-origin", "none"})
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
-class Misdirected(AssayError):
+class WrongHost(AssayError):
     """The request is for somebody else."""
 
     code = "wrong_host"
@@ -29,25 +29,25 @@ class CrossOrigin(AssayError):
     kind = Kind.PERMISSION_DENIED
 
 
-def check(call: Call, settings: Settings) -> None:
+def check(call: ApiCall, settings: ApiSettings) -> None:
     """Raise what speaks against a request before anybody looks at what it wants."""
     _check_size(call)
     host = call.header(b"host") or ""
     if call.repeats(b"host") or not allowed(host, settings):
-        raise Misdirected(f"this engine is not called {host!r}; `--allowed-host` adds a name")
-    if call.method not in READING:
+        raise WrongHost(f"this engine is not called {host!r}; `--allowed-host` adds a name")
+    if call.method not in READING_METHODS:
         _check_origin(call, host)
 
 
-def _check_size(call: Call) -> None:
+def _check_size(call: ApiCall) -> None:
     query: bytes = call.scope["query_string"]
-    if len(call.path) + len(query) > URL_LIMIT:
-        raise Invalid(f"the URL is longer than {URL_LIMIT:,} bytes", code="url_too_long")
-    if sum(len(name) + len(value) for name, value in call.scope["headers"]) > HEADERS_LIMIT:
-        raise Invalid(f"the headers are longer than {HEADERS_LIMIT:,} bytes", code="headers_too_large")
+    if len(call.path) + len(query) > URL_LIMIT_BYTES:
+        raise Invalid(f"the URL is longer than {URL_LIMIT_BYTES:,} bytes", code="url_too_long")
+    if sum(len(name) + len(value) for name, value in call.scope["headers"]) > HEADERS_LIMIT_BYTES:
+        raise Invalid(f"the headers are longer than {HEADERS_LIMIT_BYTES:,} bytes", code="headers_too_large")
 
 
-def allowed(host: str, settings: Settings) -> bool:
+def allowed(host: str, settings: ApiSettings) -> bool:
     """Is this one of the engine's names? A name that anybody can make point here is not (DNS rebinding)."""
     name = _name(host.lower())
     if name in settings.hosts or "*" in settings.hosts:
@@ -70,7 +70,7 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _check_origin(call: Call, host: str) -> None:
+def _check_origin(call: ApiCall, host: str) -> None:
     """Raise `CrossOrigin` for a page of another site; browsers name the page's site, programs send neither header."""
     site, origin = call.header(b"sec-fetch-site"), call.header(b"origin")
     if site is None and origin is None:

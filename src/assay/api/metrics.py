@@ -5,28 +5,28 @@ from itertools import accumulate
 from typing import Final
 
 from assay._version import __version__
-from assay.api.answers import Answer
+from assay.api.answers import HttpResponse
 from assay.api.backend import Backend
-from assay.api.call import Call
+from assay.api.call import ApiCall
 from assay.api.telemetry import Histogram
 from assay.core.model.errors import AssayError
 from assay.core.model.ids import SECOND, Time
 from assay.engine.worker_registry import WaitingWork
 
 TYPE: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
-QUEUES: Final = 100
+MAX_LABELLED_QUEUES: Final = 100
 """Queues that have lines of their own; the rest are counted together, so that names cannot fill a database (S40)."""
 
 Labels = Mapping[str, object]
 
 
-async def exposition(backend: Backend, _: Call) -> Answer:
+async def exposition(backend: Backend, _: ApiCall) -> HttpResponse:
     """Everything, once."""
     try:
         waiting = await backend.worker_registry.waiting()
     except AssayError:  # without its store the engine has metrics all the same, and none about work in the store
         waiting = ()
-    return Answer(200, "".join(_lines(backend, waiting)).encode(), (TYPE,))
+    return HttpResponse(200, "".join(_lines(backend, waiting)).encode(), (TYPE,))
 
 
 def _lines(backend: Backend, waiting: Sequence[WaitingWork]) -> Iterator[str]:
@@ -49,7 +49,9 @@ def _lines(backend: Backend, waiting: Sequence[WaitingWork]) -> Iterator[str]:
     offset: list[tuple[Labels, float]] = [({}, gauges.clock_offset / SECOND)]
     yield from _family("assay_clock_offset_seconds", "gauge", "Engine time ahead of the wall clock.", offset)
     yield from _family("assay_polls_held", "gauge", "Polls of workers that wait.", [({}, len(backend.polls))])
-    yield from _family("assay_event_streams", "gauge", "Event streams that are open.", [({}, len(backend.places))])
+    yield from _family(
+        "assay_event_streams", "gauge", "Event streams that are open.", [({}, len(backend.stream_slots))]
+    )
     lag: list[tuple[Labels, float]] = [({}, backend.stream.lag() / SECOND)]
     yield from _family("assay_event_stream_lag_seconds", "gauge", "Age of the oldest event not sent yet.", lag)
     if gauges.wal_bytes is not None:
@@ -62,14 +64,14 @@ def _lines(backend: Backend, waiting: Sequence[WaitingWork]) -> Iterator[str]:
 def _queues(waiting: Sequence[WaitingWork], now: Time) -> Iterator[str]:
     depth: dict[tuple[str, str, str], int] = {}
     for row in waiting:
-        place = (row.namespace, row.queue) if len(depth) < 2 * QUEUES else ("*", "*")
+        place = (row.namespace, row.queue) if len(depth) < 2 * MAX_LABELLED_QUEUES else ("*", "*")
         for kind, count in (("workflow_task", row.tasks), ("activity", row.activities)):
             depth[*place, kind] = depth.get((*place, kind), 0) + count
     shown = [({"namespace": a, "queue": b, "kind": kind}, count) for (a, b, kind), count in depth.items()]
     yield from _family("assay_queue_depth", "gauge", "Work that waits for a worker.", shown)
     ages = [
         ({"namespace": row.namespace, "queue": row.queue}, max(0.0, (now - (row.oldest or now)) / SECOND))
-        for row in waiting[:QUEUES]
+        for row in waiting[:MAX_LABELLED_QUEUES]
     ]
     yield from _family("assay_queue_oldest_seconds", "gauge", "Age of the oldest work that waits.", ages)
 

@@ -5,15 +5,15 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from assay.api import answers
-from assay.api.answers import Answer
+from assay.api.answers import HttpResponse
 from assay.api.backend import Backend
-from assay.api.call import Call
+from assay.api.call import ApiCall
 from assay.core.model.errors import AssayError, Invalid
 from assay.core.model.requests import Request
 from assay.engine.commit.idempotency import IdempotencyKey, Rendered
 from assay.wire.errors import error_body, status_of
 
-LONGEST_KEY: Final = 255
+MAX_KEY_CHARACTERS: Final = 255
 
 Render = Callable[[object], tuple[int, bytes]]
 
@@ -23,14 +23,18 @@ def nothing(_: object) -> tuple[int, bytes]:
     return 200, b""
 
 
-async def report(backend: Backend, call: Call, namespace: str, request: Request, render: Render = nothing) -> Answer:
+async def report(
+    backend: Backend, call: ApiCall, namespace: str, request: Request, render: Render = nothing
+) -> HttpResponse:
     """Have a worker's request decided, and answer when that is durable: workers are never told to come back later."""
     key = await key_of(call, namespace, render)
     reply = await backend.engine.submit(request, key)
     return _answer(Rendered(*render(reply)) if key is None else cast(Rendered, reply))
 
 
-async def change(backend: Backend, call: Call, namespace: str, request: Request, render: Render = nothing) -> Answer:
+async def change(
+    backend: Backend, call: ApiCall, namespace: str, request: Request, render: Render = nothing
+) -> HttpResponse:
     """Have a caller's request decided, and answer when that is durable.
 
     Raises:
@@ -43,23 +47,23 @@ async def change(backend: Backend, call: Call, namespace: str, request: Request,
     return _answer(Rendered(*render(reply)) if key is None else cast(Rendered, reply))
 
 
-def _answer(rendered: Rendered) -> Answer:
+def _answer(rendered: Rendered) -> HttpResponse:
     answer = answers.rendered(rendered.body, rendered.status)
     return answer.with_header(b"idempotent-replay", b"true") if rendered.replayed else answer
 
 
-def answer_of(rendered: Rendered) -> Answer:
+def answer_of(rendered: Rendered) -> HttpResponse:
     """The answer of a change that was made elsewhere."""
     return _answer(rendered)
 
 
-async def key_of(call: Call, namespace: str, render: Render) -> IdempotencyKey | None:
+async def key_of(call: ApiCall, namespace: str, render: Render) -> IdempotencyKey | None:
     """The caller's key, bound to all that the request says."""
     text = call.header(b"idempotency-key")
     if text is None:
         return None
-    if not 0 < len(text) <= LONGEST_KEY or not text.isprintable():
-        raise Invalid(f"an idempotency key has 1 to {LONGEST_KEY} printable characters", field="Idempotency-Key")
+    if not 0 < len(text) <= MAX_KEY_CHARACTERS or not text.isprintable():
+        raise Invalid(f"an idempotency key has 1 to {MAX_KEY_CHARACTERS} printable characters", field="Idempotency-Key")
     told = [call.operation, *(f"{name}={value}" for name, value in sorted(call.parameters.items()))]
     told += [call.namespace, call.text("run_id") or ""]
     said = hashlib.sha256("\n".join(told).encode() + b"\n" + await call.body())

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from assay.api.call import Call
+from assay.api.call import ApiCall
 from assay.core.model.errors import AssayError, Kind
 from assay.core.model.grants import ActivityGrant, TaskGrant
 from assay.core.model.ids import Namespace, RunId, Time
@@ -19,7 +19,7 @@ from assay.engine.worker_registry import Registration, WorkerRegistry
 
 Grant = TaskGrant | ActivityGrant
 
-HOLDING: Final = 1_000
+MAX_HELD_POLLS: Final = 1_000
 """Polls that are held at a time (5.4)."""
 
 
@@ -109,7 +109,7 @@ class PollingWorker:
 class Polls:
     """All polls that are held."""
 
-    def __init__(self, engine: Engine, worker_registry: WorkerRegistry, limit: int = HOLDING) -> None:
+    def __init__(self, engine: Engine, worker_registry: WorkerRegistry, limit: int = MAX_HELD_POLLS) -> None:
         self._engine = engine
         self._worker_registry = worker_registry
         self._limit = limit
@@ -132,7 +132,7 @@ class Polls:
             if here and (poller.activities is None or name in poller.activities):
                 poller.release()
 
-    async def poll(self, call: Call, poller: PollingWorker, wait: float) -> Grant | None:
+    async def poll(self, call: ApiCall, poller: PollingWorker, wait: float) -> Grant | None:
         """Return a task, or None if none came in time; a task that the caller cannot get any more is released."""
         if self.draining:
             return None
@@ -160,7 +160,7 @@ class Polls:
             and await self._worker_registry.has_waiting_activity(poller.namespace, poller.queue, poller.activities)
         )
 
-    async def _hold(self, call: Call, poller: PollingWorker, wait: float) -> Grant | None:
+    async def _hold(self, call: ApiCall, poller: PollingWorker, wait: float) -> Grant | None:
         self._held.add(poller)
         gone = call.watch()
         timer = asyncio.get_running_loop().call_later(wait, poller.release)

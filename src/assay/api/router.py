@@ -7,17 +7,17 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 from assay.api.access import MANAGE_ALL, Access
-from assay.api.answers import Answer
+from assay.api.answers import HttpResponse
 from assay.api.backend import Backend
-from assay.api.call import Call, Receive, Send
+from assay.api.call import ApiCall, Receive, Send
 from assay.api.stream import EventStream
 from assay.core.model.errors import AssayError, Invalid, Kind, NotFound
 
 PREFIXES: Final = ("/api/v1", "/api/v1/engine/workflow")
 """Every route of the API is served under both (D1)."""
 
-Reaction = Callable[[Backend, Call], Awaitable[Answer | EventStream]]
-Connection = Callable[[Backend, Call, Receive, Send], Awaitable[None]]
+Reaction = Callable[[Backend, ApiCall], Awaitable[HttpResponse | EventStream]]
+Connection = Callable[[Backend, ApiCall, Receive, Send], Awaitable[None]]
 
 
 class Parameter(msgspec.Struct, frozen=True):

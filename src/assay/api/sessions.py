@@ -20,7 +20,7 @@ EVENTS_PER_HISTORY_READ: Final = 500
 """Events read at a time for a page of a history."""
 
 
-class Session:
+class WorkerSession:
     """One worker of the SDK, from its first hello until it is forgotten; see `EngineDriver`."""
 
     def __init__(self, engine: Engine, tokens: LeaseTokens, namespace: str, worker: str) -> None:

@@ -10,7 +10,7 @@ from assay.api.event_frames import StreamFrame, body_of, frames_of
 from assay.engine.stream import JournalRow, Note
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class StreamFilter(msgspec.Struct, frozen=True):
     """A reader's filter; an empty set stands for all."""
 
     namespaces: frozenset[str] = frozenset()
@@ -37,13 +37,13 @@ class Chunk(NamedTuple):
     """The body as one chunk of a chunked answer."""
 
 
-NOTHING: Final = Chunk(b"", 0, b"")
+EMPTY_CHUNK: Final = Chunk(b"", 0, b"")
 
 
 def chunk_of(frames: Sequence[StreamFrame]) -> Chunk:
     """Return frames as one chunk."""
     if not frames:
-        return NOTHING
+        return EMPTY_CHUNK
     body = b"".join(map(body_of, frames))
     return Chunk(body, len(frames), b"%x\r\n%b\r\n" % (len(body), body))
 
@@ -59,10 +59,10 @@ class SharedFrames:
         self._page: Sequence[JournalRow] | None = None
         self._frames: list[StreamFrame] | None = None
         self._namespaces: set[str] = set()
-        self._chunks: dict[Wanted, Chunk] = {}
+        self._chunks: dict[StreamFilter, Chunk] = {}
         self._rows: frozenset[int] = frozenset()
 
-    def chunk(self, page: Sequence[JournalRow], wanted: Wanted) -> Chunk:
+    def chunk(self, page: Sequence[JournalRow], wanted: StreamFilter) -> Chunk:
         """Return the frames of a page that pass a filter."""
         if page is not self._page:
             self._begin(page)
@@ -71,9 +71,9 @@ class SharedFrames:
             found = self._chunks[wanted] = self._chunk(page, wanted)
         return found
 
-    def _chunk(self, page: Sequence[JournalRow], wanted: Wanted) -> Chunk:
+    def _chunk(self, page: Sequence[JournalRow], wanted: StreamFilter) -> Chunk:
         if wanted.nothing or (wanted.namespaces and wanted.namespaces.isdisjoint(self._namespaces)):
-            return NOTHING  # without frames: readers of another namespace cost nothing for these rows
+            return EMPTY_CHUNK  # without frames: readers of another namespace cost nothing for these rows
         if self._frames is None:
             self._frames = [frame for news in page for frame in frames_of(news)]
         return chunk_of([frame for frame in self._frames if wanted.takes(frame)])

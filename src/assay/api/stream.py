@@ -6,20 +6,20 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from assay.api.answers import Header, always
-from assay.api.call import Call, Send
+from assay.api.answers import Header, common_headers
+from assay.api.call import ApiCall, Send
 from assay.api.event_frames import frames_of, last_of, row_of
-from assay.api.shared_frames import Chunk, SharedFrames, Wanted, chunk_of
+from assay.api.shared_frames import Chunk, SharedFrames, StreamFilter, chunk_of
 from assay.core.model.errors import AssayError, Kind
 from assay.engine.stream import JournalRow, Stream
 from assay.wire.errors import CursorExpired
 
-STREAMS: Final = 500
+MAX_EVENT_STREAMS: Final = 500
 """Event streams that are open at a time (5.4)."""
-QUEUE_EVENTS: Final = 1_000
-QUEUE_BYTES: Final = 1024 * 1024
+MAX_QUEUED_EVENTS: Final = 1_000
+MAX_QUEUED_BYTES: Final = 1024 * 1024
 STREAM_KEEP_ALIVE_SECONDS: Final = 15.0
-FAREWELL: Final = 1.0
+CLOSE_TIMEOUT_SECONDS: Final = 1.0
 PUSH: Final = "assay.push"
 """Among the extensions of a scope: `push(chunk)` writes a chunk of the answer's body, or returns False if it cannot."""
 NO_EXTENSIONS: Final[Mapping[str, Any]] = {}
@@ -39,23 +39,23 @@ class TooManyStreams(AssayError):
     kind = Kind.RATE_LIMITED
 
 
-class Places:
+class StreamSlots:
     """For as many streams as may be open at a time; each takes its own before anything is read for it."""
 
-    def __init__(self, most: int = STREAMS) -> None:
+    def __init__(self, most: int = MAX_EVENT_STREAMS) -> None:
         self._most = most
         self._taken = 0
 
     def __len__(self) -> int:
         return self._taken
 
-    def take(self) -> None:
+    def reserve(self) -> None:
         """One more is open, or `TooManyStreams`."""
         if self._taken >= self._most:
             raise TooManyStreams(f"{self._most} event streams are open already")
         self._taken += 1
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """One less."""
         self._taken -= 1
 
@@ -67,7 +67,7 @@ class _Queue:
     the frames.
     """
 
-    def __init__(self, shared: SharedFrames, wanted: Wanted, cursor: int | None) -> None:
+    def __init__(self, shared: SharedFrames, wanted: StreamFilter, cursor: int | None) -> None:
         self._shared = shared
         self._wanted = wanted
         self._cursor = cursor
@@ -95,7 +95,7 @@ class _Queue:
         self._count += chunk.frames
         self._size += len(chunk.body)
         self._filled.set()
-        if self._count > QUEUE_EVENTS or self._size > QUEUE_BYTES:
+        if self._count > MAX_QUEUED_EVENTS or self._size > MAX_QUEUED_BYTES:
             self.overflown.set()
 
     async def take(self) -> bytes:
@@ -136,13 +136,13 @@ class EventStream:
         self,
         stream: Stream,
         shared: SharedFrames,
-        wanted: Wanted,
+        wanted: StreamFilter,
         after: int | None,
-        places: Places,
+        slots: StreamSlots,
         drained: asyncio.Event,
     ) -> None:
         self._stream = stream
-        self._places = places
+        self._slots = slots
         self._wanted = wanted
         self._row = None if after is None else row_of(after)
         self._drained = drained
@@ -150,11 +150,11 @@ class EventStream:
 
     async def begin(self) -> None:
         """Hear what happens from now on, before the client is told that it is connected; or say why it cannot be."""
-        self._places.take()
+        self._slots.reserve()
         try:
             await self._begin()
         except BaseException:
-            self._places.leave()
+            self._slots.release()
             raise
 
     async def _begin(self) -> None:
@@ -166,16 +166,16 @@ class EventStream:
                 "events after this id are no longer told: look up what was missed", oldest_id=last_of(last)
             )
 
-    async def send(self, call: Call, send: Send) -> None:
+    async def send(self, call: ApiCall, send: Send) -> None:
         """Send events until the client has gone, is too slow, or the engine stops."""
         try:
-            await send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *always(HEADERS)]})
+            await send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *common_headers(HEADERS)]})
             await self._send(call, send)
         finally:
             self._stream.leave(self._queue.put)
-            self._places.leave()
+            self._slots.release()
 
-    async def _send(self, call: Call, send: Send) -> None:
+    async def _send(self, call: ApiCall, send: Send) -> None:
         talking = asyncio.ensure_future(self._talk(call, send))
         ends = [call.watch(), *map(asyncio.ensure_future, (self._drained.wait(), self._queue.overflown.wait()))]
         try:
@@ -185,9 +185,11 @@ class EventStream:
                 task.cancel()
             await asyncio.gather(talking, *ends, return_exceptions=True)
         with contextlib.suppress(TimeoutError):  # a client that does not read does not hear the end either
-            await asyncio.wait_for(send({"type": "http.response.body", "body": b"", "more_body": False}), FAREWELL)
+            await asyncio.wait_for(
+                send({"type": "http.response.body", "body": b"", "more_body": False}), CLOSE_TIMEOUT_SECONDS
+            )
 
-    async def _talk(self, call: Call, send: Send) -> None:
+    async def _talk(self, call: ApiCall, send: Send) -> None:
         await _say(send, b": connected\n\n")
         self._queue.push = call.scope.get("extensions", NO_EXTENSIONS).get(PUSH)
         if self._row is not None:

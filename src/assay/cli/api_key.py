@@ -6,7 +6,7 @@ import click
 
 from assay.cli.options import RemoteGroup, global_options
 from assay.cli.render import Column
-from assay.cli.session import Session, connected
+from assay.cli.session import CliSession, connected
 
 KEYS: Final = (
     Column("PREFIX", "prefix"),
@@ -43,7 +43,7 @@ def api_key() -> None:
 @click.option("--expires-at", type=float, metavar="SECONDS", help="When it ends, in seconds since the epoch.")
 @click.option("--idempotent", is_flag=True, help="Make no second key of the label; show the record of the first.")
 @connected
-def create(session: Session, /, **fields: Any) -> None:
+def create(session: CliSession, /, **fields: Any) -> None:
     """Make a key; it is shown once, here.
 
     \b
@@ -58,7 +58,7 @@ def create(session: Session, /, **fields: Any) -> None:
 @api_key.command("list")
 @click.option("--revoked", is_flag=True, help="Show revoked keys, too.")
 @connected
-def list_keys(session: Session, revoked: bool) -> None:
+def list_keys(session: CliSession, revoked: bool) -> None:
     """List keys, newest first; the keys themselves are stored nowhere.
 
     \b
@@ -73,7 +73,7 @@ def list_keys(session: Session, revoked: bool) -> None:
 @_prefix
 @click.option("--overlap", type=float, metavar="SECONDS", help="How long the old key is still accepted; a day.")
 @connected
-def rotate(session: Session, prefix: str, overlap: float | None) -> None:
+def rotate(session: CliSession, prefix: str, overlap: float | None) -> None:
     """Make a successor of a key with the same label, role and namespaces.
 
     \b
@@ -87,7 +87,7 @@ def rotate(session: Session, prefix: str, overlap: float | None) -> None:
 @api_key.command()
 @_prefix
 @connected
-def revoke(session: Session, prefix: str) -> None:
+def revoke(session: CliSession, prefix: str) -> None:
     """Revoke a key: every engine refuses it within seconds.
 
     \b

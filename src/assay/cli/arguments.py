@@ -76,7 +76,7 @@ class Seconds(click.ParamType[float]):
             self.fail(str(error).removeprefix("duration: "), param, ctx)
 
 
-class Moment(click.ParamType[float]):
+class PointInTime(click.ParamType[float]):
     """A point in time: seconds since the epoch, or ISO 8601; without an offset it is UTC."""
 
     name = "time"
@@ -98,7 +98,7 @@ class Moment(click.ParamType[float]):
 
 NAME: Final = Name()
 SECONDS: Final = Seconds()
-MOMENT: Final = Moment()
+MOMENT: Final = PointInTime()
 
 backend_option: Final = click.option(
     "--backend",

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from assay.cli.trouble import Trouble
+from assay.cli.command_errors import CommandError
 from assay.core.model.errors import Invalid
 from assay.sdk.client.http.blocking_connection import BlockingConnection, Reply
 from assay.sdk.client.http.http1 import (
@@ -19,14 +19,14 @@ from assay.sdk.client.http.http1 import (
     query_of,
 )
 
-TIMEOUT: Final = 30.0
-AWAY: Final = RESTARTING_STATUSES | {429}
+REQUEST_TIMEOUT_SECONDS: Final = 30.0
+RETRYABLE_STATUSES: Final = RESTARTING_STATUSES | {429}
 """Answers of an engine that is restarting or has no room, or of a proxy before it."""
 
 Query = str | int | float | None
 
 
-class Answer(NamedTuple):
+class EngineResponse(NamedTuple):
     """What the engine said; `document` is None where it said nothing."""
 
     status: int
@@ -34,7 +34,7 @@ class Answer(NamedTuple):
     headers: Mapping[str, str]
 
 
-class Refusal(Trouble):
+class RequestRefused(CommandError):
     """The engine refused a request; the sentence of its answer is the error."""
 
     def __init__(self, context: str, status: int, body: str) -> None:
@@ -56,7 +56,7 @@ def sentence_of(body: str) -> str:
     return f"{subject.strip()} not found"
 
 
-class Unreachable(Trouble):
+class EngineUnreachable(CommandError):
     """Nobody answered."""
 
 
@@ -69,7 +69,7 @@ class RemoteEngine:
         api_key: str | None,
         namespace: str,
         context: str,
-        timeout: float = TIMEOUT,
+        timeout: float = REQUEST_TIMEOUT_SECONDS,
         *,
         note: Callable[[str], None] | None = None,
     ) -> None:
@@ -89,27 +89,27 @@ class RemoteEngine:
 
     # each path is given in parts, which may hold anything: slashes, blanks, any letter
 
-    def get(self, *path: str, **query: Query) -> Answer:
+    def get(self, *path: str, **query: Query) -> EngineResponse:
         """Read something."""
         return self._ask("GET", path, query, None)
 
-    def post(self, *path: str, body: object = None, **query: Query) -> Answer:
+    def post(self, *path: str, body: object = None, **query: Query) -> EngineResponse:
         """Have something done."""
         return self._ask("POST", path, query, body)
 
-    def put(self, *path: str, body: object) -> Answer:
+    def put(self, *path: str, body: object) -> EngineResponse:
         """Create something, or replace it."""
         return self._ask("PUT", path, {}, body)
 
-    def patch(self, *path: str, body: object) -> Answer:
+    def patch(self, *path: str, body: object) -> EngineResponse:
         """Change something."""
         return self._ask("PATCH", path, {}, body)
 
-    def delete(self, *path: str) -> Answer:
+    def delete(self, *path: str) -> EngineResponse:
         """Remove something."""
         return self._ask("DELETE", path, {}, None)
 
-    def _ask(self, method: str, path: tuple[str, ...], query: Mapping[str, Query], body: object) -> Answer:
+    def _ask(self, method: str, path: tuple[str, ...], query: Mapping[str, Query], body: object) -> EngineResponse:
         place = API_PREFIX + path_of(*path, errors="surrogateescape")
         target = place + query_of({"namespace": self.namespace, **query}, errors="surrogateescape")
         try:
@@ -117,7 +117,7 @@ class RemoteEngine:
         except (OSError, Invalid, UnicodeError) as error:
             self.close()
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise Unreachable(f"{self._context}: engine unreachable at {self.url}: {reason}") from None
+            raise EngineUnreachable(f"{self._context}: engine unreachable at {self.url}: {reason}") from None
         if self._note is not None:
             self._note(f"{method} {self.url}{place}: HTTP {reply.status}, {len(reply.content)} bytes")
         return self._answer(reply)
@@ -141,15 +141,17 @@ class RemoteEngine:
         self._connection = BlockingConnection(Endpoint(self.url, self._headers), self._timeout)
         return self._connection.request(method, target, body)
 
-    def _answer(self, reply: Reply) -> Answer:
+    def _answer(self, reply: Reply) -> EngineResponse:
         text = reply.content.decode("utf-8", "replace")
         if not 200 <= reply.status < 300:
-            raise Refusal(self._context, reply.status, text.strip())
+            raise RequestRefused(self._context, reply.status, text.strip())
         try:
             document = json.loads(text) if text.strip() else None
         except ValueError:
-            raise Refusal(self._context, reply.status, f"no JSON; is there an assay engine at {self.url}?") from None
-        return Answer(reply.status, document, reply.headers)
+            raise RequestRefused(
+                self._context, reply.status, f"no JSON; is there an assay engine at {self.url}?"
+            ) from None
+        return EngineResponse(reply.status, document, reply.headers)
 
 
 def _is_busy(reply: Reply) -> bool:

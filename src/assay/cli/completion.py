@@ -15,7 +15,7 @@ from click.shell_completion import (
     split_arg_string,
 )
 
-from assay.cli.trouble import Trouble
+from assay.cli.command_errors import CommandError
 
 __all__ = ["completion", "shell_complete"]
 
@@ -116,7 +116,7 @@ def completion(context: click.Context, shell: str) -> None:
     """
     kind = get_completion_class(shell)
     if kind is None:
-        raise Trouble(f"no completion for {shell}")
+        raise CommandError(f"no completion for {shell}")
     # Not `source` of bash itself, which runs bash to look at its version: the script may be for another machine.
     script = ShellComplete.source(kind(context.find_root().command, {}, PROGRAM_NAME, VARIABLE))
     click.echo(script)

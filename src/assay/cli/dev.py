@@ -18,16 +18,16 @@ from assay.cli.dev_runs import follow_runs
 from assay.cli.options import verbose_of, verbose_option
 from assay.core.model.limits import FORCED_EXIT_CODE, STOP_SECONDS
 
-LOOK_SECONDS: Final = 0.3
-START_SECONDS: Final = 15.0
+WATCH_INTERVAL_SECONDS: Final = 0.3
+START_TIMEOUT_SECONDS: Final = 15.0
 RELOAD_SECONDS: Final = 3.0
 """How long a worker whose file has changed may finish what it has begun; then it is killed, and its work repeated."""
-SKIPPED: Final = frozenset({".git", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".mypy_cache"})
+SKIPPED_FOLDERS: Final = frozenset({".git", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".mypy_cache"})
 
 WORKER_STOP_SECONDS: Final = 9.0
 ENGINE_STOP_SECONDS: Final = 10.0
 """How long each may take to stop when all is to end within ten seconds; the engine, which ends last, is quick."""
-LAST_SECONDS: Final = 0.3
+STOP_MARGIN_SECONDS: Final = 0.3
 MIN_STOP_SECONDS: Final = 0.5
 """What is left for the engine after a worker that took its time."""
 
@@ -73,7 +73,7 @@ def _watched(target: str) -> Path:
     return file
 
 
-class Child:
+class ChildProcess:
     """A process of its own, which ends with this one."""
 
     def __init__(self, arguments: Sequence[str], *, heard: bool = False, **variables: str) -> None:
@@ -115,7 +115,7 @@ class Child:
 def develop(file: Path, url: str, engine_command: Sequence[str], worker_command: Sequence[str]) -> int:
     """Run until Ctrl-C, SIGTERM or the end of the terminal; the exit code."""
     stopping = Stopping()
-    engine = Child(engine_command, heard=True)
+    engine = ChildProcess(engine_command, heard=True)
     codes = []
     try:
         _await(engine, url, stopping)
@@ -147,14 +147,14 @@ class Stopping(threading.Event):
         """Return how long a process may take to stop: `most`, and no longer than until the end of the ten seconds."""
         if self._since is None:
             return most
-        return min(most, max(self._since + STOP_SECONDS - LAST_SECONDS - time.monotonic(), MIN_STOP_SECONDS))
+        return min(most, max(self._since + STOP_SECONDS - STOP_MARGIN_SECONDS - time.monotonic(), MIN_STOP_SECONDS))
 
 
-def _await(engine: Child, url: str, stopping: Stopping) -> None:
+def _await(engine: ChildProcess, url: str, stopping: Stopping) -> None:
     """Wait until the engine says that it listens. To ask at its address is not enough: somebody else may answer."""
     ready = threading.Event()
     threading.Thread(target=_relay, args=(engine, url, ready), name="assay-engine", daemon=True).start()
-    end = time.monotonic() + START_SECONDS
+    end = time.monotonic() + START_TIMEOUT_SECONDS
     while not stopping.is_set() and not ready.wait(0.05):
         if engine.ended is not None:
             raise click.ClickException("the engine did not start; what it said is above")
@@ -162,7 +162,7 @@ def _await(engine: Child, url: str, stopping: Stopping) -> None:
             raise click.ClickException(f"the engine does not listen at {url}")
 
 
-def _relay(engine: Child, url: str, ready: threading.Event) -> None:
+def _relay(engine: ChildProcess, url: str, ready: threading.Event) -> None:
     for line in engine.lines():
         with contextlib.suppress(OSError):  # nobody reads it
             click.echo(line, nl=False)
@@ -170,13 +170,13 @@ def _relay(engine: Child, url: str, ready: threading.Event) -> None:
             ready.set()
 
 
-def _serve(file: Path, url: str, command: Sequence[str], engine: Child, stopping: Stopping) -> int:
+def _serve(file: Path, url: str, command: Sequence[str], engine: ChildProcess, stopping: Stopping) -> int:
     """Run a worker until a file changes, or until all is to end; return its exit code."""
     before = _stamps(file)
-    worker = Child(command, ASSAY_ENGINE_URL=url)
+    worker = ChildProcess(command, ASSAY_ENGINE_URL=url)
     told = False
     try:
-        while not stopping.wait(LOOK_SECONDS) and engine.ended is None:
+        while not stopping.wait(WATCH_INTERVAL_SECONDS) and engine.ended is None:
             changed = [path for path, stamp in _stamps(file).items() if before.get(path) != stamp]
             if changed:
                 _say(f"{changed[0].name} has changed: the worker starts anew")
@@ -208,5 +208,5 @@ def _stamps(file: Path) -> Stamp:
 
 def _sources(folder: Path) -> Iterator[Path]:
     for place, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if name not in SKIPPED and not name.startswith(".")]
+        folders[:] = [name for name in folders if name not in SKIPPED_FOLDERS and not name.startswith(".")]
         yield from (Path(place, name) for name in files if name.endswith(".py"))

@@ -11,7 +11,7 @@ import click
 
 from assay.cli.render import line_of
 from assay.cli.tables import first_line
-from assay.cli.times import lasting
+from assay.cli.times import duration_text
 
 ENDS: Final = {
     "workflow_completed": ("completed", "green"),
@@ -66,7 +66,7 @@ class RunLines:
             return f"{name} started", None
         word, color = ENDS.get(str(event.get("kind")), (str(event.get("kind")), "white"))
         began = self._began.pop(run, None)
-        after = "" if began is None else f" after {lasting(time - began)}"
+        after = "" if began is None else f" after {duration_text(time - began)}"
         facts = event.get("payload") or {}
         error = facts.get("error") or facts.get("reason")
         return f"{name} {word}{after}" + (f": {line_of(first_line(str(error)))}" if error else ""), color

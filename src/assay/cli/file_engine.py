@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple
 
-from assay.cli.client import Answer, Query, RemoteEngine
-from assay.cli.trouble import Trouble
+from assay.cli.client import EngineResponse, Query, RemoteEngine
+from assay.cli.command_errors import CommandError
 from assay.core.model.errors import AssayError, ReadOnly
 from assay.sdk.client.http.blocking_connection import Reply
 
@@ -42,9 +42,9 @@ class FileEngine(RemoteEngine):
             self._served.runner.close()
             self._served = None
 
-    def _ask(self, method: str, path: tuple[str, ...], query: Mapping[str, Query], body: object) -> Answer:
+    def _ask(self, method: str, path: tuple[str, ...], query: Mapping[str, Query], body: object) -> EngineResponse:
         if method != "GET":
-            raise Trouble(f"{self._context}: {ReadOnly()}")
+            raise CommandError(f"{self._context}: {ReadOnly()}")
         return super()._ask(method, path, query, body)
 
     def _send(self, method: str, target: str, body: bytes) -> Reply:
@@ -80,7 +80,7 @@ class FileEngine(RemoteEngine):
             api, database = runner.run(serving.__aenter__())
         except AssayError as error:
             runner.close()
-            raise Trouble(f"{self._context}: {error}") from None
+            raise CommandError(f"{self._context}: {error}") from None
         if not in_use(database):
             text = f"no engine uses {database.place}: its workflows do not go on"
             self._warn(f"{text}; `assay serve --backend {self.url}` runs one")

@@ -11,7 +11,7 @@ import sys
 import threading
 from typing import Final
 
-STUCK_SECONDS: Final = 15.0
+KILL_AFTER_SECONDS: Final = 15.0
 """Engines and workers stop within ten (L4); who does not is stuck."""
 
 
@@ -28,7 +28,7 @@ def main() -> None:
 def _watch(descriptor: int) -> None:
     os.read(descriptor, 1)
     os.kill(os.getpid(), signal.SIGTERM)
-    threading.Event().wait(STUCK_SECONDS)
+    threading.Event().wait(KILL_AFTER_SECONDS)
     os._exit(1)
 
 

@@ -5,17 +5,17 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-from assay.cli.session import Session
+from assay.cli.command_errors import print_error
+from assay.cli.session import CliSession
 from assay.cli.tables import RUNS
 from assay.cli.times import now
-from assay.cli.trouble import complain
 from assay.cli.waiting import repeated
 
 LIST_PAGE_RUNS: Final = 1_000
 
 
 def matching(
-    session: Session, limit: int, offset: int | None, filters: dict[str, Any]
+    session: CliSession, limit: int, offset: int | None, filters: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Return up to `limit` runs, read page by page, and the number of runs that match."""
     query = _filters(**filters)
@@ -40,7 +40,7 @@ def _filters(
     return {**wanted, "stuck": "true" if stuck else None, **same}
 
 
-def keep_showing(session: Session, read: Callable[[], list[dict[str, Any]]]) -> None:
+def keep_showing(session: CliSession, read: Callable[[], list[dict[str, Any]]]) -> None:
     """Show a list again and again: over itself on a terminal, elsewhere whenever it has changed."""
     shown: object = None
     for found in repeated(read):
@@ -52,13 +52,13 @@ def keep_showing(session: Session, read: Callable[[], list[dict[str, Any]]]) -> 
         shown = found
 
 
-def hint(session: Session, shown: int, total: str | None) -> None:
+def hint(session: CliSession, shown: int, total: str | None) -> None:
     """Write to people how to see the rest of a list."""
     if session.printer.terminal and session.printer.output == "table" and total is not None and int(total) > shown:
-        complain(f"{shown} of {total}; the next with --offset {shown}")
+        print_error(f"{shown} of {total}; the next with --offset {shown}")
 
 
-def all_pages(session: Session, *path: str, **query: Any) -> list[dict[str, Any]]:
+def all_pages(session: CliSession, *path: str, **query: Any) -> list[dict[str, Any]]:
     """Return all records of a list, page by page."""
     found: list[dict[str, Any]] = []
     while True:

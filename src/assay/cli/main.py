@@ -10,12 +10,12 @@ from typing import Final, NamedTuple
 import click
 
 from assay._version import __version__
+from assay.cli.command_errors import FAILED, INTERRUPTED, USAGE, CommandError, silence
 from assay.cli.options import flags_of, global_options
-from assay.cli.trouble import FAILED, INTERRUPTED, USAGE, Trouble, hush
 from assay.core.model.errors import AssayError
 
 
-class Entry(NamedTuple):
+class Subcommand(NamedTuple):
     """A subcommand: where it is, and what is said of it in the list."""
 
     module: str
@@ -24,23 +24,23 @@ class Entry(NamedTuple):
 
 SECTIONS: Final = {
     "Engine and workers": {
-        "serve": Entry("assay.cli.serve", "Run the engine: REST API, events and worker protocol."),
-        "run": Entry("assay.cli.run", "Serve the workflows and activities of a program."),
-        "dev": Entry("assay.cli.dev", "An engine and a worker in one terminal, reloaded on save."),
+        "serve": Subcommand("assay.cli.serve", "Run the engine: REST API, events and worker protocol."),
+        "run": Subcommand("assay.cli.run", "Serve the workflows and activities of a program."),
+        "dev": Subcommand("assay.cli.dev", "An engine and a worker in one terminal, reloaded on save."),
     },
     "A running engine": {
-        "workflow": Entry("assay.cli.workflow", "Start, watch and steer workflows."),
-        "schedule": Entry("assay.cli.schedule", "Start workflows by the clock."),
-        "namespace": Entry("assay.cli.namespace", "Keep workflows, schedules and workers apart."),
-        "worker": Entry("assay.cli.worker", "Look at the workers of a namespace."),
-        "queue": Entry("assay.cli.queue", "Look at the task queues of a namespace."),
-        "api-key": Entry("assay.cli.api_key", "Make, list, rotate and revoke API keys."),
+        "workflow": Subcommand("assay.cli.workflow", "Start, watch and steer workflows."),
+        "schedule": Subcommand("assay.cli.schedule", "Start workflows by the clock."),
+        "namespace": Subcommand("assay.cli.namespace", "Keep workflows, schedules and workers apart."),
+        "worker": Subcommand("assay.cli.worker", "Look at the workers of a namespace."),
+        "queue": Subcommand("assay.cli.queue", "Look at the task queues of a namespace."),
+        "api-key": Subcommand("assay.cli.api_key", "Make, list, rotate and revoke API keys."),
     },
     "Tools": {
-        "replay": Entry("assay.cli.replay", "Ask whether code still follows recorded histories."),
-        "migrate": Entry("assay.cli.migrate", "Bring the schema of a database up to date."),
-        "verify": Entry("assay.cli.verify", "Check a database against the contract of the engine."),
-        "completion": Entry("assay.cli.completion", "Print a script that completes commands in your shell."),
+        "replay": Subcommand("assay.cli.replay", "Ask whether code still follows recorded histories."),
+        "migrate": Subcommand("assay.cli.migrate", "Bring the schema of a database up to date."),
+        "verify": Subcommand("assay.cli.verify", "Check a database against the contract of the engine."),
+        "completion": Subcommand("assay.cli.completion", "Print a script that completes commands in your shell."),
     },
 }
 COMMANDS: Final = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
@@ -51,7 +51,7 @@ COMPLETING: Final = "_ASSAY_COMPLETE"
 REMOTE: Final = (*SECTIONS["A running engine"], "replay")
 
 
-class Program(click.Group):
+class AssayGroup(click.Group):
     """The commands of the table; `assay worker.py` is short for `assay run worker.py`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -79,7 +79,7 @@ class Program(click.Group):
                 formatter.write_dl([(f"{name:<10}", entry.summary) for name, entry in section.items()])
 
 
-@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=AssayGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, "-V", "--version", prog_name="assay", message="%(prog)s %(version)s")
 @lambda command: global_options(command, hidden=True)
 @click.pass_context
@@ -116,10 +116,10 @@ def run(arguments: Sequence[str]) -> int:
         code = _called(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        hush(sys.stdout)  # whoever read the output has enough
+        silence(sys.stdout)  # whoever read the output has enough
     except OSError as error:
-        hush(sys.stdout)
-        return _told(Trouble(f"{error.filename or 'the answer cannot be written'}: {error.strerror or error}"))
+        silence(sys.stdout)
+        return _told(CommandError(f"{error.filename or 'the answer cannot be written'}: {error.strerror or error}"))
     except KeyboardInterrupt:
         return INTERRUPTED
     return code
@@ -156,7 +156,7 @@ def _told(error: click.ClickException) -> int:
     try:
         error.show()
     except OSError:
-        hush(sys.stderr)
+        silence(sys.stderr)
     return USAGE if isinstance(error, click.UsageError) else FAILED
 
 
@@ -183,7 +183,7 @@ def _failed(error: AssayError) -> int:
     try:
         click.echo(f"assay: {one_line(redacted(str(error)))}", err=True)
     except OSError:
-        hush(sys.stderr)
+        silence(sys.stderr)
     return FAILED
 
 

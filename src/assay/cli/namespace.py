@@ -7,7 +7,7 @@ import click
 from assay.cli.arguments import NAME
 from assay.cli.options import RemoteGroup, global_options
 from assay.cli.render import Column
-from assay.cli.session import Session, connected
+from assay.cli.session import CliSession, connected
 from assay.cli.suggestions import namespace_names
 
 NAMESPACES: Final = (Column("NAME", "name"), Column("CREATED", "created_at", is_time=True))
@@ -30,7 +30,7 @@ def namespace() -> None:
 @namespace.command()
 @click.argument("name", metavar="NAME", type=NAME, help="Name of the namespace.")
 @connected
-def create(session: Session, name: str) -> None:
+def create(session: CliSession, name: str) -> None:
     """Create a namespace.
 
     Starting a workflow in one that is not there creates it, too.
@@ -45,7 +45,7 @@ def create(session: Session, name: str) -> None:
 
 @namespace.command("list")
 @connected
-def list_namespaces(session: Session) -> None:
+def list_namespaces(session: CliSession) -> None:
     """List all namespaces, by name.
 
     \b
@@ -58,7 +58,7 @@ def list_namespaces(session: Session) -> None:
 @namespace.command()
 @_name
 @connected
-def describe(session: Session, name: str) -> None:
+def describe(session: CliSession, name: str) -> None:
     """Count what a namespace holds.
 
     \b
@@ -71,7 +71,7 @@ def describe(session: Session, name: str) -> None:
 @namespace.command()
 @_name
 @connected
-def delete(session: Session, name: str) -> None:
+def delete(session: CliSession, name: str) -> None:
     """Delete a namespace.
 
     It must have neither open workflows nor schedules.

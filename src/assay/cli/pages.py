@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from assay.cli.render import Printer, Record, compact, line_of
 from assay.cli.tables import duration_of, first_line, shown_status
-from assay.cli.times import lasting, now, relative, timestamp
+from assay.cli.times import duration_text, now, relative, timestamp
 
-LABEL_LETTERS: Final = 19
-DOCUMENT_LETTERS: Final = 2_000
+LABEL_WIDTH_CHARACTERS: Final = 19
+MAX_DOCUMENT_CHARACTERS: Final = 2_000
 """Of an input or a result; the rest is in the JSON."""
 _RUN_DOCUMENTS: Final = ("input", "result", "search_attributes", "memo", "context", "retry_policy", "priority")
 _SCHEDULE_DOCUMENTS: Final = ("input", "search_attributes", "memo")
@@ -92,7 +92,7 @@ def _facts(facts: Iterator[tuple[str, object]]) -> Iterator[str]:
     for label, value in facts:
         if value is not None and value != "":
             text = value if isinstance(value, str) else compact(value)
-            yield f"  {label:<{LABEL_LETTERS}}{line_of(text)}"
+            yield f"  {label:<{LABEL_WIDTH_CHARACTERS}}{line_of(text)}"
 
 
 def _documents(record: Record, names: tuple[str, ...]) -> Iterator[str]:
@@ -103,10 +103,10 @@ def _documents(record: Record, names: tuple[str, ...]) -> Iterator[str]:
         text = compact(value)
         cut = (
             text
-            if len(text) <= DOCUMENT_LETTERS
-            else f"{text[:DOCUMENT_LETTERS]}… ({len(text):,} letters; --output json)"
+            if len(text) <= MAX_DOCUMENT_CHARACTERS
+            else f"{text[:MAX_DOCUMENT_CHARACTERS]}… ({len(text):,} letters; --output json)"
         )
-        yield f"  {name.replace('_', ' '):<{LABEL_LETTERS}}{line_of(cut)}"
+        yield f"  {name.replace('_', ' '):<{LABEL_WIDTH_CHARACTERS}}{line_of(cut)}"
 
 
 def _failure(run: Record, printer: Printer) -> Iterator[str]:
@@ -133,7 +133,7 @@ def _moment(seconds: object) -> str | None:
 
 
 def _span(seconds: object) -> str | None:
-    return lasting(seconds) if isinstance(seconds, int | float) else None
+    return duration_text(seconds) if isinstance(seconds, int | float) else None
 
 
 def _bytes(count: object) -> str:

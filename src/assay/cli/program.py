@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from assay.cli.trouble import complain
+from assay.cli.command_errors import print_error
 
 if TYPE_CHECKING:
     from assay.sdk.app import App
@@ -47,7 +47,7 @@ def load(file: Path) -> ModuleType | None:
     return module
 
 
-class Program(NamedTuple):
+class LoadedProgram(NamedTuple):
     """A program that was loaded."""
 
     name: str
@@ -78,7 +78,7 @@ def is_file(name: str) -> bool:
     return False
 
 
-def load_named(target: str) -> Program | None:
+def load_named(target: str) -> LoadedProgram | None:
     """Load a file, a module by its dotted name, as from the current folder, or one app of either (`module:app`).
 
     The program's own errors are shown without the frames of this one; then there is no result. While it is loaded,
@@ -95,7 +95,9 @@ def load_named(target: str) -> Program | None:
         blocking_client.loading = False
     if module is None:
         return None
-    return Program(name, module, None if chosen is None else _chosen(module, name, chosen), blocking_client.listened)
+    return LoadedProgram(
+        name, module, None if chosen is None else _chosen(module, name, chosen), blocking_client.listened
+    )
 
 
 def _chosen(module: ModuleType, name: str, chosen: str) -> App:
@@ -182,7 +184,7 @@ def listening(module: ModuleType, decided: Container[str] = ()) -> dict[str, Any
             found[name] = _value_of(expression, module)
         except (LookupError, AttributeError):
             told = f"{file.name}, line {expression.lineno}: workflow.listen({name}={ast.unparse(expression)})"
-            complain(f"warning: {told} is not heeded: only names and plain values of the file are")
+            print_error(f"warning: {told} is not heeded: only names and plain values of the file are")
     return found
 
 

@@ -6,7 +6,7 @@ import click
 
 from assay.cli.options import RemoteGroup, global_options
 from assay.cli.render import Column
-from assay.cli.session import Session, connected
+from assay.cli.session import CliSession, connected
 
 QUEUES: Final = (
     Column("QUEUE", "queue"),
@@ -30,7 +30,7 @@ def queue() -> None:
 
 @queue.command()
 @connected
-def stats(session: Session) -> None:
+def stats(session: CliSession) -> None:
     """Count the activities, workers and waiting workflow tasks of each queue.
 
     \b

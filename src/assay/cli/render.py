@@ -13,13 +13,13 @@ from typing import Any, Final, NamedTuple
 
 import click
 
+from assay.cli.command_errors import CommandError
 from assay.cli.times import now, relative, timestamp
-from assay.cli.trouble import Trouble
 
-NOTHING: Final = "-"
-LEAST_LAST_COLUMN: Final = 20
+EMPTY_CELL: Final = "-"
+MIN_LAST_COLUMN_CHARACTERS: Final = 20
 """Letters that the last column keeps on a terminal, however wide the others are."""
-MORE: Final = "…"
+ELLIPSIS: Final = "…"
 COLORS: Final = {
     "COMPLETED": {"fg": "green"},
     "FAILED": {"fg": "red"},
@@ -159,7 +159,7 @@ class Printer:
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise Trouble(f"the answer cannot be written: {error.strerror}") from None
+            raise CommandError(f"the answer cannot be written: {error.strerror}") from None
 
 
 def table(
@@ -174,21 +174,21 @@ def table(
         *([_cell(record, column, at) for column in columns] for record in records),
     ]
     widths = [max(len(row[number]) for row in rows) for number in range(len(columns) - 1)]
-    left = None if width is None else max(width - sum(widths) - 2 * len(widths), LEAST_LAST_COLUMN)
+    left = None if width is None else max(width - sum(widths) - 2 * len(widths), MIN_LAST_COLUMN_CHARACTERS)
     for row in rows:
         padded = [f"{text:<{width}}" for text, width in zip(row, widths, strict=False)]
         yield "  ".join([*padded, row[-1] if left is None else _cut(row[-1], left)])
 
 
 def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + MORE
+    return text if len(text) <= width else text[: width - 1] + ELLIPSIS
 
 
 def _cell(record: Record, column: Column, at: float | None) -> str:
     shown = column.on_terminal if at is not None and column.on_terminal is not None else column.value
     value = record.get(column.field) if shown is None else shown(record)
     if value is None:
-        return NOTHING
+        return EMPTY_CELL
     if isinstance(value, str):
         return line_of(value)
     if column.is_time and isinstance(value, int | float):

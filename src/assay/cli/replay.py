@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import click
 
 from assay.cli.arguments import NAME
+from assay.cli.command_errors import FAILED, print_error, print_finding, warn_about_key
 from assay.cli.options import RemoteCommand, flags_of, global_options
 from assay.cli.suggestions import workflow_ids
-from assay.cli.trouble import FAILED, complain, finding, warn_of_key
 
 if TYPE_CHECKING:
     from assay.sdk.app import App
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 STANDARD_INPUT: Final = "-"
 
 
-class Kept(NamedTuple):
+class NamedHistory(NamedTuple):
     """A history, what it is called here, and the namespace of its run if that is said."""
 
     name: str
@@ -94,29 +94,29 @@ def _apps(against: str) -> Sequence[App]:
     return program.apps
 
 
-def _files(context: click.Context, names: Sequence[str]) -> Iterator[Kept]:
+def _files(context: click.Context, names: Sequence[str]) -> Iterator[NamedHistory]:
     namespace = flags_of(context).get("namespace")
     for name in names:
         if name != STANDARD_INPUT:
-            yield Kept(name, Path(name), namespace)
+            yield NamedHistory(name, Path(name), namespace)
         elif sys.stdin is None:
             raise click.UsageError("standard input is closed")
         else:
-            yield Kept("standard input", sys.stdin.buffer.read(), namespace)
+            yield NamedHistory("standard input", sys.stdin.buffer.read(), namespace)
 
 
-def _asked(context: click.Context, names: Sequence[str]) -> Iterator[Kept]:
+def _asked(context: click.Context, names: Sequence[str]) -> Iterator[NamedHistory]:
     """Histories as the engine has them now."""
     from assay.cli.session import session_of
     from assay.cli.waiting import history
 
-    warn_of_key(flags_of(context).get("api_key"))
+    warn_about_key(flags_of(context).get("api_key"))
     for name in names:
         session = session_of(context)
-        yield Kept(name, history(session.engine, name, None), session.namespace)
+        yield NamedHistory(name, history(session.engine, name, None), session.namespace)
 
 
-def _follows(kept: Kept, apps: Sequence[App], against: str, workflow_type: str | None) -> bool:
+def _follows(kept: NamedHistory, apps: Sequence[App], against: str, workflow_type: str | None) -> bool:
     """Hold one history against the code, and say how that went."""
     from assay.core.model.errors import AssayError
     from assay.testing.replay import load_history, replay_history
@@ -125,11 +125,11 @@ def _follows(kept: Kept, apps: Sequence[App], against: str, workflow_type: str |
         history = load_history(kept.source, workflow_type, kept.namespace)
         warnings = replay_history(history, _app(apps, history.workflow_type, against))
     except AssayError as error:
-        finding(f"{kept.name}: not followed: {error}")
+        print_finding(f"{kept.name}: not followed: {error}")
         return False
     for warning in warnings:
-        complain(f"{kept.name}: warning: {warning}")
-    finding(f"{kept.name}: followed, {len(history.events)} events of {history.workflow_type}")
+        print_error(f"{kept.name}: warning: {warning}")
+    print_finding(f"{kept.name}: followed, {len(history.events)} events of {history.workflow_type}")
     return True
 
 

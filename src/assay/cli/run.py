@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from assay.cli.command_errors import FAILED, warn_about_key
 from assay.cli.options import verbose_of, verbose_option
-from assay.cli.trouble import FAILED, warn_of_key
 
 if TYPE_CHECKING:
-    from assay.cli.program import Program
+    from assay.cli.program import LoadedProgram
     from assay.sdk.app import App
 
 URL: Final = "http://127.0.0.1:8080"
@@ -57,7 +57,7 @@ def run(context: click.Context, /, target: str, engine_url: str | None, api_key:
     """
     from assay.server import logs
 
-    warn_of_key(api_key)
+    warn_about_key(api_key)
     logs.install("DEBUG" if verbose_of(context) else "INFO")
     raise click.exceptions.Exit(serve(target, engine_url, api_key, options))
 
@@ -90,7 +90,7 @@ def serve(program: str, url: str | None, key: str | None, options: Mapping[str, 
     return 0
 
 
-def _app(program: Program) -> App:
+def _app(program: LoadedProgram) -> App:
     """Return the app to serve."""
     from assay.cli.program import registered
 

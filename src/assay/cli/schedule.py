@@ -20,7 +20,7 @@ from assay.cli.arguments import (
 )
 from assay.cli.options import RemoteGroup, global_options
 from assay.cli.render import Column
-from assay.cli.session import Session, connected
+from assay.cli.session import CliSession, connected
 from assay.cli.suggestions import schedule_names
 
 SCHEDULES: Final = (
@@ -119,7 +119,7 @@ def schedule() -> None:
 
 @schedule.command("list")
 @connected
-def list_schedules(session: Session) -> None:
+def list_schedules(session: CliSession) -> None:
     """List the schedules of a namespace, by name.
 
     \b
@@ -132,7 +132,7 @@ def list_schedules(session: Session) -> None:
 @schedule.command()
 @_name
 @connected
-def describe(session: Session, name: str) -> None:
+def describe(session: CliSession, name: str) -> None:
     """Show all that is known of a schedule: a page on a terminal, JSON elsewhere.
 
     \b
@@ -152,7 +152,7 @@ def describe(session: Session, name: str) -> None:
 @click.argument("name", metavar="NAME", type=NAME, help="Name of the schedule.")
 @_definition
 @connected
-def create(session: Session, /, name: str, **fields: Any) -> None:
+def create(session: CliSession, /, name: str, **fields: Any) -> None:
     """Create a schedule.
 
     \b
@@ -169,7 +169,7 @@ def create(session: Session, /, name: str, **fields: Any) -> None:
 @click.argument("name", metavar="NAME", type=NAME, shell_complete=schedule_names, help="Name of the schedule.")
 @_definition
 @connected
-def apply(session: Session, /, name: str, **fields: Any) -> None:
+def apply(session: CliSession, /, name: str, **fields: Any) -> None:
     """Create a schedule, or replace the definition of the one that has the name.
 
     Options that are left out have their defaults. What the schedule did before, its waiting fires and a pause stay.
@@ -188,7 +188,7 @@ def apply(session: Session, /, name: str, **fields: Any) -> None:
 @_details
 @_choice("--clear", choices=CLEARABLE, metavar="FIELD", multiple=True, help="Field to empty, may be repeated")
 @connected
-def patch(session: Session, /, name: str, **fields: Any) -> None:
+def patch(session: CliSession, /, name: str, **fields: Any) -> None:
     """Change a schedule in place.
 
     What is not named stays as it is; the next fire is computed anew.
@@ -210,7 +210,7 @@ def patch(session: Session, /, name: str, **fields: Any) -> None:
 @click.option("--reason", metavar="TEXT", help="Why.")
 @click.option("--by", metavar="WHO", help="Who wants it.")
 @connected
-def pause(session: Session, name: str, reason: str | None, by: str | None) -> None:
+def pause(session: CliSession, name: str, reason: str | None, by: str | None) -> None:
     """Stop a schedule until it is resumed.
 
     Runs that are open go on.
@@ -226,7 +226,7 @@ def pause(session: Session, name: str, reason: str | None, by: str | None) -> No
 @schedule.command()
 @_name
 @connected
-def resume(session: Session, name: str) -> None:
+def resume(session: CliSession, name: str) -> None:
     """Let a paused schedule fire again, from now on.
 
     \b
@@ -240,7 +240,7 @@ def resume(session: Session, name: str) -> None:
 @schedule.command()
 @_name
 @connected
-def delete(session: Session, name: str) -> None:
+def delete(session: CliSession, name: str) -> None:
     """Delete a schedule; runs that it started go on.
 
     \b
@@ -255,7 +255,7 @@ def delete(session: Session, name: str) -> None:
 @_name
 @_overlap
 @connected
-def trigger(session: Session, name: str, overlap_policy: str | None) -> None:
+def trigger(session: CliSession, name: str, overlap_policy: str | None) -> None:
     """Fire a schedule once, now, whatever its times.
 
     \b
@@ -272,7 +272,7 @@ def trigger(session: Session, name: str, overlap_policy: str | None) -> None:
 @click.option("--to", "end", metavar="TIME", type=MOMENT, required=True, help="Last moment.")
 @_overlap
 @connected
-def backfill(session: Session, name: str, start: float, end: float, overlap_policy: str | None) -> None:
+def backfill(session: CliSession, name: str, start: float, end: float, overlap_policy: str | None) -> None:
     """Fire a schedule for the due times of a range.
 
     Without --overlap the runs start one after the other, each when the one before has closed.
@@ -289,7 +289,7 @@ def backfill(session: Session, name: str, start: float, end: float, overlap_poli
 @_name
 @click.option("--count", metavar="N", type=click.IntRange(1), default=10, show_default=True, help="How many.")
 @connected
-def preview(session: Session, name: str, count: int) -> None:
+def preview(session: CliSession, name: str, count: int) -> None:
     """Show when a schedule will fire next, in its own time zone.
 
     \b
@@ -302,7 +302,7 @@ def preview(session: Session, name: str, count: int) -> None:
     session.printer.list(records, (Column("DUE", "due_at", is_time=True, zone=zone),))
 
 
-def _zone(session: Session, name: str) -> tzinfo:
+def _zone(session: CliSession, name: str) -> tzinfo:
     """Return the zone of a schedule, or UTC if this machine has no such zone."""
     from zoneinfo import ZoneInfo
 
@@ -316,7 +316,7 @@ def _zone(session: Session, name: str) -> tzinfo:
 @_name
 @click.option("--limit", metavar="N", type=click.IntRange(1), default=20, show_default=True, help="How many at most.")
 @connected
-def fires(session: Session, name: str, limit: int) -> None:
+def fires(session: CliSession, name: str, limit: int) -> None:
     """Show what became of its due times, newest first.
 
     \b

@@ -7,30 +7,30 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import click
 
-from assay.cli.client import TIMEOUT, RemoteEngine
+from assay.cli.client import REQUEST_TIMEOUT_SECONDS, RemoteEngine
+from assay.cli.command_errors import print_debug, print_error, warn_about_key
 from assay.cli.options import flags_of, global_options, verbose_of
 from assay.cli.render import Printer
-from assay.cli.settings import Settings, names_file, of_this_process
-from assay.cli.trouble import complain, debug, warn_of_key
+from assay.cli.settings import CliSettings, names_file, of_this_process
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Session:
+class CliSession:
     """What a command works with; `context` says in errors what was being done."""
 
     def __init__(
         self,
-        settings: Settings,
+        settings: CliSettings,
         context: str,
-        timeout: float = TIMEOUT,
+        timeout: float = REQUEST_TIMEOUT_SECONDS,
         *,
         verbose: bool = False,
-        warn: Callable[[str], None] = complain,
+        warn: Callable[[str], None] = print_error,
     ) -> None:
         self.namespace = settings.namespace
-        note = debug if verbose else None
+        note = print_debug if verbose else None
         if names_file(settings.engine_url):
             from assay.cli.file_engine import FileEngine
 
@@ -42,21 +42,25 @@ class Session:
         self.printer = Printer(settings.output)
 
 
-def session_of(context: click.Context, timeout: float = TIMEOUT, warn: Callable[[str], None] = complain) -> Session:
+def session_of(
+    context: click.Context, timeout: float = REQUEST_TIMEOUT_SECONDS, warn: Callable[[str], None] = print_error
+) -> CliSession:
     """The session of the command that is being run."""
     settings = of_this_process(flags_of(context), terminal=sys.stdout.isatty())
-    session = Session(settings, context.command_path.partition(" ")[2], timeout, verbose=verbose_of(context), warn=warn)
+    session = CliSession(
+        settings, context.command_path.partition(" ")[2], timeout, verbose=verbose_of(context), warn=warn
+    )
     context.call_on_close(session.engine.close)
     return session
 
 
-def connected(command: Callable[Concatenate[Session, P], R]) -> Callable[P, R]:
+def connected(command: Callable[Concatenate[CliSession, P], R]) -> Callable[P, R]:
     """Give a command the five global options, and hand it its session."""
 
     @wraps(command)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         context = click.get_current_context()
-        warn_of_key(flags_of(context).get("api_key"))
+        warn_about_key(flags_of(context).get("api_key"))
         return command(session_of(context), *args, **kwargs)
 
     return global_options(call)

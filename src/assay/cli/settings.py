@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from assay.cli.trouble import Trouble
+from assay.cli.command_errors import CommandError
 
 ENGINE_URL: Final = "http://127.0.0.1:8080"
 NAMESPACE: Final = "main"
@@ -14,7 +14,7 @@ KEYS: Final = ("engine_url", "api_key", "api_key_file", "namespace", "output")
 """All that a config file may say."""
 
 
-class Settings(NamedTuple):
+class CliSettings(NamedTuple):
     """What a call needs to know before it can ask anything."""
 
     engine_url: str
@@ -23,7 +23,7 @@ class Settings(NamedTuple):
     output: str
 
 
-def resolve(flags: Mapping[str, str], environment: Mapping[str, str], *, terminal: bool) -> Settings:
+def resolve(flags: Mapping[str, str], environment: Mapping[str, str], *, terminal: bool) -> CliSettings:
     """The settings of a call; `flags` holds those that were given, `terminal` is whether people read the answer."""
     file = _config_file(flags, environment)
     config = {} if file is None else _read(file)
@@ -31,7 +31,7 @@ def resolve(flags: Mapping[str, str], environment: Mapping[str, str], *, termina
     def setting(name: str, default: str) -> str:
         return flags.get(name) or environment.get(f"ASSAY_{name.upper()}") or config.get(name) or default
 
-    return Settings(
+    return CliSettings(
         engine_url=_engine_url(setting("engine_url", ENGINE_URL)),
         api_key=api_key(flags, environment, config),
         namespace=setting("namespace", NAMESPACE),
@@ -59,13 +59,13 @@ def _read(file: str) -> dict[str, str]:
     try:
         content: Any = yaml.safe_load(_text_of(file))
     except (OSError, UnicodeDecodeError) as error:
-        raise Trouble(f"config file {file} cannot be read: {_reason(error)}") from None
+        raise CommandError(f"config file {file} cannot be read: {_reason(error)}") from None
     except yaml.YAMLError as error:
-        raise Trouble(f"config file {file} is not YAML: {_problem(error)}") from None
+        raise CommandError(f"config file {file} is not YAML: {_problem(error)}") from None
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise Trouble(f"config file {file} must hold `key: value` lines")
+        raise CommandError(f"config file {file} must hold `key: value` lines")
     return _checked(file, content)
 
 
@@ -80,11 +80,11 @@ def _problem(error: Any) -> str:
 def _checked(file: str, content: dict[Any, Any]) -> dict[str, str]:
     unknown = [str(key) for key in content if key not in KEYS]
     if unknown:
-        raise Trouble(f"config file {file}: unknown key {', '.join(unknown)}; there are {', '.join(KEYS)}")
+        raise CommandError(f"config file {file}: unknown key {', '.join(unknown)}; there are {', '.join(KEYS)}")
     given = {key: value for key, value in content.items() if value is not None}
     for key, value in given.items():
         if not isinstance(value, str):
-            raise Trouble(f"config file {file}: {key} must be a text; put it in quotes")
+            raise CommandError(f"config file {file}: {key} must be a text; put it in quotes")
     return given
 
 
@@ -109,13 +109,13 @@ def _key_in(file: str) -> str:
     try:
         return _text_of(file)
     except (OSError, UnicodeDecodeError) as error:
-        raise Trouble(f"API key file {file} cannot be read: {_reason(error)}") from None
+        raise CommandError(f"API key file {file} cannot be read: {_reason(error)}") from None
 
 
 def _plain(key: str) -> str | None:
     key = key.strip()
     if not (key.isascii() and key.isprintable()):
-        raise Trouble("the API key has characters that cannot be sent")
+        raise CommandError("the API key has characters that cannot be sent")
     return key or None
 
 
@@ -138,14 +138,14 @@ def checked_url(url: str) -> str:
     except ValueError:
         sound = False
     if not sound:
-        raise Trouble(f"engine URL '{url}' must be like http://host:8080, https://host or sqlite://app.db")
+        raise CommandError(f"engine URL '{url}' must be like http://host:8080, https://host or sqlite://app.db")
     return url.rstrip("/")
 
 
 def _output(name: str) -> str:
     found = {"yml": "yaml"}.get(name.lower(), name.lower())
     if found not in FORMATS:
-        raise Trouble(f"unknown output format '{name}': choose table, json, jsonl or yaml")
+        raise CommandError(f"unknown output format '{name}': choose table, json, jsonl or yaml")
     return found
 
 
@@ -158,6 +158,6 @@ def _reason(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-def of_this_process(flags: Mapping[str, str], *, terminal: bool) -> Settings:
+def of_this_process(flags: Mapping[str, str], *, terminal: bool) -> CliSettings:
     """The settings of a call in this process."""
     return resolve(flags, os.environ, terminal=terminal)

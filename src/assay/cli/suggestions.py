@@ -4,10 +4,10 @@ from typing import Any, Final
 
 import click
 
+from assay.cli.command_errors import CommandError
 from assay.cli.session import session_of
-from assay.cli.trouble import Trouble
 
-SECONDS: Final = 1.0
+SUGGESTION_TIMEOUT_SECONDS: Final = 1.0
 SUGGESTIONS_LIMIT: Final = 50
 
 
@@ -28,8 +28,10 @@ def namespace_names(context: click.Context, parameter: click.Parameter, incomple
 
 def _offered(context: click.Context, incomplete: str, field: str, path: str, **query: Any) -> list[str]:
     try:
-        records = session_of(context, SECONDS, warn=lambda _: None).engine.get(path, **query).document
-    except Trouble:
+        records = (
+            session_of(context, SUGGESTION_TIMEOUT_SECONDS, warn=lambda _: None).engine.get(path, **query).document
+        )
+    except CommandError:
         return []
     names = dict.fromkeys(record[field] for record in records if record[field].startswith(incomplete))
     return list(names)

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from assay.cli.render import MORE, Column, Record, compact
-from assay.cli.times import lasting, now
+from assay.cli.render import ELLIPSIS, Column, Record, compact
+from assay.cli.times import duration_text, now
 
-DETAIL_LETTERS: Final = 120
+MAX_DETAIL_CHARACTERS: Final = 120
 """Of a document in the column DETAIL; the rest is in the JSON."""
 
 
@@ -15,7 +15,7 @@ def duration_of(run: Record) -> str | None:
     began, ended = run.get("created_at"), run.get("completed_at")
     if not isinstance(began, int | float):
         return None
-    return lasting((ended if isinstance(ended, int | float) else now()) - began)
+    return duration_text((ended if isinstance(ended, int | float) else now()) - began)
 
 
 def error_of(run: Record) -> str | None:
@@ -104,7 +104,7 @@ def detail_of(event: Record) -> str | None:
     if isinstance(payload.get("error"), str):
         return _failed(payload)
     if "duration_secs" in payload:
-        return lasting(float(payload["duration_secs"]))
+        return duration_text(float(payload["duration_secs"]))
     for field in ("result", "value", "payload", "input", "search", "reason", "next_run_id", "version"):
         if payload.get(field) is not None:
             return _document(payload[field])
@@ -134,4 +134,4 @@ def _document(value: object) -> str | None:
     if value is None:
         return None
     text = value if isinstance(value, str) else compact(value)
-    return text if len(text) <= DETAIL_LETTERS else text[: DETAIL_LETTERS - 1] + MORE
+    return text if len(text) <= MAX_DETAIL_CHARACTERS else text[: MAX_DETAIL_CHARACTERS - 1] + ELLIPSIS

@@ -21,11 +21,11 @@ def relative(seconds: float, at: float) -> str:
     distance = abs(seconds - at)
     if distance < 1:
         return "now"
-    words = lasting(distance if distance >= 60 else int(distance))
+    words = duration_text(distance if distance >= 60 else int(distance))
     return f"in {words}" if seconds > at else f"{words} ago"
 
 
-def lasting(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """Return a duration in the two largest units that it has: 120ms, 4.2s, 3m12s, 2h05m, 3d4h."""
     seconds = max(seconds, 0.0)
     if seconds < 1:

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from assay.cli.trouble import FAILED, finding
+from assay.cli.command_errors import FAILED, print_finding
 
 
 @click.command()
@@ -40,7 +40,7 @@ async def _verify(url: str, as_json: bool) -> int:
         found += 1
         if as_json:
             fields = {"invariant": violation.invariant, "run_id": violation.run_id, "message": violation.message}
-            finding(json.dumps(fields))
+            print_finding(json.dumps(fields))
         else:
-            finding(f"{violation.invariant:<4} {violation.run_id}  {violation.message}")
+            print_finding(f"{violation.invariant:<4} {violation.run_id}  {violation.message}")
     return found

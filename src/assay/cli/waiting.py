@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from assay.cli.client import AWAY, Answer, Refusal, RemoteEngine, Unreachable
+from assay.cli.client import RETRYABLE_STATUSES, EngineResponse, EngineUnreachable, RemoteEngine, RequestRefused
 from assay.sdk.client.http.http1 import HISTORY_PAGE_EVENTS
 
 CLOSED: Final = frozenset({"COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT"})
@@ -22,14 +22,14 @@ CLOSING: Final = frozenset(
     }
 )
 """Events after which a history grows no more."""
-LONG_POLL: Final = 20.0
-SHORT_POLL: Final = 0.5
+LONG_POLL_SECONDS: Final = 20.0
+SHORT_POLL_SECONDS: Final = 0.5
 WATCH_SECONDS: Final = 2.0
 AWAY_SECONDS: Final = 30.0
 """How long an engine that has answered before may be away."""
 
 
-class Watch:
+class RunWatcher:
     """Questions about one workflow, asked until a deadline."""
 
     def __init__(self, engine: RemoteEngine, workflow_id: str, seconds: float | None = None) -> None:
@@ -50,7 +50,7 @@ class Watch:
         """How the run ended, or None if it is still open at the deadline; `follow` goes on to the runs after it."""
         while True:
             # Asked without waiting at first: from then on it is known that there is an engine, and a run.
-            answer = self._result(min(LONG_POLL, self.left) if self._answered else 0, run_id, follow=follow)
+            answer = self._result(min(LONG_POLL_SECONDS, self.left) if self._answered else 0, run_id, follow=follow)
             document: dict[str, Any] = answer.document
             if answer.status == 200:
                 return document
@@ -70,11 +70,11 @@ class Watch:
             if not self.left:
                 return None
             if target in CLOSED and record["status"] not in CLOSED:
-                self._result(min(LONG_POLL, self.left), record["run_id"], follow=True)
+                self._result(min(LONG_POLL_SECONDS, self.left), record["run_id"], follow=True)
             else:
-                pause(min(SHORT_POLL, self.left))
+                pause(min(SHORT_POLL_SECONDS, self.left))
 
-    def _result(self, seconds: float, run_id: str | None, *, follow: bool) -> Answer:
+    def _result(self, seconds: float, run_id: str | None, *, follow: bool) -> EngineResponse:
         """Wait for the run to close; an engine that is stopping answers sooner, and is not asked again at once."""
         began = time.monotonic()
         chain = None if follow else "false"
@@ -83,7 +83,7 @@ class Watch:
         )
         early = seconds - (time.monotonic() - began)
         if answer.status != 200 and early > 0:
-            pause(min(early, SHORT_POLL))
+            pause(min(early, SHORT_POLL_SECONDS))
         return answer
 
     # event by event
@@ -102,7 +102,7 @@ class Watch:
                 continue
             if closed:
                 return
-            closed = self._result(SHORT_POLL, run_id, follow=False).status == 200
+            closed = self._result(SHORT_POLL_SECONDS, run_id, follow=False).status == 200
 
     def _page(self, run_id: str | None, seen: int) -> list[dict[str, Any]]:
         page: list[dict[str, Any]] = self._ask(
@@ -114,14 +114,17 @@ class Watch:
 
     # patience
 
-    def _ask(self, question: Callable[[], Answer]) -> Answer:
+    def _ask(self, question: Callable[[], EngineResponse]) -> EngineResponse:
         while True:
             try:
                 answer = question()
-            except (Unreachable, Refusal) as error:
-                if not (isinstance(error, Unreachable) or error.status in AWAY) or not self._may_return():
+            except (EngineUnreachable, RequestRefused) as error:
+                if (
+                    not (isinstance(error, EngineUnreachable) or error.status in RETRYABLE_STATUSES)
+                    or not self._may_return()
+                ):
                     raise
-                pause(min(SHORT_POLL, self.left))
+                pause(min(SHORT_POLL_SECONDS, self.left))
             else:
                 self._answered, self._lost = True, None
                 return answer
@@ -154,8 +157,8 @@ def repeated(read: Callable[[], list[dict[str, Any]]]) -> Iterator[list[dict[str
     while True:
         try:
             found = read()
-        except (Unreachable, Refusal) as error:
-            passing = isinstance(error, Unreachable) or error.status in AWAY
+        except (EngineUnreachable, RequestRefused) as error:
+            passing = isinstance(error, EngineUnreachable) or error.status in RETRYABLE_STATUSES
             lost = time.monotonic() if lost is None else lost
             if not answered or not passing or time.monotonic() - lost > AWAY_SECONDS:
                 raise

@@ -6,7 +6,7 @@ import click
 
 from assay.cli.options import RemoteGroup, global_options
 from assay.cli.render import Column, Record
-from assay.cli.session import Session, connected
+from assay.cli.session import CliSession, connected
 from assay.cli.times import now
 
 LOST_SECONDS: Final = 30.0
@@ -48,7 +48,7 @@ def worker() -> None:
 
 @worker.command("list")
 @connected
-def list_workers(session: Session) -> None:
+def list_workers(session: CliSession) -> None:
     """List the workers of the last 90 seconds; STATE is `lost` for workers that are silent.
 
     \b

@@ -19,13 +19,13 @@ from assay.cli.arguments import (
     STATUSES,
     merged,
 )
+from assay.cli.command_errors import FAILED, TIMED_OUT, CommandError, print_error
 from assay.cli.listing import all_pages, hint, keep_showing, matching
 from assay.cli.options import RemoteGroup, global_options
-from assay.cli.session import Session, connected
+from assay.cli.session import CliSession, connected
 from assay.cli.suggestions import workflow_ids
 from assay.cli.tables import CHAIN, CHILDREN, RUNS, EventNames
-from assay.cli.trouble import FAILED, TIMED_OUT, Trouble, complain
-from assay.cli.waiting import Watch, history
+from assay.cli.waiting import RunWatcher, history
 from assay.core.model.errors import Invalid
 from assay.sdk.client.requester import requester
 
@@ -96,7 +96,7 @@ def workflow() -> None:
     "--timeout", metavar="TIME", type=SECONDS, default=DEFAULT_WAIT_SECONDS, help="Longest --wait.  [default: 300]"
 )
 @connected
-def start(session: Session, /, wait: bool, timeout: float, **fields: Any) -> None:
+def start(session: CliSession, /, wait: bool, timeout: float, **fields: Any) -> None:
     """Start a workflow, and print its ids.
 
     \b
@@ -114,7 +114,7 @@ def start(session: Session, /, wait: bool, timeout: float, **fields: Any) -> Non
         session.printer.record(started)
         return
     name = started["workflow_id"]
-    outcome = Watch(session.engine, name, timeout).outcome(started["run_id"])
+    outcome = RunWatcher(session.engine, name, timeout).outcome(started["run_id"])
     if outcome is None:
         raise _timed_out(name, timeout)
     session.printer.record(outcome)
@@ -149,7 +149,7 @@ def start(session: Session, /, wait: bool, timeout: float, **fields: Any) -> Non
 @click.option("--offset", metavar="N", type=click.IntRange(0), help="How many to leave out.")
 @click.option("--watch", is_flag=True, help="Stay, and show the list anew every 2 seconds, until Ctrl-C.")
 @connected
-def list_runs(session: Session, /, limit: int, offset: int | None, watch: bool, **filters: Any) -> None:
+def list_runs(session: CliSession, /, limit: int, offset: int | None, watch: bool, **filters: Any) -> None:
     """List runs, newest first.
 
     \b
@@ -174,7 +174,7 @@ def list_runs(session: Session, /, limit: int, offset: int | None, watch: bool, 
 @_id
 @_run_id
 @connected
-def describe(session: Session, workflow_id: str, run_id: str | None) -> None:
+def describe(session: CliSession, workflow_id: str, run_id: str | None) -> None:
     """Show all that is known of a run: a page on a terminal, JSON elsewhere.
 
     \b
@@ -196,7 +196,7 @@ def describe(session: Session, workflow_id: str, run_id: str | None) -> None:
 @click.argument("name", metavar="[NAME]", required=False, type=NAME, help="One query.  [default: all]")
 @_run_id
 @connected
-def state(session: Session, workflow_id: str, name: str | None, run_id: str | None) -> None:
+def state(session: CliSession, workflow_id: str, name: str | None, run_id: str | None) -> None:
     """Show what the queries of a workflow answer.
 
     \b
@@ -213,7 +213,7 @@ def state(session: Session, workflow_id: str, name: str | None, run_id: str | No
 @click.option("--follow", is_flag=True, help="Stay, and print events as they come, until the run has closed.")
 @_run_id
 @connected
-def events(session: Session, workflow_id: str, follow: bool, run_id: str | None) -> None:
+def events(session: CliSession, workflow_id: str, follow: bool, run_id: str | None) -> None:
     """Show the history of a run.
 
     \b
@@ -226,7 +226,7 @@ def events(session: Session, workflow_id: str, follow: bool, run_id: str | None)
         session.printer.list(history(session.engine, workflow_id, run_id), EventNames().columns)
         return
     columns = EventNames().columns
-    for event in Watch(session.engine, workflow_id).events(run_id):
+    for event in RunWatcher(session.engine, workflow_id).events(run_id):
         session.printer.event(event, columns)
 
 
@@ -234,7 +234,7 @@ def events(session: Session, workflow_id: str, follow: bool, run_id: str | None)
 @_id
 @_run_id
 @connected
-def children(session: Session, workflow_id: str, run_id: str | None) -> None:
+def children(session: CliSession, workflow_id: str, run_id: str | None) -> None:
     """List its child workflows, oldest first.
 
     \b
@@ -247,7 +247,7 @@ def children(session: Session, workflow_id: str, run_id: str | None) -> None:
 @workflow.command()
 @_id
 @connected
-def runs(session: Session, workflow_id: str) -> None:
+def runs(session: CliSession, workflow_id: str) -> None:
     """List the runs of an id, newest first.
 
     A new start of the id makes one, and so do retries, cron and continue-as-new.
@@ -264,7 +264,7 @@ def runs(session: Session, workflow_id: str) -> None:
 @click.option("--wait", "seconds", metavar="TIME", type=SECONDS, help="If it is open, wait so long for it to close.")
 @_run_id
 @connected
-def result(session: Session, workflow_id: str, seconds: float | None, run_id: str | None) -> None:
+def result(session: CliSession, workflow_id: str, seconds: float | None, run_id: str | None) -> None:
     """Show how a workflow ended: status, result, error.
 
     \b
@@ -282,7 +282,7 @@ def result(session: Session, workflow_id: str, seconds: float | None, run_id: st
         if answer.status == 200:
             _leave(answer.document["status"])
         return
-    outcome = Watch(session.engine, workflow_id, seconds).outcome(run_id, follow=run_id is None)
+    outcome = RunWatcher(session.engine, workflow_id, seconds).outcome(run_id, follow=run_id is None)
     if outcome is None:
         raise _timed_out(workflow_id, seconds)
     session.printer.record(outcome)
@@ -300,7 +300,7 @@ def result(session: Session, workflow_id: str, seconds: float | None, run_id: st
 )
 @click.option("--target", metavar="STATUS", type=STATUS, help="Wait for this status, whatever else happens.")
 @connected
-def wait(session: Session, workflow_id: str, timeout: float, target: str | None) -> None:
+def wait(session: CliSession, workflow_id: str, timeout: float, target: str | None) -> None:
     """Stay until a workflow has closed.
 
     \b
@@ -310,7 +310,7 @@ def wait(session: Session, workflow_id: str, timeout: float, target: str | None)
 
     Exit codes: 0 it completed, or has the --target; 1 it failed, was cancelled or timed out; 2 the wait was too short.
     """
-    watch = Watch(session.engine, workflow_id, timeout)
+    watch = RunWatcher(session.engine, workflow_id, timeout)
     if target is not None:
         record = watch.status(target)
     else:
@@ -327,7 +327,7 @@ def wait(session: Session, workflow_id: str, timeout: float, target: str | None)
 
 
 def _timed_out(workflow_id: str, seconds: float) -> click.exceptions.Exit:
-    complain(f"timed out after {seconds:g} s waiting for {workflow_id}")
+    print_error(f"timed out after {seconds:g} s waiting for {workflow_id}")
     return click.exceptions.Exit(TIMED_OUT)
 
 
@@ -346,7 +346,7 @@ def _leave(status: str) -> None:
 @click.argument("payload", metavar="[PAYLOAD]", required=False, type=JSON, help=JSON_FORMS)
 @_run_id
 @connected
-def signal(session: Session, workflow_id: str, name: str, payload: Any, run_id: str | None) -> None:
+def signal(session: CliSession, workflow_id: str, name: str, payload: Any, run_id: str | None) -> None:
     """Send a signal to an open workflow.
 
     \b
@@ -365,7 +365,9 @@ def signal(session: Session, workflow_id: str, name: str, payload: Any, run_id: 
 @click.option("--deadline", metavar="TIME", type=SECONDS, help="Terminate it if it has not closed by then.")
 @_run_id
 @connected
-def cancel(session: Session, workflow_id: str, reason: str | None, deadline: float | None, run_id: str | None) -> None:
+def cancel(
+    session: CliSession, workflow_id: str, reason: str | None, deadline: float | None, run_id: str | None
+) -> None:
     """Ask a workflow to end: it may clean up first.
 
     \b
@@ -383,7 +385,7 @@ def cancel(session: Session, workflow_id: str, reason: str | None, deadline: flo
 @click.option("--reason", metavar="TEXT", help="Why; it becomes the run's error.")
 @_run_id
 @connected
-def terminate(session: Session, workflow_id: str, reason: str | None, run_id: str | None) -> None:
+def terminate(session: CliSession, workflow_id: str, reason: str | None, run_id: str | None) -> None:
     """End a workflow at once, without asking its code.
 
     \b
@@ -402,7 +404,7 @@ def terminate(session: Session, workflow_id: str, reason: str | None, run_id: st
 @click.option("--new-id", metavar="ID", type=NAME, help="Begin a chain of its own under this id.")
 @_run_id
 @connected
-def continue_as_new(session: Session, workflow_id: str, input: Any, new_id: str | None, run_id: str | None) -> None:
+def continue_as_new(session: CliSession, workflow_id: str, input: Any, new_id: str | None, run_id: str | None) -> None:
     """Begin a new run with an empty history.
 
     It has the type, queue and search attributes of this one, which ends if it is open, and its input unless
@@ -432,7 +434,7 @@ def continue_as_new(session: Session, workflow_id: str, input: Any, new_id: str 
 @_run_id
 @connected
 def retry(
-    session: Session,
+    session: CliSession,
     workflow_id: str,
     reason: str,
     requested_by: str | None,
@@ -455,10 +457,10 @@ def retry(
         run_id = found["run_id"]
         names = _dropped(history(session.engine, workflow_id, run_id), found["status"], from_seq)
         if names:
-            complain(f"dropped, and done again only if the code asks for it: {', '.join(names)}")
+            print_error(f"dropped, and done again only if the code asks for it: {', '.join(names)}")
         asks = bool(names) and not yes and sys.stdin.isatty() and sys.stderr.isatty()
         if asks and not click.confirm(f"Retry {workflow_id}?", err=True):
-            raise Trouble("nothing was retried")
+            raise CommandError("nothing was retried")
     body = {"requested_by": requested_by or requester(), "reason": reason, "from_seq": from_seq}
     session.printer.record(session.engine.post("workflows", workflow_id, "retry", body=body, run_id=run_id).document)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from assay.api.app import Api
 from assay.api.authentication import Authentication
-from assay.api.backend import Backend, Settings
+from assay.api.backend import ApiSettings, Backend
 from assay.api.exchange import Exchange
 from assay.api.polls import Polls
 from assay.api.telemetry import Telemetry
@@ -192,12 +192,12 @@ def _authentication(config: ServerConfig, database: Database) -> Authentication:
     return Authentication(auth.settings, keys, issuer, database.clock)
 
 
-def settings_of(config: ServerConfig) -> Settings:
+def settings_of(config: ServerConfig) -> ApiSettings:
     """What the interface must know of a configuration."""
     own = {config.host.lower(), *(name.lower() for name in config.allowed_hosts)}
-    return Settings(
+    return ApiSettings(
         task_lease=config.task_lease,
-        hosts=Settings.hosts | own,
+        hosts=ApiSettings.hosts | own,
         any_address=config.exposed,
         exposed=config.exposed and not config.auth.is_on,
         read_only=config.read_only,

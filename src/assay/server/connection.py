@@ -13,7 +13,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from assay.api import answers
 from assay.api.app import REPLY
-from assay.api.guard import HEADERS_LIMIT
+from assay.api.guard import HEADERS_LIMIT_BYTES
 from assay.api.stream import PUSH
 from assay.core.model.errors import AssayError, Invalid, Unavailable
 from assay.server.patience import Patience
@@ -74,7 +74,9 @@ class Connection(HttpToolsProtocol):
     def _bound(self, arrived: int) -> None:
         self._arrived += arrived
         if self._in_head and self._arrived > self.patience.head_bytes:
-            self._refuse(Invalid(f"the headers are longer than {HEADERS_LIMIT:,} bytes", code="headers_too_large"))
+            self._refuse(
+                Invalid(f"the headers are longer than {HEADERS_LIMIT_BYTES:,} bytes", code="headers_too_large")
+            )
         elif self._arrived > self.patience.body_bytes:
             self.transport.close()
 

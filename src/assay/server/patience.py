@@ -4,7 +4,7 @@ import resource
 from dataclasses import dataclass
 from typing import Final
 
-from assay.api.guard import HEADERS_LIMIT, URL_LIMIT
+from assay.api.guard import HEADERS_LIMIT_BYTES, URL_LIMIT_BYTES
 from assay.worker_protocol.messages import MAX_MESSAGE_BYTES
 
 SPARE_FILES: Final = 128
@@ -24,7 +24,7 @@ class Patience:
     """How long an answer may lie around before the client takes any of it."""
     silence_seconds: float = 60.0
     """How long a WebSocket stays open on which nothing arrives; workers send a sign of life every few seconds."""
-    head_bytes: int = HEADERS_LIMIT + URL_LIMIT + 1_024
+    head_bytes: int = HEADERS_LIMIT_BYTES + URL_LIMIT_BYTES + 1_024
     body_bytes: int = MAX_MESSAGE_BYTES + 1024 * 1024
     """More than any route reads; whoever goes on sending after a refusal is cut off here."""
     connections: int = 10_000

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from assay.cli import client as cli
-from assay.cli.client import Refusal, RemoteEngine
+from assay.cli.client import RemoteEngine, RequestRefused
 from assay.core.model.errors import AssayError
 from assay.core.model.ids import Namespace, WorkflowId
 from assay.core.model.requests import Signal
@@ -99,7 +99,7 @@ def test_the_command_line_repeats_it_until_its_time_limit():
     with (
         answering((429, "namespace_busy")) as (url, received),
         command_line(url, 0.1) as engine,
-        pytest.raises(Refusal),
+        pytest.raises(RequestRefused),
     ):
         engine.post("workflows", body={})
     assert len(received) > 1

@@ -6,9 +6,9 @@ import msgspec
 
 from assay.api import answers
 from assay.api.access import MANAGE_SHOWN, require, require_shown
-from assay.api.answers import Answer
+from assay.api.answers import HttpResponse
 from assay.api.backend import Backend
-from assay.api.call import Call
+from assay.api.call import ApiCall
 from assay.api.router import Parameter, Route
 from assay.api.routes.workflows import TOTAL
 from assay.auth.api_keys import DEFAULT_OVERLAP_SECONDS, ApiKey, NewKey, check_new_key
@@ -24,7 +24,7 @@ NO_BOOTSTRAP: Final = (
 )
 
 
-async def create(backend: Backend, call: Call) -> Answer:
+async def create(backend: Backend, call: ApiCall) -> HttpResponse:
     """Make a key; its text is in this answer and nowhere else."""
     body = await call.read(KeyBody)
     if call.anonymous:
@@ -37,7 +37,7 @@ async def create(backend: Backend, call: Call) -> Answer:
     return answers.json(_record(key, plaintext), 200 if plaintext is None else 201)
 
 
-async def _create_first(backend: Backend, body: KeyBody) -> Answer:
+async def _create_first(backend: Backend, body: KeyBody) -> HttpResponse:
     """Make the first key: an admin of all namespaces, whatever else the body has."""
     now = backend.engine.now()
     chosen = check_new_key(label=body.label, expires_at=_time(body.expires_at), creator=UNRESTRICTED, now=now)
@@ -49,7 +49,7 @@ async def _create_first(backend: Backend, body: KeyBody) -> Answer:
     return answers.json(_record(*made), 201)
 
 
-def _wanted(backend: Backend, call: Call, body: KeyBody) -> NewKey:
+def _wanted(backend: Backend, call: ApiCall, body: KeyBody) -> NewKey:
     return check_new_key(
         label=body.label,
         role=body.role,
@@ -61,14 +61,14 @@ def _wanted(backend: Backend, call: Call, body: KeyBody) -> NewKey:
     )
 
 
-async def list_keys(backend: Backend, call: Call) -> Answer:
+async def list_keys(backend: Backend, call: ApiCall) -> HttpResponse:
     """List the keys whose namespaces the caller manages."""
     require_shown(call.principal, Permission.MANAGE)
     found = await backend.auth.keys.list(call.principal, revoked=call.flag("revoked", False))
     return answers.listed([_record(key) for key in found])
 
 
-async def rotate(backend: Backend, call: Call) -> Answer:
+async def rotate(backend: Backend, call: ApiCall) -> HttpResponse:
     """Make a successor of a key; the old key is accepted a while longer."""
     body = await call.read(RotateBody)
     require_shown(call.principal, Permission.MANAGE)
@@ -79,7 +79,7 @@ async def rotate(backend: Backend, call: Call) -> Answer:
     return answers.json(_record(key, plaintext), 201)
 
 
-async def revoke(backend: Backend, call: Call) -> Answer:
+async def revoke(backend: Backend, call: ApiCall) -> HttpResponse:
     """Revoke a key: every engine refuses it within seconds."""
     require_shown(call.principal, Permission.MANAGE)
     await backend.auth.keys.revoke(call.parameters["prefix"], call.principal)

@@ -7,9 +7,9 @@ from msgspec.structs import asdict
 
 from assay.api import answers
 from assay.api.access import ACT, READ_FOUND, require
-from assay.api.answers import Answer
+from assay.api.answers import HttpResponse
 from assay.api.backend import Backend
-from assay.api.call import Call, document, payload
+from assay.api.call import ApiCall, document, payload
 from assay.api.mutations import change
 from assay.api.records import activity_record
 from assay.api.router import Route
@@ -32,7 +32,7 @@ from assay.wire.render import start_record
 from assay.wire.request_bodies import ActivityBody, CancelBody, ContinueBody, RetryBody, SignalBody, TerminateBody
 
 
-def _target(call: Call) -> dict[str, Any]:
+def _target(call: ApiCall) -> dict[str, Any]:
     """The run that a call is about: the newest of its id, or the one that is named."""
     run_id = call.text("run_id")
     return {
@@ -42,7 +42,7 @@ def _target(call: Call) -> dict[str, Any]:
     }
 
 
-async def signal(backend: Backend, call: Call) -> Answer:
+async def signal(backend: Backend, call: ApiCall) -> HttpResponse:
     """Send a message to an open run."""
     body = await call.read(SignalBody)
     request = Signal(
@@ -56,7 +56,7 @@ async def signal(backend: Backend, call: Call) -> Answer:
     return await change(backend, call, call.namespace, request)
 
 
-async def cancel(backend: Backend, call: Call) -> Answer:
+async def cancel(backend: Backend, call: ApiCall) -> HttpResponse:
     """Ask an open run to end."""
     body = await call.read(CancelBody)
     deadline = duration(body.deadline, "deadline")
@@ -64,13 +64,13 @@ async def cancel(backend: Backend, call: Call) -> Answer:
     return await change(backend, call, call.namespace, request)
 
 
-async def terminate(backend: Backend, call: Call) -> Answer:
+async def terminate(backend: Backend, call: ApiCall) -> HttpResponse:
     """End an open run without asking its code."""
     body = await call.read(TerminateBody)
     return await change(backend, call, call.namespace, Terminate(**_target(call), reason=body.reason))
 
 
-async def continue_as_new(backend: Backend, call: Call) -> Answer:
+async def continue_as_new(backend: Backend, call: ApiCall) -> HttpResponse:
     """Begin a run like this one, which ends if it is open; under another id if there is one (R38)."""
     body = await call.read(ContinueBody)
     other = (body.workflow_id or "").strip()
@@ -97,7 +97,7 @@ def _continued(reply: object) -> tuple[int, bytes]:
     return 201, answers.encoded(start_record(reply))
 
 
-async def retry(backend: Backend, call: Call) -> Answer:
+async def retry(backend: Backend, call: ApiCall) -> HttpResponse:
     """Let a closed run go on as a new run of its id."""
     body = await call.read(RetryBody)
     check_words(body.requested_by, body.reason)
@@ -115,7 +115,7 @@ def _reopened(reply: object) -> tuple[int, bytes]:
     return 200, answers.encoded(retry_record(reply))
 
 
-async def schedule_activity(backend: Backend, call: Call) -> Answer:
+async def schedule_activity(backend: Backend, call: ApiCall) -> HttpResponse:
     """Schedule an activity of an open run; the second time the seq is used, the first one's record is the answer."""
     body = await call.read(ActivityBody)
     run = (await backend.engine.reads.run(call.namespace, call.parameters["workflow_id"], call.text("run_id"))).run
@@ -160,7 +160,7 @@ def _plain(name: str, value: Any) -> Any:
     return value if time is None else seconds(time)
 
 
-async def activity(backend: Backend, call: Call) -> Answer:
+async def activity(backend: Backend, call: ApiCall) -> HttpResponse:
     """An activity by its id, or by that of one of its attempts (R35)."""
     number = number_of(call.parameters["activity_id"], "activity id")
     found = await backend.engine.reads.activity(number)
@@ -171,7 +171,7 @@ async def activity(backend: Backend, call: Call) -> Answer:
     return answers.json(activity_record(found))
 
 
-def _is_hidden(call: Call, namespace: str) -> bool:
+def _is_hidden(call: ApiCall, namespace: str) -> bool:
     """Return whether a thing is missing for the caller, because it is in a namespace where the caller has no role."""
     return not call.principal.has_role_in(namespace)
 

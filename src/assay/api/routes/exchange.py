@@ -4,16 +4,16 @@ from typing import Final
 
 from assay.api import answers
 from assay.api.access import WORK
-from assay.api.answers import Answer
+from assay.api.answers import HttpResponse
 from assay.api.backend import Backend
-from assay.api.call import Call, Receive, Send
+from assay.api.call import ApiCall, Receive, Send
 from assay.api.exchange import MESSAGE_SOCKET
 from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE
 from assay.worker_protocol.messages import MAX_MESSAGE_BYTES, EngineMessage, WorkerMessage
 
 
-async def exchange(backend: Backend, call: Call) -> Answer:
+async def exchange(backend: Backend, call: ApiCall) -> HttpResponse:
     """What a worker has to say, for what there is to do."""
     call.limit = MAX_MESSAGE_BYTES
     call.check_type()
@@ -21,10 +21,10 @@ async def exchange(backend: Backend, call: Call) -> Answer:
     answer = await backend.exchange.post(
         call.namespace, call.parameters["worker_id"], body, call.watch(), call.principal
     )
-    return Answer(200, answer, answers.PLAIN)
+    return HttpResponse(200, answer, answers.PLAIN)
 
 
-async def connect(backend: Backend, call: Call, receive: Receive, send: Send) -> None:
+async def connect(backend: Backend, call: ApiCall, receive: Receive, send: Send) -> None:
     """The same, message after message in both directions."""
     socket = call.scope["extensions"][MESSAGE_SOCKET]
     await backend.exchange.websocket(

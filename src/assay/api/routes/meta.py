@@ -8,20 +8,20 @@ from msgspec.structs import asdict
 from assay._version import __version__
 from assay.api import answers, docs, metrics
 from assay.api.access import MANAGE_ALL, PUBLIC
-from assay.api.answers import Answer
+from assay.api.answers import HttpResponse
 from assay.api.backend import Backend
-from assay.api.call import BODY_LIMIT, MAX_WAIT_SECONDS, Call
-from assay.api.guard import HEADERS_LIMIT, URL_LIMIT
-from assay.api.polls import HOLDING
+from assay.api.call import BODY_LIMIT_BYTES, MAX_WAIT_SECONDS, ApiCall
+from assay.api.guard import HEADERS_LIMIT_BYTES, URL_LIMIT_BYTES
+from assay.api.polls import MAX_HELD_POLLS
 from assay.api.router import Route
-from assay.api.stream import STREAMS
+from assay.api.stream import MAX_EVENT_STREAMS
 from assay.core.model.errors import Unavailable
 from assay.core.model.limits import LIMITS
 from assay.core.model.payload import DEPTH_LIMIT, KEYS_LIMIT
 from assay.wire import responses
 
 
-async def health(backend: Backend, _: Call) -> Answer:
+async def health(backend: Backend, _: ApiCall) -> HttpResponse:
     """The engine answers."""
     return answers.json(_health(backend.settings.exposed))
 
@@ -33,7 +33,7 @@ def _health(exposed: bool, read_only: bool = False) -> responses.Health:
     )
 
 
-async def ready(backend: Backend, _: Call) -> Answer:
+async def ready(backend: Backend, _: ApiCall) -> HttpResponse:
     """The engine can do its work: the store answers, and nobody has asked it to stop."""
     if backend.drained.is_set():
         raise Unavailable("the engine is stopping", code="engine_stopping")
@@ -41,7 +41,7 @@ async def ready(backend: Backend, _: Call) -> Answer:
     return answers.json(_health(backend.settings.exposed, backend.settings.read_only))
 
 
-async def version(_: Backend, __: Call) -> Answer:
+async def version(_: Backend, __: ApiCall) -> HttpResponse:
     """Which engine this is, and what it bears."""
     return answers.json(responses.Version(version=__version__, build_profile="release", limits=limits()))
 
@@ -50,22 +50,22 @@ def limits() -> dict[str, Any]:
     """Every limit with its value (5.4)."""
     return {
         **asdict(LIMITS),
-        "body_bytes": BODY_LIMIT,
-        "header_bytes": HEADERS_LIMIT,
-        "url_bytes": URL_LIMIT,
+        "body_bytes": BODY_LIMIT_BYTES,
+        "header_bytes": HEADERS_LIMIT_BYTES,
+        "url_bytes": URL_LIMIT_BYTES,
         "json_depth": DEPTH_LIMIT,
         "json_keys": KEYS_LIMIT,
-        "long_polls": HOLDING,
+        "long_polls": MAX_HELD_POLLS,
         "long_poll_secs": MAX_WAIT_SECONDS,
-        "event_streams": STREAMS,
+        "event_streams": MAX_EVENT_STREAMS,
     }
 
 
-async def openapi(_: Backend, __: Call) -> Answer:
+async def openapi(_: Backend, __: ApiCall) -> HttpResponse:
     """This description."""
     from assay.api.openapi import document  # it describes this module, too
 
-    return Answer(200, document(), answers.PLAIN)
+    return HttpResponse(200, document(), answers.PLAIN)
 
 
 def _meta(path: str, operation_id: str, summary: str, reaction: Any, answer: Any, **more: Any) -> Route:

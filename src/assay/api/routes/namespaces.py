@@ -4,9 +4,9 @@ from typing import Final
 
 from assay.api import answers
 from assay.api.access import READ_NAMED, READ_SHOWN, require_shown
-from assay.api.answers import Answer
+from assay.api.answers import HttpResponse
 from assay.api.backend import Backend
-from assay.api.call import Call
+from assay.api.call import ApiCall
 from assay.api.mutations import answer_of, key_of, nothing
 from assay.api.router import Route
 from assay.api.routes.workflows import TOTAL
@@ -17,7 +17,7 @@ from assay.wire.registrations import namespace_record, namespace_stats
 from assay.wire.request_bodies import NamespaceBody
 
 
-async def create(backend: Backend, call: Call) -> Answer:
+async def create(backend: Backend, call: ApiCall) -> HttpResponse:
     """A new namespace."""
     body = await call.read(NamespaceBody)
     # a key is the caller's, not that of the namespace it names: used for another one it must be refused
@@ -35,20 +35,20 @@ def _created(_: object) -> tuple[int, bytes]:
     return 201, b""
 
 
-async def list_namespaces(backend: Backend, call: Call) -> Answer:
+async def list_namespaces(backend: Backend, call: ApiCall) -> HttpResponse:
     """All namespaces, by name."""
     shown = require_shown(call.principal, Permission.READ)
     rows = await backend.worker_registry.namespaces()
     return answers.listed([namespace_record(row) for row in rows if shown is None or row.name in shown])
 
 
-async def stats(backend: Backend, call: Call) -> Answer:
+async def stats(backend: Backend, call: ApiCall) -> HttpResponse:
     """What a namespace holds; zeros for one that is not there."""
     name = call.parameters["name"]
     return answers.json(namespace_stats(name, *await backend.worker_registry.counts(name)))
 
 
-async def delete(backend: Backend, call: Call) -> Answer:
+async def delete(backend: Backend, call: ApiCall) -> HttpResponse:
     """Forget a namespace that has neither open runs nor schedules."""
     name = call.parameters["name"]
     known = await backend.worker_registry.delete(name, await key_of(call, call.namespace, nothing))

@@ -6,9 +6,9 @@ from msgspec.structs import asdict
 
 from assay.api import answers
 from assay.api.access import ACT, ACT_IN_BODY, READ, require
-from assay.api.answers import Answer
+from assay.api.answers import HttpResponse
 from assay.api.backend import Backend
-from assay.api.call import Call, document, payload
+from assay.api.call import ApiCall, document, payload
 from assay.api.mutations import change
 from assay.api.router import Parameter, Route
 from assay.api.routes.workflows import NAMESPACE, TOTAL
@@ -39,7 +39,7 @@ from assay.wire.schedules import (
 )
 
 
-async def create(backend: Backend, call: Call) -> Answer:
+async def create(backend: Backend, call: ApiCall) -> HttpResponse:
     """A new schedule; nothing is stored if there is something wrong with it."""
     body = await call.read(ScheduleBody)
     fields = _fields(body)
@@ -52,7 +52,7 @@ async def create(backend: Backend, call: Call) -> Answer:
     return await change(backend, call, namespace, request, _created)
 
 
-async def put(backend: Backend, call: Call) -> Answer:
+async def put(backend: Backend, call: ApiCall) -> HttpResponse:
     """Create a schedule, or replace the definition of the one that has the name."""
     body = await call.read(SchedulePutBody)
     fields = _fields(body)
@@ -88,43 +88,43 @@ def _told(reply: object) -> tuple[int, bytes]:
     return 200, answers.encoded(reply_record(reply))
 
 
-def _target(call: Call) -> tuple[Namespace, str]:
+def _target(call: ApiCall) -> tuple[Namespace, str]:
     return Namespace(call.namespace), call.parameters["name"]
 
 
-async def patch(backend: Backend, call: Call) -> Answer:
+async def patch(backend: Backend, call: ApiCall) -> HttpResponse:
     """Change a schedule; its next fire is computed anew if its times change."""
     body = await call.read(SchedulePatchBody)
     request = rq.PatchSchedule(*_target(call), changes=_fields(body))
     return await change(backend, call, call.namespace, request, _told)
 
 
-async def pause(backend: Backend, call: Call) -> Answer:
+async def pause(backend: Backend, call: ApiCall) -> HttpResponse:
     """Stop firing until it is resumed."""
     body = await call.read(PauseBody)
     request = rq.PauseSchedule(*_target(call), reason=body.reason, by=body.by)
     return await change(backend, call, call.namespace, request, _told)
 
 
-async def resume(backend: Backend, call: Call) -> Answer:
+async def resume(backend: Backend, call: ApiCall) -> HttpResponse:
     """Fire again, from now on."""
     await call.read(ResumeBody)
     return await change(backend, call, call.namespace, rq.ResumeSchedule(*_target(call)), _told)
 
 
-async def delete(backend: Backend, call: Call) -> Answer:
+async def delete(backend: Backend, call: ApiCall) -> HttpResponse:
     """Forget a schedule and its fires; its runs go on."""
     return await change(backend, call, call.namespace, rq.DeleteSchedule(*_target(call)))
 
 
-async def trigger(backend: Backend, call: Call) -> Answer:
+async def trigger(backend: Backend, call: ApiCall) -> HttpResponse:
     """Fire once, now."""
     body = await call.read(TriggerBody)
     request = rq.TriggerSchedule(*_target(call), overlap=overlap_of(body.overlap_policy))
     return await change(backend, call, call.namespace, request, _told)
 
 
-async def backfill(backend: Backend, call: Call) -> Answer:
+async def backfill(backend: Backend, call: ApiCall) -> HttpResponse:
     """Fire for each due time of a past range that has no run yet."""
     body = await call.read(BackfillBody)
     request = rq.BackfillSchedule(
@@ -136,25 +136,25 @@ async def backfill(backend: Backend, call: Call) -> Answer:
     return await change(backend, call, call.namespace, request, _told)
 
 
-async def list_schedules(backend: Backend, call: Call) -> Answer:
+async def list_schedules(backend: Backend, call: ApiCall) -> HttpResponse:
     """The schedules of a namespace, by name."""
     with backend.admission.admit(call.namespace):
         found = await backend.engine.reads.schedules(call.namespace)
     return answers.listed([schedule_record(schedule) for schedule in found])
 
 
-async def describe(backend: Backend, call: Call) -> Answer:
+async def describe(backend: Backend, call: ApiCall) -> HttpResponse:
     """A schedule as it is now."""
     return answers.json(schedule_record(await backend.engine.reads.schedule(*_target(call))))
 
 
-async def preview(backend: Backend, call: Call) -> Answer:
+async def preview(backend: Backend, call: ApiCall) -> HttpResponse:
     """The next due times."""
     found = await backend.engine.reads.preview(*_target(call), call.whole("count"))
     return answers.listed([seconds(due) for due in found])
 
 
-async def fires(backend: Backend, call: Call) -> Answer:
+async def fires(backend: Backend, call: ApiCall) -> HttpResponse:
     """What became of the latest due times, newest first."""
     found = await backend.engine.reads.fires(*_target(call), call.whole("limit"))
     total = await backend.engine.reads.count_fires(*_target(call))

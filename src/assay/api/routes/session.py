@@ -4,9 +4,9 @@ from typing import Final
 
 from assay.api import answers
 from assay.api.access import PUBLIC
-from assay.api.answers import Answer
+from assay.api.answers import HttpResponse
 from assay.api.backend import Backend
-from assay.api.call import Call
+from assay.api.call import ApiCall
 from assay.api.router import Route
 from assay.auth.json_web_tokens import InvalidToken
 from assay.auth.permissions import Principal
@@ -14,12 +14,12 @@ from assay.wire.credentials import SessionRecord
 from assay.wire.errors import Unauthorized
 
 
-async def describe(backend: Backend, call: Call) -> Answer:
+async def describe(backend: Backend, call: ApiCall) -> HttpResponse:
     """Return who the caller is; anonymous callers get an answer, too."""
     return answers.json(await _record(backend, await _caller(backend, call)))
 
 
-async def _caller(backend: Backend, call: Call) -> Principal | None:
+async def _caller(backend: Backend, call: ApiCall) -> Principal | None:
     try:
         return await backend.auth.authenticate(call)
     except (Unauthorized, InvalidToken):

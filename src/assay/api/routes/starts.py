@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from assay.api import answers
 from assay.api.access import ACT_IN_BODY, require
-from assay.api.answers import Answer
+from assay.api.answers import HttpResponse
 from assay.api.backend import Backend
-from assay.api.call import Call, document, payload
+from assay.api.call import ApiCall, document, payload
 from assay.api.mutations import change
 from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE, WAIT, outcome
@@ -26,13 +26,13 @@ from assay.wire import responses
 from assay.wire.render import start_record
 from assay.wire.request_bodies import SignalAtStart, StartBody
 
-TYPE_BYTES: Final = 200
+MAX_TYPE_BYTES: Final = 200
 """Of a workflow type in a generated id, which has 255 bytes at most."""
 _PARSERS: Final = {**OPTION_PARSERS, **by_option({OptionKind.OBJECT: document, OptionKind.VALUE: payload})}
 _started: Final = msgspec.json.Decoder(responses.StartAnswer).decode
 
 
-async def start(backend: Backend, call: Call) -> Answer:
+async def start(backend: Backend, call: ApiCall) -> HttpResponse:
     """Start a run; with `wait_secs` answer with its result if it ends in time."""
     body = await call.read(StartBody)
     wait = call.wait()
@@ -68,7 +68,7 @@ def _id(body: StartBody, namespace: str) -> WorkflowId:
     """An id for a start that names none; one that may be repeated needs the same each time."""
     if body.request_id is not None:
         return id_of_request(namespace, body.request_id)
-    short = body.workflow_type.lower().encode()[:TYPE_BYTES].decode(errors="ignore")
+    short = body.workflow_type.lower().encode()[:MAX_TYPE_BYTES].decode(errors="ignore")
     return WorkflowId(f"wf-{short}-{uuid4().hex[:12]}")
 
 
@@ -105,7 +105,7 @@ class _Reply:
         return (201 if reply.started else 200), answers.encoded(start_record(reply))
 
 
-async def _waited(backend: Backend, call: Call, namespace: str, answer: Answer, wait: float) -> Answer:
+async def _waited(backend: Backend, call: ApiCall, namespace: str, answer: HttpResponse, wait: float) -> HttpResponse:
     started = _started(answer.body)
     key = RunKey(Namespace(namespace), WorkflowId(started.workflow_id), RunId(started.run_id))
     ending, closed = await outcome(backend, key, wait, follow=True)

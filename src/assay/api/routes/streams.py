@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from assay.api.access import READ_SHOWN, require, require_shown
 from assay.api.backend import Backend
-from assay.api.call import Call
+from assay.api.call import ApiCall
 from assay.api.router import Parameter, Route
-from assay.api.shared_frames import Wanted
+from assay.api.shared_frames import StreamFilter
 from assay.api.stream import EventStream
 from assay.auth.permissions import Permission
 from assay.wire import responses
@@ -19,24 +19,24 @@ SUBSYSTEM: Final = "workflow"
 _IS_ID: Final = re.compile(r"\d{1,18}", re.ASCII)
 
 
-async def events_stream(backend: Backend, call: Call) -> EventStream:
+async def events_stream(backend: Backend, call: ApiCall) -> EventStream:
     """All events from now on, or from after the last one that was seen."""
     stream = EventStream(
         backend.stream,
         backend.shared_frames,
         _permitted(call, _wanted(call)),
         _cursor(call),
-        backend.places,
+        backend.stream_slots,
         backend.drained,
     )
     await stream.begin()
     return stream
 
 
-def _wanted(call: Call) -> Wanted:
+def _wanted(call: ApiCall) -> StreamFilter:
     namespaces = frozenset(_several(call, "namespace") + _several(call, "ns")) or frozenset({"main"})
     subsystems = _several(call, "subsystem")
-    return Wanted(
+    return StreamFilter(
         namespaces=frozenset() if EVERYWHERE in namespaces else namespaces,
         kinds=frozenset(_several(call, "kind")),
         workflow_id=call.text("workflow_id"),
@@ -44,7 +44,7 @@ def _wanted(call: Call) -> Wanted:
     )
 
 
-def _permitted(call: Call, wanted: Wanted) -> Wanted:
+def _permitted(call: ApiCall, wanted: StreamFilter) -> StreamFilter:
     """Return the filter without namespaces that the caller may not read."""
     if wanted.namespaces:
         for namespace in wanted.namespaces:
@@ -54,13 +54,13 @@ def _permitted(call: Call, wanted: Wanted) -> Wanted:
     return wanted if shown is None else replace(wanted, namespaces=shown)
 
 
-def _several(call: Call, name: str) -> list[str]:
+def _several(call: ApiCall, name: str) -> list[str]:
     """A parameter that is repeated, or a list with commas."""
     values = call.all(name) if call.scope["query_string"] else []
     return [part.strip() for value in values for part in value.split(",") if part.strip()]
 
 
-def _cursor(call: Call) -> int | None:
+def _cursor(call: ApiCall) -> int | None:
     """The last id that the client has seen, by header or query; what is no number counts as none."""
     told = (call.header(b"last-event-id"), call.text("last_event_id"))
     return next((int(text) for text in told if text is not None and _IS_ID.fullmatch(text.strip())), None)

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from assay.api import answers
 from assay.api.access import WORK_REGISTERED, require, require_queue
-from assay.api.answers import Answer
+from assay.api.answers import HttpResponse
 from assay.api.backend import Backend
-from assay.api.call import Call, payload
+from assay.api.call import ApiCall, payload
 from assay.api.mutations import report
 from assay.api.polling_protocol import FailTaskCommand, Sent, commands_of
 from assay.api.polls import PollingWorker
@@ -48,7 +48,7 @@ WAIT: Final = Parameter(
 )
 
 
-async def _registered(backend: Backend, call: Call, worker_id: str) -> Registration:
+async def _registered(backend: Backend, call: ApiCall, worker_id: str) -> Registration:
     """Return the registration of a worker, in whose namespace the caller may work."""
     worker = await backend.worker_registry.worker(worker_id)
     require(call.principal, Permission.WORK, worker.namespace)
@@ -58,7 +58,7 @@ async def _registered(backend: Backend, call: Call, worker_id: str) -> Registrat
 # workflow tasks
 
 
-async def poll_workflow_task(backend: Backend, call: Call) -> Answer:
+async def poll_workflow_task(backend: Backend, call: ApiCall) -> HttpResponse:
     """A workflow task with its whole history, or null."""
     body = await call.read(PollBody)
     worker = await _registered(backend, call, body.worker_id)
@@ -90,7 +90,7 @@ async def _task(backend: Backend, grant: TaskGrant) -> responses.WorkflowTask:
     )
 
 
-async def submit_commands(backend: Backend, call: Call) -> Answer:
+async def submit_commands(backend: Backend, call: ApiCall) -> HttpResponse:
     """What workflow code asks for: the whole list in one transaction, or nothing of it (D10)."""
     body = await call.read(CommandsBody)
     commands = commands_of(body.commands)
@@ -119,7 +119,7 @@ def _advanced(workflow_id: str, run_id: RunId, reply: object) -> tuple[int, byte
     return 200, b""
 
 
-async def extend_task(backend: Backend, call: Call) -> Answer:
+async def extend_task(backend: Backend, call: ApiCall) -> HttpResponse:
     """Keep a workflow task for another lease (R37)."""
     body = await call.read(TaskBody)
     worker = await _registered(backend, call, body.worker_id)
@@ -133,7 +133,7 @@ def _extended(reply: object) -> tuple[int, bytes]:
     return 200, answers.encoded(responses.LeaseAnswer(lease_until=None if until is None else seconds(until)))
 
 
-async def _held(backend: Backend, call: Call, worker: Registration, token: str | None) -> tuple[RunId, int]:
+async def _held(backend: Backend, call: ApiCall, worker: Registration, token: str | None) -> tuple[RunId, int]:
     """The run whose task a worker speaks of, and the epoch of its lease if it can prove one."""
     name = call.parameters["workflow_id"]
     if token is not None:
@@ -161,7 +161,7 @@ async def _named(backend: Backend, lease: Lease, workflow_id: str) -> bool:
 # activities
 
 
-async def poll_activity_task(backend: Backend, call: Call) -> Answer:
+async def poll_activity_task(backend: Backend, call: ApiCall) -> HttpResponse:
     """An attempt of an activity, or `{"task": null}`."""
     body = await call.read(PollBody)
     worker = await _registered(backend, call, body.worker_id)
@@ -175,7 +175,7 @@ async def poll_activity_task(backend: Backend, call: Call) -> Answer:
     return answers.json(task_record(grant, backend.tokens.seal(lease)))
 
 
-async def complete(backend: Backend, call: Call) -> Answer:
+async def complete(backend: Backend, call: ApiCall) -> HttpResponse:
     """An attempt succeeded."""
     body = await call.read(CompleteBody)
     result = payload(body.result, "result")
@@ -190,7 +190,7 @@ async def complete(backend: Backend, call: Call) -> Answer:
         raise refusal
 
 
-async def fail(backend: Backend, call: Call) -> Answer:
+async def fail(backend: Backend, call: ApiCall) -> HttpResponse:
     """An attempt failed; the policy says what follows."""
     body = await call.read(FailBody)
     lease = await _attempt(backend, call, body.task_token)
@@ -217,7 +217,7 @@ def _failed(known: StoredActivity) -> str | None:
     return None if known.last_failure is None or known.claimed_by is not None else known.last_failure.message
 
 
-async def heartbeat(backend: Backend, call: Call) -> Answer:
+async def heartbeat(backend: Backend, call: ApiCall) -> HttpResponse:
     """An attempt is alive; it hears here that it is no longer wanted."""
     body = await call.read(HeartbeatBody)
     lease = await _attempt(backend, call, body.task_token)
@@ -232,7 +232,7 @@ def _beaten(reply: object) -> tuple[int, bytes]:
     return 200, b""
 
 
-async def _attempt(backend: Backend, call: Call, token: str | None) -> Lease:
+async def _attempt(backend: Backend, call: ApiCall, token: str | None) -> Lease:
     """The attempt that a report is about; its id says enough, a token says it again."""
     number = number_of(call.parameters["task_id"], "task id")
     if token is not None:

@@ -4,9 +4,9 @@ from typing import Final
 
 from assay.api import answers
 from assay.api.access import READ, WORK_REGISTERED, require, require_queue
-from assay.api.answers import Answer
+from assay.api.answers import HttpResponse
 from assay.api.backend import Backend
-from assay.api.call import Call
+from assay.api.call import ApiCall
 from assay.api.mutations import answer_of, key_of
 from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE, TOTAL
@@ -27,7 +27,7 @@ HIGHEST_ABANDONED_THREADS: Final = 1_000_000
 """What the database and readers can hold; no process has as many."""
 
 
-async def register(backend: Backend, call: Call) -> Answer:
+async def register(backend: Backend, call: ApiCall) -> HttpResponse:
     """A new worker, with an id of its own."""
     body = await call.read(RegisterBody)
     namespace = body.namespace or call.namespace
@@ -59,7 +59,7 @@ def _concurrency(number: int | None, name: str) -> int:
     return DEFAULT_CONCURRENCY if number is None else check_concurrency(number, name)
 
 
-async def heartbeat(backend: Backend, call: Call) -> Answer:
+async def heartbeat(backend: Backend, call: ApiCall) -> HttpResponse:
     """Record a sign of life, also of a worker that never registered, and the health that it reports."""
     body = await call.read(WorkerBody)
     abandoned = body.abandoned_threads or 0
@@ -72,13 +72,13 @@ async def heartbeat(backend: Backend, call: Call) -> Answer:
     return answers.empty()
 
 
-async def list_workers(backend: Backend, call: Call) -> Answer:
+async def list_workers(backend: Backend, call: ApiCall) -> HttpResponse:
     """Workers that were heard of in the last 90 seconds."""
     found = await backend.worker_registry.workers(call.namespace)
     return answers.listed([worker_record(row, active) for row, active in found])
 
 
-async def list_queues(backend: Backend, call: Call) -> Answer:
+async def list_queues(backend: Backend, call: ApiCall) -> HttpResponse:
     """Queues that have open work or workers."""
     return answers.listed([queue_record(row) for row in await backend.worker_registry.queues(call.namespace)])
 

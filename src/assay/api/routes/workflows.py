@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from assay.api import answers
 from assay.api.access import READ
-from assay.api.answers import Answer, Header
+from assay.api.answers import Header, HttpResponse
 from assay.api.backend import Backend
-from assay.api.call import Call
+from assay.api.call import ApiCall
 from assay.api.router import Parameter, Route
 from assay.core.model.errors import Invalid, NotFound
 from assay.core.model.events import Event, WorkflowCompleted
@@ -48,7 +48,7 @@ CURSOR: Final = Parameter("X-Next-Cursor", "Where the next page begins; there if
 # results
 
 
-async def result(backend: Backend, call: Call) -> Answer:
+async def result(backend: Backend, call: ApiCall) -> HttpResponse:
     """How a run ended, after waiting for it; by default the last of its chain."""
     found = await _found(backend, call)
     wait = call.wait()
@@ -107,11 +107,11 @@ def result_record(key: RunKey, event: Event) -> responses.ResultAnswer:
 # reads
 
 
-async def _found(backend: Backend, call: Call) -> RunRecord:
+async def _found(backend: Backend, call: ApiCall) -> RunRecord:
     return await backend.engine.reads.run(call.namespace, call.parameters["workflow_id"], call.text("run_id"))
 
 
-async def describe(backend: Backend, call: Call) -> Answer:
+async def describe(backend: Backend, call: ApiCall) -> HttpResponse:
     """A run as it is now."""
     return answers.json(_record(await _found(backend, call)))
 
@@ -126,20 +126,20 @@ async def _page(backend: Backend, wanted: RunFilter) -> tuple[Sequence[RunRecord
         return await backend.engine.reads.page(wanted)
 
 
-async def list_runs(backend: Backend, call: Call) -> Answer:
+async def list_runs(backend: Backend, call: ApiCall) -> HttpResponse:
     """Runs, newest first."""
     wanted = run_filter(call.namespace, _filters(call))
     found, total, more = await _page(backend, wanted)
     return _listed(found, total, more)
 
 
-def _listed(found: Sequence[RunRecord], total: int, more: bool) -> Answer:
+def _listed(found: Sequence[RunRecord], total: int, more: bool) -> HttpResponse:
     last = found[-1].run if more and found else None
     cursor = None if last is None else cursor_of(last.created_at, last.run_id)
     return answers.listed([_record(one) for one in found], total, cursor)
 
 
-def _filters(call: Call) -> dict[str, Any]:
+def _filters(call: ApiCall) -> dict[str, Any]:
     filters: dict[str, Any] = {name: call.text(name) for name in FILTERS}
     filters["created_after"], filters["created_before"] = call.number("created_after"), call.number("created_before")
     filters["type"] = filters["type"] or call.text("workflow_type")
@@ -158,7 +158,7 @@ def _filters(call: Call) -> dict[str, Any]:
     return filters
 
 
-def _place(call: Call, default: int | None = None) -> dict[str, Any]:
+def _place(call: ApiCall, default: int | None = None) -> dict[str, Any]:
     """Return where a page of a list begins, and how long it is at most: `default` if the caller names no limit."""
     limit, cursor = call.whole("limit"), call.text("cursor")
     return {
@@ -167,7 +167,7 @@ def _place(call: Call, default: int | None = None) -> dict[str, Any]:
     }
 
 
-async def runs(backend: Backend, call: Call) -> Answer:
+async def runs(backend: Backend, call: ApiCall) -> HttpResponse:
     """Answer with a page of the chain of runs of an id, newest first."""
     name = call.parameters["workflow_id"]
     wanted = run_filter(call.namespace, {"workflow_id": name, **_place(call, LARGEST_LIMIT)})
@@ -177,7 +177,7 @@ async def runs(backend: Backend, call: Call) -> Answer:
     return _listed(found, total, more)
 
 
-async def children(backend: Backend, call: Call) -> Answer:
+async def children(backend: Backend, call: ApiCall) -> HttpResponse:
     """Answer with a page of the children of an id, oldest first."""
     parent = await _found(backend, call)
     of_run = None if call.text("run_id") is None else parent.run.run_id
@@ -185,7 +185,7 @@ async def children(backend: Backend, call: Call) -> Answer:
     return _listed(*await _page(backend, replace(wanted, parent_run_id=of_run, oldest_first=True)))
 
 
-async def events(backend: Backend, call: Call) -> Answer:
+async def events(backend: Backend, call: ApiCall) -> HttpResponse:
     """A history: all of it, or a page as soon as one is asked for."""
     limit, cursor, order = call.whole("limit"), call.whole("cursor"), call.text("order")
     if order not in (None, "asc", "desc"):
@@ -206,7 +206,7 @@ async def events(backend: Backend, call: Call) -> Answer:
     return answers.json([event_record(run.key, one) for one in page], 200, headers)
 
 
-async def _snapshot(backend: Backend, call: Call) -> Snapshot | None:
+async def _snapshot(backend: Backend, call: ApiCall) -> Snapshot | None:
     """What the run answers; a workflow that is not there answers nothing, either."""
     try:
         run = (await _found(backend, call)).run
@@ -215,7 +215,7 @@ async def _snapshot(backend: Backend, call: Call) -> Snapshot | None:
     return await backend.engine.reads.snapshot(run.run_id)
 
 
-async def state(backend: Backend, call: Call) -> Answer:
+async def state(backend: Backend, call: ApiCall) -> HttpResponse:
     """What a run's queries answer, all of them or one."""
     name, query = call.parameters["workflow_id"], call.parameters.get("name")
     snapshot = await _snapshot(backend, call)

@@ -18,44 +18,44 @@ KEY_WARNING: Final = (
 )
 
 
-class Trouble(click.ClickException):
+class CommandError(click.ClickException):
     """`error: <sentence>`, exit code 1."""
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Tell it."""
-        complain(f"error: {self.format_message()}")
+        print_error(f"error: {self.format_message()}")
 
 
-def complain(line: str) -> None:
+def print_error(line: str) -> None:
     """One line on standard error, whatever somebody else's words in it are; nothing can move the cursor."""
     from assay.server.logs import one_line
 
     click.echo(one_line(line), err=True)
 
 
-def finding(line: str) -> None:
+def print_finding(line: str) -> None:
     """One line of what a check has found, on standard output; it goes on, and its exit code counts, if nobody reads."""
     from assay.server.logs import one_line
 
     try:
         click.echo(one_line(line))
     except BrokenPipeError:
-        hush(sys.stdout)
+        silence(sys.stdout)
 
 
-def hush(stream: TextIO) -> None:
-    """Write no more to a stream that failed: Python would complain once more when it flushes at the end."""
+def silence(stream: TextIO) -> None:
+    """Write no more to a stream that failed: Python would report the failure once more when it flushes at the end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def debug(line: str) -> None:
+def print_debug(line: str) -> None:
     """What `-v` asked for, on standard error."""
     from assay.server.logs import redacted
 
-    complain(f"debug: {redacted(line)}")
+    print_error(f"debug: {redacted(line)}")
 
 
-def warn_of_key(key: str | None) -> None:
+def warn_about_key(key: str | None) -> None:
     """Tell whoever names a key on the command line, at a terminal, that others can see it (R47)."""
     if key and sys.stderr.isatty():
-        complain(KEY_WARNING)
+        print_error(KEY_WARNING)
