@@ -37,7 +37,7 @@ def _split(continuing: bool) -> list[Patch]:
             take(rest, decision)
         rest.seal(self._tools.clock.now())
         await self._tools.store.write(rest.changes)
-        for listener in self._losers:
+        for listener in self._loss_listeners:
             listener()
 
     def publish_half(self: Committer, turn: Any, lost: Any) -> Any:

@@ -205,7 +205,7 @@ def test_answers_are_sent_even_if_a_worker_cannot_take_its_task(with_engine, mon
         sent = []
         engine.on_replies(lambda: sent.append(engine.replying))
         with monkeypatch.context() as broken:
-            broken.setattr(attempt_module.BatchAttempt, "_hand_out", lambda turn, lost: 1 / 0)
+            broken.setattr(attempt_module.BatchAttempt, "_send_to_workers", lambda turn, lost: 1 / 0)
             await engine.submit(start("a"))
             await engine._committer.drain()
         assert sent == [False]

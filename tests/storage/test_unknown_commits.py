@@ -121,7 +121,7 @@ async def test_a_backend_that_ends_before_its_commit_arrives_is_a_rejection(
 async def test_a_commit_that_takes_too_long_is_aborted(
     database: str, tmp_path: Path, looks: "asyncio.Queue[CommitStatus]", monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(unknown_outcome, "ABORT_AFTER", 0.0)
+    monkeypatch.setattr(unknown_outcome, "ABORT_AFTER_SECONDS", 0.0)
     async with two_engines(database, tmp_path) as engines:
         answer = await held(engines, START, looks)
         with pytest.raises(Rejected):

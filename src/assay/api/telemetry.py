@@ -56,7 +56,7 @@ class Telemetry:
         self.batch_size.observe(tally.requests)
         self.commit_seconds.observe(tally.seconds)
         self.expired += len(tally.expired)
-        self.starts += len(committed.born)
+        self.starts += len(committed.new_runs)
         self.events += sum([len(events) for _, events in committed.events])
         for run, _ in committed.ended:
             self.closes[run.status] += 1

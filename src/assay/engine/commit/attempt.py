@@ -1,7 +1,13 @@
 """One attempt to commit one batch, step by step: load, decide, lease, write, answer.
 
-`Committer._flush` calls the steps in this order. Only `load` and `write` wait, and what they wait for is the store;
-between them nothing else of the engine runs, so a batch is decided on one state of its runs.
+`Committer._flush` calls the steps in this order. Only `load` and `write` await, and only the store. `decide` and
+`lease` run between them in one piece: no other code of the engine runs meanwhile, and all requests of a batch are
+decided on one state of their runs, without locks. Another engine of a shared store may still change these runs: the
+version check of each UPDATE detects the change, and `write` returns these runs as lost.
+
+Decisions are folded into the runs at once, before the write: the second request of a run must see the effect of the
+first. The alternative, one transaction per request, costs an fsync each; deciding on copies costs a copy per request.
+The price of folding early is paid only when a write fails: the runs are dropped from the cache and loaded again.
 """
 
 from time import perf_counter
@@ -43,11 +49,11 @@ from assay.storage.ports import Store, StoredRun
 
 Id = tuple[Namespace, WorkflowId]
 Grant = tuple[ConnectedWorker, TaskGrant | ActivityGrant, PendingRequest | None]
-"""Work for a worker, and its lease request; None if the batch leased it on its own account."""
+"""A lease for a worker, and the request for it; None if the batch leased the work itself, without a request."""
 
 
 class Tools:
-    """The parts of the engine that every batch uses."""
+    """The parts of the engine used by every batch attempt."""
 
     __slots__ = ("cache", "clock", "dispatcher", "ids", "presence", "store")
 
@@ -69,37 +75,41 @@ class Tools:
 
 
 class BatchAttempt:
-    """One attempt to commit one batch; its requests get at most one outcome each."""
+    """An attempt to commit a batch. Each request gets at most one outcome; some are returned for another attempt."""
 
     def __init__(self, tools: Tools, requests: list[PendingRequest]) -> None:
         self._tools = tools
         self._requests = requests
         self._runs: dict[RunId, StoredRun] = {}
+        """Runs that this attempt has read from the store, by run id."""
         self._newest: dict[Id, StoredRun] = {}
+        """The newest of these runs, by workflow id."""
         self._answers: list[tuple[PendingRequest, object, RunId | None]] = []
+        """Outcomes, and the run or schedule to be written for the outcome to hold; None if it always holds."""
         self._grants: list[Grant] = []
         self._news: list[tuple[ConnectedWorker, RunId]] = []
         """Workers that hold the task of a run with new events."""
         self._again: list[PendingRequest] = []
         """Requests to decide again, in another attempt."""
         self._outdated: list[StoredRun] = []
-        """Cached runs that another engine may have changed since."""
+        """Cached runs that another engine may have changed in the meantime."""
         self._at: Moment
         self._memory = Memory()
         self._schedules = Schedules()
         self._numbers = 0
-        """How many ids for activities the decisions may need at most."""
+        """Upper bound of the activity ids that the decisions take."""
         self.batch = Batch()
         self.next_due: Time | None = None
         self.culprit: PendingRequest | None = None
-        """The request whose decision raised an error that is no refusal."""
+        """The request whose decision raised an unexpected error, in other words a bug and not a refusal."""
 
     # load
 
     async def load(self) -> None:
-        """Load what the decisions need: the runs, the rest that `prefetch` names, and ids for what they create.
+        """Load the runs of all requests and the further rows of `prefetch`, and reserve ids.
 
-        Most batches find all of their runs in the cache and ids in memory. Then nothing here waits.
+        `decide` is pure and cannot read: all rows for its decisions are read here. Most batches find all runs in the
+        cache and ids in memory; for them this coroutine never suspends.
         """
         store, cache = self._tools.store, self._tools.cache
         run_ids: set[RunId] = set()
@@ -110,12 +120,12 @@ class BatchAttempt:
         commands = 0
         for pending in self._requests:
             request = pending.request
-            if type(request) is Advance:  # the most frequent request first, without isinstance
+            if type(request) is Advance:  # the most frequent request is tested first, without isinstance
                 if request.run_id not in cache:
                     run_ids.add(request.run_id)
                 if request.commands:
                     commands += len(request.commands)
-                    # a seen_seq below zero is that of a polling worker, whose commands may repeat recorded ones
+                    # A negative seen_seq marks a polling worker, whose commands may repeat recorded ones.
                     polling = request.seen_seq < 0
                     pending.needs_prefetch = polling or not PREFETCHING.isdisjoint(map(type, request.commands))
             elif isinstance(request, ScheduleRequest):
@@ -127,13 +137,14 @@ class BatchAttempt:
                 more.append(pending)
             if pending.key is not None:
                 keys.append(pending.key)
-        # Schedules name runs, and those runs are loaded with the others, in one query.
+        # Schedules first: they name runs, which are then loaded together with the other runs, in one query.
         if scheduled:
             await self._load_schedules(scheduled, ids)
         if run_ids or ids:
             await self._load_runs(run_ids, ids)
         if keys:
             await self._memory.recall(store, keys)
+        # An upper bound, without looking at each command: unused ids stay reserved for the next batch.
         self._numbers = commands + 4 * len(self._requests)
         await self._tools.ids.ensure(store, self._numbers)
         if more:
@@ -141,7 +152,8 @@ class BatchAttempt:
 
     async def _load_schedules(self, scheduled: list[ScheduleRequest], ids: set[Id]) -> None:
         names = await self._schedules.read(self._tools.store, scheduled, self._tools.clock.wall())
-        shared = self._tools.store.shared  # a run that is open in the cache may have been closed elsewhere
+        # On a shared store the cache does not count: another engine may have closed a run that is open in the cache.
+        shared = self._tools.store.shared
         ids.update(key for key in names if shared or self._tools.cache.newest(key) is None)
 
     async def _load_runs(self, run_ids: set[RunId], ids: set[Id]) -> None:
@@ -149,7 +161,7 @@ class BatchAttempt:
             self._keep(run)
 
     def _miss(self, request: Request, run_ids: set[RunId], ids: set[Id]) -> None:
-        """Note which run of a request is not in the cache."""
+        """Add the run of a request to the runs to load, unless the run is in the cache."""
         run_id = getattr(request, "run_id", None)
         if run_id is not None:
             if run_id not in self._tools.cache:
@@ -162,12 +174,12 @@ class BatchAttempt:
     def _keep(self, run: StoredRun) -> None:
         self._runs[run.run_id] = run
         known = self._newest.get((run.namespace, run.workflow_id))
-        # Equal numbers are one run that was read twice: a second object of it would miss what the first one is told.
+        # A run read twice replaces its first object in both dicts: decisions must fold into a single object.
         if known is None or known.number <= run.number:
             self._newest[run.namespace, run.workflow_id] = run
 
     async def _prefetch(self, more: list[PendingRequest]) -> None:
-        """Load what requests need beside their own runs, and pass it along in the requests."""
+        """Read rows beside the requests' own runs, and replace each request by a copy with these rows."""
         found = [(pending, self._find(pending.request)) for pending in more]
         known = [(pending, run) for pending, run in found if run is not None]
         names = {key for pending, run in known for key in named(pending.request, run)}
@@ -178,11 +190,15 @@ class BatchAttempt:
             pending.request, others = await prefetch(pending.request, run, self._tools.store)
             for other in others:
                 self._keep(other)
-            if isinstance(pending.request, RetryFailed):  # it copies histories, and each activity there gets new ids
+            if isinstance(pending.request, RetryFailed):  # a retry copies histories: each activity gets a new id
                 self._numbers += sum(map(len, pending.request.histories.values()))
                 await self._tools.ids.ensure(self._tools.store, self._numbers)
 
     def _find(self, request: Request) -> StoredRun | None:
+        """Return the run of a request, as earlier requests of this batch left the run.
+
+        The order matters: a run changed by this batch, then a run read by this batch, then the cached run.
+        """
         run_id = getattr(request, "run_id", None)
         if run_id is not None:
             return self.batch.touched.get(run_id) or self._runs.get(run_id) or self._tools.cache.get(run_id)
@@ -191,18 +207,19 @@ class BatchAttempt:
         return None
 
     def _current(self, key: Id) -> StoredRun | None:
-        born = self.batch.newest.get(key)
-        if born is not None:
-            return born
+        """Return the newest run of a workflow id, including runs created by this batch."""
+        created = self.batch.newest.get(key)
+        if created is not None:
+            return created
         loaded, cached = self._newest.get(key), self._tools.cache.newest(key)
         if loaded is None or (cached is not None and cached.number > loaded.number):
-            return cached  # what was loaded for a late request to an older run says nothing about the newest
+            return cached  # the loaded run is older: read for a late request with its run id
         return loaded
 
     # decide
 
     def decide(self) -> None:
-        """Decide every request in order; each sees what the requests before it did."""
+        """Decide the requests in order of arrival; each decision sees the effects of the earlier ones."""
         self._at = at = Moment(self._tools.clock.now(), self._tools.ids)
         for pending in self._requests:
             try:
@@ -213,7 +230,8 @@ class BatchAttempt:
 
     def _decide_one(self, pending: PendingRequest, at: Moment) -> None:
         request = pending.request
-        # A repeated request gets the outcome of the first, also if both are in this batch (I3).
+        # A repeated request gets the outcome of the first, also if both are in this batch (I3). Its outcome holds only
+        # if the run of the first is written: if the run is lost, both are decided again.
         if pending.key is not None and (known := self._memory.answer(pending.key)) is not None:
             self._answers.append((pending, known, self._memory.rests_on(pending.key)))
             return
@@ -222,31 +240,34 @@ class BatchAttempt:
             return
         if type(request) is Elapse:
             if self._tools.presence.lapsed:
-                # The engine was suspended since the timekeeper read the deadlines: leases are extended before any ends.
-                self._answers.append((pending, Unavailable("the engine stood still"), None))
+                # The engine was suspended after the timekeeper read the deadlines. Workers could not extend their
+                # leases meanwhile: extend all leases once before the first may end.
+                self._answers.append((pending, Unavailable("the engine was suspended"), None))
                 return
             self._fires_at(at.now, 0)
         run = self._find(request)
-        if run is None and isinstance(request, Deliver):  # its run is gone, so the message has no recipient
+        if run is None and isinstance(request, Deliver):  # the recipient's run is deleted: remove the message
             self.batch.changes.acknowledged.append((request.run_id, request.message.key))
             return
         try:
             full = run is not None and run.history_bytes > LIMITS.history_bytes
+            # Nearly all requests share the moment `at`; only requests with prefetched runs pay for their own.
             decision = decide(run, request, self._moment(request, run, at) if pending.needs_prefetch or full else at)
         except Unprepared:
-            # Another request of this batch changed what was prefetched: load anew and decide again, but only once.
+            # An earlier request of this batch changed the prefetched rows: load and decide again, but only once.
             if pending.again:
                 self._answers.append((pending, Unavailable("the history changes while it is read; try again"), None))
             else:
                 self._again.append(pending)
             return
         except AssayError as error:
-            # One request fails alone: the decision raised before anything was folded, and the batch goes on.
+            # A refusal. Decisions raise before they are folded: the run is unchanged, and the batch continues.
             if not self._must_reload(pending, run):
                 self._answers.append((pending, self._keep_outcome(pending, error, None, at), None))
             return
         changed = self.batch.take(decision)
         if type(request) is Elapse and request.kind == "run" and run is not None:
+            # A run's deadline stands for all its clocks (`Batch._arm`): decide the due ones of its activities as well.
             self._elapse_activities(run, at)
         elif not changed and self._must_reload(pending, run):
             return
@@ -257,17 +278,17 @@ class BatchAttempt:
             self._grant(pending.worker, decision, pending)
 
     def _elapse_activities(self, run: StoredRun, at: Moment) -> None:
-        """The deadline of a run stands for those of its activities, too, and has to be set anew."""
+        """Decide the due time-outs of a run's activities, and have the run's deadline set anew."""
         if run.closed_at is not None:
             return
-        self.batch.touch(run)
+        self.batch.touch(run)  # also if no time-out is due: the passed deadline must be replaced
         for activity in tuple(run.activities.values()):
             due = activity.deadline()
             if due is not None and due <= at.now:
                 self.batch.take(decide(run, Elapse(run.run_id, "activity", activity.seq), at))
 
     def _fires_at(self, now: Time, wall: Time) -> None:
-        """Note what the store's clock must have reached when this batch is written."""
+        """Require a store clock of at least these times at the write: no timer fires early (I10)."""
         changes = self.batch.changes
         known = changes.not_before or (0, 0)
         changes.not_before = max(known[0], now), max(known[1], wall)
@@ -286,7 +307,10 @@ class BatchAttempt:
         self._answers.append((pending, self._keep_outcome(pending, decision.reply, key, at), key))
 
     def _keep_outcome(self, pending: PendingRequest, reply: object, run_id: RunId | None, at: Moment) -> object:
-        """Store the answer with the effect, refusals included, so that a repeated request gets the same one (4.4)."""
+        """Render and store the outcome of a request with an idempotency key, in the transaction of its effect.
+
+        Refusals are stored as well: a repetition must not succeed where the first request was refused.
+        """
         if pending.key is None:
             return reply
         outcome = pending.key.outcome(reply, at.now)
@@ -295,10 +319,12 @@ class BatchAttempt:
         return Rendered(outcome.status, outcome.body)
 
     def _must_reload(self, pending: PendingRequest, run: StoredRun | None) -> bool:
-        """Return whether a request that writes nothing was decided on a cached run of a shared store.
+        """Return True, and schedule another attempt, for a decision on a cached run that writes nothing.
 
-        A decision that writes is validated by the version check of its UPDATE. One that writes nothing is not: another
-        engine may have changed the run since it was cached, so the run is loaded again and the request decided again.
+        A decision that writes is validated by the version check of its UPDATE. A refusal, or a decision without effect,
+        writes nothing and is validated by nothing. On a shared store another engine may have changed the cached run:
+        load the run and decide again. Reloading before each decision instead would cost a read per request; this costs
+        a read only for the few requests without a write.
         """
         if not self._tools.store.shared or pending.again or run is None or run.run_id in self._runs:
             return False
@@ -310,15 +336,23 @@ class BatchAttempt:
         if run is None:
             return at
         runs = {key[1]: self._current(key) for key in named(request, run)}
-        known = {child: one for child, one in runs.items() if one is not None}
-        return Moment(at.now, at.ids, known, history_full=run.history_bytes > LIMITS.history_bytes)
+        found = {workflow_id: newest for workflow_id, newest in runs.items() if newest is not None}
+        return Moment(at.now, at.ids, found, history_full=run.history_bytes > LIMITS.history_bytes)
 
     # lease
 
     def lease(self) -> None:
-        """Lease what became ready to workers with free slots, in the same transaction; queue the rest."""
+        """Lease the work made ready by this batch to workers with free slots; queue the rest in memory.
+
+        The lease is part of the same transaction. Leasing after the commit, by a request of its own, would cost a
+        second transaction and fsync for each task; queued work pays this price because it has to wait anyhow.
+
+        Invariant: a lease is sent to its worker only after COMMIT (`_send_to_workers`), and its slot is released if the
+        write fails (`release_slots`): a lease made here has no `PendingRequest` to release the slot.
+        """
         at, dispatcher = self._at, self._tools.dispatcher
         for run, activity in self.batch.waiting:
+            # A later request of this batch may have cancelled or replaced the activity: compare the object.
             if run.activities.get(activity.seq) is activity:
                 assigned = dispatcher.assign_activity(run, activity)
                 if assigned is not None:
@@ -330,10 +364,13 @@ class BatchAttempt:
             if task.ready:
                 free = dispatcher.assign_task(run)
                 if free is not None:
+                    # Not through `decide`: the task is ready and the worker free, so a refusal is impossible, and a
+                    # `Decision` per lease costs objects in the hottest loop of the engine. A test compares both ways
+                    # (`lease_ready_task`, `lease_task`).
                     lease_ready_task(run, free[0], at)
                     self.batch.task_changed(run, task, at.now)
                     self._grants.append((free[1], task_grant(run), None))
-            elif task.worker is not None:
+            elif task.worker is not None:  # new events arrived while a worker holds the task
                 self._notify(run, task.worker)
         for run, worker in self.batch.left:
             self._notify(run, worker)
@@ -362,10 +399,13 @@ class BatchAttempt:
     # write
 
     async def write(self) -> frozenset[RunId]:
-        """Write the batch in one transaction; return the runs that another engine changed first: they are left out."""
+        """Write the batch in a single transaction (I2); return the runs that another engine changed first.
+
+        The store leaves lost runs out of the transaction, with all rows tied to them, and commits the rest.
+        """
         changes = self.batch.changes
         if not (self.batch.touched or changes.acknowledged or changes.outcomes or changes.schedules):
-            return frozenset()  # nothing to write: all requests were refused, or changed nothing
+            return frozenset()  # no transaction: all requests were refused, or changed nothing
         self.next_due = self.batch.seal(self._at.now)
         began = perf_counter()
         lost = await self._tools.store.write(changes)
@@ -376,7 +416,7 @@ class BatchAttempt:
     # answer
 
     def answer(self, lost: frozenset[RunId]) -> list[PendingRequest]:
-        """Give callers their outcomes and workers their leases; return the requests that must be decided again."""
+        """Send outcomes to callers and leases to workers; return the requests to decide again. Called after COMMIT."""
         again = self._again
         for pending, reply, run_id in self._answers:
             if run_id in lost:
@@ -387,16 +427,17 @@ class BatchAttempt:
                 pending.answer(reply)
         for pending in again:
             pending.again = True
-        # Not while deciding: other requests of this batch may be about the same run, and would not find it.
+        # Dropped here and not in `decide`, where later requests about the same run still have to find the run.
         self._tools.cache.drop_all(self._outdated)
-        self._hand_out(lost)
+        self._send_to_workers(lost)
         return again
 
-    def _hand_out(self, lost: frozenset[RunId]) -> None:
+    def _send_to_workers(self, lost: frozenset[RunId]) -> None:
+        """Send leases, news of new events and cancellations to workers, for all written runs."""
         for worker, grant, pending in self._grants:
             if grant.key.run_id not in lost:
                 worker.take(grant)
-            elif pending is None:
+            elif pending is None:  # a lease with a request keeps its slot: the request is decided again
                 _release_slot(worker, grant)
         for worker, run_id in self._news:
             if run_id not in lost:
@@ -409,24 +450,24 @@ class BatchAttempt:
                 holder.cancel(activity.attempt_id, over=over)
 
     def release_slots(self) -> None:
-        """Release the worker slots that this batch had reserved on its own account: nothing was written."""
+        """Release the worker slots reserved by `lease`, after a failed write; requests release theirs in `refuse`."""
         for worker, grant, pending in self._grants:
             if pending is None:
                 _release_slot(worker, grant)
 
     def fail(self, error: AssayError) -> None:
-        """Refuse all requests of the batch: nothing was written, or nobody knows."""
+        """Refuse all requests of the batch, because the write failed or its outcome is unknown."""
         self.release_slots()
         for pending in self._requests:
             self.refuse(pending, error)
 
     def refuse(self, pending: PendingRequest, error: AssayError) -> None:
-        """Refuse one request; the slot that a lease had reserved is free again."""
+        """Refuse a request; release the slot reserved for a lease request."""
         if pending.worker is not None and isinstance(pending.request, LeaseTask | LeaseActivity):
             self._tools.dispatcher.refused(pending.request, pending.worker)
         pending.fail(error)
 
 
 def _release_slot(worker: ConnectedWorker, grant: TaskGrant | ActivityGrant) -> None:
-    """Release the slot that was reserved for a grant."""
+    """Release the slot reserved for a grant."""
     worker.slots.release(None if isinstance(grant, TaskGrant) else grant.activity.name)

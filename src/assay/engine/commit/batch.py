@@ -1,4 +1,8 @@
-"""From decisions and leases to rows: the changes of one transaction, gathered one by one."""
+"""Turns decisions and leases into the rows of one transaction.
+
+A `Batch` folds each decision into its run and collects the rows to write: a run changed by ten requests of a batch is
+written once. `seal` adds versions and deadlines when all decisions are taken.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -27,18 +31,19 @@ from assay.storage.ports import (
 )
 
 UNCLAIMED, REOPENED = 0, 1
-"""The epoch of a task that nobody has held yet; a reopened run begins as one whose task was held before (R20)."""
+"""Epoch of a task before its first lease. A reopened run starts with a higher one: its task was leased before."""
 UNCERTAIN: Final = frozenset(
     (
         *(ev.WorkflowFailed, ev.WorkflowCancelled, ev.WorkflowTerminated, ev.WorkflowCancelRequested),
         *(ev.ActivityFailed, ev.StepFailed),
     )
 )
-"""Events with words and failures of programs in them, which in this process nobody has checked; none of them is hot."""
+"""Events with texts and failures from user programs, which an embedded program passes in unchecked: they may not be
+valid Unicode, and are encoded with a check. None of them is frequent."""
 
 
 class Tally:
-    """What a batch says about how the engine is doing; for those who measure, and for nothing else."""
+    """Counts and durations of a batch, for metrics and logs only."""
 
     __slots__ = ("activity_waits", "expired", "requests", "seconds", "task_waits")
 
@@ -46,40 +51,45 @@ class Tally:
         self.requests = 0
         self.seconds = 0.0
         self.task_waits: list[Time] = []
-        """How long each task that was given out had been due."""
+        """How long each leased workflow task was ready before its lease."""
         self.activity_waits: list[Time] = []
+        """How long each attempt's activity was ready before its lease."""
         self.expired: list[tuple[Run, str]] = []
-        """Runs whose workflow task was taken from a worker because its lease ran out, and that worker."""
+        """Runs whose workflow task lease has expired, with the worker that held it."""
 
 
 class Batch:
-    """Decisions folded one after the other, so that requests of one run see each other's result."""
+    """The changes of one transaction: decisions folded into their runs in order, and the rows that result."""
 
     def __init__(self) -> None:
         self.changes = Changes()
         self.touched: dict[RunId, StoredRun] = {}
+        """Runs to write, by run id."""
         self.newest: dict[tuple[Namespace, WorkflowId], StoredRun] = {}
+        """Runs that this batch creates, the newest of each workflow id."""
         self.published: list[tuple[StoredRun, Sequence[Recorded]]] = []
-        """The events of each decision; one that closes its run comes last."""
+        """The events of each decision; an event that closes its run comes last."""
         self.waiting: list[tuple[StoredRun, Activity]] = []
+        """Activities that became ready and are not leased yet."""
         self.unwanted: list[tuple[RunId, Activity, bool]] = []
-        """Attempts whose workers are to stop them, and whether the attempt is over because a time-out has passed."""
+        """Attempts that their workers must stop, and whether the attempt is over because a time-out has passed."""
         self.ended: list[tuple[StoredRun, Event]] = []
-        """Runs that came to their end, and the event that says so."""
+        """Runs that were closed, with the closing event."""
         self.left: list[tuple[StoredRun, WorkerId]] = []
-        """Runs that ended while a worker held their task: it may be busy with them, and nobody else would tell it."""
+        """Runs that were closed while a worker held their task: the worker is notified and can stop working on them."""
         self.tally = Tally()
         self.next_schedule: Time | None = None
-        """The earliest time that a schedule was set to, by the wall clock; the other deadlines are in engine time."""
-        self._born: set[RunId] = set()
+        """The earliest new deadline of a schedule, in wall time; all other deadlines are in engine time."""
+        self._created: set[RunId] = set()
         self._scheduled: set[int] = set()
+        """Activities that this batch schedules: their rows are inserted whole."""
         self._recorded: dict[RunId, int] = {}
-        """Where the last event of each run stands among those to be stored."""
+        """Index of each run's last event in `changes.events`."""
         self._soonest: dict[RunId, Time] = {}
-        """The first deadline of each run's activities that this batch has set."""
+        """The earliest deadline that this batch has set for an activity of a run."""
 
     def take(self, decision: Decision) -> bool:
-        """Fold a decision, and those that belong to it, into their runs; False if it changes nothing at all."""
+        """Fold a decision and its tied decisions into their runs; return False if nothing changes."""
         run = decision.run
         changed = bool(decision.events or decision.effects)
         changed = changed or decision.task is not run.task or decision.seen_seq != run.seen_seq
@@ -91,14 +101,15 @@ class Batch:
         return changed
 
     def _take_all(self, decision: Decision, changed: bool) -> None:
-        """A run that makes room for another ends before that one begins, whichever of the two was decided first."""
+        """Fold tied decisions: closing runs first, because a workflow id has one open run at most (I15)."""
+        # With ties the store writes all of these runs or no run, also if another engine changed one first (I2, I18).
         self.changes.ties.extend((decision.run.run_id, other.run.run_id) for other in decision.others)
         parts = (decision, *decision.others) if changed else decision.others
         for part in sorted(parts, key=lambda part: not part.closes):
             self._take_one(part)
 
     def put_schedule(self, schedule: Schedule, *, deleted: bool) -> None:
-        """Write a schedule as it is now, and when somebody has to look at it next."""
+        """Add a schedule's row and its next deadline; several changes in one batch raise its version by one."""
         key = (schedule.namespace, schedule.name)
         known = self.changes.schedules.get(key)
         version = schedule.version + 1 if known is None or known.schedule is None else known.schedule.version
@@ -111,8 +122,8 @@ class Batch:
 
     def _take_one(self, decision: Decision) -> None:
         run, now = decision.run, decision.now
-        if not isinstance(run, StoredRun):  # a rule has created it
-            run = decision.run = self._bear(run)
+        if not isinstance(run, StoredRun):  # created by this decision
+            run = decision.run = self._add_new_run(run)
         self.touched[run.run_id] = run
         task = run.task
         fold.fold(run, decision)
@@ -127,9 +138,9 @@ class Batch:
             if gather is not None:
                 gather(self, run, effect, now)
 
-    def _bear(self, created: Run) -> StoredRun:
+    def _add_new_run(self, created: Run) -> StoredRun:
         run = StoredRun.of(created)
-        self._born.add(run.run_id)
+        self._created.add(run.run_id)
         self.changes.new_runs.append(run)
         self.newest[run.namespace, run.workflow_id] = run
         if run.search != NULL:
@@ -137,7 +148,7 @@ class Batch:
         return run
 
     def task_changed(self, run: StoredRun, before: Task, now: Time) -> None:
-        """Count a workflow task that was given to a worker or taken from one; the run is touched already."""
+        """Count a workflow task leased to a worker or taken from a worker; the run is in `touched` already."""
         if run.task.epoch > before.epoch and run.task.worker is not None:
             self.tally.task_waits.append(now - (before.since or now))
             if before.epoch == (UNCLAIMED if run.start.reopening is None else REOPENED):
@@ -148,7 +159,10 @@ class Batch:
             self.left.append((run, before.worker))
 
     def _claim(self, run: StoredRun, now: Time) -> None:
-        """Have it told that a worker takes up the run: with the event before it, or else by itself (I24)."""
+        """Publish the first lease of a run to event streams: on the row of the run's last event, else as its own row.
+
+        A mark on an event of the same batch costs no row: most runs are leased in the batch that starts them (I24).
+        """
         place = self._recorded.get(run.run_id)
         if place is None:
             self.changes.claims.append((run, now))
@@ -172,11 +186,11 @@ class Batch:
         self._recorded[run_id] = len(stored) - 1
 
     def touch(self, run: StoredRun) -> None:
-        """Have a run written even if no decision changes it: its deadline is to be looked at."""
+        """Write a run even without a decision that changes it: `seal` sets its deadline anew."""
         self.touched[run.run_id] = run
 
     def seal(self, now: Time) -> Time | None:
-        """Finish the changes: versions, deadlines of runs. Returns the earliest deadline that was set."""
+        """Complete the changes: rows of unleased activities, versions, deadlines. Return the earliest deadline set."""
         changes = self.changes
         for run, activity in self.waiting:
             if run.activities.get(activity.seq) is activity:
@@ -185,7 +199,7 @@ class Batch:
             self._forget_deadlines()
         for run in self.touched.values():
             run.version += 1
-            if run.run_id not in self._born:
+            if run.run_id not in self._created:
                 changes.runs.append(run)
             if run.closed_at is None:
                 self._arm(run, now)
@@ -195,13 +209,16 @@ class Batch:
         return min((due for due in times.values() if due is not None), default=None)
 
     def _arm(self, run: StoredRun, now: Time) -> None:
-        """One deadline stands for all clocks of a run but its timers, and is written only to make it sooner.
+        """Set the deadline of a run, if the stored deadline comes too late or has passed.
 
-        A clock that is stopped or put off leaves it too soon. Whoever comes then finds nothing to do, and only that is
-        the moment to work out the next one: a clock that is set and stopped in time, as most are, costs no write.
+        A single deadline row stands for all clocks of a run except timers: leases, time-outs, back-offs. Most clocks
+        are stopped in time, so the row is written only to come sooner, and left alone when a clock stops. The deadline
+        may then come too soon: the timekeeper finds nothing due (`core` decides), and only then is the next computed
+        from all clocks. A row per clock would cost two writes for each lease. Invariant: the stored deadline is never
+        later than the first clock of the run (I12).
         """
         armed = run.armed
-        if armed is not None and armed <= now:
+        if armed is not None and armed <= now:  # the deadline has come: compute the next from all clocks
             clocks = (run.deadline(), *(activity.deadline() for activity in run.activities.values()))
             due = min((clock for clock in clocks if clock is not None), default=None)
             if due == armed:
@@ -216,7 +233,7 @@ class Batch:
         self.changes.deadlines[run.run_id, "run", 0] = run.armed = due
 
     def _forget_deadlines(self) -> None:
-        """A closed run has none; one that never had any need not be looked for."""
+        """Drop the deadlines of closed runs from the changes, and have the stored ones deleted."""
         changes = self.changes
         changes.closed = [run.run_id for run, _ in self.ended]
         closed = set(changes.closed)
@@ -226,14 +243,15 @@ class Batch:
         activity = effect.activity
         if activity.worker is None:
             if activity.not_before is None:
-                self.waiting.append((run, activity))  # written when it is known whether somebody takes it at once
+                # The row is written by `attempt_begun` or `seal`: `lease` may find a worker within this batch.
+                self.waiting.append((run, activity))
             else:
                 self._leave(run, activity, now)
         else:
             self.attempt_begun(run, activity, now)
 
     def attempt_begun(self, run: StoredRun, activity: Activity, now: Time) -> None:
-        """Gather an activity with an attempt that a worker holds; the run is touched already."""
+        """Add the row of an activity with a leased attempt; the run is in `touched` already."""
         extent = Extent.ALL if activity.id in self._scheduled else Extent.STATE
         self.changes.activities[activity.id] = ActivityChange(run, activity, RUNNING, now, extent)
         if activity.started_at == now and activity.heartbeat_at is None:
@@ -243,13 +261,13 @@ class Batch:
         self._watch(run, activity)
 
     def _leave(self, run: StoredRun, activity: Activity, now: Time) -> None:
-        """Nobody takes an activity at present."""
+        """Add the row of an activity without a lease: no worker is free, or its back-off runs."""
         extent = Extent.ALL if activity.id in self._scheduled else Extent.STATE
         self.changes.activities[activity.id] = ActivityChange(run, activity, PENDING, now, extent)
         self._watch(run, activity)
 
     def _watch(self, run: StoredRun, activity: Activity) -> None:
-        """See to it that somebody looks at the run when a clock of the activity is over."""
+        """Note a deadline of an activity before the run's stored deadline."""
         due = activity.deadline()
         if due is not None and (run.armed is None or due < run.armed) and due < self._soonest.get(run.run_id, due + 1):
             self._soonest[run.run_id] = due
@@ -264,7 +282,7 @@ class Batch:
             self.unwanted.append((run.run_id, activity, False))
 
     def _extent_of_closing(self, activity_id: int) -> Extent:
-        """Only the outcome, unless this very batch has begun the activity or changed something else about it."""
+        """Return the columns to write: the outcome alone, unless this batch changed the activity's row before."""
         if activity_id in self._scheduled:
             return Extent.ALL
         known = self.changes.activities.get(activity_id)
@@ -275,7 +293,7 @@ class Batch:
             check_failure(effect.failure)
         self.changes.attempts.append(AttemptEnd(run, effect.activity, effect.outcome, effect.failure, now))
         if effect.outcome != "failed":
-            # its worker has not reported anything: one that hangs must hear that its time is over, or its hand is lost
+            # The worker has sent no report. Cancel the attempt there: a hanging function would keep its slot for ever.
             self.unwanted.append((run.run_id, effect.activity, True))
 
     def _arm_timer(self, run: StoredRun, effect: fx.ArmTimer, _: Time) -> None:
@@ -308,4 +326,4 @@ GATHER: dict[type[fx.Effect], Callable[[Batch, StoredRun, Any, Time], None]] = {
     fx.Send: Batch._send,
     fx.Acknowledge: Batch._acknowledge,
 }
-"""What each effect means for the store; effects that are not here live in the run's row alone."""
+"""The method that adds each effect's rows; effects that are not listed change the run's own row only."""

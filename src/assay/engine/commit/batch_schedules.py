@@ -1,4 +1,4 @@
-"""Schedules within a batch: read with the runs they depend on, decided one after the other, written with them."""
+"""Schedules in a batch: read together with the runs of their decisions, decided in order, written with these runs."""
 
 from collections.abc import Callable, Iterable
 
@@ -17,13 +17,13 @@ Key = tuple[Namespace, str]
 
 
 class Schedules:
-    """The schedules that a batch touches, as they are after each decision."""
+    """The schedules of a batch, each as its latest decision left it."""
 
     def __init__(self) -> None:
         self._known: dict[Key, Schedule | None] = {}
 
     async def read(self, store: Store, requests: Iterable[ScheduleRequest], wall: Time) -> set[Id]:
-        """Read the schedules; the workflow ids whose newest runs their decisions need."""
+        """Read the schedules of requests; return the workflow ids of the runs for their decisions."""
         wanted = {(request.namespace, request.name) for request in requests}
         if not wanted:
             return set()
@@ -41,7 +41,7 @@ class Schedules:
     def decide(
         self, request: ScheduleRequest, at: Moment, wall: Time, newest: Callable[[Id], Run | None]
     ) -> ScheduleDecision:
-        """Decide a request at a wall time."""
+        """Decide a request at a wall time, with the newest runs of the schedule's workflow ids."""
         key = (request.namespace, request.name)
         schedule = self._known.get(key)
         names = () if schedule is None else run_names(schedule, request, wall)
@@ -53,7 +53,7 @@ class Schedules:
 
 
 def gather(batch: Batch, decision: ScheduleDecision) -> None:
-    """Take a schedule's decision, with the runs it starts and ends, into a batch: all of it is written or none."""
+    """Add a schedule's decision to a batch, tied to the runs to start and end: the store writes all or nothing."""
     if not decision.changed and not decision.deleted:
         return
     schedule = decision.schedule

@@ -1,4 +1,4 @@
-"""The folded state of runs that were touched lately, so that a hot run costs no read."""
+"""The folded state of recently changed runs: the next request of a cached run costs no read."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
@@ -17,17 +17,17 @@ Id = tuple[Namespace, WorkflowId]
 
 
 class RunCache:
-    """Runs by run id and the newest run by workflow id, bounded in number and in bytes, least recently used first out.
+    """Runs by run id, and the newest run by workflow id; bounded in number and bytes, the least recently used go first.
 
-    On a store with one engine it is always right; on a shared one a stale entry loses its compare-and-set and is
-    dropped (design section 2).
+    With a single engine on a store the cache always equals the store. On a shared store an entry may be stale: the
+    version check of the next UPDATE fails, and the entry is dropped.
     """
 
     def __init__(self, limit: int, limit_bytes: int = CACHE_BYTES) -> None:
         self._limit = limit
         self._limit_bytes = limit_bytes
         self.held_bytes = 0
-        """The size of all runs here, each as of its last `put`."""
+        """The size of all cached runs, each as of its last `put`."""
         self._sizes: dict[RunId, int] = {}
         self._runs: OrderedDict[RunId, StoredRun] = OrderedDict()
         self._newest: dict[Id, RunId] = {}
@@ -36,23 +36,23 @@ class RunCache:
         return len(self._runs)
 
     def get(self, run_id: RunId) -> StoredRun | None:
-        """The run, if it is here; looking at it is not using it, for what a batch changes is put again."""
+        """Return a cached run, or None. A read does not count as a use: a batch that changes the run calls `put`."""
         return self._runs.get(run_id)
 
     def __contains__(self, run_id: RunId) -> bool:
         return run_id in self._runs
 
     def runs(self) -> tuple[StoredRun, ...]:
-        """Return all runs that are here, the least recently used first."""
+        """Return all cached runs, the least recently used first."""
         return tuple(self._runs.values())
 
     def newest(self, key: Id) -> StoredRun | None:
-        """The newest run of a workflow id, if it is here."""
+        """Return the newest run of a workflow id if cached, or None."""
         run_id = self._newest.get(key)
         return None if run_id is None else self.get(run_id)
 
     def put(self, run: StoredRun) -> None:
-        """Keep a run without a tail that is too large; as the newest of its id unless a newer one is here."""
+        """Cache a run, without an oversized tail of events; the newest of its id unless a newer run is cached."""
         run_id = run.run_id
         trim_tail(run)
         size = run_bytes(run)
@@ -69,7 +69,7 @@ class RunCache:
             self._newest[key] = run_id
 
     def drop(self, run: StoredRun) -> None:
-        """Forget a run."""
+        """Remove a run."""
         self._runs.pop(run.run_id, None)
         self.held_bytes -= self._sizes.pop(run.run_id, 0)
         key = (run.namespace, run.workflow_id)
@@ -77,25 +77,25 @@ class RunCache:
             del self._newest[key]
 
     def drop_all(self, runs: Iterable[StoredRun]) -> None:
-        """Forget several runs."""
+        """Remove several runs."""
         for run in runs:
             self.drop(run)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all runs."""
         self._runs.clear()
         self._sizes.clear()
         self.held_bytes = 0
         self._newest.clear()
 
     def trim(self) -> None:
-        """Forget the least recently used runs beyond the limits."""
+        """Remove the least recently used runs beyond the limits."""
         while self._runs and (len(self._runs) > self._limit or self.held_bytes > self._limit_bytes):
             self.drop(next(iter(self._runs.values())))
 
 
 def cache_bytes(environment: Mapping[str, str]) -> int:
-    """Return how many bytes of folded runs the engine keeps; raise `Invalid` for a setting that is no number."""
+    """Return the size limit of the cache in bytes; raise `Invalid` if the environment variable is not a number."""
     text = environment.get(CACHE_BYTES_VARIABLE, "").strip()
     if not text:
         return CACHE_BYTES

@@ -1,9 +1,12 @@
-"""THE WRITE PATH: every change of every run goes through here, in batches.
+"""The write path: every change of every run is committed here, in batches.
 
-Requests that wait while a commit is in flight form the next batch. A batch loads the runs it touches, decides one
-request after the other in memory, leases what became ready, writes everything in one transaction and publishes it only
-then (I1): `Committer._flush`, whose steps stand in `attempt.py`. A refused request fails alone. An idle engine commits
-a single request at once: there is no window to wait for.
+Requests that arrive while a commit is in flight form the next batch. `Committer._flush` commits a batch: load the runs,
+decide the requests in order, lease the work that became ready, write everything in one transaction, and only after
+COMMIT publish the outcome (I1). The steps are methods of `BatchAttempt`.
+
+Batches form by themselves, without a timer. An idle engine commits a single request at once; under load the requests
+that arrive during a commit share the next. A timer would add its delay to each request of an idle engine, and gain
+nothing under load.
 """
 
 import asyncio
@@ -34,33 +37,31 @@ from assay.storage.ports import Broken, Conflict, OutcomeUnknown, Rejected, Stor
 
 log = logging.getLogger("assay.engine")
 
-MAX_BATCH = 256
-"""Requests in one transaction: enough for full speed, few enough that nobody waits long for a stranger's work."""
-WORTH_A_COMMIT = 32
-"""Requests that are never split between two transactions: it would cost more than it gains."""
-
-
-CONFLICTS = 3
-"""How often a request may run into a constraint before that is its answer."""
+MAX_BATCH_REQUESTS = 256
+"""Most requests of one transaction. Larger batches are no faster, and each request waits for its whole batch."""
+MIN_BATCH_REQUESTS = 32
+"""Fewest requests that a batch takes from a longer queue: smaller batches cost more fsyncs than they save time."""
+MAX_CONFLICTS = 3
+"""Conflicts with another engine's rows after which a request is refused instead of decided again."""
 
 
 class Undecidable(AssayError):
-    """A request that the engine fails on because of a bug; nothing was changed, and a repetition would fail too."""
+    """A request whose decision raised an unexpected error: a bug. Nothing was changed; a repetition fails as well."""
 
     code = "internal_error"
     kind = Kind.INTERNAL
 
 
 class Committed:
-    """What a batch made durable, for the listeners of the committer: without the runs that another engine won."""
+    """The durable part of a batch, for listeners: without the runs that another engine changed first."""
 
-    __slots__ = ("attempts", "born", "ended", "events", "messages", "next_due", "next_schedule", "tally")
+    __slots__ = ("attempts", "ended", "events", "messages", "new_runs", "next_due", "next_schedule", "tally")
 
     def __init__(self, batch: Batch, lost: frozenset[RunId], next_due: Time | None) -> None:
         changes = batch.changes
         self.events = batch.published
         self.ended = batch.ended
-        self.born = changes.new_runs
+        self.new_runs = changes.new_runs
         self.attempts = changes.attempts
         self.messages: Sequence[Message] = [message for run, message, _ in changes.messages if run not in lost]
         self.next_due = next_due
@@ -70,14 +71,14 @@ class Committed:
             self._leave_out(lost)
 
     def _leave_out(self, lost: frozenset[RunId]) -> None:
-        self.events = [one for one in self.events if one[0].run_id not in lost]
-        self.ended = [one for one in self.ended if one[0].run_id not in lost]
-        self.born = [run for run in self.born if run.run_id not in lost]
+        self.events = [(run, events) for run, events in self.events if run.run_id not in lost]
+        self.ended = [(run, closing) for run, closing in self.ended if run.run_id not in lost]
+        self.new_runs = [run for run in self.new_runs if run.run_id not in lost]
         self.attempts = [end for end in self.attempts if end.run.run_id not in lost]
 
 
 class Committer:
-    """The write path: takes requests and answers them when their outcome is durable."""
+    """The write path of one engine: queues requests, commits them in batches, replies after COMMIT."""
 
     def __init__(
         self,
@@ -91,8 +92,19 @@ class Committer:
         cache_bytes: int = CACHE_BYTES,
         halving: bool = False,
     ) -> None:
-        """`halving` is for workers in other processes: they go to work on one half of what waits while this engine
-        decides the other. Without it, all who ask together are answered together, and then both sides wait in turn."""
+        """Create a committer with an empty queue and cache.
+
+        Args:
+            store: The store that batches are read from and written to.
+            clock: The clock of decisions.
+            ids: The source of run ids and activity ids.
+            dispatcher: Finds workers for ready work, and submits leases of queued work through this committer.
+            presence: Shows whether the engine was suspended, in which case no lease may end yet.
+            cache_limit: Most runs in the cache.
+            cache_bytes: Most bytes of runs in the cache.
+            halving: Commit half of a long queue at a time. Workers in other processes then work on the first half while
+                this engine decides the second. Without halving, engine and workers wait for each other in turn.
+        """
         self.cache = RunCache(cache_limit, cache_bytes)
         self.answering = False
         """True while replies are delivered. Messages to workers that result from them are sent once, after the last."""
@@ -100,52 +112,63 @@ class Committer:
         self._halving = halving
         self._queue: list[PendingRequest] = []
         self._flushing = False
+        """True from the first request in the queue until the queue is empty: at most one flush runs at a time."""
         self._flusher: asyncio.Task[None] | None = None
+        """The task of the running flush; None while no flush runs, and for a flush that runs without a task."""
         self._own_loop: asyncio.AbstractEventLoop | None = None
         self._stopped: AssayError | None = None
-        self._listeners: list[Callable[[Committed], None]] = []
-        self._senders: list[Callable[[], None]] = []
-        self._enders: list[Callable[[AssayError], None]] = []
-        self._losers: list[Callable[[], None]] = []
+        self._commit_listeners: list[Callable[[Committed], None]] = []
+        self._answers_listeners: list[Callable[[], None]] = []
+        self._stop_listeners: list[Callable[[AssayError], None]] = []
+        self._loss_listeners: list[Callable[[], None]] = []
         dispatcher.connect(self._lease)
 
     def listen(self, listener: Callable[[Committed], None]) -> None:
         """Call `listener` after each commit, in order of commits."""
-        self._listeners.append(listener)
+        self._commit_listeners.append(listener)
 
     def on_answers(self, listener: Callable[[], None]) -> None:
-        """Call `listener` as soon as all who asked in a batch have their answers: somebody may have to send them."""
-        self._senders.append(listener)
+        """Call `listener` after the last reply of each batch, to send the messages produced by the replies."""
+        self._answers_listeners.append(listener)
 
     def on_stop(self, listener: Callable[[AssayError], None]) -> None:
-        """Call `listener` when nothing more will be committed."""
-        self._enders.append(listener)
+        """Call `listener` with the reason when the committer stops: no commit follows."""
+        self._stop_listeners.append(listener)
 
     def on_loss(self, listener: Callable[[], None]) -> None:
-        """Call `listener` when a batch was not written: what it was to do is still to be done."""
-        self._losers.append(listener)
+        """Call `listener` when a batch was not written: leases and messages of the batch remain to be sent."""
+        self._loss_listeners.append(listener)
 
     def submit(
         self, request: Request, key: IdempotencyKey | None = None, caller: str | None = None
     ) -> asyncio.Future[object]:
-        """Ask for a request to be decided; the answer comes when it is durable, a refusal as an exception.
+        """Queue a request; return a future of its reply, done once the outcome is durable.
 
-        With a key the answer is a `Rendered` one, refusals included, and the same each time the key is used. With a
-        caller, the namespace of one over the network, the request waits for its turn among those of other namespaces.
+        Args:
+            request: The change.
+            key: The caller's idempotency key. The result is then a `Rendered` answer, refusals included, and the same
+                for every use of the key.
+            caller: The namespace of a caller over the network. In a long queue namespaces take turns (`fair_share`).
+
+        Returns:
+            A future; a refusal is its exception.
         """
         future: asyncio.Future[object] = self._loop().create_future()
         self._enqueue(PendingRequest(request, telling(future), None, key, caller))
         return future
 
     def _loop(self) -> asyncio.AbstractEventLoop:
-        """The engine's loop, asked for once: asking costs a system call on some Pythons, and this is the hot path."""
+        """Return the engine's event loop. Looked up once: the lookup costs a system call in some Python versions."""
         if self._own_loop is None:
             self._own_loop = asyncio.get_running_loop()
         return self._own_loop
 
-    def post(self, request: Request, told: ReplyCallback | None = None) -> None:
-        """Like `submit`, for callers with a callback in place of a future, or without interest in the outcome."""
-        self._enqueue(PendingRequest(request, told))
+    def post(self, request: Request, callback: ReplyCallback | None = None) -> None:
+        """Queue a request like `submit`, without a future: `callback` gets the outcome, or the outcome is dropped.
+
+        A callback runs in the loop iteration of its commit. A future would wake its waiter one iteration later.
+        """
+        self._enqueue(PendingRequest(request, callback))
 
     def _lease(self, lease: Lease, worker: ConnectedWorker) -> None:
         self._enqueue(PendingRequest(lease, None, worker))
@@ -161,21 +184,21 @@ class Committer:
 
     @property
     def stopped(self) -> AssayError | None:
-        """Why everything is refused, if it is."""
+        """The error that refuses every request from now on; None while the committer works."""
         return self._stopped
 
     async def drain(self) -> None:
-        """Wait until everything asked so far is answered."""
+        """Wait until every queued request has its reply."""
         while self._flushing:
-            if self._flusher is None or self._flusher.done():  # a moment before a flush, or after it
+            if self._flusher is None or self._flusher.done():  # a flush is scheduled, or has just ended: no task yet
                 await asyncio.sleep(0)
             else:
-                await asyncio.shield(self._flusher)
+                await asyncio.shield(self._flusher)  # a cancelled `drain` must not cancel the flush
 
     def stop(self, reason: AssayError) -> None:
-        """Refuse everything from now on."""
+        """Refuse queued and later requests with `reason`."""
         self._stopped = reason
-        for listener in self._enders:
+        for listener in self._stop_listeners:
             listener(reason)
         queue, self._queue = self._queue, []
         for pending in queue:
@@ -184,30 +207,29 @@ class Committer:
     # when to flush
 
     def _begin(self) -> None:
-        """Flush a batch in the next iteration of the loop, so that other requests of this one join it."""
+        """Flush a batch in the next iteration of the loop: further requests of this iteration join the batch."""
         if self._tools.store.inline:
             self._loop().call_soon(self._flush_at_once)
         else:
             self._follow(self._flush_next())
 
     def _flush_at_once(self) -> None:
-        """Flush a batch without a task, as far as it goes without waiting.
+        """Flush a batch without creating a task, as long as no step has to wait.
 
-        The write of an inline store (SQLite on the engine's own thread) never suspends, so a flush waits only where
-        runs or ids have to be read first. The coroutine is therefore driven by hand: one `send` mostly runs it from
-        load to publish. A task for every batch would cost its creation, a done callback and one more iteration of the
-        loop: measured, 3 µs of CPU per batch, and 2 % of the calls of a workflow that runs alone (W4, three batches).
-        In large batches it does not show.
+        The write of an inline store (SQLite on the engine's own thread) never suspends, and a flush suspends only to
+        read runs or reserve ids. The coroutine is therefore driven by hand: most batches run from load to publish in a
+        single `send`. A task per batch costs its creation, a done callback and a further iteration of the loop:
+        measured, 3 µs of CPU per batch, 2 % for a workflow that runs alone, nothing in large batches.
         """
         flushing = self._flush_next()
         try:
             waited_for = flushing.send(None)
-        except StopIteration:  # it ran to its end
+        except StopIteration:  # the coroutine returned: the batch is published
             self._go_on()
         except BaseException:
             self._flushing = False
             raise
-        else:  # it waits for something: a task takes over where it stands
+        else:  # the coroutine has suspended on a future: a task continues from this point
             self._follow(_rest(flushing, waited_for))
 
     def _follow(self, flushing: Coroutine[Any, Any, None]) -> None:
@@ -230,21 +252,24 @@ class Committer:
     # the flush
 
     async def _flush_next(self) -> None:
-        """Take the next batch from the queue and flush it; whatever happens, the engine goes on with the next one."""
-        size = min(max(WORTH_A_COMMIT, len(self._queue) // 2), MAX_BATCH) if self._halving else MAX_BATCH
-        if len(self._queue) <= size:  # the usual case: all that waits goes together, and nobody has to take turns
+        """Flush the next batch of the queue; an error of this batch must not stop later ones."""
+        size = MAX_BATCH_REQUESTS
+        if self._halving:
+            size = min(max(MIN_BATCH_REQUESTS, len(self._queue) // 2), MAX_BATCH_REQUESTS)
+        if len(self._queue) <= size:  # the usual case: the batch is the whole queue, and fairness costs nothing
             requests, self._queue = self._queue, []
         else:
             requests, self._queue = fair_share(self._queue, size)
         try:
             await self._flush(requests)
         except BaseException as error:
-            # `_flush` answers errors of the store and of decisions itself. An error in its own handling, or in
-            # publishing, leaves open what is durable: that is the answer, and the cache is not trusted any more.
+            # `_flush` replies to errors of the store and of decisions itself. An error here comes from publishing or
+            # from error handling, and the batch may be durable or not. Callers get exactly this reply, and the cache is
+            # cleared: its runs may differ from the store's.
             self.cache.clear()
-            reason = Unavailable(f"the engine could not answer this: {error!r}", code="unanswered")
+            reason = Unavailable(f"the outcome of this request is unknown: {error!r}", code="unanswered")
             for pending in requests:
-                pending.fail(reason)  # those that are answered already keep their answer
+                pending.fail(reason)  # no-op for requests with a reply
             if not isinstance(error, Exception):
                 raise
             log.exception("a batch of %d requests failed", len(requests))
@@ -252,8 +277,9 @@ class Committer:
     async def _flush(self, requests: list[PendingRequest]) -> None:
         """Commit a batch: load, decide, lease, write, publish.
 
-        Each pass is one attempt at the requests that have no outcome yet. An attempt that is not written leaves nothing
-        behind: its runs leave the cache, its reserved slots are released.
+        Each pass of the loop is an attempt at the requests without an outcome. Invariant: an attempt that was not
+        written leaves no trace. Its decisions were folded into the very objects of the cache: these runs are dropped
+        from the cache, and the reserved worker slots are released.
         """
         conflicts = 0
         while requests:
@@ -264,32 +290,33 @@ class Committer:
                 attempt.lease()
                 lost = await attempt.write()
             except Conflict as conflict:
-                # A unique constraint rolled the transaction back: another engine has created the same row, for example
-                # the first run of a workflow id. Decide again on what it left. The store does not name the request that
-                # is concerned, so each is committed by itself, and only the one that keeps failing is refused.
+                # A unique constraint rolled the transaction back: another engine has inserted the same row, for example
+                # the first run of a workflow id. Decide again on the other engine's rows. The store does not name the
+                # request at fault: commit each request alone, and refuse only a request that keeps failing.
                 self.cache.drop_all(attempt.batch.touched.values())
                 conflicts += 1
-                if conflicts > CONFLICTS:
+                if conflicts > MAX_CONFLICTS:
                     return attempt.fail(conflict)
                 attempt.release_slots()
                 if len(requests) > 1:
                     return await self._one_by_one(requests)
                 continue
             except OutcomeUnknown as error:
-                # COMMIT was sent and not answered. Neither success nor failure may be assumed (I3): ask the store.
+                # COMMIT was sent and not confirmed. Assume neither success nor failure (I3): query the store.
                 written = await self._find_out(attempt, error)
                 if written is None:
                     return None
                 lost = written
             except Rejected as error:
-                # The store took nothing and may take it later. Callers get the error; nothing is tried again here.
+                # The store rolled back, and may accept a later write. Callers get the error and decide about a retry:
+                # a retry here would hold up every other request while the store is away.
                 return self._give_up(attempt, error)
-            except Exception as error:  # noqa: BLE001  # logged, and answered to the request that caused it
-                # A bug: the request that caused it fails alone, and the others are decided again without it.
+            except Exception as error:  # noqa: BLE001  # logged, and sent to the caller of the request at fault
+                # A bug. The request at fault fails alone; the other requests are decided again.
                 requests = await self._isolate(attempt, requests, error)
                 continue
-            # Durable. Requests about runs that another engine changed first (`lost`) come back, to be decided again on
-            # what that engine wrote.
+            # Durable. Another engine changed the runs in `lost` first: the store left them out of the transaction, and
+            # their requests are decided again on the other engine's rows.
             requests = self._publish(attempt, lost)
 
     async def _one_by_one(self, requests: list[PendingRequest]) -> None:
@@ -297,9 +324,9 @@ class Committer:
             await self._flush([single])
 
     async def _find_out(self, attempt: BatchAttempt, error: OutcomeUnknown) -> frozenset[RunId] | None:
-        """Return the lost runs of a batch that turns out to be durable; otherwise refuse it and return None."""
+        """Return the lost runs if the batch proves durable; otherwise refuse the batch and return None."""
         commit = error.commit
-        # After an I/O error nobody knows what is on disk, so the store is not asked.
+        # After an I/O error a read may return pages that never reached the disk: do not query the store.
         written = None if isinstance(error, Broken) else await was_written(self._tools.store, attempt.batch, commit)
         if written:
             return frozenset() if commit is None else commit.lost
@@ -309,14 +336,14 @@ class Committer:
     async def _isolate(
         self, attempt: BatchAttempt, requests: list[PendingRequest], error: Exception
     ) -> list[PendingRequest]:
-        """Refuse the request that caused an unexpected error; return the others. Nothing was written.
+        """Refuse the request at fault for an unexpected error; return the remaining requests. Nothing was written.
 
-        The refusal is final and no `Unavailable`: a request that the engine cannot decide now it cannot decide later.
+        The refusal is `Undecidable`, not `Unavailable`: the same request would raise the same error again.
         """
         self.cache.drop_all(attempt.batch.touched.values())
         attempt.release_slots()
         culprit = requests[0] if len(requests) == 1 else attempt.culprit
-        if culprit is None:  # not raised by a decision: only trying each request alone finds the one
+        if culprit is None:  # not raised by a decision: commit each request alone to find the request at fault
             await self._one_by_one(requests)
             return []
         log.error("the engine could not decide %s", type(culprit.request).__name__, exc_info=error)
@@ -326,16 +353,20 @@ class Committer:
         return [pending for pending in requests if pending is not culprit]
 
     def _give_up(self, attempt: BatchAttempt, error: AssayError) -> None:
-        """Refuse a batch that the store did not take; the cache must not hold what it decided (I3)."""
+        """Refuse a batch that was not written, and drop its runs from the cache: they hold discarded decisions.
+
+        `Broken` is final: the state on disk is unknown, and the committer stops instead of writing more (I3).
+        """
         self.cache.drop_all(attempt.batch.touched.values())
         attempt.fail(error)
-        for listener in self._losers:
+        for listener in self._loss_listeners:
             listener()
         if isinstance(error, Broken):
             self.stop(error)
 
     def _publish(self, attempt: BatchAttempt, lost: frozenset[RunId]) -> list[PendingRequest]:
-        """Answer callers, workers and listeners of a durable batch (I1); return the requests to decide again."""
+        """Reply to callers, send leases and call listeners for a durable batch; return the requests to decide again."""
+        # The cache first: a reply may run a caller's code at once, and its next request must find the committed run.
         for run in attempt.batch.touched.values():
             if run.closed_at is not None or run.run_id in lost:
                 self.cache.drop(run)
@@ -347,30 +378,31 @@ class Committer:
             again = attempt.answer(lost)
         finally:
             self.answering = False
-            for send in self._senders:
+            for send in self._answers_listeners:
                 send()
+        # Listeners after replies: timers, streams and waiting callers may come later, the worker's next task may not.
         committed = Committed(attempt.batch, lost, attempt.next_due)
-        for listener in self._listeners:
+        for listener in self._commit_listeners:
             listener(committed)
         return again
 
 
 async def _rest(work: Coroutine[Any, Any, None], waited_for: Any) -> None:
-    """Run the rest of a coroutine that was begun by hand and has yielded `waited_for`; a task needs a coroutine."""
+    """Run the rest of a coroutine that has yielded `waited_for`; a task accepts coroutines only."""
     await _resume(work, waited_for)
 
 
 @types.coroutine
 def _resume(work: Coroutine[Any, Any, None], waited_for: Any) -> Generator[Any, Any, None]:
-    """Pass what `work` yields to the task, and results and cancellation of the task to `work`.
+    """Pass futures from `work` to the task, and results and cancellation from the task to `work`.
 
-    This is `yield from work` for a coroutine whose first yield has happened already.
+    This is `yield from work` after the first yield of `work`: `await work` would drop the pending future.
     """
     try:
         while True:
             try:
                 result = yield waited_for
-            except BaseException as error:  # noqa: BLE001  # for example a cancellation: it is for `work` to handle
+            except BaseException as error:  # noqa: BLE001  # for example a cancellation, which `work` has to handle
                 waited_for = work.throw(error)
             else:
                 waited_for = work.send(result)

@@ -1,6 +1,7 @@
-"""Idempotency keys: a request repeated with its key has its effect once and gets its first answer again (4.4).
+"""Idempotency keys: a request repeated with its key has its effect once and gets its first answer again (I3).
 
-A start that is repeated under its request id must be the same start (`check_same`).
+The answer is stored in the transaction of the effect: neither exists without the other. A start that repeats a request
+id must be the same start (`check_same`).
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from assay.storage.ports import RequestOutcome, Store
 
 
 class Rendered(msgspec.Struct, frozen=True):
-    """An answer as it goes over the wire; `replayed` when it was given before."""
+    """An answer as sent over the wire; `replayed` for the stored answer of an earlier request."""
 
     status: int
     body: bytes
@@ -25,7 +26,7 @@ class Rendered(msgspec.Struct, frozen=True):
 
 
 class IdempotencyKey(msgspec.Struct, frozen=True):
-    """A caller's key, what it was used for, and how replies and refusals become answers."""
+    """A caller's key, the fingerprint of its request, and the function to render replies and refusals."""
 
     namespace: str
     key: str
@@ -33,36 +34,36 @@ class IdempotencyKey(msgspec.Struct, frozen=True):
     render: Callable[[object], tuple[int, bytes]]
 
     def outcome(self, reply: object, now: Time) -> RequestOutcome:
-        """The answer to keep."""
+        """Return the row of the rendered answer."""
         status, body = self.render(reply)
         return RequestOutcome(self.namespace, self.key, self.fingerprint, status, body, now)
 
 
 class Memory:
-    """Answers that the keys of a batch were given before, in the store or earlier in the batch."""
+    """Earlier answers to the keys of a batch, from the store or from earlier requests of the same batch."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], RequestOutcome] = {}
         self._undecided: dict[tuple[str, str], RunId] = {}
 
     async def recall(self, store: Store, keys: Sequence[IdempotencyKey]) -> None:
-        """Read what the store knows of these keys."""
+        """Read the stored answers of these keys."""
         if keys:
             for outcome in await store.outcomes([(key.namespace, key.key) for key in keys]):
                 self.keep(outcome)
 
     def keep(self, outcome: RequestOutcome, run_id: RunId | None = None) -> None:
-        """Remember an answer; one that this batch gives stands and falls with its run."""
+        """Add an answer; an answer of this batch, with `run_id`, holds only if the run is written."""
         self._known[outcome.namespace, outcome.key] = outcome
         if run_id is not None:
             self._undecided[outcome.namespace, outcome.key] = run_id
 
     def rests_on(self, key: IdempotencyKey) -> RunId | None:
-        """The run that must be written by this batch for the key's answer to hold; None if it holds already."""
+        """Return the run to be written by this batch for the key's answer to hold; None for a stored answer."""
         return self._undecided.get((key.namespace, key.key))
 
     def answer(self, key: IdempotencyKey) -> Rendered | AssayError | None:
-        """The answer the key was given before, if any; a key that was used for something else is refused."""
+        """Return the earlier answer of a key, `Invalid` if the key was used for another request, or None."""
         known = self._known.get((key.namespace, key.key))
         if known is None:
             return None
@@ -72,7 +73,7 @@ class Memory:
 
 
 async def check_same(store: Store, request: StartWorkflow, reply: Started) -> None:
-    """Compare a repeated start with what the history of its run began with; only such a start pays for the read."""
+    """Raise `Invalid` if a repeated start differs from the first event of its run; only repetitions cost the read."""
     for recorded in await store.events(reply.key.run_id, limit=1):
         if not _same(recorded.event, request):
             message = "this request id was used for another start"

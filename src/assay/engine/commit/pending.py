@@ -1,4 +1,4 @@
-"""A request on its way through the write path, with the callback for its outcome."""
+"""Requests in the write path, each with the callback for its outcome."""
 
 import logging
 
@@ -12,7 +12,7 @@ log = logging.getLogger("assay.engine")
 
 
 class PendingRequest:
-    """A request that has no outcome yet, with the callback for it, or the worker that a lease is for."""
+    """A request without an outcome, with its callback, or with the worker of a lease request."""
 
     __slots__ = ("again", "callback", "caller", "key", "needs_prefetch", "request", "worker")
 
@@ -31,20 +31,20 @@ class PendingRequest:
         self.caller = caller
         """The namespace of a caller over the network; None for requests of workers, timers and this process."""
         self.again = False
-        """Was decided before, on a state that proved old: its run has been loaded since."""
+        """True after a decision on a stale run: the run is loaded anew, and the next outcome is final."""
         self.needs_prefetch = False
-        """Needs more than its run to be decided (`prefetch`): set when the batch is loaded."""
+        """True if the decision needs rows beside the run (`prefetch`); set when the batch is loaded."""
 
     def answer(self, reply: object, error: AssayError | None = None) -> None:
-        """Call back with the outcome, once; a callback that fails must not keep other requests from theirs."""
+        """Call the callback with the outcome, once. Its errors are logged: other requests of the batch need replies."""
         callback, self.callback = self.callback, None
         if callback is None:
             return
         try:
             callback(reply, error)
         except Exception:
-            log.exception("whoever heard an answer failed over it")
+            log.exception("a callback raised an error over the reply to %s", type(self.request).__name__)
 
     def fail(self, error: AssayError) -> None:
-        """Call back with the reason why the request was refused, or why its outcome is unknown."""
+        """Call the callback with a refusal, or with the reason why the outcome is unknown."""
         self.answer(None, error)

@@ -1,13 +1,19 @@
-"""What a decision needs read first, beyond the run it is about.
+"""Reads the rows that a decision needs beside its own run.
 
-Most requests are decided with their run alone. Five kinds need more, which is read here while the batch is loaded and
-passed along in the request or the moment: `decide` itself reads nothing.
+`decide` is pure and reads nothing: the same run, request and moment always give the same decision. Most requests need
+their run alone, and the cache has the run. Five kinds need more rows. These are read here, while the batch is loaded,
+and passed to `decide` inside the request or the moment.
 
-* Children that are started, runs that a retry or a restart names: the newest runs of their ids (`named`).
-* Commands with numbers that a polling worker chose itself: the numbers that are free (`_with_unused`).
-* A run that continues as new: the signals that its code has not consumed (`_with_unread`, `_unseen_signals`).
-* A run that is continued from outside with the input it has: that input (`_input_of`).
-* A run that is retried: its history, and those of the children that ended with it (`_with_histories`).
+* Start a child, retry, restart: the newest runs of the workflow ids that are named (`named`).
+* Commands with seqs that a polling worker chose: the seqs that are free (`_with_unused`).
+* Continue as new: the signals that the code has not consumed (`_with_unread`, `_unseen_signals`).
+* Continue as new from outside, with the same input: the run's input (`_input_of`).
+* Retry: the run's history, and the histories of children that were closed with it (`_with_histories`).
+
+The rows are read before the decision, and an earlier request of the same batch may change them in between. Runs that
+are named are looked up again when the request is decided; histories are checked by `decide`, and a missing history
+raises `Unprepared`: the request is loaded and decided again in the next attempt. Reading under a lock instead would
+serialize the batch for the sake of the rarest requests.
 """
 
 import contextlib
@@ -35,20 +41,21 @@ from assay.storage.ports import Store, StoredRun
 Id = tuple[Namespace, WorkflowId]
 
 PREFETCHING: Final = frozenset((StartChildWorkflow, ContinueAsNew))
-"""Commands that need more than their run to be decided."""
+"""Commands whose decision needs rows beside the run."""
 
 PREFETCH_PAGE_EVENTS: Final = 10_000
+"""Events of one kind that are read from a history at a time."""
 Numbered = cmd.ScheduleActivity | cmd.ScheduleTimer | cmd.RecordSideEffect
 NUMBERED: Final[dict[type[Numbered], tuple[type[ev.Event], str, str]]] = {
     cmd.ScheduleActivity: (ev.ActivityScheduled, "activity_seq", "activity_mark"),
     cmd.ScheduleTimer: (ev.TimerScheduled, "timer_seq", "timer_mark"),
     cmd.RecordSideEffect: (ev.SideEffectRecorded, "side_effect_seq", "effect_mark"),
 }
-"""What is recorded for each command that has a seq of its own, under which name, and where the highest one stands."""
+"""For each command with a seq: the event that records it, the event's field, and the run's field of the highest seq."""
 
 
 def named(request: Request, run: Run) -> list[Id]:
-    """The workflow ids whose newest runs a decision needs: of children to start, of the chain, of one to begin."""
+    """Return the workflow ids whose newest runs a decision needs: children to start, the chain, a new run's id."""
     names: list[str] = []
     match request:
         case Advance():
@@ -61,7 +68,13 @@ def named(request: Request, run: Run) -> list[Id]:
 
 
 async def prefetch(request: Request, run: Run, store: Store) -> tuple[Request, Sequence[StoredRun]]:
-    """Return the request together with what its decision needs, and the runs that it needs beside its own."""
+    """Return the request with the rows for its decision, and the further runs for the decision.
+
+    Args:
+        request: The request as it arrived.
+        run: The run that the request is about.
+        store: The store to read from.
+    """
     if isinstance(request, Advance):
         if request.seen_seq < 0:
             request = await _with_unused(request, run, store)
@@ -76,10 +89,6 @@ async def prefetch(request: Request, run: Run, store: Store) -> tuple[Request, S
     return request, ()
 
 
-# Numbers of commands. A run knows the highest seq of each kind, which is enough for code that counts, as our SDK does.
-# Polling workers choose their seqs and send old commands again, and any client may schedule an activity under any seq.
-
-
 async def _input_of(run: Run, store: Store) -> Payload:
     """Return the input of a run, from its first event."""
     for recorded in await store.events(run.run_id, 0, 1):
@@ -88,8 +97,14 @@ async def _input_of(run: Run, store: Store) -> Payload:
     return NULL
 
 
+# Seqs of commands. A run holds the highest seq of each kind. This is enough for our SDK, which counts its commands: a
+# higher seq is new, any other is a repetition. Polling workers choose their seqs freely and send recorded commands
+# again, and any client may schedule an activity under any seq. There a seq below the highest may be a repetition or
+# new, and only the history shows the difference. The history is read for these seqs alone.
+
+
 async def _with_unused(request: Advance, run: Run, store: Store) -> Advance:
-    """Return the request with those of its seqs that are below the highest of their kind, and free all the same."""
+    """Return the request with its free seqs: below the highest of their kind, and not in the history."""
     low: set[tuple[str, int]] = set()
     taken: set[tuple[str, int]] = set()
     numbered = [command for command in request.commands if isinstance(command, Numbered)]
@@ -102,7 +117,7 @@ async def _with_unused(request: Advance, run: Run, store: Store) -> Advance:
 
 
 def _low(seqs: Sequence[int], highest: int) -> set[int]:
-    """Those that come after a higher one, and not for the second time."""
+    """Return the seqs below an earlier or recorded one; a seq that rose within the same list is a repetition."""
     low: set[int] = set()
     rising: set[int] = set()
     for seq in seqs:
@@ -123,12 +138,19 @@ async def _recorded(run: Run, kind: str, name: str, store: Store) -> set[int]:
     return found
 
 
-# Signals of a run that continues as new.
+# Signals of a run that continues as new. No acknowledged signal may be lost (I14): signals not yet consumed by the code
+# go to the next run, in their order. Two cases:
+#
+# * The code closes the run itself. The worker lists the signals that were received and not read by the code. Signals
+#   not yet received by the worker cannot exist: a closing command is refused unless the worker has seen every event
+#   (`seen_seq`).
+# * A caller restarts the run from outside. No worker takes part, so the run's own `seen_seq` decides: signals after the
+#   last accepted turn are unseen and go along; earlier ones were available to the code.
 
 
 async def _with_unread(request: Advance, command: ContinueAsNew, run: Run, store: Store) -> Advance:
-    """Return the request with the signals and the cancel request that the code of the closing run has not consumed."""
-    # A worker that names none has seen all of them: otherwise its closing command is refused.
+    """Return the request with the signals and the cancel request not consumed by the code of the closing run."""
+    # None listed: the code has consumed all of them.
     seqs = frozenset(command.unread_signals or ())
     unread = [recorded for recorded in await _signals(run, store) if recorded.seq in seqs]
     if run.cancel_seq in seqs:
@@ -150,27 +172,28 @@ async def _signals(run: Run, store: Store) -> list[Recorded]:
     return list(await store.events(run.run_id, kind="SignalReceived"))
 
 
-# Histories of a run that is retried, and of its children.
+# Histories of a retried run and of its children. A retry reopens children closed by their parent's end, therefore the
+# tree below the run is read, level by level.
 
 
 async def _with_histories(request: RetryFailed, run: Run, store: Store) -> tuple[RetryFailed, Sequence[StoredRun]]:
-    """Return the request with all that its decision needs, and the newest runs of the children it may reopen.
+    """Return the request with the histories for its decision, and the newest runs of children to reopen.
 
-    The decision works out anew which children are reopened. If a history is missing then, it raises `Unprepared`, and
-    the request is loaded and decided again.
+    The decision computes again which children are reopened, on the runs as they are then. If a history is missing, it
+    raises `Unprepared`, and the request is loaded and decided again.
     """
     if refusal_of(run) is not None:
         return request, ()
     tree = _Tree(store)
     history = await tree.read(run)
-    with contextlib.suppress(Invalid):  # the decision refuses a cut that is none, and needs no more for that
+    with contextlib.suppress(Invalid):  # `from_seq` is not a valid cut: the decision refuses it without more rows
         await tree.descend(run, cut_of(run.status, history, request.from_seq))
     read = replace(request, histories=tree.histories, named=tuple(tree.names), complete=tree.complete)
     return read, tree.children
 
 
 class _Tree:
-    """The histories of a run and of those below it that its end has ended."""
+    """The histories of a run and of the descendants closed by its end."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -178,9 +201,10 @@ class _Tree:
         self.names: dict[WorkflowId, None] = {}
         self.children: list[StoredRun] = []
         self.complete = True
+        """False if the tree has more children than one request may reopen."""
 
     async def descend(self, root: Run, cut: int) -> None:
-        """Read what there is below a run, level by level, as far as one request may reach."""
+        """Read the histories below a run, level by level, up to the limit of one request."""
         waiting = deque([(root, cut)])
         reached = 0
         while waiting:
@@ -199,7 +223,7 @@ class _Tree:
                     reached += 1
 
     async def _cut_of(self, child: Run, parent: str) -> int | None:
-        """Return where a child's history is cut if it may be reopened."""
+        """Return the seq at which a child's history is cut if the child may be reopened, or None."""
         link = child.start.parent
         if link is None or (not child.closed and link.close_policy is ParentClose.ABANDON):
             return None
