@@ -86,12 +86,12 @@ class LocalTransport(_WorkersOnly):
         """See `Transport`."""
         return await self._engine.submit(request)
 
-    def send(self, request: Request, told: ReplyCallback) -> None:
+    def send(self, request: Request, callback: ReplyCallback) -> None:
         """See `Transport`: the way of the embedded engine, whose answers are heard while it publishes."""
 
         def overheard(reply: Any, error: AssayError | None) -> None:
             self._note(request, reply, error)
-            told(reply, error)
+            callback(reply, error)
 
         self._engine.post(request, overheard)
 
@@ -142,9 +142,9 @@ class RemoteTransport(_WorkersOnly):
         """See `Transport`."""
         return await self._call(request)
 
-    def send(self, request: Request, told: ReplyCallback) -> None:
+    def send(self, request: Request, callback: ReplyCallback) -> None:
         """See `Transport`."""
-        self._call(request).add_done_callback(lambda answer: _tell(told, answer))
+        self._call(request).add_done_callback(lambda answer: _tell(callback, answer))
 
     def _call(self, request: Request) -> "asyncio.Future[Any]":
         engine = self._engine

@@ -1,4 +1,4 @@
-"""Durable workflows in plain functions: register handlers, serve them, start and watch runs. Every call here blocks.
+"""Durable workflows in plain functions: register handlers, serve them, start and watch runs. Every call blocks.
 
     from assay import workflow
 
@@ -8,7 +8,7 @@
     workflow.connect("sqlite://app.db")
     print(workflow.run(Greet, "Ada"))
 
-Programs with an event loop of their own use `assay.Client` and `assay.Worker`, which have the same names.
+Programs with an event loop use `assay.Client` and `assay.Worker`, which have the same names.
 """
 
 from __future__ import annotations
@@ -27,37 +27,17 @@ from assay.sdk.default_app import DEFAULT_APP
 if TYPE_CHECKING:
     from assay.core.model.duration import Duration
     from assay.sdk.client.blocking import BlockingClient
+    from assay.sdk.client.client import Client
     from assay.sdk.client.reading import Events, ListFilters, Runs
     from assay.sdk.client.records import QueryRecord, RetryRecord, StartRecord, StateRecord, WorkflowRecord
     from assay.sdk.client.run_lists import AsyncRunList, BlockingRunList
     from assay.sdk.client.start_options import StartKeywords
 
 __all__ = [
-    "activity",
-    "cancel",
-    "close",
-    "connect",
-    "continue_as_new",
-    "define",
-    "describe",
-    "get_events",
-    "get_state",
-    "list",
-    "list_children",
-    "list_runs",
-    "listen",
-    "namespaces",
-    "query",
-    "queues",
-    "result",
-    "retry",
-    "run",
-    "schedules",
-    "signal",
-    "start",
-    "terminate",
-    "workers",
-]
+    "activity", "cancel", "close", "connect", "continue_as_new", "define", "describe", "get_events",
+    "get_state", "list", "list_children", "list_runs", "listen", "namespaces", "query", "queues", "result",
+    "retry", "run", "schedules", "signal", "start", "terminate", "workers",
+]  # fmt: skip
 
 Result = TypeVar("Result")
 _making: Final = threading.Lock()
@@ -71,7 +51,7 @@ activity: Final = DEFAULT_APP.activity
 
 
 def _blocking_client() -> BlockingClient:
-    """The blocking client of this program, made when it is first needed: an import alone starts nothing."""
+    """Return the blocking client of this program; created on first use, so that an import alone starts nothing."""
     global _made
     with _making:
         if _made is None:
@@ -82,16 +62,16 @@ def _blocking_client() -> BlockingClient:
 
 
 schedules: Final = BlockingSchedules(_blocking_client)
-"""Runs that start by themselves, at the times of a cron expression."""
+"""Schedules: runs that start at the times of a cron expression."""
 
 namespaces: Final = BlockingNamespaces(_blocking_client)
-"""Spaces of ids and queues that know nothing of each other."""
+"""Namespaces: separate spaces of ids and queues."""
 
 workers: Final = BlockingWorkers(_blocking_client)
-"""Who does the work."""
+"""Workers of the engine."""
 
 queues: Final = BlockingQueues(_blocking_client)
-"""What waits to be done."""
+"""Task queues of the engine, with their pending work."""
 
 
 def connect(
@@ -99,8 +79,16 @@ def connect(
 ) -> None:
     """Connect to an engine, or start one in this process: `http://…`, `sqlite://app.db`, `postgres://…`.
 
-    Without a URL that of ASSAY_ENGINE_URL is used. Several URLs of engines behind HTTP, separated by commas, are tried
-    in order. `timeout` is how long a call waits for an engine that is away.
+    Args:
+        url: The engine's URL; the value of ASSAY_ENGINE_URL unless given. Several HTTP URLs, separated by commas, are
+            tried in order.
+        token: The bearer token for an engine behind HTTP.
+        namespace: The namespace of calls that name no other.
+        timeout: How long each call waits for an engine that is unreachable.
+
+    Raises:
+        Invalid: The URL is missing or malformed.
+        Unavailable: The engine cannot be opened.
     """
     found = url or os.environ.get("ASSAY_ENGINE_URL")
     if not found:
@@ -109,7 +97,7 @@ def connect(
 
 
 def close() -> None:
-    """Stop what runs in the background and let go of the engine; also done when the program ends."""
+    """Stop the background workers and disconnect; also called when the program exits."""
     _blocking_client().close()
 
 
@@ -122,11 +110,20 @@ def listen(
     max_processes: int | None = None,
     errors: str = "fail",
 ) -> None:
-    """Serve a queue until SIGINT or SIGTERM; then finish what is begun, give back the rest, and return in 10 s.
+    """Serve a queue until SIGINT or SIGTERM; then finish begun work, release the rest, and return within 10 s.
 
-    `max_processes` limits the processes of activities with `runs_in="process"`; by default there is one per CPU.
-    With `errors="wait"` a workflow whose code raises an exception that is not a `Failure` is stuck until fixed code
-    comes; a definition's own `errors` goes before it.
+    Args:
+        queue: The task queue.
+        namespace: The namespace, unless the connection's.
+        identity: The worker's name in lists and histories; the host and process id unless given.
+        max_concurrent_workflows: How many workflow tasks run at a time.
+        max_concurrent_activities: How many activities run at a time.
+        max_processes: How many processes run activities with `runs_in="process"`; one per CPU unless given.
+        errors: `fail` fails a run whose code raises an exception other than a `Failure`; `wait` leaves the run stuck
+            until fixed code is deployed. A definition's own `errors` takes precedence.
+
+    Raises:
+        Unavailable: No engine is connected.
     """
     _blocking_client().listen(
         queue=queue,
@@ -147,16 +144,27 @@ def start(
     workflow_type: Callable[..., Any] | str | None = None,
     **options: Unpack[StartKeywords],
 ) -> StartRecord:
-    """Start a workflow: a record with `workflow_id`, `run_id`, `status` and whether it was `started` just now.
+    """Start a workflow and return without waiting for its end.
 
-    `workflow_type=` is another name of the first parameter.
+    Args:
+        workflow: The workflow function, or its registered name.
+        input: The workflow's input; any JSON value, dataclass or model.
+        *misplaced: Refused, so that an id given by position is not taken for an option.
+        workflow_id: The workflow id; generated unless given.
+        workflow_type: Another name of the first parameter.
+        **options: See `StartKeywords`.
+
+    Returns:
+        A record with `workflow_id`, `run_id`, `status`, and `started`: False if the start attached to an open run.
+
+    Raises:
+        AlreadyExists: The id has an open run, or its policies refuse another run.
+        Invalid: An argument is malformed; `TypeError` for an unknown option.
     """
 
     async def act(client: Any) -> StartRecord:
-        handle = await client.start(
-            workflow, input, *misplaced, workflow_id=workflow_id, workflow_type=workflow_type, **options
-        )
-        record: StartRecord = handle.record()
+        named = {"workflow_id": workflow_id, "workflow_type": workflow_type}
+        record: StartRecord = (await client.start(workflow, input, *misplaced, **named, **options)).record()
         return record
 
     return _blocking_client().call("start", act)
@@ -200,7 +208,25 @@ def run(
     workflow_type: Callable[..., Any] | str | None = None,
     **options: Unpack[StartKeywords],
 ) -> Any:
-    """Start a workflow and wait for its result; an engine in this process is served as well, without `listen`."""
+    """Start a workflow and wait for its result; an embedded engine is served as well, without `listen`.
+
+    With an explicit id the call is idempotent; see `assay.Client.run`.
+
+    Args:
+        workflow: The workflow function, or its registered name.
+        input: The workflow's input.
+        *misplaced: Refused, so that an id given by position is not taken for an option.
+        workflow_id: The workflow id; generated unless given.
+        workflow_type: Another name of the first parameter.
+        **options: See `StartKeywords`.
+
+    Returns:
+        The result, decoded by the return annotation of the workflow function.
+
+    Raises:
+        WorkflowFailed: The workflow failed; `WorkflowCancelled`, `WorkflowTerminated` and `WorkflowTimedOut` likewise.
+        AlreadyExists: The id belongs to a run of another workflow type, or its policies refuse another run.
+    """
 
     def act(client: Any) -> Coroutine[Any, Any, Any]:
         running: Coroutine[Any, Any, Any] = client.run(
@@ -212,14 +238,39 @@ def run(
 
 
 def result(workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Any:
-    """Wait for the end of a workflow: its result, or an exception that says how it ended."""
+    """Wait for the end of a workflow.
+
+    Args:
+        workflow_id: The workflow id.
+        run_id: A run of the id; the current run unless given.
+        namespace: The namespace of the id, unless the connection's.
+
+    Returns:
+        The result of the last run in the chain, as plain JSON values.
+
+    Raises:
+        NotFound: The id is unknown.
+        WorkflowFailed: The workflow failed; `WorkflowCancelled`, `WorkflowTerminated` and `WorkflowTimedOut`
+            likewise.
+    """
     return _blocking_client().call("result", lambda client: client.result(workflow_id, run_id, namespace=namespace))
 
 
 def signal(
     workflow_id: str, name: str, payload: Any = None, *, run_id: str | None = None, namespace: str | None = None
 ) -> None:
-    """Send a signal to an open run."""
+    """Send a signal to an open run.
+
+    Args:
+        workflow_id: The workflow id.
+        name: The signal's name.
+        payload: The signal's payload.
+        run_id: A run of the id; the current run unless given.
+        namespace: The namespace of the id, unless the connection's.
+
+    Raises:
+        NotFound: The id has no open run.
+    """
     _blocking_client().call(
         "signal", lambda client: client.signal(workflow_id, name, payload, run_id=run_id, namespace=namespace)
     )
@@ -233,7 +284,18 @@ def cancel(
     run_id: str | None = None,
     namespace: str | None = None,
 ) -> None:
-    """Ask an open run to end; with a `deadline` it is terminated if it has not ended by then."""
+    """Request the cancellation of an open run; its code receives `CancelRequested`.
+
+    Args:
+        workflow_id: The workflow id.
+        reason: The reason, which is recorded.
+        deadline: A time from now, after which a run that is still open is terminated.
+        run_id: A run of the id; the current run unless given.
+        namespace: The namespace of the id, unless the connection's.
+
+    Raises:
+        NotFound: The id has no open run.
+    """
     _blocking_client().call(
         "cancel", lambda client: client.cancel(workflow_id, reason, deadline, run_id=run_id, namespace=namespace)
     )
@@ -242,7 +304,17 @@ def cancel(
 def terminate(
     workflow_id: str, reason: str | None = None, *, run_id: str | None = None, namespace: str | None = None
 ) -> None:
-    """End an open run without asking its code."""
+    """End an open run at once, without running its code.
+
+    Args:
+        workflow_id: The workflow id.
+        reason: The reason, which is recorded.
+        run_id: A run of the id; the current run unless given.
+        namespace: The namespace of the id, unless the connection's.
+
+    Raises:
+        NotFound: The id has no open run.
+    """
     _blocking_client().call(
         "terminate", lambda client: client.terminate(workflow_id, reason, run_id=run_id, namespace=namespace)
     )
@@ -251,25 +323,23 @@ def terminate(
 def continue_as_new(
     workflow_id: str, input: Any = KEEP_INPUT, *, run_id: str | None = None, namespace: str | None = None
 ) -> StartRecord:
-    """Start the next run of an id with a fresh history; an open run is closed, a closed one left alone.
+    """Start the next run of an id with an empty history; an open run is closed, a closed run is left unchanged.
 
     Args:
         workflow_id: The workflow id.
-        input: The next run's input, which may be None; left out, the next run has the input of this one.
-        run_id: Another run of the id than the newest one.
-        namespace: The namespace of the id, if it is not that of the connection.
+        input: The next run's input, which may be None; left out, the next run has the input of this run.
+        run_id: A run of the id; the newest unless given.
+        namespace: The namespace of the id, unless the connection's.
 
     Returns:
         The record of the new run.
 
     Raises:
-        NotFound: There is no such run.
+        NotFound: The run does not exist.
     """
 
-    async def act(client: Any) -> StartRecord:
-        handle = await client.continue_as_new(workflow_id, input, run_id=run_id, namespace=namespace)
-        record: StartRecord = handle.record()
-        return record
+    async def act(client: Client) -> StartRecord:
+        return (await client.continue_as_new(workflow_id, input, run_id=run_id, namespace=namespace)).record()
 
     return _blocking_client().call("continue_as_new", act)
 
@@ -283,62 +353,140 @@ def retry(
     requested_by: str | None = None,
     namespace: str | None = None,
 ) -> RetryRecord:
-    """Let a run that failed, timed out or was cancelled go on as a new run; see `assay.Client.retry`.
+    """Continue a run that failed, timed out or was cancelled as a new run, with fixed code.
 
-    The record has the new run's `run_id`, its `status`, the `activity` that is tried again, and `dropped_events`.
+    Args:
+        workflow_id: The workflow id.
+        reason: The reason, which is recorded.
+        run_id: A run of the id; the newest unless given.
+        from_seq: The last event to keep; without it no finished work is undone.
+        requested_by: The person or program behind the retry; by default the user and host of this process.
+        namespace: The namespace of the id, unless the connection's.
+
+    Returns:
+        A record with the new run's `run_id` and `status`, the `activity` that is attempted again, and `dropped_events`.
+
+    Raises:
+        AssayError: The run is open, completed, a child, or continued already; `code` names the reason.
     """
 
-    async def act(client: Any) -> RetryRecord:
-        record: RetryRecord = await client._retry(workflow_id, reason, run_id, from_seq, requested_by, namespace)
-        return record
+    async def act(client: Client) -> RetryRecord:
+        return await client._retry(workflow_id, reason, run_id, from_seq, requested_by, namespace)
 
     return _blocking_client().call("retry", act)
 
 
 def describe(workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> WorkflowRecord | None:
-    """The record of the current run of an id, or of the run named; None if there is none."""
+    """Return the record of a run.
+
+    Args:
+        workflow_id: The workflow id.
+        run_id: A run of the id; the current run unless given.
+        namespace: The namespace of the id, unless the connection's.
+
+    Returns:
+        The record, or None if the run does not exist.
+    """
     return _blocking_client().call("describe", lambda client: client.describe(workflow_id, run_id, namespace=namespace))
 
 
 def get_state(
     workflow_id: str, name: str | None = None, *, namespace: str | None = None
 ) -> StateRecord | QueryRecord | None:
-    """What a run's queries answered last: the `state` of all, or the `value` of one; None if there is none."""
+    """Return the latest answers of a run's queries.
+
+    Args:
+        workflow_id: The workflow id.
+        name: A query; all queries unless given.
+        namespace: The namespace of the id, unless the connection's.
+
+    Returns:
+        A record with the `state` of all queries or the `value` of the named query; None if no answer is recorded.
+    """
     return _blocking_client().call("get_state", lambda client: client.get_state(workflow_id, name, namespace=namespace))
 
 
 def query(workflow_id: str, name: str, *, namespace: str | None = None) -> Any:
-    """The last answer of one query."""
+    """Return the latest answer of one query.
+
+    Args:
+        workflow_id: The workflow id.
+        name: The query's name.
+        namespace: The namespace of the id, unless the connection's.
+
+    Returns:
+        The value that the query function returned.
+
+    Raises:
+        NotFound: The run has no such query, or has not run yet.
+    """
     return _blocking_client().call("query", lambda client: client.query(workflow_id, name, namespace=namespace))
 
 
 def get_events(workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Events:
-    """The history of a run, in order."""
+    """Return the history of a run.
+
+    Args:
+        workflow_id: The workflow id.
+        run_id: A run of the id; the current run unless given.
+        namespace: The namespace of the id, unless the connection's.
+
+    Returns:
+        The events, in order.
+
+    Raises:
+        NotFound: The id is unknown.
+    """
     return _blocking_client().call(
         "get_events", lambda client: client.get_events(workflow_id, run_id, namespace=namespace)
     )
 
 
 def list_children(workflow_id: str, *, namespace: str | None = None) -> Runs:
-    """The children of a workflow, oldest first."""
+    """Return the child workflows of a workflow.
+
+    Args:
+        workflow_id: The workflow id of the parent.
+        namespace: The namespace of the id, unless the connection's.
+
+    Returns:
+        Records of the children, oldest first.
+
+    Raises:
+        NotFound: The id is unknown.
+    """
     return _blocking_client().call(
         "list_children", lambda client: client.list_children(workflow_id, namespace=namespace)
     )
 
 
 def list_runs(workflow_id: str, *, namespace: str | None = None) -> Runs:
-    """All runs of an id, oldest first."""
+    """Return all runs of a workflow id.
+
+    Args:
+        workflow_id: The workflow id.
+        namespace: The namespace of the id, unless the connection's.
+
+    Returns:
+        Records of the runs, oldest first.
+
+    Raises:
+        NotFound: The id is unknown.
+    """
     return _blocking_client().call("list_runs", lambda client: client.list_runs(workflow_id, namespace=namespace))
 
 
 def list(**filters: Unpack[ListFilters]) -> BlockingRunList:
-    """Return the runs that match, newest first, as a sequence of all of them; see `assay.Client.list`.
+    """Return the runs that match, newest first, as a sequence of all of them.
 
     Args:
-        **filters: Those of `assay.Client.list`; `limit` is the size of a page.
+        **filters: See `ListFilters`; `limit` is the size of a page, 50 unless given.
 
     Returns:
-        A sequence that reads the runs page by page when it is used; `.page(cursor)` reads one page.
+        A lazy sequence that reads the runs page by page; `.page(cursor)` reads one page.
+
+    Raises:
+        Invalid: A filter has an impossible value; `TypeError` for an unknown filter.
     """
     from assay.sdk.client.run_lists import BlockingRunList
 

@@ -9,7 +9,7 @@ import pytest
 
 from assay.core.model.errors import Invalid
 from assay.sdk.client.http.blocking_connection import BlockingConnection
-from assay.sdk.client.http.http1 import Endpoint, Gone
+from assay.sdk.client.http.http1 import ConnectionClosed, Endpoint
 
 
 @contextlib.contextmanager
@@ -63,14 +63,14 @@ def test_an_answer_that_ends_with_the_connection():
     ],
 )
 def test_an_answer_that_is_cut_short(answer: bytes):
-    with answering(answer) as connection, pytest.raises(Gone):
+    with answering(answer) as connection, pytest.raises(ConnectionClosed):
         connection.request("GET", "/", b"")
 
 
 def test_a_connection_that_ends_after_an_answer_without_a_body():
     with answering(b"HTTP/1.1 204 No Content\r\n\r\n", b"") as connection:
         assert connection.request("DELETE", "/", b"").status == 204
-        with pytest.raises(Gone):
+        with pytest.raises(ConnectionClosed):
             connection.request("GET", "/", b"")
 
 

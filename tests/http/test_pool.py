@@ -8,14 +8,14 @@ import pytest
 
 import assay
 from assay import Client
-from assay.sdk.client.http.pool import Gone, Pool, Unreachable
+from assay.sdk.client.http.pool import ConnectionClosed, EngineUnreachable, HttpPool
 from tests.http.processes import free_port
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @asynccontextmanager
-async def answering(serve: Serve) -> AsyncIterator[Pool]:
+async def answering(serve: Serve) -> AsyncIterator[HttpPool]:
     writers: list[asyncio.StreamWriter] = []
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -26,7 +26,7 @@ async def answering(serve: Serve) -> AsyncIterator[Pool]:
             writer.close()
 
     server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    pool = Pool(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/api/v1", {"authorization": "Bearer x"})
+    pool = HttpPool(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/api/v1", {"authorization": "Bearer x"})
     try:
         yield pool
     finally:
@@ -86,7 +86,7 @@ def test_who_goes_away_or_is_late_is_told_apart_from_who_is_not_there():
     async def main() -> None:
         async with answering(serve) as pool:
             for body in (b"go", b"nonsense"):
-                with pytest.raises(Gone):
+                with pytest.raises(ConnectionClosed):
                     await pool.request("POST", "/", body, 5)
             with pytest.raises(TimeoutError):
                 await pool.request("POST", "/", b"wait", 0.05)
@@ -98,8 +98,8 @@ def test_who_goes_away_or_is_late_is_told_apart_from_who_is_not_there():
                 await waiting
             assert not pool.idle
             assert not pool.all  # nothing that could give one caller the answer to another
-        with pytest.raises(Unreachable, match="Connection refused"):
-            await Pool(f"http://127.0.0.1:{free_port()}", {}).request("GET", "/", b"", 5)
+        with pytest.raises(EngineUnreachable, match="Connection refused"):
+            await HttpPool(f"http://127.0.0.1:{free_port()}", {}).request("GET", "/", b"", 5)
 
     asyncio.run(main())
 
@@ -107,9 +107,9 @@ def test_who_goes_away_or_is_late_is_told_apart_from_who_is_not_there():
 def test_a_connection_that_is_lost_as_soon_as_it_is_made_is_noticed():
     async def main() -> None:
         server = await asyncio.start_server(lambda _, writer: writer.transport.abort(), "127.0.0.1", 0)
-        pool = Pool(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", {})
+        pool = HttpPool(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", {})
         for _ in range(50):
-            with pytest.raises(Gone):
+            with pytest.raises(ConnectionClosed):
                 await asyncio.wait_for(pool.request("POST", "/", b"x", 5), 2)
         server.close()
 

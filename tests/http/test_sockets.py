@@ -8,7 +8,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.sync.client import ClientConnection, connect
 
 from assay.core.model.errors import Unavailable
-from assay.sdk.client.http.pool import Pool, Unreachable
+from assay.sdk.client.http.pool import EngineUnreachable, HttpPool
 from assay.sdk.client.http.socket import NotUpgraded
 from assay.worker_protocol import messages as wire
 from assay.worker_protocol.decode import decode_engine_message
@@ -62,7 +62,7 @@ class Peer:
 
         async with serve(self._act, "127.0.0.1", 0, compression=None) as server:
             port = server.sockets[0].getsockname()[1]
-            pool = Pool(f"http://127.0.0.1:{port}", {})
+            pool = HttpPool(f"http://127.0.0.1:{port}", {})
             socket = await pool.socket("/any", hear)
             socket.send(b"there")
             async with asyncio.timeout(10):
@@ -97,10 +97,10 @@ def test_a_worker_hears_that_the_engine_hangs_up() -> None:
 
 def test_a_server_without_websockets_is_told_from_none_at_all(engine: Server) -> None:
     async def try_socket(url: str) -> None:
-        await Pool(url, {}).socket("/api/v1/version", lambda _: None)
+        await HttpPool(url, {}).socket("/api/v1/version", lambda _: None)
 
     with pytest.raises(NotUpgraded) as caught:
         asyncio.run(try_socket(engine.url))
     assert caught.value.status in (403, 404)
-    with pytest.raises(Unreachable):
+    with pytest.raises(EngineUnreachable):
         asyncio.run(try_socket("http://127.0.0.1:9"))

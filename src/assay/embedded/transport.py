@@ -119,11 +119,11 @@ class EmbeddedTransport(Transport):
         reply: Reopened = await self.ask(request)
         return user_record(retry_record(reply))
 
-    def send(self, request: Request, told: ReplyCallback) -> None:
+    def send(self, request: Request, callback: ReplyCallback) -> None:
         """See `Transport`; the hot path of a worker, which is on the right loop and in the right process."""
         if self._owner is None or self.forked:
             self._running()
-        self._engine.post(request, told)
+        self._engine.post(request, callback)
 
     async def closed(self, key: RunKey, *, follow: bool = True) -> tuple[RunKey, Event]:
         """See `Transport`."""

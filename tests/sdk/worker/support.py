@@ -81,8 +81,8 @@ class Desk:
     def now(self) -> Time:
         return self.world.now
 
-    def send(self, request: rq.Request, told: ReplyCallback) -> None:
-        sent = Sent(request, told)
+    def send(self, request: rq.Request, callback: ReplyCallback) -> None:
+        sent = Sent(request, callback)
         self.requests.append(request)
         if isinstance(request, self.held):
             self.waiting.append(sent)

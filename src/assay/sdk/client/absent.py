@@ -1,4 +1,4 @@
-"""Marks of arguments that were left out, where None is a value like any other; light to import."""
+"""Sentinels for arguments that were left out where None is a valid value; cheap to import."""
 
 import enum
 from typing import Any, Final
@@ -12,4 +12,4 @@ class _Absent(enum.Enum):
 
 
 KEEP_INPUT: Final[Any] = _Absent.KEEP_INPUT
-"""Stands for an input that the caller left out, where None is an input like any other."""
+"""The default of an `input` parameter: keep the input of the previous run. None is a valid input."""

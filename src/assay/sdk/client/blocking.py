@@ -1,4 +1,4 @@
-"""The blocking client of the SDK: one client on a loop in the background, for programs without asyncio."""
+"""The blocking client: one `Client` on an event loop in a background thread, for programs without asyncio."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EXIT_SECONDS: Final = 10.0
 
 
 class Redirect(msgspec.Struct, frozen=True):
-    """A command's decisions about a program that it has loaded: where to connect, and some options of `listen`."""
+    """Overrides of a command for a program that the command loads: where to connect, and options of `listen`."""
 
     url: str
     token: str | None = None
@@ -37,7 +37,7 @@ class Redirect(msgspec.Struct, frozen=True):
 
 
 class BlockingClient:
-    """Keeps the connection of a program; its calls may come from any thread."""
+    """The connection of a program without asyncio; its methods may be called from any thread."""
 
     redirect: Redirect | None = None
     loading: bool = False
@@ -59,13 +59,13 @@ class BlockingClient:
         self._orphaned = False
 
     def _forked(self) -> None:
-        """A child has neither the thread nor the engine of its parent, and perhaps a lock that nobody will release."""
+        """Reset the state in a forked child, which has no thread and no engine, and may inherit a held lock."""
         was_connected = self._client is not None
         self._forget()
         self._orphaned = was_connected
 
     def connect(self, url: str, token: str | None, namespace: str, timeout: Duration = DEFAULT_TIMEOUT_SECONDS) -> None:
-        """Connect, after closing what was connected before."""
+        """Connect, after closing a previous connection."""
         self._check("workflow.connect")
         if self.loading:
             return
@@ -74,7 +74,7 @@ class BlockingClient:
             self._open(url, token, namespace, timeout)
 
     def close(self, timeout: float | None = None) -> None:
-        """Stop listening, close the client, end the loop; do nothing when nothing is connected."""
+        """Stop listening, close the client and end the loop; do nothing without a connection."""
         self._check("workflow.close")
         with self._lock:
             self._close(timeout)
@@ -114,10 +114,10 @@ class BlockingClient:
         try:
             self.close(EXIT_SECONDS)
         except TimeoutError:
-            return  # the loop's thread is a daemon, and what is durable is durable
+            return  # nothing is lost: the loop's thread is a daemon, and acknowledged calls are durable
 
     def call(self, name: str, make: Callable[[Client], Coroutine[Any, Any, Outcome]]) -> Outcome:
-        """Run what `make` makes of the client, and wait for its outcome."""
+        """Run the coroutine that `make` returns for the client, and wait for its outcome."""
         loop, client = self._connected(name)
         return loop.call(f"workflow.{name}", lambda: make(client))
 
@@ -130,7 +130,7 @@ class BlockingClient:
             options |= self.redirect.options
         loop, client = self._connected("listen")
         stopping = asyncio.Event()
-        # `assay run` has nothing to do after this: its process ends in time, also if something keeps it from exiting
+        # After this call `assay run` only exits, so its process may be ended by force if a thread prevents the exit.
         stopped = None if self.redirect is None else threading.Event()
         only_serving = WATCHDOG.only_serving() if in_main_thread() else contextlib.nullcontext()
         with only_serving, stop_signals(lambda: loop.loop.call_soon_threadsafe(stopping.set), stopped):
@@ -139,7 +139,7 @@ class BlockingClient:
             raise SystemExit(ABANDONED_EXIT_CODE)
 
     async def _serve(self, client: Client, stopping: asyncio.Event, options: dict[str, Any]) -> bool:
-        """Serve until stopped; return whether the worker stopped because too many of its threads never returned."""
+        """Serve until stopped; return True if the worker stopped because too many of its threads never returned."""
         worker = Worker(client, **options)
         worker.ends_unhealthy = WATCHDOG.serving > 0
         serving = asyncio.ensure_future(serve(worker, stopping))

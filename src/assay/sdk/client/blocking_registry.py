@@ -1,4 +1,4 @@
-"""`workflow.namespaces`, `workflow.workers` and `workflow.queues`: those of the client for programs without asyncio."""
+"""`workflow.namespaces`, `workflow.workers` and `workflow.queues`: blocking calls for programs without asyncio."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class _BlockingGroup:
-    """Calls of one kind; each of them blocks."""
+    """Blocking calls of one kind."""
 
     name: str
 
@@ -25,51 +25,98 @@ class _BlockingGroup:
 
 
 class BlockingNamespaces(_BlockingGroup):
-    """Namespaces: made, counted, deleted; see `assay.Client.namespaces`."""
+    """The namespaces of an engine, as `workflow.namespaces`: separate spaces of ids and queues."""
 
     name = "namespaces"
 
     def create(self, name: str) -> None:
-        """Make a namespace; what is started in one that is not there makes it, too. `AlreadyExists`, `Invalid`."""
+        """Create a namespace; a start in a missing namespace creates the namespace too.
+
+        Args:
+            name: The namespace's name.
+
+        Raises:
+            AlreadyExists: The namespace exists.
+            Invalid: The name is malformed.
+        """
         self._call("create", name)
 
     def list(self) -> list[NamespaceRecord]:
-        """All namespaces, by name."""
+        """Return all namespaces.
+
+        Returns:
+            Records, by name.
+        """
         found: list[NamespaceRecord] = self._call("list")
         return found
 
     def describe(self, name: str) -> NamespaceStatsRecord:
-        """How many runs of each status, schedules and workers a namespace has; zeros if there is none."""
+        """Count the runs by status, the schedules and the workers of a namespace.
+
+        Args:
+            name: The namespace's name.
+
+        Returns:
+            The counts; zeros if the namespace does not exist.
+        """
         found: NamespaceStatsRecord = self._call("describe", name)
         return found
 
     def stats(self, name: str) -> NamespaceStatsRecord:
-        """The same as `describe`."""
+        """Return the same counts as `describe`.
+
+        Args:
+            name: The namespace's name.
+
+        Returns:
+            The counts.
+        """
         found: NamespaceStatsRecord = self._call("stats", name)
         return found
 
     def delete(self, name: str) -> None:
-        """Forget a namespace that has neither open runs nor schedules; `NotFound` for `main` and for none."""
+        """Delete a namespace that has neither open runs nor schedules.
+
+        Args:
+            name: The namespace's name.
+
+        Raises:
+            NotFound: The namespace does not exist, or is `main`.
+        """
         self._call("delete", name)
 
 
 class BlockingWorkers(_BlockingGroup):
-    """Who does the work; see `assay.Client.workers`."""
+    """The workers of an engine, as `workflow.workers`."""
 
     name = "workers"
 
     def list(self, *, namespace: str | None = None) -> list[WorkerRecord]:
-        """The workers that were heard of in the last 90 seconds, in order of registration."""
+        """Return the workers with a heartbeat in the last 90 seconds.
+
+        Args:
+            namespace: The namespace, unless the connection's.
+
+        Returns:
+            Records, in order of registration.
+        """
         found: list[WorkerRecord] = self._call("list", namespace=namespace)
         return found
 
 
 class BlockingQueues(_BlockingGroup):
-    """What waits to be done; see `assay.Client.queues`."""
+    """The task queues of an engine, as `workflow.queues`."""
 
     name = "queues"
 
     def stats(self, *, namespace: str | None = None) -> list[QueueRecord]:
-        """What waits, what is being done and who serves, for each queue with open work or workers, by name."""
+        """Count pending work, running work and workers of each queue that has any.
+
+        Args:
+            namespace: The namespace, unless the connection's.
+
+        Returns:
+            Records, by name of the queue.
+        """
         found: list[QueueRecord] = self._call("stats", namespace=namespace)
         return found

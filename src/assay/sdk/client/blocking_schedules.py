@@ -1,4 +1,4 @@
-"""`workflow.schedules`: the calls of `client.schedules` for programs without asyncio; each of them blocks."""
+"""`workflow.schedules`: the calls of `client.schedules` for programs without asyncio; each call blocks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class BlockingSchedules:
-    """Schedules: made, changed, paused, fired by hand, and looked at; see `assay.Client.schedules`."""
+    """The schedules of an engine, as `workflow.schedules`."""
 
     def __init__(self, blocking_client: Callable[[], BlockingClient]) -> None:
         self._blocking_client = blocking_client
@@ -28,7 +28,22 @@ class BlockingSchedules:
         namespace: str | None = None,
         **options: Unpack[NewScheduleOptions],
     ) -> ScheduleRecord:
-        """Make a schedule: its record. `AlreadyExists` if the name is taken, `Invalid` if something is wrong."""
+        """Create a schedule.
+
+        Args:
+            name: The schedule's name.
+            workflow_type: The workflow to start, or its name.
+            cron_expr: The cron expression of its due times.
+            namespace: The namespace, unless the connection's.
+            **options: See `NewScheduleOptions`.
+
+        Returns:
+            The schedule's record.
+
+        Raises:
+            AlreadyExists: The name is taken.
+            Invalid: The definition is malformed.
+        """
         found: ScheduleRecord = self._call("create", name, workflow_type, cron_expr, namespace=namespace, **options)
         return found
 
@@ -41,43 +56,131 @@ class BlockingSchedules:
         namespace: str | None = None,
         **options: Unpack[NewScheduleOptions],
     ) -> ScheduleRecord:
-        """Make a schedule, or replace the definition of the one that has the name; see `Schedules.put`."""
+        """Create a schedule, or replace the definition of the existing one; for programs that declare their schedules.
+
+        Past fires, waiting fires and a pause are kept.
+
+        Args:
+            name: The schedule's name.
+            workflow_type: The workflow to start, or its name.
+            cron_expr: The cron expression of its due times.
+            namespace: The namespace, unless the connection's.
+            **options: See `NewScheduleOptions`; an option that is left out returns to its default.
+
+        Returns:
+            The schedule's record.
+
+        Raises:
+            Invalid: The definition is malformed; nothing was changed.
+        """
         found: ScheduleRecord = self._call("put", name, workflow_type, cron_expr, namespace=namespace, **options)
         return found
 
     def list(self, *, namespace: str | None = None) -> list[ScheduleRecord]:
-        """All schedules, by name."""
+        """Return all schedules of a namespace.
+
+        Args:
+            namespace: The namespace, unless the connection's.
+
+        Returns:
+            Records, by name.
+        """
         found: list[ScheduleRecord] = self._call("list", namespace=namespace)
         return found
 
     def describe(self, name: str, *, namespace: str | None = None) -> ScheduleRecord | None:
-        """The record of a schedule; None if there is none."""
+        """Return the record of a schedule.
+
+        Args:
+            name: The schedule's name.
+            namespace: The namespace, unless the connection's.
+
+        Returns:
+            The record, or None if the schedule does not exist.
+        """
         found: ScheduleRecord | None = self._call("describe", name, namespace=namespace)
         return found
 
     def patch(self, name: str, *, namespace: str | None = None, **changes: Unpack[SchedulePatch]) -> ScheduleRecord:
-        """Change fields; None leaves a field as it is, `clear=["end_at"]` takes its value away."""
+        """Change fields of a schedule; None leaves a field unchanged, `clear=["end_at"]` resets a field.
+
+        Args:
+            name: The schedule's name.
+            namespace: The namespace, unless the connection's.
+            **changes: See `SchedulePatch`.
+
+        Returns:
+            The changed record.
+
+        Raises:
+            NotFound: The schedule does not exist.
+            Invalid: A field has an impossible value.
+        """
         found: ScheduleRecord = self._call("patch", name, namespace=namespace, **changes)
         return found
 
     def pause(
         self, name: str, reason: str | None = None, by: str | None = None, *, namespace: str | None = None
     ) -> ScheduleRecord:
-        """Stop firing; what is due meanwhile is never made up for."""
+        """Pause a schedule; due times in the pause are not made up for.
+
+        Args:
+            name: The schedule's name.
+            reason: The reason, which is recorded.
+            by: The person or program that pauses.
+            namespace: The namespace, unless the connection's.
+
+        Returns:
+            The changed record.
+
+        Raises:
+            NotFound: The schedule does not exist.
+        """
         found: ScheduleRecord = self._call("pause", name, reason, by, namespace=namespace)
         return found
 
     def resume(self, name: str, *, namespace: str | None = None) -> ScheduleRecord:
-        """Fire again, from now on."""
+        """Resume a paused schedule, from now on.
+
+        Args:
+            name: The schedule's name.
+            namespace: The namespace, unless the connection's.
+
+        Returns:
+            The changed record.
+
+        Raises:
+            NotFound: The schedule does not exist.
+        """
         found: ScheduleRecord = self._call("resume", name, namespace=namespace)
         return found
 
     def delete(self, name: str, *, namespace: str | None = None) -> None:
-        """Forget a schedule; its runs go on."""
+        """Delete a schedule; its runs continue.
+
+        Args:
+            name: The schedule's name.
+            namespace: The namespace, unless the connection's.
+
+        Raises:
+            NotFound: The schedule does not exist.
+        """
         self._call("delete", name, namespace=namespace)
 
     def trigger(self, name: str, overlap_policy: str | None = None, *, namespace: str | None = None) -> FireRecord:
-        """Fire once, now: what became of it, with the `workflow_id` of the run."""
+        """Fire a schedule once, now.
+
+        Args:
+            name: The schedule's name.
+            overlap_policy: The policy for this fire; the schedule's own unless given.
+            namespace: The namespace, unless the connection's.
+
+        Returns:
+            The outcome, with the `workflow_id` of a started run.
+
+        Raises:
+            NotFound: The schedule does not exist.
+        """
         found: FireRecord = self._call("trigger", name, overlap_policy, namespace=namespace)
         return found
 
@@ -90,17 +193,56 @@ class BlockingSchedules:
         *,
         namespace: str | None = None,
     ) -> Fires:
-        """Fire for each due time from `start` to `end` that no run was started for."""
+        """Fire for each due time from `start` to `end` without a started run.
+
+        Args:
+            name: The schedule's name.
+            start: The first due time: seconds since the epoch, or a datetime with a time zone.
+            end: The last due time.
+            overlap_policy: The policy for these fires; by default each run starts when the previous one has closed.
+            namespace: The namespace, unless the connection's.
+
+        Returns:
+            The outcome of each due time.
+
+        Raises:
+            NotFound: The schedule does not exist.
+            Invalid: The interval is malformed or too long.
+        """
         found: Fires = self._call("backfill", name, start, end, overlap_policy, namespace=namespace)
         return found
 
     def preview(self, name: str, count: int | None = None, *, namespace: str | None = None) -> Sequence[float]:
-        """The next due times, 10 unless told."""
+        """Return the next due times of a schedule.
+
+        Args:
+            name: The schedule's name.
+            count: The number of times, 10 unless given.
+            namespace: The namespace, unless the connection's.
+
+        Returns:
+            Times in seconds since the epoch.
+
+        Raises:
+            NotFound: The schedule does not exist.
+        """
         found: Sequence[float] = self._call("preview", name, count, namespace=namespace)
         return found
 
     def fires(self, name: str, limit: int | None = None, *, namespace: str | None = None) -> Fires:
-        """What became of the latest due times and why, newest first, 50 unless told."""
+        """Return the outcomes of the latest due times, with their reasons.
+
+        Args:
+            name: The schedule's name.
+            limit: The number of outcomes, 50 unless given.
+            namespace: The namespace, unless the connection's.
+
+        Returns:
+            Outcomes, newest first.
+
+        Raises:
+            NotFound: The schedule does not exist.
+        """
         found: Fires = self._call("fires", name, limit, namespace=namespace)
         return found
 

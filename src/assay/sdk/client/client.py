@@ -1,4 +1,4 @@
-"""A program's connection to an engine: start workflows, wait for them, talk to them, look at them."""
+"""The client of an engine: start workflows, wait for results, send signals, read state."""
 
 from __future__ import annotations
 
@@ -38,7 +38,15 @@ log = logging.getLogger("assay.client")
 
 
 class Client(Reading):
-    """Made by `await Client.connect(url)`; use it as an async context manager, or `close` it."""
+    """A connection to one engine. Create with `await Client.connect(url)`; close with `close` or `async with`.
+
+    Attributes:
+        namespace: The namespace of every call that names no other.
+        schedules: Schedules of workflows; see `Schedules`.
+        namespaces: Namespaces of the engine; see `Namespaces`.
+        workers: Workers of the engine; see `Workers`.
+        queues: Task queues of the engine; see `Queues`.
+    """
 
     def __init__(
         self,
@@ -67,12 +75,25 @@ class Client(Reading):
         namespace: str = "main",
         token: str | None = None,
         app: App | None = None,
-        timeout: Duration = DEFAULT_TIMEOUT_SECONDS,  # noqa: ASYNC109 - of the calls to come, not of this one
+        timeout: Duration = DEFAULT_TIMEOUT_SECONDS,  # noqa: ASYNC109 - of later calls, not of this one
     ) -> Client:
-        """Connect to the engine at `url`; `sqlite://` and `postgres://` start one in this process.
+        """Connect to the engine at `url`; `sqlite://` and `postgres://` start an engine in this process.
 
-        Several URLs of engines behind HTTP, separated by commas, are tried in order. `timeout` is how long a call waits
-        for an engine that is away. A second client of a SQLite file shares the engine of the first.
+        A second client of the same SQLite file shares the engine of the first.
+
+        Args:
+            url: The engine's URL. Several HTTP URLs, separated by commas, are tried in order.
+            namespace: The namespace of calls that name no other.
+            token: The bearer token for an engine behind HTTP.
+            app: The handlers that `run` may serve in this process; the default app unless given.
+            timeout: How long each call waits for an engine that is unreachable.
+
+        Returns:
+            An open client.
+
+        Raises:
+            Invalid: The URL is malformed or its scheme is unknown.
+            Unavailable: The engine cannot be opened.
         """
         limit = seconds(parse_duration(timeout, "timeout"))
         transport = transport_for(check_words(url, "url"), check_text(token, "token"), limit)
@@ -81,7 +102,7 @@ class Client(Reading):
         return client
 
     async def close(self) -> None:
-        """Stop what this client runs, and let go of the engine; nothing is left behind."""
+        """Stop the workers of this client and disconnect; the engine stops with its last client in this process."""
         try:
             await self._implicit_worker.close()
         finally:
@@ -134,9 +155,23 @@ class Client(Reading):
         workflow_type: Callable[..., Any] | str | None = None,
         **options: Unpack[StartKeywords],
     ) -> Handle[Any]:
-        """Start a workflow, named or given as its function; an id with an open run raises `AlreadyExists`.
+        """Start a workflow and return without waiting for its end.
 
-        `workflow_type=` is another name of the first parameter.
+        Args:
+            workflow: The workflow function, or its registered name.
+            input: The workflow's input; any JSON value, dataclass or model.
+            *misplaced: Refused, so that an id given by position is not taken for an option.
+            workflow_id: The workflow id; generated unless given.
+            workflow_type: Another name of the first parameter.
+            **options: See `StartKeywords`.
+
+        Returns:
+            A handle of the run; its `started` is False if the start attached to an open run.
+
+        Raises:
+            AlreadyExists: The id has an open run, or its policies refuse another run.
+            Invalid: An argument is malformed.
+            TypeError: A start has no option of this name.
         """
         wanted = the_workflow("start", workflow, workflow_type, misplaced)
         request, annotation = self._start_request(wanted, workflow_id, input, options)
@@ -207,11 +242,27 @@ class Client(Reading):
     ) -> Any:
         """Start a workflow and wait for its result.
 
-        With an explicit id the call is idempotent: an open run is attached to, a completed one gives its recorded
-        result, and after any other end a new run starts; an explicit `id_reuse_policy` decides instead. A run of
-        another workflow type raises `AlreadyExists`; one that was started with another input is logged as a warning.
+        With an explicit id the call is idempotent: it attaches to an open run, returns the recorded result of a
+        completed run, and starts a new run after any other end. An explicit `id_reuse_policy` decides instead. A
+        different input than the recorded one is logged as a warning.
 
-        An engine in this process is also served: if no worker serves the queue, one runs until this client closes.
+        An embedded engine is also served: if no worker serves the queue, one runs until this client closes.
+
+        Args:
+            workflow: The workflow function, or its registered name.
+            input: The workflow's input.
+            *misplaced: Refused, so that an id given by position is not taken for an option.
+            workflow_id: The workflow id; generated unless given.
+            workflow_type: Another name of the first parameter.
+            **options: See `StartKeywords`.
+
+        Returns:
+            The result, decoded by the return annotation of the workflow function.
+
+        Raises:
+            WorkflowFailed: The workflow failed; `WorkflowCancelled`, `WorkflowTerminated` and `WorkflowTimedOut`
+                likewise.
+            AlreadyExists: The id belongs to a run of another workflow type, or its policies refuse another run.
         """
         refuse_in_workflow()
         wanted = the_workflow("run", workflow, workflow_type, misplaced)
@@ -234,7 +285,7 @@ class Client(Reading):
         return result_of(outcome, self.converter, annotation)
 
     async def _start_and_wait(self, request: StartWorkflow) -> Outcome:
-        """Start or attach, and wait for the end."""
+        """Start a run or attach to one, and wait for the end of its chain."""
         if self._joining is not None:
             started, outcome = await watched(self.transport, request, self._joining.run(request))
             if not started.started:
@@ -248,7 +299,7 @@ class Client(Reading):
 
     async def _warn_of_input(self, request: StartWorkflow, existing: RunKey) -> None:
         """Log a warning if the chain of `existing` was started with another input than `request` has."""
-        with contextlib.suppress(AssayError):  # a warning that cannot be given must not cost the caller the result
+        with contextlib.suppress(AssayError):  # a failed check must not cost the caller the result
             record = await self.transport.describe(existing.namespace, existing.workflow_id, existing.run_id)
             if record is not None and record["first_run_id"] != existing.run_id:
                 first = record["first_run_id"]
@@ -260,12 +311,26 @@ class Client(Reading):
                 )
 
     async def _wait(self, key: RunKey, annotation: Any = Any) -> Any:
-        """The result of a run, or of the last run of its chain, decoded by annotation."""
+        """Return the result of the last run in the chain of `key`, decoded by annotation."""
         outcome = await watched(self.transport, key, self.transport.result(key))
         return result_of(outcome, self.converter, annotation)
 
     async def result(self, workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Any:
-        """Wait for the end of a workflow: its result, or an exception that says how it ended."""
+        """Wait for the end of a workflow.
+
+        Args:
+            workflow_id: The workflow id.
+            run_id: A run of the id; the current run unless given.
+            namespace: The namespace of the id, unless the client's.
+
+        Returns:
+            The result of the last run in the chain, as plain JSON values.
+
+        Raises:
+            NotFound: The id is unknown.
+            WorkflowFailed: The workflow failed; `WorkflowCancelled`, `WorkflowTerminated` and `WorkflowTimedOut`
+                likewise.
+        """
         space, workflow_id, wanted = self._target(workflow_id, run_id, namespace)
         if wanted is None:
             record = await self.transport.describe(space, workflow_id)
@@ -283,7 +348,18 @@ class Client(Reading):
         run_id: str | None = None,
         namespace: str | None = None,
     ) -> None:
-        """Send a signal to an open run; `NotFound` if there is none."""
+        """Send a signal to an open run.
+
+        Args:
+            workflow_id: The workflow id.
+            name: The signal's name.
+            payload: The signal's payload.
+            run_id: A run of the id; the current run unless given.
+            namespace: The namespace of the id, unless the client's.
+
+        Raises:
+            NotFound: The id has no open run.
+        """
         raw = NULL if payload is None else Payload(self.converter.encode(payload, name="payload"))
         target = self._target(workflow_id, run_id, namespace)
         await self.transport.signal(target, check_id(name, "signal name"), raw)
@@ -297,33 +373,54 @@ class Client(Reading):
         run_id: str | None = None,
         namespace: str | None = None,
     ) -> None:
-        """Ask an open run to end; with a `deadline` from now it is terminated if it has not ended by then."""
+        """Request the cancellation of an open run; its code receives `CancelRequested`.
+
+        Args:
+            workflow_id: The workflow id.
+            reason: The reason, which is recorded.
+            deadline: A time from now, after which a run that is still open is terminated.
+            run_id: A run of the id; the current run unless given.
+            namespace: The namespace of the id, unless the client's.
+
+        Raises:
+            NotFound: The id has no open run.
+        """
         words, limit = check_text(reason, "reason"), duration(deadline, "deadline")
         await self.transport.cancel(self._target(workflow_id, run_id, namespace), words, limit)
 
     async def terminate(
         self, workflow_id: str, reason: str | None = None, *, run_id: str | None = None, namespace: str | None = None
     ) -> None:
-        """End an open run without asking its code."""
+        """End an open run at once, without running its code.
+
+        Args:
+            workflow_id: The workflow id.
+            reason: The reason, which is recorded.
+            run_id: A run of the id; the current run unless given.
+            namespace: The namespace of the id, unless the client's.
+
+        Raises:
+            NotFound: The id has no open run.
+        """
         words = check_text(reason, "reason")
         await self.transport.terminate(self._target(workflow_id, run_id, namespace), words)
 
     async def continue_as_new(
         self, workflow_id: str, input: Any = KEEP_INPUT, *, run_id: str | None = None, namespace: str | None = None
     ) -> Handle[Any]:
-        """Start the next run of an id with a fresh history; an open run is closed, a closed one left alone.
+        """Start the next run of an id with an empty history; an open run is closed, a closed run is left unchanged.
 
         Args:
             workflow_id: The workflow id.
-            input: The next run's input, which may be None; left out, the next run has the input of this one.
-            run_id: Another run of the id than the newest one.
-            namespace: The namespace of the id, if it is not the client's.
+            input: The next run's input, which may be None; left out, the next run has the input of this run.
+            run_id: A run of the id; the newest unless given.
+            namespace: The namespace of the id, unless the client's.
 
         Returns:
             A handle of the new run.
 
         Raises:
-            NotFound: There is no such run.
+            NotFound: The run does not exist.
         """
         raw = None if input is KEEP_INPUT else NULL
         if raw is not None and input is not None:
@@ -341,21 +438,21 @@ class Client(Reading):
         requested_by: str | None = None,
         namespace: str | None = None,
     ) -> Handle[Any]:
-        """Let a run that failed, timed out or was cancelled go on as a new run, with fixed code.
+        """Continue a run that failed, timed out or was cancelled as a new run, with fixed code.
 
         Args:
             workflow_id: The workflow id.
-            reason: Why; it is recorded.
-            run_id: Another run of the id than the newest one.
-            from_seq: The last event to keep. Without it no finished work is undone.
+            reason: The reason, which is recorded.
+            run_id: A run of the id; the newest unless given.
+            from_seq: The last event to keep; without it no finished work is undone.
             requested_by: The person or program behind the retry; by default the user and host of this process.
-            namespace: The namespace of the id, if it is not the client's.
+            namespace: The namespace of the id, unless the client's.
 
         Returns:
             A handle of the new run.
 
         Raises:
-            AssayError: The run is open, completed, a child, or has gone on already; `code` says which.
+            AssayError: The run is open, completed, a child, or continued already; `code` names the reason.
         """
         answer = await self._retry(workflow_id, reason, run_id, from_seq, requested_by, namespace)
         key = RunKey(self._space(namespace), WorkflowId(answer["workflow_id"]), RunId(answer["run_id"]))
@@ -370,7 +467,7 @@ class Client(Reading):
         requested_by: str | None,
         namespace: str | None,
     ) -> RetryRecord:
-        """Retry a run; the answer as a record."""
+        """Retry a run; return the engine's record of the new run."""
         answer = await self.transport.retry(
             self._target(workflow_id, run_id, namespace),
             requested_by=requester() if requested_by is None else check_words(requested_by, "requested_by"),
@@ -385,7 +482,7 @@ class Client(Reading):
 
 
 def _completed_run(refusal: AlreadyExists, request: StartWorkflow) -> RunKey | None:
-    """Return the completed run because of which a start was refused, if that is the reason."""
+    """Return the completed run that a start was refused for; None if the start was refused for another reason."""
     facts = refusal.existing
     if refusal.code != AlreadyExists.code or facts.get("status") != COMPLETED:
         return None

@@ -1,4 +1,4 @@
-"""Which transport serves a URL. Those who have one register it here, so that the SDK names no engine."""
+"""Transports by URL scheme. Implementations register themselves, so that the SDK imports no engine."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ if TYPE_CHECKING:
     Factory = Callable[[str, str | None, float], Connection]
 
 DEFAULT_TIMEOUT_SECONDS: Final = 30.0
-"""For which a call waits for an engine that is away."""
+"""Seconds for which a call waits for an unreachable engine."""
 _factories: dict[str, Factory] = {}
 
 
 @runtime_checkable
 class Hosting(Protocol):
-    """A transport whose engine lives in this process: work that nobody serves here may stay undone for ever."""
+    """A transport whose engine runs in this process: work of a queue without a local worker may never be done."""
 
     lease: Time | None
     """None if no other process can serve the engine's work."""
 
     def served(self, namespace: str, queue: str) -> bool:
-        """Does a worker of this process serve the queue?"""
+        """Return True if a worker of this process serves the queue."""
         ...
 
 
 @runtime_checkable
 class Joining(Protocol):
-    """A transport that starts a workflow and waits for its end in one go, which spares a way there and back."""
+    """A transport that starts a workflow and waits for its end in one request, which saves a round trip."""
 
     async def run(self, start: StartWorkflow) -> tuple[Started, Outcome]:
-        """Start, and wait for the end of the chain."""
+        """Start a workflow and wait for the end of its chain."""
         ...
 
 
 def register(scheme: str, factory: Factory) -> None:
-    """Serve URLs that begin with `scheme` by what `factory(url, token, timeout_seconds)` makes."""
+    """Use `factory(url, token, timeout_seconds)` for URLs of a scheme."""
     _factories[scheme] = factory
 
 
 def transport_for(url: str, token: str | None = None, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> Connection:
-    """A transport, not yet opened, to the engine at `url`; a bare file name is a SQLite file (D21)."""
+    """Return an unopened transport to the engine at `url`; a bare file name is a SQLite file."""
     if not url.strip():
         raise Invalid("an engine's URL is a text such as sqlite://app.db", code="invalid_url", field="url")
     scheme = url.partition("://")[0].lower() if "://" in url else "sqlite"
     factory = _factories.get(scheme)
     if factory is None:
-        # Only the scheme is shown: the rest of a URL may hold a password.
+        # The message contains only the scheme: the rest of a URL may hold a password.
         known = ", ".join(f"{name}://" for name in sorted(_factories))
         raise Invalid(f"there is no engine for {scheme}:// URLs; use {known}", code="invalid_url", field="url")
     return factory(url, token, timeout_seconds)

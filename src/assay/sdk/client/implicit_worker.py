@@ -1,4 +1,4 @@
-"""Workers that a client runs by itself, so that a script of ten lines needs no `listen` (design section 1)."""
+"""Workers that a client runs by itself, so that a short script needs no `listen`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 Outcome = TypeVar("Outcome")
 IMPLICIT_WORKER_DRAIN_SECONDS: Final = 5.0
 GIVE_UP_SECONDS: Final = 2.0
-"""What a worker may need beyond its drain to give back what it has not done."""
+"""Seconds beyond the drain in which a worker may release unfinished work."""
 
 
 class ImplicitWorker:
-    """Serves queues of an engine in this process that no other worker of this process serves."""
+    """Serves the queues of an embedded engine that no other worker of this process serves."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -30,22 +30,22 @@ class ImplicitWorker:
         self._failed: BaseException | None = None
 
     async def serve(self, namespace: str, queue: str, workflow_type: str) -> None:
-        """Make sure that somebody serves the queue."""
+        """Start a worker for the queue, unless a worker of this process serves the queue."""
         transport = self._host
         if transport is None or (namespace, queue) in self._workers:
             return
         if not transport.served(namespace, queue):
-            await asyncio.sleep(0)  # a worker whose task was created just now sits down first
+            await asyncio.sleep(0)  # a worker whose task was just created connects first
         if transport.served(namespace, queue) or (namespace, queue) in self._workers:
             self._failed = None
             return
         if transport.lease is None and workflow_type not in self._client.app.workflows:
-            # Nobody else can ever serve a database that only this process may open.
+            # Only this process can open the database, so no other worker could ever serve the run.
             raise NotFound(f"no workflow '{workflow_type}' is registered: decorate a function with @workflow.define")
         self._start(namespace, queue)
 
     def _start(self, namespace: str, queue: str) -> None:
-        from assay.sdk.worker.worker import Worker  # a program that only manages workflows never needs it
+        from assay.sdk.worker.worker import Worker  # programs without workers do not pay for the import
 
         worker = Worker(self._client, queue=queue, namespace=namespace, drain_seconds=IMPLICIT_WORKER_DRAIN_SECONDS)
         task = asyncio.get_running_loop().create_task(worker.run(), name=f"assay-standby-{namespace}-{queue}")
@@ -54,7 +54,7 @@ class ImplicitWorker:
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """A worker that ends before its time takes with it the hope of those who wait for its work."""
+        """Cancel the callers that wait for results: the worker stopped unexpectedly."""
         self._workers = {key: entry for key, entry in self._workers.items() if entry[1] is not task}
         failed = None if task.cancelled() else task.exception()
         self._failed = failed or Unavailable("the worker of this client has stopped", code="worker_stopped")
@@ -62,7 +62,7 @@ class ImplicitWorker:
             waiting.cancel()
 
     async def outcome(self, waiting: Coroutine[Any, Any, Outcome]) -> Outcome:
-        """What `waiting` returns, unless the worker that should bring it about ends first."""
+        """Return the outcome of `waiting`; raise the worker's failure if the worker stops first."""
         if self._failed is not None:
             waiting.close()
             raise self._failed
@@ -82,7 +82,7 @@ class ImplicitWorker:
             self._waiting.discard(task)
 
     async def close(self) -> None:
-        """Let the workers finish what they have begun, for a while."""
+        """Stop the workers; begun work gets a few seconds to finish."""
         workers = tuple(self._workers.values())
         for worker, task in workers:
             task.remove_done_callback(self._ended)
@@ -97,6 +97,6 @@ class ImplicitWorker:
 
 
 def _asked_to_stop() -> bool:
-    """Is the task that runs this being cancelled itself, and not only what it waits for?"""
+    """Return True if the current task itself is being cancelled, not only the task that it awaits."""
     current = asyncio.current_task()
     return current is not None and current.cancelling() > 0

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for callers that want to block."""
+"""An event loop in its own thread, for blocking callers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from assay.sdk.workflow.replay import guard
 from assay.sdk.workflow.replay.workflow_flag import FLAG
 
 Outcome = TypeVar("Outcome")
-PATIENCE_SECONDS: Final = 0.5
-"""How long a waiting thread sleeps at most: a signal that another thread received is handled no later than that."""
+SIGNAL_CHECK_SECONDS: Final = 0.5
+"""The longest sleep of a waiting thread: Python handles a signal that another thread received when this one wakes."""
 
 
 class LoopThread:
-    """Runs coroutines for other threads. The thread is a daemon: it never keeps a program from ending."""
+    """Runs coroutines for other threads. The thread is a daemon, so that it never delays the exit of a program."""
 
     loop: asyncio.AbstractEventLoop
 
@@ -46,23 +46,23 @@ class LoopThread:
         await self._end.wait()
 
     def call(self, name: str, make: Callable[[], Coroutine[Any, Any, Outcome]]) -> Outcome:
-        """Run a coroutine on the loop and wait for its outcome; `name` is what the caller called."""
+        """Run a coroutine on the loop and wait for its outcome; `name` is the public call, for messages."""
         return outcome_of(self.begin(name, make))
 
     def begin(self, name: str, make: Callable[[], Coroutine[Any, Any, Outcome]]) -> concurrent.futures.Future[Outcome]:
-        """Run a coroutine on the loop."""
+        """Run a coroutine on the loop; return a future of its outcome."""
         self.check(name)
         if not self.alive:
             raise _closed()
         coroutine = make()
         try:
             return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
-        except RuntimeError:  # closed since it was asked
+        except RuntimeError:  # closed since the check above
             coroutine.close()
             raise _closed() from None
 
     def check(self, name: str) -> None:
-        """Refuse a call that could wait for ever: from workflow code, and from the loop itself."""
+        """Refuse a call that would deadlock: from workflow code, or from the loop's own thread."""
         refuse_in_workflow(name)
         if threading.current_thread() is self._thread:
             text = f"{name} waits for the event loop it was called on: await the same call of an assay.Client instead"
@@ -70,32 +70,32 @@ class LoopThread:
 
     @property
     def alive(self) -> bool:
-        """Can it run anything? Not after `close`, and not in a forked child, which has no such thread."""
+        """Return True if the loop can run coroutines: not after `close`, nor in a forked child."""
         return self._process == os.getpid() and self._thread.is_alive()
 
     def close(self, timeout: float | None = None) -> None:
-        """End the loop and its thread; what still runs there is cancelled."""
+        """End the loop and its thread; cancel coroutines that still run."""
         if self.alive:
             self.loop.call_soon_threadsafe(self._end.set)
             self._thread.join(timeout)
 
 
 def refuse_in_workflow(name: str = "assay.Client") -> None:
-    """Calls to an engine cannot be replayed, and workflow code runs on the very loop that they would wait for."""
+    """Raise in workflow code: engine calls cannot be replayed, and would block the loop that they wait for."""
     if FLAG.inside:
         raise guard.refusal(name)
 
 
 def outcome_of(future: concurrent.futures.Future[Outcome]) -> Outcome:
-    """Wait for a future, awake often enough for signals to be handled."""
+    """Wait for a future, waking often enough to handle signals."""
     try:
-        while not concurrent.futures.wait([future], timeout=PATIENCE_SECONDS).done:
+        while not concurrent.futures.wait([future], timeout=SIGNAL_CHECK_SECONDS).done:
             pass
         return future.result()
     except concurrent.futures.CancelledError:
         raise Unavailable("the connection was closed while this call waited", code="client_closed") from None
     except BaseException:
-        future.cancel()  # an interrupt: what nobody waits for any more shall not go on
+        future.cancel()  # interrupted: cancel the coroutine, whose outcome has no reader any more
         raise
 
 
@@ -106,6 +106,6 @@ def _closed() -> Unavailable:
 def _new_loop() -> asyncio.AbstractEventLoop:
     try:
         import uvloop
-    except ImportError:  # it is not available everywhere
+    except ImportError:  # uvloop does not exist for every platform
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()

@@ -1,4 +1,4 @@
-"""The questions a client can ask of an engine; none of them changes anything."""
+"""The read calls of a client; none of them changes the engine's state."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Events = list[EventRecord]
 
 
 class ListFilters(TypedDict, total=False):
-    """Which runs `list` shows; `search_attributes` is another name of `search_attrs`, `workflow_type` of `type`.
+    """Filters of `list`; `search_attributes` is an alias of `search_attrs`, `workflow_type` of `type`.
 
-    `status` is a status, or `open` or `closed`; `stuck=True` finds runs that wait for a fix.
-    Times are seconds since the epoch or a datetime with a zone.
+    `status` is a status, `open` or `closed`; `stuck=True` selects runs whose task fails until fixed code is deployed.
+    Times are seconds since the epoch, or datetimes with a time zone.
     """
 
     namespace: str | None
@@ -48,7 +48,7 @@ class ListFilters(TypedDict, total=False):
 
 
 class Reading:
-    """What can be asked through a transport."""
+    """The read calls of `Client`, in terms of its transport."""
 
     transport: Connection
     namespace: str
@@ -56,7 +56,16 @@ class Reading:
     async def describe(
         self, workflow_id: str, run_id: str | None = None, *, namespace: str | None = None
     ) -> WorkflowRecord | None:
-        """The record of the current run of an id, or of the run named; None if there is none."""
+        """Return the record of a run.
+
+        Args:
+            workflow_id: The workflow id.
+            run_id: A run of the id; the current run unless given.
+            namespace: The namespace of the id, unless the client's.
+
+        Returns:
+            The record, or None if the run does not exist.
+        """
         name, run = check_id(workflow_id, "workflow_id"), optional_id(run_id, "run_id")
         record = await self.transport.describe(self._space(namespace), name, run)
         return None if record is None else WorkflowRecord(record)
@@ -64,7 +73,16 @@ class Reading:
     async def get_state(
         self, workflow_id: str, name: str | None = None, *, namespace: str | None = None
     ) -> StateRecord | QueryRecord | None:
-        """What a run's queries answered last: the `state` of all, or the `value` of one; None if there is none."""
+        """Return the latest answers of a run's queries.
+
+        Args:
+            workflow_id: The workflow id.
+            name: A query; all queries unless given.
+            namespace: The namespace of the id, unless the client's.
+
+        Returns:
+            A record with the `state` of all queries or the `value` of the named query; None if no answer is recorded.
+        """
         record = await self._state(namespace, workflow_id, optional_id(name, "query name"))
         if record is None:
             return None
@@ -74,43 +92,89 @@ class Reading:
         return await self.transport.state(self._space(namespace), check_id(workflow_id, "workflow_id"), name)
 
     async def query(self, workflow_id: str, name: str, *, namespace: str | None = None) -> Any:
-        """The last answer of one query; `NotFound` if the run has no such query, or has not run yet."""
+        """Return the latest answer of one query.
+
+        Args:
+            workflow_id: The workflow id.
+            name: The query's name.
+            namespace: The namespace of the id, unless the client's.
+
+        Returns:
+            The value that the query function returned.
+
+        Raises:
+            NotFound: The run has no such query, or has not run yet.
+        """
         record = await self._state(namespace, workflow_id, check_id(name, "query name"))
         if record is None:
             raise NotFound(f"query '{name}' for workflow {workflow_id} not found")
         return record["value"]
 
     async def get_events(self, workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Events:
-        """The history of a run, in order; `NotFound` for an unknown id."""
+        """Return the history of a run.
+
+        Args:
+            workflow_id: The workflow id.
+            run_id: A run of the id; the current run unless given.
+            namespace: The namespace of the id, unless the client's.
+
+        Returns:
+            The events, in order.
+
+        Raises:
+            NotFound: The id is unknown.
+        """
         name, run = check_id(workflow_id, "workflow_id"), optional_id(run_id, "run_id")
         return [EventRecord(event) for event in await self.transport.events(self._space(namespace), name, run)]
 
     async def list_children(self, workflow_id: str, *, namespace: str | None = None) -> Runs:
-        """The children of a workflow, oldest first; `NotFound` for an unknown id."""
+        """Return the child workflows of a workflow.
+
+        Args:
+            workflow_id: The workflow id of the parent.
+            namespace: The namespace of the id, unless the client's.
+
+        Returns:
+            Records of the children, oldest first.
+
+        Raises:
+            NotFound: The id is unknown.
+        """
         space, workflow_id = self._space(namespace), check_id(workflow_id, "workflow_id")
         if await self.transport.describe(space, workflow_id) is None:
             raise NotFound(f"workflow {workflow_id} not found")
         return await self._all(space, {"parent_id": workflow_id})
 
     async def list_runs(self, workflow_id: str, *, namespace: str | None = None) -> Runs:
-        """All runs of an id, oldest first; `NotFound` for an unknown id."""
+        """Return all runs of a workflow id.
+
+        Args:
+            workflow_id: The workflow id.
+            namespace: The namespace of the id, unless the client's.
+
+        Returns:
+            Records of the runs, oldest first.
+
+        Raises:
+            NotFound: The id is unknown.
+        """
         runs = await self._all(self._space(namespace), {"workflow_id": check_id(workflow_id, "workflow_id")})
         if not runs:
             raise NotFound(f"workflow {workflow_id} not found")
         return runs
 
     def list(self, **filters: Unpack[ListFilters]) -> AsyncRunList:
-        """Return the runs that match, newest first: `async for` reads all of them, `await` gives the first page.
+        """Return the runs that match, newest first: `async for` reads all of them, `await` returns the first page.
 
         Args:
             **filters: See `ListFilters`; `limit` is the size of a page, 50 unless given.
 
         Returns:
-            A list of which nothing is read yet; `await runs.page(cursor)` reads one page of it.
+            A lazy list; `await runs.page(cursor)` reads one page.
 
         Raises:
-            TypeError: There is no filter of that name.
-            Invalid: A filter has a value that it cannot have.
+            TypeError: A filter of this name does not exist.
+            Invalid: A filter has an impossible value.
         """
         given = {_FILTER_ALIASES.get(name, name): value for name, value in filters.items() if value is not None}
         for name in given:
@@ -129,7 +193,7 @@ class Reading:
         return Page(map(WorkflowRecord, found), found.next_cursor)
 
     async def _all(self, namespace: Namespace, filters: Mapping[str, Any]) -> Runs:
-        """Every run that matches, oldest first."""
+        """Return every matching run, oldest first."""
         page = await self._page(namespace, filters)
         found = Runs(page)
         while page.next_cursor is not None:
@@ -142,7 +206,7 @@ class Reading:
 
 
 def epoch(value: Any) -> Any:
-    """A datetime as seconds since the epoch; anything else as it is."""
+    """Convert a datetime to seconds since the epoch; return any other value unchanged."""
     if not isinstance(value, datetime.datetime):
         return value
     if value.tzinfo is None:

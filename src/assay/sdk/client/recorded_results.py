@@ -1,4 +1,4 @@
-"""The results of handlers and steps on their way into a history."""
+"""Results of handlers and steps, encoded for the history."""
 
 import inspect
 from typing import Any, Final, Never, NoReturn
@@ -8,14 +8,14 @@ from assay.sdk.values.converter import Converter
 
 _UNCHECKED: Final = (inspect.Parameter.empty, Any, object, Never, NoReturn)
 _EXACT: Final = (str, int, bool, float)
-"""Types whose values need no look at their JSON: it is read back as the same type."""
+"""Types whose JSON always decodes to the same type, so that the check is skipped."""
 
 
 def encode_result(converter: Converter, value: Any, name: str, annotation: Any = Any) -> bytes:
     """Return the JSON of a result; raise an `Invalid` that is not retried if the result cannot be recorded.
 
-    A result that does not fit the annotation of its function is refused here, because no typed reader could read it.
-    The work is done when its result is found to be unfit, and another attempt would only do the work again.
+    A result that does not fit the return annotation is refused, because typed readers could not decode it. The failure
+    is final: another attempt would only repeat finished work.
     """
     try:
         raw = converter.encode(value, name=name)

@@ -1,8 +1,8 @@
-"""Records that management calls return: dicts with the wire's names whose classes type the attributes.
+"""Typed records: dicts with the wire's names, returned by the calls of a client.
 
-A record is a plain JSON object: `record["status"]`, `json.dumps(record)`, `**record` and `record == {...}` work, and
-so do fields that a newer engine adds. Objects of ours inside a record are records too, values of users stay plain.
-A test compares the annotations with the components of the OpenAPI document.
+A record is a plain JSON object: `record["status"]`, `json.dumps(record)`, `**record` and `record == {...}` work, and so
+do fields that a newer engine adds. Nested objects of the engine are records too; values of users stay plain. A test
+compares the annotations with the components of the OpenAPI document.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final, Self
 
 SHOWN_FIELDS: Final = 8
-"""Fields in the repr of a record; a record with more of them shows the most telling ones."""
+"""Fields in the repr of a record; a longer record shows the fields of `telling`."""
 
 _values: Final = reprlib.Repr()
 _values.maxstring = _values.maxother = 60
@@ -20,7 +20,12 @@ _values.maxdict = _values.maxlist = 4
 
 
 class Record(dict[str, Any]):
-    """A JSON object of the engine; `record["status"]` and `record.status` are the same."""
+    """A JSON object of the engine; `record["status"]` and `record.status` are the same.
+
+    Args:
+        *items: As for `dict`.
+        **fields: As for `dict`.
+    """
 
     __slots__ = ()
     component: ClassVar[str | None] = None
@@ -54,11 +59,16 @@ class Record(dict[str, Any]):
         return f"{type(self).__name__}({', '.join([*shown, f'... {hidden} more'] if hidden else shown)})"
 
     def _most_telling(self) -> list[str]:
+        """Return the names of the fields that a short repr shows."""
         wanted = [name for name in self.telling if self.get(name) is not None]
         return wanted or list(self)[:SHOWN_FIELDS]
 
     def copy(self) -> Self:
-        """Return another record with the same items."""
+        """Return another record with the same items.
+
+        Returns:
+            A record of the same class.
+        """
         return type(self)(self)
 
 
@@ -74,7 +84,7 @@ class StuckRecord(Record):
 
 
 class WaitingOnRecord(Record):
-    """The thing that an open run waits for."""
+    """The signal that an open run waits for."""
 
     __slots__ = ()
     component = "WaitingOn"
@@ -82,7 +92,7 @@ class WaitingOnRecord(Record):
 
 
 class FailureRecord(Record):
-    """A recorded failure; `details` is the user's value."""
+    """A recorded failure; `details` is a value of the user's code."""
 
     __slots__ = ()
     component = "Failure"
@@ -176,7 +186,7 @@ class WorkflowRecord(Record):
 
 
 class EventRecord(Record):
-    """An event of a history; some types have fields beside these."""
+    """An event of a history; some event types have further fields."""
 
     __slots__ = ()
     component = "OtherRecord"
@@ -223,7 +233,7 @@ class ActivityRecord(Record):
 
 
 class StartRecord(Record):
-    """The answer to a start; `started` is False for a run that was there before."""
+    """The answer to a start; `started` is False if the start attached to an existing run."""
 
     __slots__ = ()
     component = "StartAnswer"
@@ -235,7 +245,7 @@ class StartRecord(Record):
 
 
 class RetryRecord(Record):
-    """The answer to a retry: the new run, and the activity that is tried again."""
+    """The answer to a retry: the new run, and the activity that is attempted again."""
 
     __slots__ = ()
     component = "RetryAnswer"
@@ -348,7 +358,7 @@ class NamespaceStatsRecord(Record):
 
 
 class WorkerRecord(Record):
-    """A worker that gave a sign of life lately."""
+    """A worker that sent a heartbeat within the last 90 seconds."""
 
     __slots__ = ()
     component = "WorkerRecord"

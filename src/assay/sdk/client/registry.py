@@ -1,4 +1,4 @@
-"""Who uses an engine, as a program sees it: namespaces made, counted and deleted, workers and queues looked at."""
+"""Namespaces, workers and queues of an engine, as calls of a client."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ if TYPE_CHECKING:
 
 
 class RegistryPort(Protocol):
-    """The part of a transport that knows who uses the engine; what it answers are records."""
+    """The part of a transport that reads namespaces, workers and queues; results are JSON objects."""
 
     async def create_namespace(self, name: str) -> None:
-        """Make a namespace."""
+        """Create a namespace."""
         ...
 
     async def namespaces(self) -> Sequence[dict[str, Any]]:
-        """All namespaces, by name."""
+        """Return all namespaces, by name."""
         ...
 
     async def count(self, name: str) -> dict[str, Any]:
-        """What a namespace holds."""
+        """Return the numbers of runs, schedules and workers of a namespace."""
         ...
 
     async def delete_namespace(self, name: str) -> None:
-        """Forget a namespace."""
+        """Delete a namespace."""
         ...
 
     async def workers(self, namespace: str) -> Sequence[dict[str, Any]]:
-        """The workers that were heard of lately."""
+        """Return the workers with a recent heartbeat."""
         ...
 
     async def queues(self, namespace: str) -> Sequence[dict[str, Any]]:
-        """The queues that have open work or workers."""
+        """Return the queues that have open work or workers."""
         ...
 
 
 @runtime_checkable
 class Registering(Protocol):
-    """A transport whose engine knows who uses it."""
+    """A transport whose engine has a registry of namespaces and workers."""
 
     registry: RegistryPort
 
@@ -65,40 +65,87 @@ class _Group:
 
 
 class Namespaces(_Group):
-    """`client.namespaces`: spaces of ids and queues that know nothing of each other (R39)."""
+    """The namespaces of an engine, as `client.namespaces`: separate spaces of ids and queues."""
 
     async def create(self, name: str) -> None:
-        """Make a namespace; what is started in one that is not there makes it, too. `AlreadyExists`, `Invalid`."""
+        """Create a namespace; a start in a missing namespace creates the namespace too.
+
+        Args:
+            name: The namespace's name.
+
+        Raises:
+            AlreadyExists: The namespace exists.
+            Invalid: The name is malformed.
+        """
         await self._port().create_namespace(check_id(name, "name"))
 
     async def list(self) -> list[NamespaceRecord]:
-        """All namespaces, by name."""
+        """Return all namespaces.
+
+        Returns:
+            Records, by name.
+        """
         return [NamespaceRecord(found) for found in await self._port().namespaces()]
 
     async def describe(self, name: str) -> NamespaceStatsRecord:
-        """How many runs of each status, schedules and workers a namespace has; zeros if there is none (R31)."""
+        """Count the runs by status, the schedules and the workers of a namespace.
+
+        Args:
+            name: The namespace's name.
+
+        Returns:
+            The counts; zeros if the namespace does not exist.
+        """
         return NamespaceStatsRecord(await self._port().count(check_id(name, "name")))
 
     async def stats(self, name: str) -> NamespaceStatsRecord:
-        """The same as `describe`."""
+        """Return the same counts as `describe`.
+
+        Args:
+            name: The namespace's name.
+
+        Returns:
+            The counts.
+        """
         return await self.describe(name)
 
     async def delete(self, name: str) -> None:
-        """Forget a namespace that has neither open runs nor schedules; `NotFound` for `main` and for none."""
+        """Delete a namespace that has neither open runs nor schedules.
+
+        Args:
+            name: The namespace's name.
+
+        Raises:
+            NotFound: The namespace does not exist, or is `main`.
+        """
         await self._port().delete_namespace(check_id(name, "name"))
 
 
 class Workers(_Group):
-    """`client.workers`."""
+    """The workers of an engine, as `client.workers`."""
 
     async def list(self, *, namespace: str | None = None) -> list[WorkerRecord]:
-        """The workers that were heard of in the last 90 seconds, in order of registration (R36)."""
+        """Return the workers with a heartbeat in the last 90 seconds.
+
+        Args:
+            namespace: The namespace, unless the client's.
+
+        Returns:
+            Records, in order of registration.
+        """
         return [WorkerRecord(found) for found in await self._port().workers(self._space(namespace))]
 
 
 class Queues(_Group):
-    """`client.queues`."""
+    """The task queues of an engine, as `client.queues`."""
 
     async def stats(self, *, namespace: str | None = None) -> list[QueueRecord]:
-        """What waits, what is being done and who serves, for each queue with open work or workers, by name."""
+        """Count pending work, running work and workers of each queue that has any.
+
+        Args:
+            namespace: The namespace, unless the client's.
+
+        Returns:
+            Records, by name of the queue.
+        """
         return [QueueRecord(found) for found in await self._port().queues(self._space(namespace))]

@@ -1,4 +1,4 @@
-"""Who asks for a change, where a request has to name somebody and the caller did not."""
+"""The requester of a change, for requests that must name one when the caller did not."""
 
 import getpass
 import socket

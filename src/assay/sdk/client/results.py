@@ -1,4 +1,4 @@
-"""How a run ended, as Python sees it: a value, or one of the four exceptions for runs without a result (R24)."""
+"""The end of a run as Python receives it: a value, or one of four exceptions for runs without a result."""
 
 from typing import Any, TypedDict
 
@@ -35,7 +35,7 @@ def result_of(outcome: Outcome, converter: Converter, annotation: Any) -> Any:
 
 
 def failure_of(key: RunKey, closing: ev.Event) -> errors.Failure:
-    """The exception for a run that closed without a result."""
+    """Return the exception for a run that closed without a result."""
     names: _Names = {"workflow_id": key.workflow_id, "run_id": key.run_id}
     match closing:
         case ev.WorkflowFailed(error=text, failure=info):

@@ -1,6 +1,6 @@
-"""Lists of runs: page by page, or all pages one after the other.
+"""Lists of runs, read page by page.
 
-The end of a list is a page without a cursor. A page may be shorter than its limit and still be followed by another one.
+The last page has no cursor. A page may be shorter than its limit and still be followed by another page.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from assay.sdk.client.records import WorkflowRecord
 
 
 class Page(list[WorkflowRecord]):
-    """A list of runs; `next_cursor` is where the next page begins, None after the last one."""
+    """A page of runs, as a list; `next_cursor` is where the next page begins, None after the last page."""
 
     __slots__ = ("next_cursor",)
 
@@ -22,31 +22,34 @@ class Page(list[WorkflowRecord]):
 
 
 class RunList:
-    """The runs that match some filters, newest first; `limit` is the size of a page."""
+    """The runs that match some filters, newest first.
+
+    Attributes:
+        filters: The filters of the call; `limit` is the size of a page.
+    """
 
     def __init__(self, filters: Mapping[str, Any]) -> None:
         self.filters = dict(filters)
-        """The filters that were given."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.filters.items())})"
 
 
 class AsyncRunList(RunList):
-    """Runs as `Client.list` gives them: `async for` reads all pages, `await` the first one."""
+    """A run list of `Client.list`: `async for` reads all pages, `await` the first page."""
 
     def __init__(self, filters: Mapping[str, Any], read: Callable[[str | None], Awaitable[Page]]) -> None:
         super().__init__(filters)
         self._read = read
 
     async def page(self, cursor: str | None = None) -> Page:
-        """Return the page that begins at `cursor`, the first one without it.
+        """Read one page.
 
         Args:
-            cursor: The `next_cursor` of the page before.
+            cursor: The `next_cursor` of the previous page; the first page unless given.
 
         Returns:
-            The page, with the cursor of the next one.
+            The page, with the cursor of the next page.
         """
         return await self._read(cursor)
 
@@ -64,7 +67,7 @@ class AsyncRunList(RunList):
 
 
 class BlockingRunList(RunList, Sequence[WorkflowRecord]):
-    """Runs as `workflow.list` gives them: a sequence of all runs, read when it is first used."""
+    """A run list of `workflow.list`: a sequence of all runs, read on first use."""
 
     def __init__(self, filters: Mapping[str, Any], read: Callable[[str | None], Page]) -> None:
         super().__init__(filters)
@@ -72,13 +75,13 @@ class BlockingRunList(RunList, Sequence[WorkflowRecord]):
         self._all: list[WorkflowRecord] | None = None
 
     def page(self, cursor: str | None = None) -> Page:
-        """Return the page that begins at `cursor`, the first one without it.
+        """Read one page.
 
         Args:
-            cursor: The `next_cursor` of the page before.
+            cursor: The `next_cursor` of the previous page; the first page unless given.
 
         Returns:
-            The page, with the cursor of the next one.
+            The page, with the cursor of the next page.
         """
         return self._read(cursor)
 
@@ -94,7 +97,7 @@ class BlockingRunList(RunList, Sequence[WorkflowRecord]):
             page = self.page(page.next_cursor)
 
     def _everything(self) -> list[WorkflowRecord]:
-        """Return all runs; kept, so that a length and the indexes below it belong together."""
+        """Return all runs; kept, so that `len` and indexes refer to the same read."""
         if self._all is None:
             self._all = list(iter(self))  # not `[*self]`, which begins with the length
         return self._all

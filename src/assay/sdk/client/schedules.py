@@ -1,4 +1,4 @@
-"""Schedules as a program sees them: made, changed, paused, fired by hand, and looked at."""
+"""Schedules of a client: create, change, pause, trigger, list."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ Moment = float | datetime.datetime
 """Seconds since the epoch, or a datetime with a time zone."""
 
 DOCUMENTS = ("input", "search_attributes", "memo")
-MOST: Final = range(1, 1_001)
-"""Due times in one answer."""
+DUE_TIMES_RANGE: Final = range(1, 1_001)
+"""Permitted numbers of due times in one answer."""
 
 
 class ScheduleOptions(TypedDict, total=False):
-    """What a schedule can be told beside its name, its workflow and its times (docs/howto/schedules.md)."""
+    """Options of a schedule beside its name, workflow and cron expression; see docs/howto/schedules.md."""
 
     input: Any
     timezone: str | None
@@ -50,7 +50,7 @@ class ScheduleOptions(TypedDict, total=False):
 
 
 class NewScheduleOptions(ScheduleOptions, total=False):
-    """What can be said at the creation alone."""
+    """Options of a schedule that only its creation accepts."""
 
     paused: bool | None
     pause_reason: str | None
@@ -58,33 +58,33 @@ class NewScheduleOptions(ScheduleOptions, total=False):
 
 
 class SchedulePatch(ScheduleOptions, total=False):
-    """What can be changed; `clear` names fields that are to have no value any more."""
+    """Fields that `patch` accepts; `clear` names fields to reset to no value."""
 
     cron_expr: str | None
     clear: Iterable[str] | None
 
 
 class SchedulePort(Protocol):
-    """The part of a transport that knows schedules; what it answers are records."""
+    """The part of a transport that manages schedules; results are JSON objects."""
 
     async def ask(self, request: rq.ScheduleRequest) -> Any:
-        """Have a request decided; what the engine says to it when the outcome is durable."""
+        """Send a request; return the engine's reply once the outcome is durable."""
         ...
 
     async def list(self, namespace: str) -> Sequence[dict[str, Any]]:
-        """The schedules of a namespace, by name."""
+        """Return the schedules of a namespace, by name."""
         ...
 
     async def describe(self, namespace: str, name: str) -> dict[str, Any] | None:
-        """A schedule, or None."""
+        """Return a schedule, or None."""
         ...
 
     async def preview(self, namespace: str, name: str, count: int | None) -> Sequence[float]:
-        """The next due times."""
+        """Return the next due times."""
         ...
 
     async def fires(self, namespace: str, name: str, limit: int | None) -> Sequence[dict[str, Any]]:
-        """What became of the latest due times, newest first."""
+        """Return the outcomes of the latest due times, newest first."""
         ...
 
 
@@ -96,7 +96,7 @@ class Scheduling(Protocol):
 
 
 class Schedules:
-    """`client.schedules`: every call takes `namespace`, the client's own unless told."""
+    """The schedules of an engine, as `client.schedules`."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -110,7 +110,22 @@ class Schedules:
         namespace: str | None = None,
         **options: Unpack[NewScheduleOptions],
     ) -> ScheduleRecord:
-        """Make a schedule: its record. `AlreadyExists` if the name is taken, `Invalid` if something is wrong."""
+        """Create a schedule.
+
+        Args:
+            name: The schedule's name.
+            workflow_type: The workflow to start, or its name.
+            cron_expr: The cron expression of its due times.
+            namespace: The namespace, unless the client's.
+            **options: See `NewScheduleOptions`.
+
+        Returns:
+            The schedule's record.
+
+        Raises:
+            AlreadyExists: The name is taken.
+            Invalid: The definition is malformed.
+        """
         schedule = self._defined(name, workflow_type, cron_expr, namespace, options)
         request = rq.CreateSchedule(schedule.namespace, schedule.name, schedule)
         return ScheduleRecord(await self._port().ask(request))
@@ -124,22 +139,22 @@ class Schedules:
         namespace: str | None = None,
         **options: Unpack[NewScheduleOptions],
     ) -> ScheduleRecord:
-        """Make a schedule, or replace the definition of the one that has the name; for programs that declare theirs.
+        """Create a schedule, or replace the definition of the existing one; for programs that declare their schedules.
 
-        What the schedule did before, its waiting fires and a pause stay.
+        Past fires, waiting fires and a pause are kept.
 
         Args:
             name: The schedule's name.
             workflow_type: The workflow to start, or its name.
-            cron_expr: When to start it.
-            namespace: The namespace, if it is not the client's.
-            **options: Those of `create`; an option that is left out has its default, whatever it was before.
+            cron_expr: The cron expression of its due times.
+            namespace: The namespace, unless the client's.
+            **options: See `NewScheduleOptions`; an option that is left out returns to its default.
 
         Returns:
             The schedule's record.
 
         Raises:
-            Invalid: Something is wrong with the definition; nothing was changed.
+            Invalid: The definition is malformed; nothing was changed.
         """
         schedule = self._defined(name, workflow_type, cron_expr, namespace, options)
         request = rq.PutSchedule(schedule.namespace, schedule.name, schedule)
@@ -159,40 +174,112 @@ class Schedules:
         return Schedule(space, name, self._client.app.name_of(workflow_type), cron, **fields)
 
     async def list(self, *, namespace: str | None = None) -> list[ScheduleRecord]:
-        """All schedules, by name."""
+        """Return all schedules of a namespace.
+
+        Args:
+            namespace: The namespace, unless the client's.
+
+        Returns:
+            Records, by name.
+        """
         return [ScheduleRecord(found) for found in await self._port().list(self._space(namespace))]
 
     async def describe(self, name: str, *, namespace: str | None = None) -> ScheduleRecord | None:
-        """The record of a schedule; None if there is none."""
+        """Return the record of a schedule.
+
+        Args:
+            name: The schedule's name.
+            namespace: The namespace, unless the client's.
+
+        Returns:
+            The record, or None if the schedule does not exist.
+        """
         found = await self._port().describe(self._space(namespace), check_id(name, "name"))
         return None if found is None else ScheduleRecord(found)
 
     async def patch(
         self, name: str, *, namespace: str | None = None, **changes: Unpack[SchedulePatch]
     ) -> ScheduleRecord:
-        """Change fields; None leaves a field as it is, `clear=["end_at"]` takes its value away."""
+        """Change fields of a schedule; None leaves a field unchanged, `clear=["end_at"]` resets a field.
+
+        Args:
+            name: The schedule's name.
+            namespace: The namespace, unless the client's.
+            **changes: See `SchedulePatch`.
+
+        Returns:
+            The changed record.
+
+        Raises:
+            NotFound: The schedule does not exist.
+            Invalid: A field has an impossible value.
+        """
         fields = self._fields(_given(changes), SchedulePatch)
         return ScheduleRecord(await self._port().ask(rq.PatchSchedule(*self._named(namespace, name), fields)))
 
     async def pause(
         self, name: str, reason: str | None = None, by: str | None = None, *, namespace: str | None = None
     ) -> ScheduleRecord:
-        """Stop firing; what is due meanwhile is never made up for."""
+        """Pause a schedule; due times in the pause are not made up for.
+
+        Args:
+            name: The schedule's name.
+            reason: The reason, which is recorded.
+            by: The person or program that pauses.
+            namespace: The namespace, unless the client's.
+
+        Returns:
+            The changed record.
+
+        Raises:
+            NotFound: The schedule does not exist.
+        """
         words = check_text(reason, "reason"), check_text(by, "by")
         return ScheduleRecord(await self._port().ask(rq.PauseSchedule(*self._named(namespace, name), *words)))
 
     async def resume(self, name: str, *, namespace: str | None = None) -> ScheduleRecord:
-        """Fire again, from now on."""
+        """Resume a paused schedule, from now on.
+
+        Args:
+            name: The schedule's name.
+            namespace: The namespace, unless the client's.
+
+        Returns:
+            The changed record.
+
+        Raises:
+            NotFound: The schedule does not exist.
+        """
         return ScheduleRecord(await self._port().ask(rq.ResumeSchedule(*self._named(namespace, name))))
 
     async def delete(self, name: str, *, namespace: str | None = None) -> None:
-        """Forget a schedule; its runs go on."""
+        """Delete a schedule; its runs continue.
+
+        Args:
+            name: The schedule's name.
+            namespace: The namespace, unless the client's.
+
+        Raises:
+            NotFound: The schedule does not exist.
+        """
         await self._port().ask(rq.DeleteSchedule(*self._named(namespace, name)))
 
     async def trigger(
         self, name: str, overlap_policy: str | None = None, *, namespace: str | None = None
     ) -> FireRecord:
-        """Fire once, now: what became of it, with the `workflow_id` of the run."""
+        """Fire a schedule once, now.
+
+        Args:
+            name: The schedule's name.
+            overlap_policy: The policy for this fire; the schedule's own unless given.
+            namespace: The namespace, unless the client's.
+
+        Returns:
+            The outcome, with the `workflow_id` of a started run.
+
+        Raises:
+            NotFound: The schedule does not exist.
+        """
         request = rq.TriggerSchedule(*self._named(namespace, name), overlap_of(overlap_policy))
         return FireRecord(await self._port().ask(request))
 
@@ -205,22 +292,58 @@ class Schedules:
         *,
         namespace: str | None = None,
     ) -> Fires:
-        """Fire for each due time from `start` to `end` that no run was started for.
+        """Fire for each due time from `start` to `end` without a started run.
 
-        Without an `overlap_policy` the runs start one after the other, each when the one before has closed.
+        Args:
+            name: The schedule's name.
+            start: The first due time: seconds since the epoch, or a datetime with a time zone.
+            end: The last due time.
+            overlap_policy: The policy for these fires; by default each run starts when the previous one has closed.
+            namespace: The namespace, unless the client's.
+
+        Returns:
+            The outcome of each due time.
+
+        Raises:
+            NotFound: The schedule does not exist.
+            Invalid: The interval is malformed or too long.
         """
         first, last = moment(epoch(start), "start"), moment(epoch(end), "end")
         request = rq.BackfillSchedule(*self._named(namespace, name), first, last, overlap_of(overlap_policy))
         return [FireRecord(fire) for fire in await self._port().ask(request)]
 
     async def preview(self, name: str, count: int | None = None, *, namespace: str | None = None) -> Sequence[float]:
-        """The next due times, 10 unless told."""
-        wanted = None if count is None else check_whole(count, "count", MOST)
+        """Return the next due times of a schedule.
+
+        Args:
+            name: The schedule's name.
+            count: The number of times, 10 unless given.
+            namespace: The namespace, unless the client's.
+
+        Returns:
+            Times in seconds since the epoch.
+
+        Raises:
+            NotFound: The schedule does not exist.
+        """
+        wanted = None if count is None else check_whole(count, "count", DUE_TIMES_RANGE)
         return await self._port().preview(*self._named(namespace, name), wanted)
 
     async def fires(self, name: str, limit: int | None = None, *, namespace: str | None = None) -> Fires:
-        """What became of the latest due times and why, newest first, 50 unless told."""
-        wanted = None if limit is None else check_whole(limit, "limit", MOST)
+        """Return the outcomes of the latest due times, with their reasons.
+
+        Args:
+            name: The schedule's name.
+            limit: The number of outcomes, 50 unless given.
+            namespace: The namespace, unless the client's.
+
+        Returns:
+            Outcomes, newest first.
+
+        Raises:
+            NotFound: The schedule does not exist.
+        """
+        wanted = None if limit is None else check_whole(limit, "limit", DUE_TIMES_RANGE)
         return [FireRecord(fire) for fire in await self._port().fires(*self._named(namespace, name), wanted)]
 
     def _port(self) -> SchedulePort:
@@ -237,15 +360,15 @@ class Schedules:
 
     def _fields(self, options: Mapping[str, Any], known: type[Any]) -> dict[str, Any]:
         names = known.__annotations__ | ScheduleOptions.__annotations__
-        told: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for name, value in options.items():
             if name not in names:
                 raise unknown_option("a schedule has no option", name, names)
-            told[name] = _told(self._client.converter, name, value)
-        return core_fields(told)
+            fields[name] = _checked(self._client.converter, name, value)
+        return core_fields(fields)
 
 
-def _told(converter: Converter, name: str, value: Any) -> Any:
+def _checked(converter: Converter, name: str, value: Any) -> Any:
     if name in DOCUMENTS:
         return Payload(converter.encode(value if name == "input" else check_mapping(value, name), name=name))
     check = _CHECKS.get(name)
@@ -270,7 +393,7 @@ _CHECKS: Final[dict[str, Callable[[Any, str], Any]]] = {
     "remaining": lambda value, name: check_whole(value, name, range(1, 2**53)),
     "clear": _names,
 }
-"""What else can be said of a schedule is read by `core_fields`, which takes nothing for granted."""
+"""Checks by field; `core_fields` validates the fields that are not listed."""
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What may be said at a start, and the request it becomes (capabilities 3.3)."""
+"""The options of `start` and `run`, and the request that they become."""
 
 from __future__ import annotations
 
@@ -22,11 +22,33 @@ from assay.sdk.values.retry import Retry, names_of
 
 FirstMessage = str | tuple[str, Any] | Mapping[str, Any]
 _TYPE_BYTES = 200
-"""Of a workflow type in a generated id, which has 255 bytes at most."""
+"""Bytes of the workflow type in a generated id: an id has at most 255."""
 
 
 class StartKeywords(TypedDict, total=False):
-    """The keywords of `start` and `run`; durations are seconds, a timedelta or a text such as "1h30m" (R22)."""
+    """Options of `start` and `run`; durations are seconds, a timedelta or a text such as "1h30m".
+
+    Keys:
+        task_queue: The queue whose workers run the workflow; the app's unless given.
+        namespace: The namespace of the run, unless the client's.
+        search_attributes: Values by which runs can be listed.
+        memo: Values that are shown with the run.
+        context: Values that activities and children inherit, such as trace ids.
+        id_conflict_policy: What to do if the id has an open run.
+        id_reuse_policy: What to do if the id has a closed run.
+        error_if_exists: Short for an `id_conflict_policy` of `fail` (True) or `use_existing` (False).
+        execution_timeout: The limit of the whole chain of runs.
+        run_timeout: The limit of one run.
+        task_timeout: The limit of one workflow task.
+        retry_policy: When a failed run is followed by another attempt.
+        cron_schedule: A cron expression of the chain's runs.
+        start_delay: A pause before the first task.
+        signals: Signals that the run has received when it starts.
+        request_id: An idempotency key; a repeated start with the same key is the same start.
+        summary: A line about the run, for people.
+        details: A text about the run, for people.
+        priority: Recorded with the run, without effect.
+    """
 
     task_queue: str | None
     namespace: str | None
@@ -57,7 +79,20 @@ def start_request(
     options: Mapping[str, Any],
     usual: Mapping[str, Any],
 ) -> StartWorkflow:
-    """The request for a start; `usual` is known to be good, and has the namespace and the queue. Never guesses."""
+    """Return the request of a start.
+
+    Args:
+        converter: Encodes the input and the attributes.
+        workflow_type: The workflow's name.
+        workflow_id: The workflow id, or None to generate one.
+        input: The workflow's input.
+        options: The caller's options; each is checked.
+        usual: Fields that hold unless an option overrides them, checked before: the namespace and the queue.
+
+    Raises:
+        TypeError: A start has no option of this name.
+        Invalid: An option is malformed.
+    """
     fields = dict(usual)
     for name, value in options.items():
         read = _READERS.get(name)
@@ -65,13 +100,13 @@ def start_request(
             raise unknown_option("a start has no option", name, StartKeywords.__annotations__)
         if value is not None:
             fields.update(read(converter, name, value))
-    # An explicit policy decides when both are given (C23).
+    # An explicit policy takes precedence over its short form.
     if options.get("error_if_exists") is not None and options.get("id_conflict_policy") is None:
         fields["id_conflict_policy"] = IdConflict.FAIL if options["error_if_exists"] else IdConflict.USE_EXISTING
     kind = check_id(workflow_type, "workflow_type")
     name = _id(kind, fields) if workflow_id is None else WorkflowId(check_id(workflow_id, "workflow_id"))
     if "request_id" not in fields:
-        fields["request_id"] = f"r-{secrets.token_hex(12)}"  # a start that is repeated is the same start (4.4)
+        fields["request_id"] = f"r-{secrets.token_hex(12)}"  # makes a repeated request the same start
     return StartWorkflow(
         workflow_type=kind,
         workflow_id=name,
@@ -102,13 +137,13 @@ def check_takes_input(definition: Definition) -> None:
     """Refuse an input for a workflow without a parameter for one: it is most likely a misplaced id."""
     if not definition.signature.takes_input:
         raise Invalid(
-            f"workflow '{definition.name}' takes no input; if an id was meant, give it by keyword: workflow_id=...",
+            f"workflow '{definition.name}' takes no input; pass an id by keyword: workflow_id=...",
             field="input",
         )
 
 
 def _id(workflow_type: str, fields: Mapping[str, Any]) -> WorkflowId:
-    """An id for a start that names none; one that may be repeated needs the same each time."""
+    """Generate an id; derived from a given request id, because a repeated start needs the same id."""
     if "request_id" in fields:
         return id_of_request(fields["namespace"], fields["request_id"])
     short = workflow_type.lower().encode()[:_TYPE_BYTES].decode(errors="ignore")
@@ -151,7 +186,7 @@ def _read_reuse(_: Converter, name: str, value: Any) -> dict[str, Any]:
 
 
 def _read_flag(_: Converter, name: str, value: Any) -> dict[str, Any]:
-    check_flag(value, name)  # it may stand for a conflict policy, see above
+    check_flag(value, name)  # `start_request` turns the flag into a conflict policy
     return {}
 
 
@@ -160,7 +195,7 @@ def _read_retry(_: Converter, name: str, value: Any) -> dict[str, Any]:
 
 
 def retry_of(value: Retry | Mapping[str, Any], name: str = "retry_policy") -> RetryPolicy | None:
-    """A workflow's retry policy: fields that a mapping leaves out take the defaults of workflows (4.4)."""
+    """Return a workflow's retry policy; missing fields of a mapping take the defaults of workflows."""
     if isinstance(value, Retry):
         return value.policy()
     if not isinstance(value, Mapping):
@@ -207,4 +242,4 @@ _READERS: Final[dict[str, Reader]] = {
     "signals": _read_signals,
     "request_id": _read_text,
 }
-"""One reader per keyword; the options that starts of children have too are read by their kind."""
+"""One reader per option; options that child starts share are read by their kind."""

@@ -1,7 +1,7 @@
-"""Both ports of the SDK for our engines, in this process or behind HTTP: each verb is a request to the engine.
+"""Both ports of the SDK over the engine's requests, for embedded engines and engines behind HTTP.
 
-A request that returns is durable; one that was refused raises what the engine said; `Unavailable` means that the
-outcome is not known and the same request may be sent again.
+A request that returns is durable; a refused request raises the engine's error; `Unavailable` means that the outcome is
+unknown and the same request may be sent again.
 """
 
 from abc import ABC, abstractmethod
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class Transport(ABC):
-    """An engine of ours, wherever it is: see `ClientPort` and `WorkerPort` for its verbs."""
+    """A connection to one of our engines; see `ClientPort` and `WorkerPort` for its calls."""
 
     lease: Time | None
-    """How long a worker may be silent before its work is given to others; None if it dies with the engine."""
+    """How long a silent worker keeps its leases; None if the worker runs in the engine's own process."""
 
     @abstractmethod
     async def open(self) -> None:
@@ -45,31 +45,31 @@ class Transport(ABC):
 
     @abstractmethod
     def now(self) -> Time:
-        """The engine's time, as well as it is known here (R12)."""
+        """Return the engine's time, as far as this process can estimate it."""
 
     @abstractmethod
     async def ask(self, request: Request) -> Any:
-        """Have a request decided; its reply when the outcome is durable."""
+        """Send a request; return the engine's reply once the outcome is durable."""
 
     @abstractmethod
     async def ask_retry(self, request: RetryFailed) -> dict[str, Any]:
-        """Let a closed run go on; the answer as a record."""
+        """Continue a closed run as a new run; return the engine's answer as a record."""
 
     @abstractmethod
-    def send(self, request: Request, told: ReplyCallback) -> None:
-        """Like `ask`, without a task of its own: the way of a worker, which sends many."""
+    def send(self, request: Request, callback: ReplyCallback) -> None:
+        """Send a request like `ask`, but call back instead of creating a task: workers send many requests."""
 
     @abstractmethod
     async def closed(self, key: RunKey, *, follow: bool = True) -> tuple[RunKey, Event]:
-        """Wait for the end of a run, or of its chain: the run that ended and its closing event."""
+        """Wait for the end of a run, or of its chain; return the run that ended and its closing event."""
 
     @abstractmethod
     async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
-        """A run's events after a seq."""
+        """Return the events of a run after a seq."""
 
     @abstractmethod
     async def describe(self, namespace: str, workflow_id: str, run_id: str | None = None) -> dict[str, Any] | None:
-        """A run's record, or None."""
+        """Return the record of a run, or None."""
 
     @abstractmethod
     async def list(self, namespace: str, filters: Mapping[str, Any]) -> ListedRuns:
@@ -77,15 +77,15 @@ class Transport(ABC):
 
     @abstractmethod
     async def events(self, namespace: str, workflow_id: str, run_id: str | None = None) -> Sequence[dict[str, Any]]:
-        """A history as records; `NotFound` for an unknown id."""
+        """Return a history as records; raise `NotFound` for an unknown id."""
 
     @abstractmethod
     async def state(self, namespace: str, workflow_id: str, name: str | None = None) -> dict[str, Any] | None:
-        """What the run's queries answer, or None."""
+        """Return the latest answers of a run's queries, or None."""
 
     @abstractmethod
     def report_health(self, worker: str, *, healthy: bool, abandoned_threads: int) -> None:
-        """Report the health of a worker; may block, from any thread, and needs no event loop."""
+        """Report the health of a worker; blocks, needs no event loop, and may be called from any thread."""
 
     @abstractmethod
     def add_worker(self, worker: ConnectedWorker) -> None:
@@ -93,7 +93,7 @@ class Transport(ABC):
 
     @abstractmethod
     def remove_worker(self, worker: ConnectedWorker) -> None:
-        """Lease no more work to a worker; its reports are sent on."""
+        """Lease no more work to a worker; its reports are still accepted."""
 
     @abstractmethod
     def offer_slots(self, worker: ConnectedWorker) -> None:
@@ -135,6 +135,6 @@ class Transport(ABC):
 
     async def serve(self, app: "App", options: WorkerOptions) -> None:
         """See `WorkerPort`."""
-        from assay.sdk.worker.engine_worker import EngineWorker  # a program that only manages needs no worker
+        from assay.sdk.worker.engine_worker import EngineWorker  # programs without workers do not pay for the import
 
         await EngineWorker(self, app, options).run()

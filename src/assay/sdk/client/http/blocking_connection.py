@@ -1,16 +1,16 @@
-"""A connection to an engine for a caller that blocks: one request at a time, on a plain socket."""
+"""A blocking connection to an engine: one request at a time, on a plain socket."""
 
 import socket
 from typing import Final, NamedTuple
 
-from assay.sdk.client.http.http1 import AnswerReader, Endpoint, Gone
+from assay.sdk.client.http.http1 import AnswerReader, ConnectionClosed, Endpoint
 
 PART_BYTES: Final = 65_536
-"""How much is read from the socket at a time."""
+"""Bytes per read from the socket."""
 
 
 class Reply(NamedTuple):
-    """An HTTP response that has been read; the names of its headers are in lower case."""
+    """An HTTP response; the names of its headers are in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -30,7 +30,7 @@ class BlockingConnection(AnswerReader):
         self.sock = _connected(endpoint, seconds)
 
     def request(self, method: str, target: str, body: bytes) -> Reply:
-        """Send a request and return its answer; raise `OSError` if the connection ends first."""
+        """Send a request and return the response; raise `OSError` if the connection ends first."""
         self.sock.sendall(self._endpoint.request(method, target, body))
         while not self._replies:
             data = self.sock.recv(PART_BYTES)
@@ -44,10 +44,10 @@ class BlockingConnection(AnswerReader):
         """Close the connection."""
         self.sock.close()
 
-    # What the parser and the reader call.
+    # Callbacks of the parser and the reader.
 
     def on_message_begin(self) -> None:
-        """Begin an answer."""
+        """Begin a response."""
         self._headers, self._ends_with_connection = {}, False
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -55,7 +55,7 @@ class BlockingConnection(AnswerReader):
         self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
-        """Find out how the body will end."""
+        """Note whether the body ends with the connection: without a length, as HTTP/1.0 servers send."""
         self._ends_with_connection = not self._headers.keys() & {"content-length", "transfer-encoding"}
 
     def answered(self, status: int, body: bytes, *, keep: bool) -> None:
@@ -64,11 +64,11 @@ class BlockingConnection(AnswerReader):
         self.reusable, self._ends_with_connection = keep, False
 
     def _read_end(self) -> None:
-        """Take the end of the connection for the end of an answer that has no other, as HTTP/1.0 servers send."""
+        """Complete a response whose body ends with the connection; raise if a response is incomplete."""
         if self._ends_with_connection:
             self.on_message_complete()
         if not self._replies:
-            raise Gone("the engine closed the connection")
+            raise ConnectionClosed("the engine closed the connection")
 
 
 def _connected(endpoint: Endpoint, seconds: float) -> socket.socket:
@@ -76,7 +76,7 @@ def _connected(endpoint: Endpoint, seconds: float) -> socket.socket:
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if not endpoint.is_tls:
         return plain
-    import ssl  # takes longer to import than all the rest of this module
+    import ssl  # slower to import than the rest of this module together
 
     try:
         return ssl.create_default_context().wrap_socket(plain, server_hostname=endpoint.host)

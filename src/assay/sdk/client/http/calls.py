@@ -1,4 +1,4 @@
-"""Management calls as HTTP requests, repeated under the same key while nobody knows whether they arrived (4.4)."""
+"""Client calls as HTTP requests, repeated under the same idempotency key while their outcome is unknown."""
 
 import asyncio
 import logging
@@ -28,23 +28,23 @@ from assay.sdk.client.http.http1 import (
     HOLD_SECONDS,
     LONGEST_RETRY_SECONDS,
     RESTARTING_STATUSES,
-    Unreachable,
+    EngineUnreachable,
     path_of,
     query_of,
 )
-from assay.sdk.client.http.pool import Pool
+from assay.sdk.client.http.pool import HttpPool
 from assay.sdk.client.http.problems import error_in
 from assay.sdk.ports import ListedRuns
 from assay.sdk.values.retry import wire_retry
 from assay.wire.request_bodies import SignalAtStart, StartBody
 
 FIRST_CONNECT_SECONDS: Final = 2.0
-"""Seconds for which a call is repeated to an engine that never answered: perhaps there is none. A time limit that the
-program has set holds for such an engine, too."""
+"""Seconds for which a call is repeated to an engine that has never responded, and may not exist. A time limit that the
+program sets replaces this one."""
 LOGGED_AFTER_SECONDS: Final = 5.0
 """Seconds without an engine after which a call that waits is logged."""
 TAKEN_UP_SECONDS: Final = 1.0
-"""Seconds that an attempt must have lasted to count as one that was taken up."""
+"""Seconds after which an interrupted attempt counts as accepted by the engine."""
 ANSWER_SECONDS: Final = HOLD_SECONDS + ANSWER_GRACE_SECONDS
 NEXT_CURSOR: Final = b"x-next-cursor"
 OPEN: Final = frozenset({"PENDING", "RUNNING", "WAITING"})
@@ -55,18 +55,18 @@ _decode: Final = msgspec.json.Decoder().decode
 
 
 class Calls:
-    """Asks one engine."""
+    """The calls of a client to one engine."""
 
-    def __init__(self, pool: Pool, timeout_seconds: float) -> None:
+    def __init__(self, pool: HttpPool, timeout_seconds: float) -> None:
         self._pool = pool
         self._timeout_seconds = timeout_seconds
-        self._met = timeout_seconds != DEFAULT_TIMEOUT_SECONDS
-        """True if calls wait for an engine as long as they may."""
+        self._has_answered = timeout_seconds != DEFAULT_TIMEOUT_SECONDS
+        """True once the engine has responded, or if the program set a time limit: calls then wait for all of it."""
 
     # changes
 
     async def ask(self, request: rq.Request) -> Any:
-        """Have a request decided."""
+        """Send the request of a change; return the engine's reply."""
         if isinstance(request, rq.StartWorkflow):
             return await self.start(request)
         change = _CHANGES.get(type(request))
@@ -77,7 +77,7 @@ class Calls:
         return endings.started_of(target.namespace, endings.decode(answer)) if answer else None
 
     async def retry(self, request: rq.RetryFailed) -> dict[str, Any]:
-        """Let a closed run go on."""
+        """Continue a closed run as a new run; return the engine's record."""
         body = _given(requested_by=request.requested_by, reason=request.reason, from_seq=request.from_seq)
         answer: dict[str, Any] = _decode(await self._change(request, "retry", body))
         return answer
@@ -99,10 +99,10 @@ class Calls:
         started = endings.started_of(request.namespace, answer)
         return started, await self._ended(started.key, answer)
 
-    # questions
+    # reads
 
     async def closed(self, key: RunKey, *, follow: bool = True) -> tuple[RunKey, Event]:
-        """Wait for the end of a run, or of its chain."""
+        """Wait for the end of a run, or of its chain; return the run that ended and its closing event."""
         return await self._ended(key, None, follow=follow)
 
     async def _ended(
@@ -115,12 +115,12 @@ class Calls:
         return endings.key_of(key.namespace, answer), endings.closing_of(answer)
 
     async def describe(self, namespace: str, workflow_id: str, run_id: str | None) -> dict[str, Any] | None:
-        """A run's record, or None."""
+        """Return the record of a run, or None."""
         query = _query(namespace=namespace, run_id=run_id)
         return await self._found(f"{path_of('workflows', workflow_id)}{query}")
 
     async def state(self, namespace: str, workflow_id: str, name: str | None) -> dict[str, Any] | None:
-        """What a run's queries answer, or None."""
+        """Return the latest answers of a run's queries, or None."""
         path = path_of("workflows", workflow_id, "state", *(() if name is None else (name,)))
         return await self._found(f"{path}{_query(namespace=namespace)}")
 
@@ -142,7 +142,7 @@ class Calls:
         return ListedRuns(_decode(answer), None if cursor is None else cursor.decode("ascii"))
 
     async def events(self, namespace: str, workflow_id: str, run_id: str | None) -> Sequence[dict[str, Any]]:
-        """A history as records."""
+        """Return a history as records, read page by page."""
         found: list[dict[str, Any]] = []
         while True:
             after = found[-1]["seq"] if found else None
@@ -153,7 +153,7 @@ class Calls:
                 return found
 
     async def _get(self, path: str, workflow_id: str) -> bytes:
-        """What there is at a path below that of a workflow; its absence in the words of an engine in the process."""
+        """Return the body at a path below a workflow; raise `NotFound` with the same text as an embedded engine."""
         try:
             return await self.call("GET", path)
         except NotFound as error:
@@ -169,16 +169,16 @@ class Calls:
         key: str | None = None,
         headers: dict[bytes, bytes] | None = None,
     ) -> bytes:
-        """Return the body of the answer, and put the answer's headers into `headers` if there is a dict.
+        """Return the body of the response; store its headers in `headers` if a dict is given.
 
-        The request is made again as long as a repetition can help and the caller's time is not over.
+        The request is repeated while a repetition can help and the caller's time limit has not passed.
         """
-        effort = Effort()
+        effort = Backoff()
         while True:
             effort.begin()
             try:
                 status, answer = await self._pool.request(method, path, body, ANSWER_SECONDS, key, headers)
-                self._met = True
+                self._has_answered = True
                 if status < 300:
                     return answer
                 error = error_in(status, answer)
@@ -190,21 +190,21 @@ class Calls:
                 trouble = str(error)
             except TimeoutError:
                 trouble = "no answer came"
-            except Unreachable as problem:
+            except EngineUnreachable as problem:
                 trouble = str(problem)
             except OSError as problem:
-                self._met = True  # somebody was there, and has gone
+                self._has_answered = True  # the connection was open: an engine exists
                 effort.interrupted()
                 trouble = str(problem) or type(problem).__name__
             if self._pool.closed:
                 raise Unavailable("this client is closed: connect again", code="client_closed")
-            if not await effort.again(self._timeout_seconds if self._met else FIRST_CONNECT_SECONDS):
+            if not await effort.again(self._timeout_seconds if self._has_answered else FIRST_CONNECT_SECONDS):
                 raise Unavailable(f"the engine at {self._pool.url} cannot be reached: {trouble}", code="unreachable")
             effort.log(self._pool.url, trouble, self._timeout_seconds)
 
 
-class Effort:
-    """Repeated attempts at one thing, less and less often."""
+class Backoff:
+    """The retries of one call: pauses that grow, and the time since the first failure."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -214,16 +214,16 @@ class Effort:
         self._is_logged = False
 
     def begin(self) -> None:
-        """Here is another attempt."""
+        """Note the start of an attempt."""
         self._trying = self._loop.time()
 
     def interrupted(self) -> None:
-        """The attempt was taken up; if it was held for a while, there was an engine all the time."""
+        """Note that the engine accepted the attempt and then went away; a long attempt resets the time of failure."""
         if self._loop.time() - self._trying > TAKEN_UP_SECONDS:
             self._failing, self._pause = None, FIRST_RETRY_SECONDS
 
     async def again_when_busy(self, patience: float) -> bool:
-        """Wait as long as a busy engine asks for; False when it was busy for longer than `patience`."""
+        """Pause as a busy engine requires; return False if the engine has been busy for longer than `patience`."""
         now = self._loop.time()
         self._failing = now if self._failing is None else self._failing
         if now + BUSY_RETRY_SECONDS > self._failing + patience:
@@ -232,7 +232,7 @@ class Effort:
         return True
 
     async def again(self, patience: float) -> bool:
-        """Wait for the next attempt; False when all failed for longer than `patience`."""
+        """Pause before the next attempt; return False if attempts have failed for longer than `patience`."""
         now = self._loop.time()
         self._failing = now if self._failing is None else self._failing
         if now + self._pause > self._failing + patience:
@@ -258,7 +258,7 @@ def _span(time: Time | None) -> float | None:
 
 
 def _start_body(request: rq.StartWorkflow) -> bytes:
-    """Return the body of a start. Its request id makes a repeated one the same start, with no key to be kept for it."""
+    """Return the body of a start. The request id makes repetitions the same start, so no idempotency key is needed."""
     return _encode(
         StartBody(
             workflow_type=request.workflow_type,
@@ -289,7 +289,7 @@ _SPELLINGS: Final[dict[str, Convert]] = by_option(
         OptionKind.REUSE: lambda policy, _: _unless(policy, IdReuse.ALLOW_DUPLICATE),
     }
 )
-"""From options of a request to options as a body spells them: the reverse of `OPTION_PARSERS`."""
+"""Conversions of request options to body fields: the reverse of `OPTION_PARSERS`."""
 
 
 def _given(**fields: Any) -> dict[str, Any]:
@@ -307,7 +307,7 @@ def _cancel(request: rq.RequestCancel) -> tuple[str, dict[str, Any]]:
 
 
 def _next_input(request: rq.RestartAsNew) -> dict[str, Any]:
-    """Return the body's fields for the input; without one the engine keeps the input of the source."""
+    """Return the body's fields for the input; without them the engine keeps the input of the previous run."""
     if request.keep_input:
         return {}
     return _given(input=request.input) or {"input": None, "keep_input": False}

@@ -1,4 +1,4 @@
-"""The engine's time as a client knows it: its own steady clock and what it learned from the engine's messages (R12)."""
+"""The engine's time, estimated by the local monotonic clock and the timestamps of the engine's messages."""
 
 import time
 
@@ -6,19 +6,22 @@ from assay.core.model.ids import SECOND, Time
 
 
 class LearnedClock:
-    """Never goes back by less than a second: a message that was under way for longer must not undo what is known."""
+    """An estimate of the engine's time that steps back only by more than a second.
+
+    A delayed message must not undo a better estimate, so smaller steps back are ignored.
+    """
 
     def __init__(self) -> None:
         self._offset: Time | None = None
 
     def learn(self, engine_time: Time) -> None:
-        """The engine said what time it is, a moment ago."""
+        """Update the estimate by the timestamp of a message that just arrived."""
         offset = engine_time - _steady()
         if self._offset is None or offset > self._offset or self._offset - offset > SECOND:
             self._offset = offset
 
     def now(self) -> Time:
-        """The engine's time, a little less than it really is; 0 as long as nothing was heard of it."""
+        """Return the engine's time, slightly early by the delay of messages; 0 before the first message."""
         return 0 if self._offset is None else _steady() + self._offset
 
 

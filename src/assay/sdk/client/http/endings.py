@@ -1,4 +1,4 @@
-"""How a run ended, from the answer of the result route (R32) back to the event that says so."""
+"""The closing event of a run, rebuilt from a response of the result route."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from assay.core.model.replies import Started
 
 
 class ResultBody(msgspec.Struct, kw_only=True):
-    """An answer about a run's end; `status` tells whether there is one yet."""
+    """A response of the start and result routes; `status` shows whether the run has ended."""
 
     workflow_id: str
     run_id: str
@@ -30,17 +30,17 @@ decode = msgspec.json.Decoder(ResultBody).decode
 
 
 def key_of(namespace: Namespace, body: ResultBody) -> RunKey:
-    """The run that an answer is about."""
+    """Return the key of the run in a response."""
     return RunKey(namespace, WorkflowId(body.workflow_id), RunId(body.run_id))
 
 
 def started_of(namespace: Namespace, body: ResultBody) -> Started:
-    """The answer to a start."""
+    """Return the outcome of a start."""
     return Started(key_of(namespace, body), body.status, body.started)
 
 
 def closing_of(body: ResultBody) -> ev.Event:
-    """The event that closed the run."""
+    """Return the event that closed the run."""
     text: dict[str, Any] = {"error": body.error or ""}
     match body.status, body.close_reason:
         case "COMPLETED", _:

@@ -1,4 +1,4 @@
-"""The health of a worker, reported on a connection of its own: the worker's event loop may be blocked."""
+"""Health reports of a worker over their own connection, because the worker's event loop may be blocked."""
 
 from typing import Final
 
@@ -9,11 +9,11 @@ from assay.sdk.client.http.blocking_connection import BlockingConnection
 from assay.sdk.client.http.http1 import Endpoint
 
 REPORT_SECONDS: Final = 2.0
-"""How long each operation on the connection may take; the watchdog looks at nothing else meanwhile."""
+"""Seconds for each operation on the connection; the watchdog waits meanwhile."""
 
 
 def report_health(endpoint: Endpoint, worker: str, *, healthy: bool, abandoned_threads: int) -> None:
-    """Report the health of a worker to an engine, and block until it has answered.
+    """Report the health of a worker to an engine, and block until the engine has responded.
 
     Raises:
         Unavailable: The engine refused the report.

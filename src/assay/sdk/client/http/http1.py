@@ -1,7 +1,7 @@
-"""HTTP/1.1 as an engine requires it, without I/O: requests as bytes, and answers read from bytes.
+"""HTTP/1.1 without I/O: requests as bytes, and responses parsed from bytes.
 
-The SDK's pool drives it on an event loop, the command line on a blocking socket. Nothing here imports `asyncio`, `ssl`,
-`msgspec` or a general HTTP library: a call of the command line costs mostly its imports.
+The SDK's pool drives this module on an event loop, the command line on a blocking socket. Imports are kept few (no
+`asyncio`, `ssl`, `msgspec` or HTTP library), because imports are most of the cost of a command.
 """
 
 from collections.abc import Mapping
@@ -15,32 +15,32 @@ from assay.core.model.errors import Invalid
 
 API_PREFIX: Final = "/api/v1"
 RESTARTING_STATUSES: Final = frozenset({502, 503, 504})
+"""Statuses of an engine that starts or stops, or of a proxy without an engine: another attempt can help."""
 BUSY_CODES: Final = frozenset({"namespace_busy", "too_many_requests"})
-"""Refusals with 429 that changed nothing and are kept under no key: the same request is sent again after a second."""
+"""Codes of 429 responses that changed nothing and are kept under no key: the request is sent again after a pause."""
 BUSY_RETRY_SECONDS: Final = 1.0
-"""Answers of an engine that starts or stops, or of a proxy that finds no engine: another attempt can help."""
 HOLD_SECONDS: Final = 20.0
-"""For which an engine is asked to hold a request that it cannot answer yet."""
+"""Seconds for which the engine holds a request whose result is not there yet."""
 ANSWER_GRACE_SECONDS: Final = 10.0
-"""What an answer may take beyond the time for which a request is held."""
+"""Seconds for a response beyond the time for which the request is held."""
 FIRST_RETRY_SECONDS: Final = 0.05
 LONGEST_RETRY_SECONDS: Final = 1.0
-"""Between attempts, which grow rarer: shorter than a worker's lease, which must not end over a lost connection."""
+"""The longest pause between attempts: shorter than a worker's lease, which must survive a lost connection."""
 HISTORY_PAGE_EVENTS: Final = 1_000
-"""Events that are read at a time: as many as an engine gives in one answer."""
+"""Events per read: the largest page of an engine."""
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
-class Gone(ConnectionError):
-    """The other side went away before it had answered."""
+class ConnectionClosed(ConnectionError):
+    """The peer closed the connection before the response was complete."""
 
 
-class Unreachable(ConnectionError):
+class EngineUnreachable(ConnectionError):
     """No connection to an engine could be made."""
 
 
 class Endpoint:
-    """The address of one engine, with the headers that every request to it carries."""
+    """The address of one engine, with the headers of every request."""
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
         parts = urlsplit(url)
@@ -60,52 +60,52 @@ class Endpoint:
         self._head = f" HTTP/1.1\r\n{lines}content-type: application/json\r\n"
 
     def request(self, method: str, target: str, body: bytes, key: str | None = None) -> bytes:
-        """Return a request as it is sent; `target` stands below the path of the engine, `key` makes it idempotent."""
+        """Return the bytes of a request; `target` is relative to the engine's path, `key` is an idempotency key."""
         more = "" if key is None else f"idempotency-key: {key}\r\n"
         head = f"{method} {self.path}{target}{self._head}{more}content-length: {len(body)}\r\n\r\n"
         return head.encode("ascii") + body
 
 
 class AnswerReader:
-    """Reads the answers on one connection from bytes; a subclass gets each by `answered`."""
+    """A parser of the responses on one connection; a subclass receives each through `answered`."""
 
     def __init__(self) -> None:
         self._parser: Any = httptools.HttpResponseParser(self)
         self._body: list[bytes] = []
 
     def read(self, data: bytes) -> None:
-        """Read what has arrived; `Gone` if it is no HTTP."""
+        """Parse received bytes; raise `ConnectionClosed` if they are not HTTP."""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            raise Gone(f"what came back is no HTTP: {error}") from None
+            raise ConnectionClosed(f"the response is not HTTP: {error}") from None
 
     def read_headers(self, headers: dict[bytes, bytes]) -> None:
-        """Collect the headers of the next answer, by their names in lower case; other answers are not slowed down."""
+        """Collect the headers of the next response, by lower-case name; other responses do not pay for headers."""
         self._parser = httptools.HttpResponseParser(_HeaderReader(self, headers))
 
     def answered(self, status: int, body: bytes, *, keep: bool) -> None:
-        """Take an answer; the connection may be used again if `keep`."""
+        """Accept a response; `keep` is True if the connection may be used again."""
         raise NotImplementedError
 
-    # What the parser calls.
+    # Callbacks of the parser.
 
     def on_body(self, body: bytes) -> None:
         """Add a part of the body."""
         self._body.append(body)
 
     def on_message_complete(self) -> None:
-        """Pass a whole answer on."""
+        """Pass a complete response on."""
         parser, body = self._parser, self._body
         status = parser.get_status_code()
         if status < 200:
-            return  # an interim answer: the final one follows
+            return  # an interim response: the final response follows
         self._parser, self._body = httptools.HttpResponseParser(self), []
         self.answered(status, body[0] if len(body) == 1 else b"".join(body), keep=parser.should_keep_alive())
 
 
 class _HeaderReader:
-    """The callbacks of a parser that collects headers besides."""
+    """The callbacks of a parser that also collects headers."""
 
     def __init__(self, reader: AnswerReader, headers: dict[bytes, bytes]) -> None:
         self._headers = headers
@@ -118,12 +118,12 @@ class _HeaderReader:
 
 
 def path_of(*segments: str, errors: str = "strict") -> str:
-    """Return a path below the API's; each segment may hold anything: slashes, blanks, any letter."""
+    """Return a path below the API's; segments may contain any characters, which are quoted."""
     return "".join([f"/{quote(segment, safe='', errors=errors)}" for segment in segments])
 
 
 def query_of(parameters: Mapping[str, Any], errors: str = "strict") -> str:
-    """Return the query of those parameters that have a value; empty, or with its question mark."""
+    """Return the query string of the parameters with a value: empty, or with its question mark."""
     given = {name: value for name, value in parameters.items() if value is not None}
     return f"?{urlencode(given, errors=errors)}" if given else ""
 
@@ -138,7 +138,7 @@ def _is_target(path: str) -> bool:
 
 
 def _checked(value: str) -> str:
-    """Return a header's value; one with a line break in it would be two headers."""
+    """Return a header's value; refuse line breaks, which would inject a second header."""
     if not value.isprintable():
         raise Invalid("a token must be one line of printable characters", field="token")
     return value

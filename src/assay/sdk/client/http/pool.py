@@ -1,8 +1,8 @@
-"""Connections to one engine for requests that are answered one by one: HTTP/1.1 kept alive, and nothing else.
+"""A pool of keep-alive HTTP/1.1 connections to one engine.
 
-A client that starts workflows and waits for them makes one request for each, so this is its hot path. A general HTTP
-library spends several times as long on a request as all the rest of the SDK together; what an engine needs of HTTP is
-little: a length or chunks, keep-alive, and to notice when the other side has gone.
+Each start of a workflow and each wait for a result is one request, so this module is the hot path of a client. A
+general HTTP library takes several times longer per request than the rest of the SDK together; an engine needs only
+bodies with a length or chunks, keep-alive, and detection of closed connections.
 """
 
 import asyncio
@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
-from assay.sdk.client.http.http1 import AnswerReader, Endpoint, Gone, Unreachable
-from assay.sdk.client.http.socket import Socket
+from assay.sdk.client.http.http1 import AnswerReader, ConnectionClosed, Endpoint, EngineUnreachable
+from assay.sdk.client.http.socket import WorkerSocket
 from assay.sdk.client.loop_thread import refuse_in_workflow
 
 CONNECT_SECONDS: Final = 5.0
@@ -24,10 +24,10 @@ Answer = tuple[int, bytes]
 Made = TypeVar("Made", bound=asyncio.Protocol)
 
 
-class Connection(AnswerReader, asyncio.Protocol):
-    """One connection; one request at a time."""
+class HttpConnection(AnswerReader, asyncio.Protocol):
+    """One connection, with at most one request at a time."""
 
-    def __init__(self, pool: "Pool", endpoint: Endpoint) -> None:
+    def __init__(self, pool: "HttpPool", endpoint: Endpoint) -> None:
         super().__init__()
         self._pool = pool
         self.endpoint = endpoint
@@ -36,12 +36,12 @@ class Connection(AnswerReader, asyncio.Protocol):
         self.closed = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport  # type: ignore[assignment]  # what a stream connection is given
+        self._transport = transport  # type: ignore[assignment]  # always so for a stream connection
 
     def ask(self, request: bytes, waiter: "asyncio.Future[Answer]", headers: dict[bytes, bytes] | None = None) -> None:
-        """Send a request; its answer goes to `waiter`, and the answer's headers into `headers` if there is a dict."""
-        if self.closed:  # lost as soon as it was made
-            waiter.set_exception(Gone("the engine closed the connection"))
+        """Send a request; the response completes `waiter`, and fills `headers` if a dict is given."""
+        if self.closed:  # lost between its creation and this call
+            waiter.set_exception(ConnectionClosed("the engine closed the connection"))
             return
         self._waiter = waiter
         if headers is not None:
@@ -52,7 +52,7 @@ class Connection(AnswerReader, asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         try:
             self.read(data)
-        except Gone as error:
+        except ConnectionClosed as error:
             self.abort(error)
 
     def answered(self, status: int, body: bytes, *, keep: bool) -> None:
@@ -66,10 +66,10 @@ class Connection(AnswerReader, asyncio.Protocol):
             waiter.set_result((status, body))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.abort(Gone(str(exc) if exc else "the engine closed the connection"))
+        self.abort(ConnectionClosed(str(exc) if exc else "the engine closed the connection"))
 
     def abort(self, error: Exception | None) -> None:
-        """Close it; whoever waits is told."""
+        """Close the connection; fail the waiting request with `error`."""
         if not self.closed:
             self.closed = True
             self._pool.all.discard(self)
@@ -80,16 +80,16 @@ class Connection(AnswerReader, asyncio.Protocol):
             waiter.set_exception(error)
 
 
-class Pool:
-    """As many connections as there are requests at a time, to the first of several engines that can be reached."""
+class HttpPool:
+    """A pool with as many connections as concurrent requests, to the first reachable of several engines."""
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
         self._endpoints = [Endpoint(one, headers) for one in url.split(",")]
         self._endpoint = self._endpoints[0]
         self._ssl = ssl.create_default_context() if any(one.is_tls for one in self._endpoints) else None
         self.url = url
-        self.idle: deque[Connection] = deque()
-        self.all: set[Connection] = set()
+        self.idle: deque[HttpConnection] = deque()
+        self.all: set[HttpConnection] = set()
         self.closed = False
 
     async def request(
@@ -101,13 +101,13 @@ class Pool:
         key: str | None = None,
         headers: dict[bytes, bytes] | None = None,
     ) -> Answer:
-        """Return the status and the body of the answer; put its headers into `headers` if there is a dict.
+        """Return the status and the body of the response; store its headers in `headers` if a dict is given.
 
         Raises:
-            OSError: No answer came.
-            TimeoutError: The answer is late.
+            OSError: The connection failed before the response.
+            TimeoutError: The response is late.
         """
-        refuse_in_workflow()  # on a connection that is open nothing else would notice (R29)
+        refuse_in_workflow()  # the audit hook does not see writes on an open connection
         loop = asyncio.get_running_loop()
         connection = self._free() or await self._connect(loop)
         request = connection.endpoint.request(method, path, body, key)
@@ -117,13 +117,13 @@ class Pool:
         try:
             return await waiter
         except BaseException:
-            connection.abort(None)  # what is still on its way there must not be taken for the next answer
+            connection.abort(None)  # a late response must not be taken for that of the next request
             raise
         finally:
             timer.cancel()
 
-    def _free(self) -> Connection | None:
-        """The connection that was used last: those that are not needed any more grow old and are closed over there."""
+    def _free(self) -> HttpConnection | None:
+        """Return the idle connection that was used last; unused connections age, and the engine closes them."""
         while self.idle:
             connection = self.idle.pop()
             if not connection.closed:
@@ -132,11 +132,11 @@ class Pool:
 
     @property
     def origin(self) -> str:
-        """The engine that was reached last."""
+        """Return the origin of the engine that was reached last."""
         return self._endpoint.origin
 
     def turn_to_next(self) -> None:
-        """Let new connections begin with the next engine: this one is about to stop, or has just started."""
+        """Begin new connections with the next engine: the current engine is stopping, or has just started."""
         if len(self._endpoints) > 1:
             place = self._endpoints.index(self._endpoint)
             self._endpoint = self._endpoints[(place + 1) % len(self._endpoints)]
@@ -144,14 +144,14 @@ class Pool:
                 connection.abort(None)
             self.idle.clear()
 
-    async def _connect(self, loop: asyncio.AbstractEventLoop) -> Connection:
-        connection = await self._reach(loop, lambda endpoint: Connection(self, endpoint))
+    async def _connect(self, loop: asyncio.AbstractEventLoop) -> HttpConnection:
+        connection = await self._reach(loop, lambda endpoint: HttpConnection(self, endpoint))
         if not connection.closed:
             self.all.add(connection)
         return connection
 
     async def _reach(self, loop: asyncio.AbstractEventLoop, make: Callable[[Endpoint], Made]) -> Made:
-        """Connect to the engine that was reached last, or else to the first in order that can be reached."""
+        """Connect to the engine that was reached last, otherwise to the first reachable engine in order."""
         trouble = ""
         for endpoint in dict.fromkeys((self._endpoint, *self._endpoints)):
             making = loop.create_connection(
@@ -162,19 +162,19 @@ class Pool:
             )
             try:
                 _, made = await asyncio.wait_for(making, CONNECT_SECONDS)
-            except OSError as error:  # a TimeoutError, too
-                trouble = trouble or _said(error)
+            except OSError as error:  # includes TimeoutError
+                trouble = trouble or _system_message(error)
             else:
                 self._endpoint = endpoint
                 return made
-        raise Unreachable(trouble)
+        raise EngineUnreachable(trouble)
 
-    async def socket(self, path: str, receive: Callable[[bytes], None]) -> Socket:
-        """A WebSocket, open; `NotUpgraded` if there is none to be had."""
+    async def socket(self, path: str, receive: Callable[[bytes], None]) -> WorkerSocket:
+        """Return an open WebSocket; raise `NotUpgraded` if the engine or a proxy refuses the upgrade."""
 
-        def make(endpoint: Endpoint) -> Socket:
+        def make(endpoint: Endpoint) -> WorkerSocket:
             url = f"{'wss' if endpoint.is_tls else 'ws'}://{endpoint.address}{endpoint.path}{path}"
-            return Socket(url, endpoint.headers, receive)
+            return WorkerSocket(url, endpoint.headers, receive)
 
         made = await self._reach(asyncio.get_running_loop(), make)
         try:
@@ -188,12 +188,12 @@ class Pool:
         """Close all connections, and make no more."""
         self.closed = True
         for connection in tuple(self.all):
-            connection.abort(Gone("this client is closed"))
+            connection.abort(ConnectionClosed("this client is closed"))
         self.idle.clear()
 
 
-def _said(error: OSError) -> str:
-    """What the system says, without the words that a library puts around it."""
+def _system_message(error: OSError) -> str:
+    """Return the system's message for an error, without the text that libraries add."""
     if isinstance(error, ssl.SSLError):
         return f"TLS: {getattr(error, 'verify_message', '') or error.reason or error}"
     if isinstance(error, socket.gaierror):

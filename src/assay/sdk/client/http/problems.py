@@ -1,4 +1,4 @@
-"""Errors that an engine sent, as the exceptions that the embedded engine raises."""
+"""Error responses of an engine, as the exceptions that an embedded engine raises."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ _WORDS: Final = frozenset({"error", "code", "kind", "field", "outcome"})
 
 
 def error_in(status: int, body: bytes) -> AssayError:
-    """The exception for an HTTP answer that is no success, whoever sent it: the engine, or a proxy before it."""
+    """Return the exception for an error response, from the engine or from a proxy in front of the engine."""
     try:
         found = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -36,7 +36,7 @@ def error_in(status: int, body: bytes) -> AssayError:
 
 
 def kind_of(status: int) -> Kind:
-    """What a status means when the body does not say."""
+    """Return the kind of an error by its status, for bodies without a kind."""
     if status in (401, 403):
         return Kind.PERMISSION_DENIED
     if status == 404:

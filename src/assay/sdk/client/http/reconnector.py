@@ -1,6 +1,6 @@
 """Drives the worker's end of the protocol over a WebSocket, or over POST requests where a proxy has no WebSocket.
 
-A connection that breaks is made again, with back-off and jitter, and begins with a hello that lists all leases.
+A broken connection is reopened with back-off and jitter, and begins with a hello that lists all leases.
 """
 
 import asyncio
@@ -12,9 +12,9 @@ from typing import Final
 
 from assay.core.model.errors import AssayError, NotFound, Unavailable
 from assay.sdk.client.http.http1 import ANSWER_GRACE_SECONDS, FIRST_RETRY_SECONDS, HOLD_SECONDS, LONGEST_RETRY_SECONDS
-from assay.sdk.client.http.pool import Pool
+from assay.sdk.client.http.pool import HttpPool
 from assay.sdk.client.http.problems import error_in
-from assay.sdk.client.http.socket import NotUpgraded, Socket
+from assay.sdk.client.http.socket import NotUpgraded, WorkerSocket
 from assay.worker_protocol import messages as wire
 from assay.worker_protocol.decode import decode_engine_message
 from assay.worker_protocol.encode import encode_worker_message
@@ -22,46 +22,49 @@ from assay.worker_protocol.worker_side import WorkerEndpoint
 
 log = logging.getLogger("assay.worker")
 
-LATER_PAUSE: Final = 5.0
-LATER: Final = 30.0
-"""Seconds after which all leases are over anyhow, and there is no hurry."""
+SLOW_RETRY_SECONDS: Final = 5.0
+SLOW_RETRY_AFTER_SECONDS: Final = 30.0
+"""Seconds without a connection after which all leases have expired, so that retries need not be frequent."""
 NO_WEBSOCKET: Final = frozenset({200, 400, 405, 426, 501})
-"""Answers to an upgrade that mean: this server, or a proxy before it, speaks no WebSocket."""
-TROUBLE: Final = (OSError, TimeoutError, AssayError)
+"""Responses to an upgrade by a server or proxy without WebSocket support."""
+CONNECTION_ERRORS: Final = (OSError, TimeoutError, AssayError)
 
 
 class Reconnector:
-    """Keeps one worker connected, until it has left and everything is answered."""
+    """Keeps one worker connected until the worker has left and every report has a reply."""
 
     by_post = False
-    """True once the server, or a proxy before it, has refused a WebSocket."""
+    """True once the server, or a proxy in front of it, has refused a WebSocket."""
 
-    def __init__(self, pool: Pool, path: str, endpoint: WorkerEndpoint) -> None:
+    def __init__(self, pool: HttpPool, path: str, endpoint: WorkerEndpoint) -> None:
         self._pool = pool
         self._path = path
         self._endpoint = endpoint
         self._connected = False
         self._waiting = False
         self._received_at = 0.0
-        self._socket: Socket | None = None
+        self._socket: WorkerSocket | None = None
 
     async def run(self) -> None:
-        """Connect again and again until the worker has left and every report is answered."""
+        """Connect again and again until the worker has left and every report has a reply."""
         loop = asyncio.get_running_loop()
         pause, lost = FIRST_RETRY_SECONDS, loop.time()
         while not self._finished():
             try:
                 await (self._post() if self.by_post else self._websocket())
-            except TROUBLE as error:
+            except CONNECTION_ERRORS as error:
                 self._lost(error)
-            except Exception:  # a mistake of ours must not cut a worker off for ever
+            except Exception:  # a defect of this module must not disconnect a worker for good
                 log.exception("the exchange with the engine failed; trying again")
             if self._finished():
                 return
             if self._connected:
                 pause, lost = FIRST_RETRY_SECONDS, loop.time()
             else:
-                pause = min(2 * pause, LONGEST_RETRY_SECONDS if loop.time() - lost < LATER else LATER_PAUSE)
+                pause = min(
+                    2 * pause,
+                    LONGEST_RETRY_SECONDS if loop.time() - lost < SLOW_RETRY_AFTER_SECONDS else SLOW_RETRY_SECONDS,
+                )
             self._connected = False
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  # spreads load, hides nothing
 
@@ -69,14 +72,14 @@ class Reconnector:
         return self._endpoint.leaving and self._endpoint.idle
 
     def _note_message(self) -> None:
-        """Note a message of the engine."""
+        """Note the arrival of a message of the engine."""
         self._received_at = asyncio.get_running_loop().time()
         if not self._connected:
             self._connected, self._waiting = True, False
             log.info("connected to %s", self._pool.origin)
 
     def _lost(self, error: BaseException) -> None:
-        """Log a lost connection, once for each time that the engine goes away."""
+        """Log a lost connection, once per outage."""
         if isinstance(error, NotUpgraded) and error.status in NO_WEBSOCKET:
             log.info("no WebSocket at %s: using POST", self._pool.origin)
             self.by_post = self._connected = True
@@ -119,25 +122,25 @@ class Reconnector:
             loop.call_soon(self._send)
 
     def _send(self) -> None:
-        """Send the next message, unless the socket's buffer is full: then it is sent when the peer has read."""
+        """Send the next message; if the socket's buffer is full, wait until the peer has read."""
         socket = self._socket
         if socket is not None and socket.can_send and self._endpoint.wakeup.is_set:
             self._send_on(socket)
 
-    def _send_on(self, socket: Socket, *, hello: bool = False) -> None:
+    def _send_on(self, socket: WorkerSocket, *, hello: bool = False) -> None:
         endpoint = self._endpoint
         for body in encode_worker_message(endpoint, endpoint.compose(hello=hello)):
             socket.send(body)
         endpoint.settle_refused()
 
-    async def _pulse(self, socket: Socket) -> None:
+    async def _pulse(self, socket: WorkerSocket) -> None:
         """Keep the connection alive, and end it when the engine has been silent for too long."""
         loop = asyncio.get_running_loop()
         self._received_at = loop.time()
         while True:
             await asyncio.sleep(wire.KEEP_ALIVE_SECONDS)
             if loop.time() - self._received_at > wire.SILENCE_SECONDS:
-                silence = f"nothing was heard for {loop.time() - self._received_at:.0f} s"
+                silence = f"no message for {loop.time() - self._received_at:.0f} s"
                 socket.end(Unavailable(silence, code="connection_silent"))
                 return
             self._endpoint.keep_alive()
@@ -145,7 +148,7 @@ class Reconnector:
     # POST
 
     async def _post(self) -> None:
-        """Make two requests side by side: one that waits for work, and one that sends reports."""
+        """Run two requests side by side: a long poll for work, and a request with reports."""
         await self._exchange(self._endpoint.compose(hello=True))
         polling = asyncio.get_running_loop().create_task(self._poll())
         reporting = asyncio.get_running_loop().create_task(self._report())
@@ -156,7 +159,7 @@ class Reconnector:
         finally:
             for task in (polling, reporting):
                 task.cancel()
-                with contextlib.suppress(asyncio.CancelledError, *TROUBLE):
+                with contextlib.suppress(asyncio.CancelledError, *CONNECTION_ERRORS):
                     await task
 
     async def _poll(self) -> None:
@@ -183,7 +186,7 @@ class Reconnector:
             status, answer = await self._pool.request("POST", self._path, body, HOLD_SECONDS + ANSWER_GRACE_SECONDS)
             if status != 200:
                 error = error_in(status, answer)
-                if isinstance(error, NotFound):  # an engine that was restarted has no sessions
+                if isinstance(error, NotFound):  # a restarted engine has lost the session: connect again
                     raise Unavailable(str(error), code=error.code)
                 raise error
             self._endpoint.receive(decode_engine_message(answer))

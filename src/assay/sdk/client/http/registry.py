@@ -1,4 +1,4 @@
-"""Who uses an engine behind HTTP (wire 1.4)."""
+"""Namespaces, workers and queues of an engine behind HTTP."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Schedules of an engine behind HTTP (wire 1.3)."""
+"""Schedules of an engine behind HTTP."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Protocol
@@ -16,7 +16,7 @@ from assay.wire.schedules import wire_fields
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 
-TOLD_AT_CREATION: Final = (
+CREATION_FIELDS: Final = (
     *("name", "workflow_type", "cron_expr", "namespace", "timezone", "dst", "input", "task_queue", "overlap_policy"),
     *("missed", "window", "jitter", "end_at", "remaining", "search_attributes", "memo"),
     *("paused", "pause_reason", "paused_by"),
@@ -24,10 +24,10 @@ TOLD_AT_CREATION: Final = (
 
 
 class Caller(Protocol):
-    """Makes requests, again as long as that can help."""
+    """A function that sends a request, repeated while a repetition can help."""
 
     def __call__(self, method: str, path: str, body: bytes = b"", key: str | None = None) -> Awaitable[bytes]:
-        """The body of the answer."""
+        """Return the body of the response."""
         ...
 
 
@@ -39,7 +39,7 @@ class HttpSchedules:
 
     async def ask(self, request: rq.ScheduleRequest) -> Any:
         """See `SchedulePort`."""
-        method, action, body = _told(request)
+        method, action, body = _http_request(request)
         path = "/schedules" if method == "" else _path(request.namespace, request.name, action)
         content = b"" if body is None else _encode(body)
         answer = await self._caller()(method or "POST", path, content, key=uuid4().hex)
@@ -75,15 +75,15 @@ def _path(namespace: str, name: str, action: str = "", **parameters: Any) -> str
     return f"{path_of('schedules', name)}{action}{query_of({'namespace': namespace, **parameters})}"
 
 
-def _told(request: rq.ScheduleRequest) -> tuple[str, str, dict[str, Any] | None]:
-    """How a request is asked for: the method (none for one that has no name in its path), the path's end, the body."""
+def _http_request(request: rq.ScheduleRequest) -> tuple[str, str, dict[str, Any] | None]:
+    """Return the method, the end of the path and the body of a request; the method is empty for a creation."""
     match request:
         case rq.CreateSchedule():
             fields = asdict(request.schedule)
-            return "", "", _body({name: fields[name] for name in TOLD_AT_CREATION})
+            return "", "", _body({name: fields[name] for name in CREATION_FIELDS})
         case rq.PutSchedule():
             fields = asdict(request.schedule)
-            return "PUT", "", _body({name: fields[name] for name in TOLD_AT_CREATION})
+            return "PUT", "", _body({name: fields[name] for name in CREATION_FIELDS})
         case rq.PatchSchedule():
             return "PATCH", "", wire_fields(request.changes)
         case rq.PauseSchedule():
@@ -101,6 +101,6 @@ def _told(request: rq.ScheduleRequest) -> tuple[str, str, dict[str, Any] | None]
 
 
 def _body(fields: dict[str, Any]) -> dict[str, Any]:
-    told = wire_fields(fields)
-    told.pop("clear", None)
-    return told
+    fields = wire_fields(fields)
+    fields.pop("clear", None)
+    return fields

@@ -1,7 +1,7 @@
-"""A worker's end of a WebSocket: messages are received and sent at once, without an iteration of the loop between.
+"""A worker's WebSocket, which receives and sends messages without an extra iteration of the event loop.
 
-Handshake, pings, messages in parts and the close are left to the general parser of `websockets`; a message that comes
-in one frame, as those of an engine do, takes the short way past it.
+The parser of `websockets` handles the handshake, pings, fragmented messages and the close. A message in one frame, as
+engines send, bypasses that parser, which is several times faster.
 """
 
 import asyncio
@@ -18,28 +18,28 @@ from assay.core.model.errors import Unavailable
 from assay.worker_protocol.websocket_frames import Frames, framed, message_of
 
 HEAD_END: Final = b"\r\n\r\n"
-LONGEST_HEAD: Final = 64 * 1024
+HEAD_LIMIT_BYTES: Final = 64 * 1024
 SWITCHING: Final = 101
 
 
 class NotUpgraded(ConnectionError):
-    """Somebody is there and answers, but with no WebSocket."""
+    """The server responded to the handshake, but not with a WebSocket."""
 
     def __init__(self, status: int) -> None:
-        super().__init__(f"it answers {status}")
+        super().__init__(f"status {status}")
         self.status = status
 
 
-class Socket(asyncio.Protocol):
-    """One connection, from its handshake to its end."""
+class WorkerSocket(asyncio.Protocol):
+    """One WebSocket connection, from its handshake to its end."""
 
     def __init__(self, url: str, headers: Mapping[str, str], receive: Callable[[bytes], None]) -> None:
         loop = asyncio.get_running_loop()
         self.opened: asyncio.Future[None] = loop.create_future()
         self.ended: asyncio.Future[None] = loop.create_future()
-        """Ends with the connection, and says why as an exception."""
+        """Completed when the connection ends, with an exception if it failed."""
         self.resumed: Callable[[], object] | None = None
-        """Called when what was said is taken again, after a while in which it was not."""
+        """Called when the send buffer has room again."""
         self.can_send = False
         self._receive = receive
         self._headers = headers
@@ -53,7 +53,7 @@ class Socket(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.Protocol`."""
-        self._transport = transport  # type: ignore[assignment]  # what a stream connection is given
+        self._transport = transport  # type: ignore[assignment]  # always so for a stream connection
         request = self._parser.connect()
         for name, value in self._headers.items():
             request.headers[name] = value
@@ -64,27 +64,27 @@ class Socket(asyncio.Protocol):
         """See `asyncio.Protocol`."""
         try:
             if not self.opened.done():
-                data = self._shake_hands(data)
+                data = self._read_handshake(data)
             for frame, head in self._frames.cut(data):
                 message = message_of(frame, head, masked=False)
                 if message is None:
                     self._read(frame)
                 else:
                     self._receive(message)
-        except Exception as error:  # noqa: BLE001  # whoever waits for the end is told why it came
+        except Exception as error:  # noqa: BLE001  # raised to the waiter of `ended`
             self.end(error)
 
-    def _shake_hands(self, data: bytes) -> bytes:
-        """What follows the head of the engine's answer, if that is here and is what it should be."""
+    def _read_handshake(self, data: bytes) -> bytes:
+        """Read the response to the handshake; return the bytes that follow its head."""
         self._head += data
         head, end, rest = self._head.partition(HEAD_END)
         if not end:
-            if len(self._head) > LONGEST_HEAD:
-                raise ConnectionError("what came back is no HTTP")
+            if len(self._head) > HEAD_LIMIT_BYTES:
+                raise ConnectionError("the response is not HTTP")
             return b""
         status = head.partition(b"\r\n")[0].split(b" ")[1:2]
         if not status or not status[0].isdigit():
-            raise ConnectionError("what came back is no HTTP")
+            raise ConnectionError("the response is not HTTP")
         if int(status[0]) != SWITCHING:
             raise NotUpgraded(int(status[0]))
         self._parser.receive_data(head + end)
@@ -136,21 +136,21 @@ class Socket(asyncio.Protocol):
         self.end(ConnectionError(str(exc) if exc else "the engine closed the connection"))
 
     def end(self, error: BaseException | None = None) -> None:
-        """Hang up."""
+        """Close the connection; complete `ended`, with `error` if the connection failed."""
         self.can_send = False
         if not self.opened.done():
             self.opened.set_exception(error or ConnectionError("closed"))
         if not self.ended.done():
-            self._farewell()
+            self._send_close()
             if error is None:
                 self.ended.set_result(None)
             else:
                 self.ended.set_exception(error)
-            self.ended.exception()  # nobody has to ask
+            self.ended.exception()  # marks the exception as retrieved: a waiter is optional
         if self._transport is not None:
             self._transport.close()
 
-    def _farewell(self) -> None:
+    def _send_close(self) -> None:
         if self._parser.state is OPEN and self._transport is not None and not self._transport.is_closing():
             with contextlib.suppress(Exception):
                 self._parser.send_close(1000)

@@ -1,4 +1,4 @@
-"""The transport to an engine behind HTTP: management calls are requests, workers talk through the exchange."""
+"""The transport to an engine behind HTTP: client calls are requests, workers use the exchange."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from assay.sdk.client.http.calls import Calls
 from assay.sdk.client.http.clock import LearnedClock
 from assay.sdk.client.http.health_report import report_health
 from assay.sdk.client.http.http1 import API_PREFIX, Endpoint, bearer, path_of, query_of
-from assay.sdk.client.http.pool import Pool
+from assay.sdk.client.http.pool import HttpPool
 from assay.sdk.client.http.registry import HttpRegistry
 from assay.sdk.client.http.schedules import HttpSchedules
 from assay.sdk.client.results import outcome_of
@@ -24,8 +24,8 @@ from assay.sdk.client.transport import Transport
 from assay.sdk.ports import ListedRuns, Outcome
 from assay.worker_protocol.worker_side import WorkerEndpoint
 
-LAST_ANSWERS_SECONDS: Final = 2.0
-"""How long a closing transport waits for its last answers."""
+LAST_REPLIES_SECONDS: Final = 2.0
+"""Seconds for which a closing transport waits for its last replies."""
 
 
 class HttpTransport(Transport):
@@ -37,29 +37,29 @@ class HttpTransport(Transport):
         self._timeout_seconds = timeout_seconds
         self._clock = LearnedClock()
         self._headers = bearer(token)
-        self._pool = Pool(self._url, self._headers)
+        self._pool = HttpPool(self._url, self._headers)
         self._calls: Calls | None = None
         self._endpoints: dict[WorkerEndpoint, asyncio.Task[None]] = {}
         self.schedules = HttpSchedules(lambda: self._open().call)
         self.registry = HttpRegistry(lambda: self._open().call)
 
     async def open(self) -> None:
-        """Make ready to connect; whether an engine answers shows with the first call."""
+        """Prepare to connect; the first call shows whether an engine responds."""
         if self._calls is not None:
             raise Invalid("this transport is open already", code="already_open")
         if self._pool.closed:
-            self._pool = Pool(self._url, self._headers)
+            self._pool = HttpPool(self._url, self._headers)
         self._calls = Calls(self._pool, self._timeout_seconds)
 
     async def close(self) -> None:
-        """Tell the engine what is still to be told, and disconnect."""
+        """Send the last reports and disconnect."""
         calls, self._calls = self._calls, None
         if calls is None:
             return
         for endpoint in self._endpoints:
             endpoint.leave()
         if self._endpoints:
-            await asyncio.wait(self._endpoints.values(), timeout=LAST_ANSWERS_SECONDS)
+            await asyncio.wait(self._endpoints.values(), timeout=LAST_REPLIES_SECONDS)
         for endpoint, driver in tuple(self._endpoints.items()):
             driver.cancel()
             await asyncio.gather(driver, return_exceptions=True)
@@ -86,7 +86,7 @@ class HttpTransport(Transport):
         return await self._open().retry(request)
 
     async def run(self, start: StartWorkflow) -> tuple[Started, Outcome]:
-        """Start a workflow and wait for its end, in one request if that takes no longer than one may."""
+        """Start a workflow and wait for its end, in one request if the run ends within the hold time."""
         started, ending = await self._open().run(start)
         return started, outcome_of(*ending)
 
@@ -112,23 +112,23 @@ class HttpTransport(Transport):
 
     # workers
 
-    def send(self, request: Request, told: ReplyCallback) -> None:
+    def send(self, request: Request, callback: ReplyCallback) -> None:
         """See `Transport`."""
         if isinstance(request, ToRun):
             for endpoint in self._endpoints:
                 if endpoint.owns(request):
-                    endpoint.send(request, told)
+                    endpoint.send(request, callback)
                     return
-        told(None, Refused("no worker here holds this any more", code="stale_attempt"))
+        callback(None, Refused("no worker of this process holds the lease", code="stale_attempt"))
 
     async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
-        """See `Transport`; for workers, which were given the run."""
+        """See `Transport`; only runs that a worker of this process holds can be read."""
         for endpoint in self._endpoints:
             if endpoint.has_run(run_id):
                 events: asyncio.Future[Sequence[Recorded]] = asyncio.get_running_loop().create_future()
                 endpoint.read_history(run_id, after, telling(events))
                 return await events
-        raise Refused("no worker here holds this run", code="stale_task")
+        raise Refused("no worker of this process holds the run", code="stale_task")
 
     def report_health(self, worker: str, *, healthy: bool, abandoned_threads: int) -> None:
         """See `Transport`."""
@@ -137,7 +137,7 @@ class HttpTransport(Transport):
     def add_worker(self, worker: ConnectedWorker) -> None:
         """See `Transport`."""
         from assay.sdk.client.http.reconnector import (
-            Reconnector,  # a program that only manages workflows never needs it
+            Reconnector,  # programs without workers do not pay for the import
         )
 
         self._open()
