@@ -1,12 +1,12 @@
-"""Warnings about runs that a program waits for and that no worker takes up."""
+"""Warnings about awaited runs whose queue no worker serves."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Coroutine
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol, TypeVar
 
 from assay.core.model.errors import AssayError
 from assay.sdk.client.registry import Registering
@@ -14,12 +14,12 @@ from assay.sdk.ports import ClientPort
 
 Outcome = TypeVar("Outcome")
 UNSERVED_AFTER_SECONDS: Final = 5.0
-"""Seconds of waiting after which a run that no worker has taken up is logged."""
+"""Seconds of waiting after which an unserved run is logged."""
 PENDING: Final = "PENDING"
 log = logging.getLogger("assay.client")
 
 
-class Waited(Protocol):
+class AwaitedRun(Protocol):
     """The names of a run that a program waits for."""
 
     @property
@@ -33,26 +33,29 @@ class Waited(Protocol):
         ...
 
 
-async def watched(transport: ClientPort, run: Waited, waiting: Coroutine[Any, Any, Outcome]) -> Outcome:
-    """Return the outcome of `waiting`; log a warning if no worker takes up the run that it waits for."""
+async def watched(transport: ClientPort, run: AwaitedRun, wait: Callable[[], Awaitable[Outcome]]) -> Outcome:
+    """Return the outcome of `wait()`; log a warning if no worker serves the awaited run.
+
+    `wait` is called here: a coroutine made by the caller would never be awaited if this task is cancelled first.
+    """
     loop = asyncio.get_running_loop()
     looking: list[asyncio.Task[None]] = []
 
     def look() -> None:
         looking.append(loop.create_task(_warn(transport, run)))
 
-    timer = loop.call_later(UNSERVED_AFTER_SECONDS, look)  # a timer and no task: most runs end before it
+    timer = loop.call_later(UNSERVED_AFTER_SECONDS, look)  # a timer, not a task: most runs end before it fires
     try:
-        return await waiting
+        return await wait()
     finally:
         timer.cancel()
         for task in looking:
             task.cancel()
 
 
-async def _warn(transport: ClientPort, run: Waited) -> None:
-    with contextlib.suppress(AssayError):  # a warning that cannot be given must not disturb the program
-        # Until its start is answered, which no event tells: the caller waits for the end.
+async def _warn(transport: ClientPort, run: AwaitedRun) -> None:
+    with contextlib.suppress(AssayError):  # a failed check must not disturb the program
+        # Poll until the start is durable: no event reports that, because the caller waits for the end.
         while (record := await transport.describe(run.namespace, run.workflow_id)) is None:  # noqa: ASYNC110
             await asyncio.sleep(UNSERVED_AFTER_SECONDS)
         if record["stuck"] is not None:

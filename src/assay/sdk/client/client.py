@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar, Unpack, overload
@@ -287,14 +288,14 @@ class Client(Reading):
     async def _start_and_wait(self, request: StartWorkflow) -> Outcome:
         """Start a run or attach to one, and wait for the end of its chain."""
         if self._joining is not None:
-            started, outcome = await watched(self.transport, request, self._joining.run(request))
+            started, outcome = await watched(self.transport, request, functools.partial(self._joining.run, request))
             if not started.started:
                 await self._warn_of_input(request, started.key)
             return outcome
         started = await self.transport.start(request)
         if not started.started:
             await self._warn_of_input(request, started.key)
-        result = watched(self.transport, started.key, self.transport.result(started.key))
+        result = watched(self.transport, started.key, functools.partial(self.transport.result, started.key))
         return await self._implicit_worker.outcome(result)
 
     async def _warn_of_input(self, request: StartWorkflow, existing: RunKey) -> None:
@@ -312,7 +313,7 @@ class Client(Reading):
 
     async def _wait(self, key: RunKey, annotation: Any = Any) -> Any:
         """Return the result of the last run in the chain of `key`, decoded by annotation."""
-        outcome = await watched(self.transport, key, self.transport.result(key))
+        outcome = await watched(self.transport, key, functools.partial(self.transport.result, key))
         return result_of(outcome, self.converter, annotation)
 
     async def result(self, workflow_id: str, run_id: str | None = None, *, namespace: str | None = None) -> Any:
