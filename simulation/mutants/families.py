@@ -4,7 +4,7 @@ from typing import Any
 
 from assay.core.model import effects as fx
 from assay.core.model import requests as rq
-from assay.core.model.effects import Decision, Message, Send
+from assay.core.model.effects import Decision, OutboxMessage, Send
 from assay.core.model.events import ChildWorkflowCompleted, ChildWorkflowFailed, WorkflowContinuedAsNew
 from assay.core.model.ids import SECOND, Time
 from assay.core.model.run import Run
@@ -71,7 +71,7 @@ def _children_first() -> list[Patch]:
             return original(run, reason, sender, deadline, at)
         decision = Decision.of(run, at.now)
         children.cancel_children(decision, reason)
-        own = Message(
+        own = OutboxMessage(
             f"{run.run_id}/self", run.namespace, run.workflow_id, run.run_id, "cancel", reason, None, "itself"
         )
         decision.add(Send(own))
@@ -86,7 +86,7 @@ def _children_first() -> list[Patch]:
 
 
 def _told_twice() -> list[Patch]:
-    def child_closed(run: Run, message: Message, at: Moment) -> Decision:
+    def child_closed(run: Run, message: OutboxMessage, at: Moment) -> Decision:
         decision = Decision.of(run, at.now)
         if isinstance(message.event, ChildWorkflowCompleted | ChildWorkflowFailed):
             decision.record(message.event)
@@ -127,7 +127,7 @@ def _close_untold() -> list[Patch]:
 
 
 def _parent_untold() -> list[Patch]:
-    return [(children, "tell_parent", does_nothing)]
+    return [(children, "notify_parent", does_nothing)]
 
 
 def _child_kept() -> list[Patch]:

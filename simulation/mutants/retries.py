@@ -25,7 +25,7 @@ def _signals_lost() -> list[Patch]:
     def nothing(_history: Sequence[Recorded], _cut: int) -> Iterator[Recorded]:
         return iter(())
 
-    return [(retry, "carried", nothing)]
+    return [(retry, "carried_signals", nothing)]
 
 
 def _work_undone() -> list[Patch]:

@@ -143,8 +143,8 @@ def test_an_extension_that_comes_too_late_does_not_bring_the_task_again(tmp_path
             session = WorkerSession(engine, SealedLeases(tokens), "main", WORKER)
             await session.greet(wire.Hello(queue="default", free_tasks=1))
             (task,) = (await next_message(session)).tasks
-            turn = wire.Advance(1, task.token, seen_seq=1, pending=True)
-            session.receive(wire.WorkerMessage(reports=(turn, wire.ExtendTask(2, task.token))))
+            turn = wire.AdvanceReport(1, task.token, seen_seq=1, pending=True)
+            session.receive(wire.WorkerMessage(reports=(turn, wire.ExtendTaskReport(2, task.token))))
             await engine._committer.drain()
             await asyncio.gather(*session._reading)
             told = session.endpoint.outgoing.compose()
@@ -236,7 +236,7 @@ def test_a_report_that_makes_no_sense_is_refused_and_its_neighbour_is_not(tmp_pa
             while len(tokens) < 2:
                 tokens |= {task.workflow_id: task.token for task in (await post(wait_secs=5)).tasks}
             odd: Any = 5
-            bad = wire.Advance(1, tokens["bad"], 1, (WaitForSignal(odd),))
+            bad = wire.AdvanceReport(1, tokens["bad"], 1, (WaitForSignal(odd),))
             message = await post(reports=(bad, closing(2, tokens["good"])))
             heard = {one.n: one for one in message.answers}
             while len(heard) < 2:
@@ -253,5 +253,5 @@ def test_a_report_that_makes_no_sense_is_refused_and_its_neighbour_is_not(tmp_pa
     asyncio.run(main())
 
 
-def closing(n: int, token: str) -> wire.Advance:
-    return wire.Advance(n, token, 1, (FailWorkflow("it cannot go on"),))
+def closing(n: int, token: str) -> wire.AdvanceReport:
+    return wire.AdvanceReport(n, token, 1, (FailWorkflow("it cannot go on"),))

@@ -69,8 +69,8 @@ def test_no_type_is_taken_for_its_namesake():
 
 def test_what_workers_of_the_sdk_are_sent_is_described():
     options = ActivityOptions(retry=RetryPolicy(max_attempts=5), heartbeat=SECOND)
-    attempt = messages.Activity("token", "wf", "run", "Order", 1, 2, 3, 1, "charge", "default", options=options)
-    refusal = messages.Answer(1, messages.Problem("no", "stale_task", "CONFLICT"))
+    attempt = messages.SentActivity("token", "wf", "run", "Order", 1, 2, 3, 1, "charge", "default", options=options)
+    refusal = messages.ReportAnswer(1, messages.Problem("no", "stale_task", "CONFLICT"))
     message = messages.encode(messages.EngineMessage(time=SECOND, activities=[attempt], answers=[refusal]))
     check(json.loads(message), answer_schema("/workers/{worker_id}/exchange", "post"))
 

@@ -68,10 +68,14 @@ def _messages() -> dict[str, list[str]]:
     reports = {f"report {_tag(kind)}": _fields(kind) for kind in get_args(messages.Report)}
     outcomes = {f"outcome {_tag(kind)}": _fields(kind) for kind in (messages.StepDone, messages.ActivityDone)}
     others = (
-        *(messages.Hello, messages.WorkerMessage, messages.EngineMessage, messages.Answer, messages.Problem),
-        *(messages.Task, messages.Activity, messages.SentEvent),
+        *(messages.Hello, messages.WorkerMessage, messages.EngineMessage, messages.ReportAnswer, messages.Problem),
+        *(messages.SentTask, messages.SentActivity, messages.SentEvent),
     )
-    return {**reports, **outcomes, **{kind.__name__: _fields(kind) for kind in others}}
+    return {**reports, **outcomes, **{_message_name(kind): _fields(kind) for kind in others}}
+
+
+def _message_name(kind: type[msgspec.Struct]) -> str:
+    return kind.__name__ if kind is messages.Problem else messages.COMPONENT_NAMES.get(kind, kind.__name__)
 
 
 def _tables() -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ import pytest
 
 from assay.core.model import commands as cmd
 from assay.core.model import requests as rq
-from assay.core.model.effects import Acknowledge, Decision, Effect, Message, Send
+from assay.core.model.effects import Acknowledge, Decision, Effect, OutboxMessage, Send
 from assay.core.model.errors import AssayError, Kind
 from assay.core.model.events import Event, Recorded
 from assay.core.model.failure import FailureInfo
@@ -65,8 +65,8 @@ class World:
         self.runs: dict[RunId, Run] = {}
         self.newest: dict[WorkflowId, Run] = {}
         self.histories: dict[RunId, list[Recorded]] = {}
-        self.outbox: dict[str, Message] = {}
-        self.sent: list[Message] = []
+        self.outbox: dict[str, OutboxMessage] = {}
+        self.sent: list[OutboxMessage] = []
         self.effects: list[Effect] = []
         self.history_full = False
 

@@ -39,7 +39,7 @@ class Bare:
         assert isinstance(message, wire.EngineMessage)
         return message
 
-    async def task(self) -> wire.Task:
+    async def task(self) -> wire.SentTask:
         while True:
             message = await self.heard(wait_secs=5)
             if message.tasks:

@@ -136,7 +136,7 @@ def test_a_token_is_worth_what_it_names_and_no_more(engine: Server):
                 await other.greet(f"{queue}-x")
 
             async def problem(who: Bare, number: int, token: str, **fields: Any) -> str | None:
-                message = await who.heard(reports=(wire.Advance(number, token, task.last_seq, **fields),))
+                message = await who.heard(reports=(wire.AdvanceReport(number, token, task.last_seq, **fields),))
                 (answer,) = message.answers
                 return None if answer.problem is None else answer.problem.code
 
@@ -148,7 +148,7 @@ def test_a_token_is_worth_what_it_names_and_no_more(engine: Server):
             ):
                 assert await problem(who, number, token, commands=done) == "unknown_task"
             # the right token, as one for an activity
-            message = await owner.heard(reports=(wire.CompleteActivity(90, task.token, Payload(b"1")),))
+            message = await owner.heard(reports=(wire.CompleteActivityReport(90, task.token, Payload(b"1")),))
             assert message.answers[0].problem is not None
             assert message.answers[0].problem.code == "unknown_task"
             assert (await handle.describe()).status == "RUNNING"

@@ -201,7 +201,7 @@ def test_an_engine_leases_as_many_process_activities_as_there_are_idle_processes
             [task] = (await bare.heard(number=2, wait_secs=5)).tasks
             names = ["computes", "computes", "computes", "calls"]
             commands = tuple(ScheduleActivity(seq, name, queue) for seq, name in enumerate(names, 1))
-            report = wire.Advance(1, task.token, seen_seq=task.last_seq, commands=commands)
+            report = wire.AdvanceReport(1, task.token, seen_seq=task.last_seq, commands=commands)
             found = (await bare.heard(number=3, reports=(report,), wait_secs=5)).activities
             assert sorted(order.name for order in found) == ["calls", "computes"]
             found = (await bare.heard(number=4, freed=(0, 1), wait_secs=0.2)).activities

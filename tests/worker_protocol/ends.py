@@ -151,7 +151,7 @@ class RulesEngine:
         assert endpoint is not None
         events = self.world.histories[run_id][report.after :]
         page, more = wire.sent(events[:PAGE_EVENTS]), len(events) > PAGE_EVENTS
-        self._ends.later(lambda: endpoint.history_loaded(wire.Answer(report.n, events=page, more=more)))
+        self._ends.later(lambda: endpoint.history_loaded(wire.ReportAnswer(report.n, events=page, more=more)))
 
 
 def _task_grant(run: Run, world: World) -> TaskGrant:

@@ -39,7 +39,7 @@ def test_a_report_that_makes_no_sense_is_refused_alone(report: Any, reason: str)
     assert isinstance(bad, wire.Unreadable)
     assert (bad.n, bad.token) == (2, "t-2")
     assert reason in bad.reason
-    assert isinstance(good, wire.CompleteActivity)
+    assert isinstance(good, wire.CompleteActivityReport)
     assert bytes(good.result) == b'{"ok":true}'
     assert (heard.number, heard.freed, heard.dropped) == (3, (1, 2), ("r-9",))
 

@@ -13,7 +13,7 @@ from assay.core.model.failure import FailureInfo
 from assay.core.model.grants import ActivityGrant, TaskGrant
 from assay.core.model.ids import SECOND, Namespace, RunId, Time, WorkerId
 from assay.core.model.payload import Payload
-from assay.core.model.replies import Advanced, telling
+from assay.core.model.replies import Advanced, future_callback
 from assay.core.model.slots import Slots
 from assay.sdk.client.http.clock import LearnedClock
 from assay.worker_protocol import messages as wire
@@ -90,14 +90,14 @@ def tell(endpoint: WorkerEndpoint, **fields: Any) -> None:
     endpoint.receive(decode_engine_message(wire.encode(wire.EngineMessage(time=1_000_000, **fields))))
 
 
-def task(epoch: int = 1, token: str = FIRST, **fields: Any) -> wire.Task:
+def task(epoch: int = 1, token: str = FIRST, **fields: Any) -> wire.SentTask:
     events = (wire.SentEvent(1, 5, "WorkflowStarted", Payload(b"1")),)
     told = {"seen_seq": 0, "last_seq": 1, "events": events, **fields}
-    return wire.Task(token, "wf", RUN, "W", "default", epoch, **told)
+    return wire.SentTask(token, "wf", RUN, "W", "default", epoch, **told)
 
 
-def attempt(number: int) -> wire.Activity:
-    return wire.Activity(f"a-{number}", "wf", RUN, "W", number, number, number, 1, "act", "default")
+def attempt(number: int) -> wire.SentActivity:
+    return wire.SentActivity(f"a-{number}", "wf", RUN, "W", number, number, number, 1, "act", "default")
 
 
 def advance(epoch: int = 1, seen: int = 1, *outcomes: Any) -> rq.Advance:
@@ -110,7 +110,7 @@ def unheard(_reply: Any, _error: Any) -> None:
 
 async def history(endpoint: WorkerEndpoint, after: int) -> Any:
     found: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    endpoint.read_history(RUN, after, telling(found))
+    endpoint.read_history(RUN, after, future_callback(found))
     return await found
 
 
@@ -133,8 +133,8 @@ def test_a_report_is_said_under_its_number_until_it_is_answered():
         assert again.hello is not None
         assert (again.hello.again, again.hello.held) == (True, ("t-1",))
         reply = Advanced(accepted=True, last_seq=3, seen_seq=3, epoch=1)
-        tell(endpoint, answers=[wire.Answer(1, advanced=reply)])
-        tell(endpoint, answers=[wire.Answer(1, advanced=reply)])  # given twice, heard once
+        tell(endpoint, answers=[wire.ReportAnswer(1, advanced=reply)])
+        tell(endpoint, answers=[wire.ReportAnswer(1, advanced=reply)])  # given twice, heard once
         assert heard == [reply]
         assert said(endpoint, hello=True).reports == ()
         assert said(endpoint).answered == 2
@@ -147,7 +147,7 @@ def test_a_token_goes_with_its_epoch():
         tell(endpoint, tasks=[task(epoch=1)])
         endpoint.send(advance(epoch=1), unheard)
         pending = Advanced(accepted=True, last_seq=3, seen_seq=3, epoch=2, leased=True)
-        tell(endpoint, answers=[wire.Answer(1, advanced=pending, token=SECOND_LEASE)])
+        tell(endpoint, answers=[wire.ReportAnswer(1, advanced=pending, token=SECOND_LEASE)])
         assert isinstance(refusal_of(endpoint, advance(epoch=1)), Refused)
         endpoint.send(advance(epoch=2, seen=3), unheard)
         assert [report.token for report in said(endpoint).reports] == ["t-1", "t-2"]
@@ -180,14 +180,14 @@ def test_what_is_over_is_no_longer_held():
         endpoint.send(rq.FailTask(RUN, WORKER, 1, "x", "y"), unheard)
         closed = Advanced(accepted=True, epoch=1, closed=True, recorded=(True,))
         problem = wire.Problem("too late", "stale_attempt", "CONFLICT")
-        tell(endpoint, answers=[wire.Answer(1, advanced=closed), wire.Answer(2, problem)])
+        tell(endpoint, answers=[wire.ReportAnswer(1, advanced=closed), wire.ReportAnswer(2, problem)])
         greeting = said(endpoint, hello=True).hello
         assert greeting is not None
         assert greeting.held == ("a-9",)
         assert not endpoint.idle
-        tell(endpoint, answers=[wire.Answer(3)])
+        tell(endpoint, answers=[wire.ReportAnswer(3)])
         endpoint.send(rq.ReleaseActivity(RUN, 9, 9), unheard)
-        tell(endpoint, answers=[wire.Answer(4)])
+        tell(endpoint, answers=[wire.ReportAnswer(4)])
         assert endpoint.idle
 
     linked(test)
@@ -198,7 +198,7 @@ def test_an_answer_that_leaves_the_outcome_open_leaves_the_lease():
         tell(endpoint, activities=[attempt(7)])
         heard: list[Any] = []
         endpoint.send(rq.CompleteActivity(RUN, 7, 7), lambda _, error: heard.append(error))
-        tell(endpoint, answers=[wire.Answer(1, wire.Problem("no idea", "outcome_unknown", "UNAVAILABLE"))])
+        tell(endpoint, answers=[wire.ReportAnswer(1, wire.Problem("no idea", "outcome_unknown", "UNAVAILABLE"))])
         assert [type(error) for error in heard] == [Unavailable]
         endpoint.send(rq.CompleteActivity(RUN, 7, 7), unheard)
         assert [report.n for report in said(endpoint).reports][-1] == 2
@@ -283,13 +283,13 @@ def test_a_history_that_came_with_its_task_is_not_asked_for():
         await asyncio.sleep(0)
         (report,) = said(endpoint).reports
         assert isinstance(report, wire.ReadHistory)
-        tell(endpoint, answers=[wire.Answer(report.n, events=events[1:2], more=True)])
+        tell(endpoint, answers=[wire.ReportAnswer(report.n, events=events[1:2], more=True)])
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         (report,) = said(endpoint).reports
         assert isinstance(report, wire.ReadHistory)
         assert report.after == 2
-        tell(endpoint, answers=[wire.Answer(report.n, events=events[2:])])
+        tell(endpoint, answers=[wire.ReportAnswer(report.n, events=events[2:])])
         assert [event.seq for event in await asked] == [2, 3]
 
     asyncio.run(main())
@@ -343,14 +343,14 @@ def test_what_is_refused_for_what_it_says_leaves_the_lease_for_another_word(kind
         endpoint.send(advance(), unheard)
         endpoint.send(rq.CompleteActivity(RUN, 7, 7), unheard)
         problem = wire.Problem("not like this", "invalid", kind)
-        tell(endpoint, answers=[wire.Answer(1, problem), wire.Answer(2, problem)])
+        tell(endpoint, answers=[wire.ReportAnswer(1, problem), wire.ReportAnswer(2, problem)])
         endpoint.send(rq.Advance(RUN, WORKER, 1, 1, (FailWorkflow("a bad command"),)), unheard)
         endpoint.send(rq.FailActivity(RUN, 7, 7, FailureInfo()), unheard)
         assert [report.n for report in said(endpoint).reports] == [1, 2, 3, 4]
-        tell(endpoint, answers=[wire.Answer(3, problem), wire.Answer(4, problem)])
+        tell(endpoint, answers=[wire.ReportAnswer(3, problem), wire.ReportAnswer(4, problem)])
         assert isinstance(refusal_of(endpoint, rq.FailActivity(RUN, 7, 7, FailureInfo())), Refused)
         endpoint.send(rq.FailTask(RUN, WORKER, 1, "task_failed", "the engine takes nothing"), unheard)
-        tell(endpoint, answers=[wire.Answer(5, problem)])
+        tell(endpoint, answers=[wire.ReportAnswer(5, problem)])
         assert isinstance(refusal_of(endpoint, advance()), Refused)
         assert endpoint.idle
 

@@ -59,7 +59,7 @@ KEY: Final = {
 NAMES: Final[dict[type, str]] = {
     ActivityOptions: "ExchangedActivityOptions",
     RetryPolicy: "ExchangedRetryPolicy",
-    messages.Problem: "ExchangedProblem",
+    **messages.COMPONENT_NAMES,
 }
 """What workers of the SDK are sent, in microseconds and other words than records use, is not called like it."""
 

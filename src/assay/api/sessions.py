@@ -106,7 +106,7 @@ class WorkerSession:
             answer = self.endpoint.failed(report.n, error)
         self.endpoint.history_loaded(answer)
 
-    async def _history(self, n: int, run_id: RunId, after: int) -> wire.Answer:
+    async def _history(self, n: int, run_id: RunId, after: int) -> wire.ReportAnswer:
         if not 0 <= after <= HIGHEST_SEQ:
             raise Invalid(f"after must be from 0 to {HIGHEST_SEQ}", field="after")
         found: list[wire.SentEvent] = []
@@ -117,4 +117,4 @@ class WorkerSession:
             size += wire.size_of(page)
             more = len(page) == EVENTS_PER_HISTORY_READ
             after = page[-1].seq if page else after
-        return wire.Answer(n, events=tuple(found), more=more)
+        return wire.ReportAnswer(n, events=tuple(found), more=more)

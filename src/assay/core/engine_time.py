@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from assay.core.model.ids import SECOND, Time
 
-SLEW = 100
+SLEW_DIVISOR = 100
 """The offset moves by at most one part in so many: 10 ms a second, too slow for any lease or timer to be lost."""
-CONFIRMED: Time = 6 * SECOND
+MAX_CONFIRMATION_AGE: Time = 6 * SECOND
 """Living engines confirm the shared time every two seconds; one that was last confirmed longer ago has just jumped."""
 LARGEST_JUMP: Time = 2 * SECOND
 """A jump of the shared time by more than this is taken out; a smaller one is followed."""
@@ -30,7 +30,7 @@ class SteadyTime:
 
         Boot time beyond a second does not count: after a suspend of hours one per cent would be a step.
         """
-        most = min(boot - self._adjusted_at, SECOND) // SLEW
+        most = min(boot - self._adjusted_at, SECOND) // SLEW_DIVISOR
         self._adjusted_at = boot
         self.offset += max(-most, min(most, wall - boot - self.offset))
 
@@ -57,7 +57,10 @@ class ClockReading(NamedTuple):
 
         Between a step of the database's clock and the correction by the engines that see it, it may not.
         """
-        return self.alone or min(abs(self.wall - self.version[1]), abs(self.wall - self.confirmed_at)) <= CONFIRMED
+        return (
+            self.alone
+            or min(abs(self.wall - self.version[1]), abs(self.wall - self.confirmed_at)) <= MAX_CONFIRMATION_AGE
+        )
 
 
 class Jump(NamedTuple):
@@ -82,19 +85,19 @@ class SharedTime:
         self._taken: Jump | None = None
         """The last jump that this engine took out, with the version that it wrote."""
 
-    def learn(self, asked: Time, answered: Time, reading: ClockReading) -> Jump | None:
+    def learn(self, sent_at: Time, received_at: Time, reading: ClockReading) -> Jump | None:
         """Learn the offset from a reading between two readings of the boot clock.
 
         Returns:
             The jump to take out of the correction before anything is learned, or None.
         """
-        middle, error = (asked + answered) // 2, (answered - asked + 1) // 2
+        middle, error = (sent_at + received_at) // 2, (received_at - sent_at + 1) // 2
         self.wall_offset = reading.wall - middle
         found = reading.time - middle
         jump = found - self.offset
         if not self.known:
             self.offset = found
-        elif abs(jump) > LARGEST_JUMP + answered - asked:
+        elif abs(jump) > LARGEST_JUMP + received_at - sent_at:
             if not self._put_back(jump, reading):
                 return Jump(jump, reading.version)
             self.offset, self._taken = found, None
@@ -124,5 +127,5 @@ def corrected(wall: Time, correction: Time, seen_at: Time) -> Time:
 
     The function `assay_time` in the database computes the same.
     """
-    left = max(0, abs(correction) - max(0, wall - seen_at) // SLEW)
+    left = max(0, abs(correction) - max(0, wall - seen_at) // SLEW_DIVISOR)
     return wall + (left if correction >= 0 else -left)

@@ -8,7 +8,7 @@ from assay.core.model.errors import Invalid
 from assay.core.model.ids import SECOND, Time
 from assay.core.model.limits import LARGEST_RUNS_PAGE, RUNS_PAGE
 from assay.core.model.run import CLOSED_STATUSES, OPEN_STATUSES
-from assay.core.rules.attributes import KEY
+from assay.core.rules.attributes import KEY_PATTERN
 from assay.storage.ports import RunFilter
 
 # WAITING is one of the wire's seven; no run of ours has it.
@@ -89,7 +89,7 @@ def _search(attributes: object) -> Iterator[tuple[str, object]]:
         raise Invalid("search_attrs must be an object", field="search_attrs")
     for key, value in attributes.items():
         path = f"search_attrs.{key}"
-        if not isinstance(key, str) or not KEY.match(key):
+        if not isinstance(key, str) or not KEY_PATTERN.match(key):
             raise Invalid(f"search attribute '{key}': a key is a letter followed by letters, digits or _", field=path)
         if any(isinstance(part, float) and not math.isfinite(part) for part in _elements(value)):
             raise Invalid(f"{path} must be a finite number", field=path)

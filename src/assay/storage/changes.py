@@ -6,7 +6,7 @@ from enum import Enum, auto
 import msgspec
 from msgspec.structs import astuple
 
-from assay.core.model.effects import Message
+from assay.core.model.effects import OutboxMessage
 from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import RunId, Time
 from assay.core.model.payload import NULL, Payload
@@ -149,7 +149,7 @@ class Changes(msgspec.Struct):
     retaken: list[Fire] = msgspec.field(default_factory=list)
     """Fires whose due times are recorded as missed: that record makes way for the new one."""
     unfired: list[Unfired] = msgspec.field(default_factory=list)
-    messages: list[tuple[RunId, Message, Time]] = msgspec.field(default_factory=list)
+    messages: list[tuple[RunId, OutboxMessage, Time]] = msgspec.field(default_factory=list)
     """Messages for the outbox, each with the run that sends it; a key that is there already is the same message."""
     acknowledged: list[tuple[RunId, str]] = msgspec.field(default_factory=list)
     """Keys of messages that were taken, each with the run that took it."""

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 import msgspec
 
 from assay.core.engine_time import ClockReading, Jump
-from assay.core.model.effects import Message
+from assay.core.model.effects import OutboxMessage
 from assay.core.model.errors import AssayError, Kind, Unavailable
 from assay.core.model.events import Event, Recorded
 from assay.core.model.failure import FailureInfo
@@ -331,7 +331,7 @@ class Store(MeasuredStore, Protocol):
         """Leases of one worker over the network, or of all of them (R9, R11)."""
         ...
 
-    async def messages(self, before: Time, limit: int) -> Sequence[Message]:
+    async def messages(self, before: Time, limit: int) -> Sequence[OutboxMessage]:
         """Outbox messages put there before a time, oldest first."""
         ...
 

@@ -110,7 +110,7 @@ class EngineEndpoint:
         self._runs: set[str] = set()
         """The runs whose live coroutine the worker keeps."""
         self._released_slots = (0, 0, 0)
-        self._answers: OrderedDict[int, wire.Answer] = OrderedDict()
+        self._answers: OrderedDict[int, wire.ReportAnswer] = OrderedDict()
         self._pending: set[int] = set()
         self._answered = 0
         """The worker has received the answers to all reports below this number."""
@@ -330,22 +330,24 @@ class EngineEndpoint:
 
     def _decided(self, n: int, lease: Lease, turn: bool, reply: object, error: AssayError | None) -> None:
         if error is not None:
-            self._answer(wire.Answer(n, problem_of(error)))
+            self._answer(wire.ReportAnswer(n, problem_of(error)))
             if turn and error.code == "stale_task":
                 self._refused(lease)
         elif isinstance(reply, Advanced):
             self._answer(self._advanced(n, lease, reply))
         elif isinstance(reply, Activity):
-            self._answer(wire.Answer(n, cancel_requested=reply.cancel_requested))
+            self._answer(wire.ReportAnswer(n, cancel_requested=reply.cancel_requested))
         else:
-            self._answer(wire.Answer(n))
+            self._answer(wire.ReportAnswer(n))
 
-    def _advanced(self, n: int, lease: Lease, reply: Advanced) -> wire.Answer:
+    def _advanced(self, n: int, lease: Lease, reply: Advanced) -> wire.ReportAnswer:
         if reply.closed or not reply.accepted:
             self._runs.discard(lease.run_id)
         if reply.leased and reply.epoch != lease.fence:
-            return wire.Answer(n, advanced=reply, token=self.outgoing.next_token(RunId(lease.run_id), reply.epoch))
-        return wire.Answer(n, advanced=reply)
+            return wire.ReportAnswer(
+                n, advanced=reply, token=self.outgoing.next_token(RunId(lease.run_id), reply.epoch)
+            )
+        return wire.ReportAnswer(n, advanced=reply)
 
     def _refused(self, lease: Lease) -> None:
         """Send the worker its current task of a run again: it drops the run when a repeated turn is refused."""
@@ -355,17 +357,17 @@ class EngineEndpoint:
             self.slots.reserve()
             self._send_task(grant)
 
-    def _answer(self, answer: wire.Answer) -> None:
+    def _answer(self, answer: wire.ReportAnswer) -> None:
         self._pending.discard(answer.n)
         if answer.problem is None or answer.problem.kind != "UNAVAILABLE":
             self._answers[answer.n] = answer  # an answer that leaves the outcome unknown is not kept
         self.outgoing.answer(answer)
 
-    def failed(self, n: int, error: Exception) -> wire.Answer:
+    def failed(self, n: int, error: Exception) -> wire.ReportAnswer:
         """Return the answer to a report that could not be answered."""
         if not isinstance(error, AssayError):
             log.error("a report of %s could not be answered", self.worker, exc_info=error)
-        return wire.Answer(n, problem_of(error))
+        return wire.ReportAnswer(n, problem_of(error))
 
     # reading
 
@@ -396,7 +398,7 @@ class EngineEndpoint:
         else:
             self.outgoing.task(grant, events, after)
 
-    def history_loaded(self, answer: wire.Answer) -> None:
+    def history_loaded(self, answer: wire.ReportAnswer) -> None:
         """Answer a report that reads a history; the page is not kept for repetitions."""
         self._pending.discard(answer.n)
         self.outgoing.answer(answer)

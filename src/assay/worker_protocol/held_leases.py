@@ -81,7 +81,7 @@ class HeldLeases:
                 self._tasks.pop(run_id, None)
         return left
 
-    def take_task(self, task: wire.Task) -> bool:
+    def take_task(self, task: wire.SentTask) -> bool:
         """Hold a task; return False for a task that is held already: the engine sent a lease again that had arrived."""
         known = self._tasks.get(task.run_id)
         if known is not None and known[1] >= task.epoch and task.run_id in self._leased:
@@ -91,7 +91,7 @@ class HeldLeases:
         self._given.add(task.run_id)
         return True
 
-    def take_attempt(self, order: wire.Activity) -> bool:
+    def take_attempt(self, order: wire.SentActivity) -> bool:
         """Hold an attempt; return False for an attempt that is held already."""
         if order.attempt_id in self._attempts:
             return False
@@ -109,7 +109,7 @@ class HeldLeases:
             return True
         return isinstance(request, rq.Advance)
 
-    def settle(self, request: rq.ToRun, answer: wire.Answer | None) -> None:
+    def settle(self, request: rq.ToRun, answer: wire.ReportAnswer | None) -> None:
         """Drop the leases that end with an answered request; without an answer the request came too late."""
         if isinstance(request, rq.Advance):
             if answer is not None and answer.advanced is not None:

@@ -64,7 +64,7 @@ class ActivityDone(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, ta
     result: Payload = NULL
 
 
-class Advance(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="advance"):
+class AdvanceReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="advance"):
     """A turn of a run: outcomes, then the commands that follow; `early` if the code has yet to go on from them."""
 
     seen_seq: int = 0
@@ -74,50 +74,50 @@ class Advance(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="adva
     early: bool = False
 
 
-class FailTask(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="fail_task"):
+class FailTaskReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="fail_task"):
     """The task cannot be done at present (R21)."""
 
     reason: str = ""
     message: str = ""
 
 
-class ExtendTask(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="extend_task"):
+class ExtendTaskReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="extend_task"):
     """The task is still being worked on."""
 
 
-class ReleaseTask(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="release_task"):
+class ReleaseTaskReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="release_task"):
     """The task goes back undone."""
 
 
-class CompleteActivity(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="complete_activity"):
+class CompleteActivityReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="complete_activity"):
     """An attempt succeeded."""
 
     result: Payload = NULL
 
 
-class FailActivity(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="fail_activity"):
+class FailActivityReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="fail_activity"):
     """An attempt failed."""
 
     failure: FailureInfo = FailureInfo()
 
 
-class CancelledActivity(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="cancelled_activity"):
+class CancelledActivityReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="cancelled_activity"):
     """An attempt that was asked to stop has stopped."""
 
     details: Payload = NULL
 
 
-class HeartbeatActivity(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="heartbeat_activity"):
+class HeartbeatActivityReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="heartbeat_activity"):
     """An attempt says that it is alive."""
 
     details: Payload = NULL
 
 
-class ExtendActivity(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="extend_activity"):
+class ExtendActivityReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="extend_activity"):
     """The process of an attempt is alive."""
 
 
-class ReleaseActivity(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="release_activity"):
+class ReleaseActivityReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="release_activity"):
     """An attempt goes back as if it had not begun."""
 
 
@@ -134,16 +134,16 @@ class Unreadable(WorkerReport, frozen=True, gc=False):
 
 
 Report = (
-    Advance
-    | FailTask
-    | ExtendTask
-    | ReleaseTask
-    | CompleteActivity
-    | FailActivity
-    | CancelledActivity
-    | HeartbeatActivity
-    | ExtendActivity
-    | ReleaseActivity
+    AdvanceReport
+    | FailTaskReport
+    | ExtendTaskReport
+    | ReleaseTaskReport
+    | CompleteActivityReport
+    | FailActivityReport
+    | CancelledActivityReport
+    | HeartbeatActivityReport
+    | ExtendActivityReport
+    | ReleaseActivityReport
     | ReadHistory
 )
 
@@ -209,7 +209,7 @@ class SentEvent(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     data: Payload = NULL
 
 
-class Task(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+class SentTask(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A workflow task. `events` begin after `after`, or are absent: then the worker asks for the history."""
 
     token: Token
@@ -225,7 +225,7 @@ class Task(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     after: int = 0
 
 
-class Activity(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+class SentActivity(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """An attempt of an activity."""
 
     token: Token
@@ -252,7 +252,7 @@ class Problem(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     field: str | None = None
 
 
-class Answer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+class ReportAnswer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The answer to a report: nothing but its number when it was done and there is no more to say."""
 
     n: int
@@ -270,9 +270,9 @@ class EngineMessage(msgspec.Struct, omit_defaults=True, kw_only=True):
 
     time: Time
     """The engine's, when it said so (R12)."""
-    answers: list[Answer] = []
-    tasks: list[Task] = []
-    activities: list[Activity] = []
+    answers: list[ReportAnswer] = []
+    tasks: list[SentTask] = []
+    activities: list[SentActivity] = []
     news: list[str] = []
     """Runs whose task the worker holds and that have new events (R3)."""
     cancelled: list[int] = []
@@ -282,6 +282,24 @@ class EngineMessage(msgspec.Struct, omit_defaults=True, kw_only=True):
     problem: Problem | None = None
     """Why the whole message was refused."""
 
+
+COMPONENT_NAMES: Final[dict[type, str]] = {
+    AdvanceReport: "Advance",
+    FailTaskReport: "FailTask",
+    ExtendTaskReport: "ExtendTask",
+    ReleaseTaskReport: "ReleaseTask",
+    CompleteActivityReport: "CompleteActivity",
+    FailActivityReport: "FailActivity",
+    CancelledActivityReport: "CancelledActivity",
+    HeartbeatActivityReport: "HeartbeatActivity",
+    ExtendActivityReport: "ExtendActivity",
+    ReleaseActivityReport: "ReleaseActivity",
+    SentTask: "Task",
+    SentActivity: "Activity",
+    ReportAnswer: "Answer",
+    Problem: "ExchangedProblem",
+}
+"""Names in the API description, where they differ from the class name. Published names are data and never change."""
 
 encode: Final = msgspec.json.Encoder().encode
 

@@ -31,7 +31,7 @@ class Outgoing:
         self._sending: list[Grant] = []
         """Leases in a message that was composed and perhaps not sent."""
         self._size = 0
-        self._later: list[ActivityGrant | wire.Answer] = []
+        self._later: list[ActivityGrant | wire.ReportAnswer] = []
 
     def next_token(self, run_id: RunId, epoch: int) -> Token:
         """Return a token for the lease under which a worker goes on with a run; prepare the one of the next epoch."""
@@ -40,7 +40,7 @@ class Outgoing:
 
     # filling
 
-    def answer(self, answer: wire.Answer) -> None:
+    def answer(self, answer: wire.ReportAnswer) -> None:
         """Add the answer to a report."""
         if self._size >= ROOM_BYTES:
             self._later.append(answer)
@@ -56,7 +56,7 @@ class Outgoing:
         sent = None if events is None else wire.sent(events)
         size = 0 if sent is None else wire.size_of(sent)
         self._message.tasks.append(
-            wire.Task(
+            wire.SentTask(
                 self._tokens.seal(Lease(self._namespace, key.run_id, 0, grant.epoch, self._worker)),
                 key.workflow_id,
                 key.run_id,
@@ -87,7 +87,7 @@ class Outgoing:
         key, activity = grant.key, grant.activity
         self._size += memoryview(activity.input).nbytes
         self._message.activities.append(
-            wire.Activity(
+            wire.SentActivity(
                 self._tokens.seal(
                     Lease(self._namespace, key.run_id, activity.seq, activity.attempt_id, self._worker, True)
                 ),
@@ -134,7 +134,7 @@ class Outgoing:
     def _refill(self) -> None:
         later, self._later = self._later, []
         for item in later:
-            if isinstance(item, wire.Answer):
+            if isinstance(item, wire.ReportAnswer):
                 self.answer(item)
             else:
                 self._sending.remove(item)
@@ -158,5 +158,5 @@ class Outgoing:
         grants = [*self._sending, *self._unsent]
         self._sending, self._unsent = [], []
         self._message.tasks, self._message.activities = [], []
-        self._later = [item for item in self._later if isinstance(item, wire.Answer)]
+        self._later = [item for item in self._later if isinstance(item, wire.ReportAnswer)]
         return grants

@@ -16,7 +16,7 @@ from assay.core.model.errors import Invalid
 from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import RunId, WorkerId
 from assay.core.model.limits import WORKER_LEASE
-from assay.core.model.payload import HARMLESS, NULL, Payload, check_limits
+from assay.core.model.payload import NULL, SAFE_PAYLOAD_BYTES, Payload, check_limits
 from assay.worker_protocol import messages as wire
 from assay.worker_protocol.tokens import Lease, Token, unknown_task
 
@@ -67,7 +67,7 @@ class Translation:
             raise unknown_task()
         for document in self._documents(report):
             _check(document)
-        if type(report) is wire.FailActivity:
+        if type(report) is wire.FailActivityReport:
             _check_failure(report.failure)
         holder = (lease.seq, lease.fence) if lease.activity else (WorkerId(lease.worker), lease.fence)
         found: rq.Request = self._request(RunId(lease.run_id), *holder, *self._values(report), *self._extends)
@@ -75,15 +75,15 @@ class Translation:
 
 
 _PAIRS: Final[tuple[tuple[type[rq.ToRun], type[wire.WorkerReport]], ...]] = (
-    (rq.FailTask, wire.FailTask),
-    (rq.ExtendTask, wire.ExtendTask),
-    (rq.ReleaseTask, wire.ReleaseTask),
-    (rq.CompleteActivity, wire.CompleteActivity),
-    (rq.FailActivity, wire.FailActivity),
-    (rq.CancelledActivity, wire.CancelledActivity),
-    (rq.HeartbeatActivity, wire.HeartbeatActivity),
-    (rq.ExtendActivity, wire.ExtendActivity),
-    (rq.ReleaseActivity, wire.ReleaseActivity),
+    (rq.FailTask, wire.FailTaskReport),
+    (rq.ExtendTask, wire.ExtendTaskReport),
+    (rq.ReleaseTask, wire.ReleaseTaskReport),
+    (rq.CompleteActivity, wire.CompleteActivityReport),
+    (rq.FailActivity, wire.FailActivityReport),
+    (rq.CancelledActivity, wire.CancelledActivityReport),
+    (rq.HeartbeatActivity, wire.HeartbeatActivityReport),
+    (rq.ExtendActivity, wire.ExtendActivityReport),
+    (rq.ReleaseActivity, wire.ReleaseActivityReport),
 )
 BY_REQUEST: Final = {request: Translation(request, report) for request, report in _PAIRS}
 _BY_REPORT: Final = {report: BY_REQUEST[request] for request, report in _PAIRS}
@@ -101,17 +101,17 @@ def request_of(report: wire.Report | wire.Unreadable, lease: Lease, open_token: 
         NotFound: The report is about no lease of this worker.
         Invalid: A document in the report is above its limits, or the report could not be decoded.
     """
-    if type(report) is wire.Advance:
+    if type(report) is wire.AdvanceReport:
         return _advance_request(report, lease, open_token)
     if isinstance(report, wire.Unreadable):
         raise Invalid(report.reason, code="wrong_shape")
     return _BY_REPORT[type(report)].request(report, lease)
 
 
-def advance_report(request: rq.Advance, n: int, token: Token, attempt_token: AttemptToken) -> wire.Advance:
+def advance_report(request: rq.Advance, n: int, token: Token, attempt_token: AttemptToken) -> wire.AdvanceReport:
     """Return the report of a turn; `attempt_token` returns the token of an attempt by its id."""
     outcomes = tuple([_reported(outcome, attempt_token) for outcome in request.outcomes]) if request.outcomes else ()
-    return wire.Advance(n, token, request.seen_seq, request.commands, outcomes, request.pending, request.early)
+    return wire.AdvanceReport(n, token, request.seen_seq, request.commands, outcomes, request.pending, request.early)
 
 
 def _reported(
@@ -131,12 +131,12 @@ def _reported(
     )
 
 
-def _advance_request(report: wire.Advance, lease: Lease, open_token: OpenToken) -> rq.Advance:
+def _advance_request(report: wire.AdvanceReport, lease: Lease, open_token: OpenToken) -> rq.Advance:
     if lease.activity:
         raise unknown_task()
     for command in report.commands:
         for document in COMMAND_DOCUMENTS[type(command)](command):
-            if document is not NULL and memoryview(document).nbytes > HARMLESS:
+            if document is not NULL and memoryview(document).nbytes > SAFE_PAYLOAD_BYTES:
                 check_limits(bytes(document))
         if type(command) is FailWorkflow:
             _check_failure(command.failure)
@@ -177,7 +177,7 @@ def _outcome(
 
 def _check(document: Payload) -> None:
     """Raise `Invalid` for a document above its limits; it was parsed as JSON with its message."""
-    if document is not NULL and memoryview(document).nbytes > HARMLESS:
+    if document is not NULL and memoryview(document).nbytes > SAFE_PAYLOAD_BYTES:
         check_limits(bytes(document))
 
 

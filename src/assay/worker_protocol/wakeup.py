@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from assay.core.model.replies import Promise
+from assay.core.model.replies import SettableFuture
 
 
 class Wakeup:
@@ -14,7 +14,7 @@ class Wakeup:
         self.is_set = False
         self.wake: Callable[[], object] | None = None
         """Called whenever the flag is set."""
-        self._waiting: list[Promise] = []
+        self._waiting: list[SettableFuture] = []
 
     def set(self) -> None:
         """Set the flag; no-op for a flag that is set already."""
@@ -33,7 +33,7 @@ class Wakeup:
         """Clear the flag."""
         self.is_set = False
 
-    def resolve(self, future: Promise) -> None:
+    def resolve(self, future: SettableFuture) -> None:
         """Resolve a future when the flag is set: at once, or later."""
         if not self.is_set:
             self._waiting = [waiting for waiting in self._waiting if not waiting.done()]

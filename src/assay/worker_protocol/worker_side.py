@@ -238,7 +238,7 @@ class WorkerEndpoint:
         for attempt_id in message.cancelled:
             self.worker.cancel(attempt_id, over=attempt_id in message.over)
 
-    def _take_task(self, task: wire.Task) -> None:
+    def _take_task(self, task: wire.SentTask) -> None:
         self._slots.leased()
         if not self._held.take_task(task):
             return
@@ -253,13 +253,13 @@ class WorkerEndpoint:
         grant = TaskGrant(key, start, task.epoch, task.seen_seq, task.last_seq, task.history_bytes, tail)
         self.worker.take(grant)
 
-    def _take_activity(self, activity: wire.Activity) -> None:
+    def _take_activity(self, activity: wire.SentActivity) -> None:
         self._slots.leased(activity.name)
         if self._held.take_attempt(activity):
             self.worker.slots.reserve(activity.name)
             self.worker.take(_activity_grant(activity, self.worker))
 
-    def _settle(self, answer: wire.Answer) -> None:
+    def _settle(self, answer: wire.ReportAnswer) -> None:
         entry = self._unacknowledged.pop(answer.n, None)
         if entry is None:
             return  # a repeated answer
@@ -283,7 +283,7 @@ class WorkerEndpoint:
             entry.settle(None, error)
 
 
-def _activity_grant(order: wire.Activity, worker: ConnectedWorker) -> ActivityGrant:
+def _activity_grant(order: wire.SentActivity, worker: ConnectedWorker) -> ActivityGrant:
     run_id = RunId(order.run_id)
     activity = Activity(
         seq=order.seq,

@@ -34,7 +34,7 @@ def test_every_request_has_its_rule():
 
 
 def test_only_what_is_safe_on_a_closed_run_is_welcome_there():
-    assert {kind for kind in KINDS if kind.welcome_when_closed} == {
+    assert {kind for kind in KINDS if kind.allowed_when_closed} == {
         rq.RestartAsNew,
         rq.RetryFailed,
         rq.Elapse,
@@ -71,7 +71,7 @@ def name_of(request):
 
 def test_the_lists_here_are_complete():
     listed = {type(request) for request in TO_RUN + TO_WORKFLOW}
-    assert listed == {kind for kind in RULES if not kind.welcome_when_closed}
+    assert listed == {kind for kind in RULES if not kind.allowed_when_closed}
 
 
 @pytest.mark.parametrize("request_", TO_RUN, ids=name_of)

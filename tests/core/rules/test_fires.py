@@ -7,8 +7,8 @@ import pytest
 from assay.core.model import commands as cmd
 from assay.core.model.ids import SECOND, WorkflowId
 from assay.core.model.payload import Payload
-from assay.core.schedules.fires import FIRES_PER_DECISION, RECORDED_ONE_BY_ONE, RUNNING_LIMIT, WAITING_LIMIT
-from assay.core.schedules.model import RECHECK, Missed, Overlap
+from assay.core.schedules.fires import FIRES_PER_DECISION, MAX_MISSED_RECORDS, MAX_WAITING_FIRES, MAX_WATCHED_RUNS
+from assay.core.schedules.model import RECHECK_INTERVAL, Missed, Overlap
 from tests.core.schedules.schedule_support import DAY, HOUR, MIDNIGHT, MINUTE, NAME, Timed, times
 from tests.core.support import ONE, delivered, starts, turned
 
@@ -99,18 +99,18 @@ def test_a_fire_does_not_overtake_those_that_wait():
 
 def test_a_close_that_nobody_told_of_is_found_out():
     world = Timed("0 0 * * * *", overlap_policy=Overlap.QUEUE, end_at=MIDNIGHT + 2 * HOUR).pass_time(2 * HOUR)
-    assert world.state.wakes_at() == world.state.updated_at + RECHECK
+    assert world.state.wakes_at() == world.state.updated_at + RECHECK_INTERVAL
     world.pass_time(5 * MINUTE)  # looking again and again is no harm
     world.close(world.last_run().workflow_id, told=False)
-    world.pass_time(RECHECK)
+    world.pass_time(RECHECK_INTERVAL)
     assert world.started() == [HOUR, 2 * HOUR]
     assert world.state.wakes_at() is None
 
 
 def test_a_full_queue_drops_the_newest_fire():
-    world = Timed(overlap_policy=Overlap.QUEUE).pass_time((WAITING_LIMIT + 3) * MINUTE)
-    assert len(world.state.waiting) == WAITING_LIMIT
-    assert world.recorded()[1:] == [(time, "dropped") for time in times(WAITING_LIMIT + 2, WAITING_LIMIT + 3)]
+    world = Timed(overlap_policy=Overlap.QUEUE).pass_time((MAX_WAITING_FIRES + 3) * MINUTE)
+    assert len(world.state.waiting) == MAX_WAITING_FIRES
+    assert world.recorded()[1:] == [(time, "dropped") for time in times(MAX_WAITING_FIRES + 2, MAX_WAITING_FIRES + 3)]
     assert world.fires[-1].reason == "100 fires are waiting already"
 
 
@@ -171,8 +171,8 @@ def test_allow_all_starts_whatever_is_open():
 
 
 def test_the_list_of_open_runs_is_bounded():
-    world = Timed(overlap_policy=ALL).pass_time((RUNNING_LIMIT + 5) * MINUTE)
-    assert len(world.state.running) == RUNNING_LIMIT
+    world = Timed(overlap_policy=ALL).pass_time((MAX_WATCHED_RUNS + 5) * MINUTE)
+    assert len(world.state.running) == MAX_WATCHED_RUNS
     assert world.state.running[-1] == world.last_run().workflow_id
 
 
@@ -246,7 +246,7 @@ def test_what_is_due_at_this_very_moment_is_not_missed(missed: Missed):
 
 def test_an_outage_of_years_is_recorded_in_no_time():
     world = Timed("* * * * * *", overlap_policy=ALL).sleep(1_000 * DAY)
-    assert world.outcomes() == {"missed": RECORDED_ONE_BY_ONE + 1, "started": 1}
+    assert world.outcomes() == {"missed": MAX_MISSED_RECORDS + 1, "started": 1}
     (lump,) = [fire for fire in world.fires if fire.until is not None]
     assert (lump.due_at, lump.until) == (MIDNIGHT + 1_001 * SECOND, world.now - SECOND)
 

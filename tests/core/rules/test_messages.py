@@ -1,7 +1,7 @@
 import pytest
 
 from assay.core.model.commands import CompleteWorkflow, ContinueAsNew, WaitForSignal
-from assay.core.model.effects import Acknowledge, Message
+from assay.core.model.effects import Acknowledge, OutboxMessage
 from assay.core.model.events import (
     ChildWorkflowCompleted,
     SignalReceived,
@@ -121,7 +121,7 @@ def test_a_message_delivered_twice_is_taken_once():
 @pytest.mark.parametrize("kind", ["cancel", "terminate"])
 def test_a_request_follows_a_chain_to_its_open_run(kind):
     world = given(started(), turned(ContinueAsNew()))
-    message = Message("key", MAIN, ORDER, "run-1", kind, "why", sender="wf://main/boss")
+    message = OutboxMessage("key", MAIN, ORDER, "run-1", kind, "why", sender="wf://main/boss")
     decision = world.take(Deliver("run-1", message))
     assert sent(decision) == [(ORDER, kind)]
     (forwarded,) = world.outbox.values()
@@ -132,7 +132,7 @@ def test_a_request_follows_a_chain_to_its_open_run(kind):
 
 def test_a_request_to_the_closed_end_of_a_chain_is_let_go():
     world = given(started(), terminated())
-    decision = world.when(Deliver("run-1", Message("key", MAIN, ORDER, "run-1", "cancel")))
+    decision = world.when(Deliver("run-1", OutboxMessage("key", MAIN, ORDER, "run-1", "cancel")))
     assert events(decision) == []
     assert decision.effects == [Acknowledge("key")]
 
@@ -146,11 +146,11 @@ def test_an_outcome_of_a_child_does_not_follow_the_parents_chain():
 
 def test_a_cancel_from_another_run_is_like_any_cancel():
     world = given(started(), turned())
-    decision = world.when(Deliver("run-1", Message("key", MAIN, ORDER, "run-1", "cancel", "why", sender="boss")))
+    decision = world.when(Deliver("run-1", OutboxMessage("key", MAIN, ORDER, "run-1", "cancel", "why", sender="boss")))
     assert events(decision) == [WorkflowCancelRequested("why", "boss")]
 
 
 def test_a_message_of_an_unknown_kind_is_let_go():
-    decision = given(started()).when(Deliver("run-1", Message("key", MAIN, ORDER, "run-1", "praise")))
+    decision = given(started()).when(Deliver("run-1", OutboxMessage("key", MAIN, ORDER, "run-1", "praise")))
     assert events(decision) == []
     assert decision.effects == [Acknowledge("key")]

@@ -132,17 +132,17 @@ def test_the_parent_of_a_run_that_goes_on_elsewhere_hears_that_it_is_done():
 def test_a_worker_that_knows_no_epoch_is_known_by_its_id():
     world = given(started(), claims())
     complete = cmd.CompleteWorkflow(ONE)
-    assert events(world.when(turns(complete, epoch=rq.HELD, seen_seq=-1))) == [WorkflowCompleted(ONE)]
+    assert events(world.when(turns(complete, epoch=rq.HELD_EPOCH, seen_seq=-1))) == [WorkflowCompleted(ONE)]
     with refused("stale_task"):
-        world.when(turns(complete, epoch=rq.HELD, seen_seq=-1, worker=OTHER))
-    assert world.when(keeps_task(epoch=rq.HELD)).reply.until == world.now + LEASE
+        world.when(turns(complete, epoch=rq.HELD_EPOCH, seen_seq=-1, worker=OTHER))
+    assert world.when(keeps_task(epoch=rq.HELD_EPOCH)).reply.until == world.now + LEASE
 
 
 def test_a_worker_without_a_task_holds_nothing():
     with refused("stale_task"):
-        given(started()).when(turns(epoch=rq.HELD, seen_seq=-1))
+        given(started()).when(turns(epoch=rq.HELD_EPOCH, seen_seq=-1))
     with refused("stale_task"):
-        given(started(), turned()).when(turns(epoch=rq.HELD, seen_seq=-1))
+        given(started(), turned()).when(turns(epoch=rq.HELD_EPOCH, seen_seq=-1))
 
 
 @pytest.mark.parametrize(("timeout", "until"), [(None, LEASE), (2 * SECOND, 2 * SECOND)])

@@ -13,7 +13,7 @@ from assay.core.model.payload import NULL, Payload
 from assay.core.schedules import requests as rq
 from assay.core.schedules import timetable
 from assay.core.schedules.model import FireOutcome, Overlap, Schedule, Trigger, named_by, schedule_key
-from assay.core.schedules.rules import LONGEST_NAME, decide_schedule
+from assay.core.schedules.rules import MAX_NAME_BYTES, decide_schedule
 from tests.core.schedules.schedule_support import DAY, HOUR, MIDNIGHT, MINUTE, NAME, Timed, times
 from tests.core.support import MAIN, refused
 
@@ -46,7 +46,7 @@ def test_a_name_is_taken_once():
         ({"cron_expr": "0 0 0 1 1 * 2020"}, "never_fires", "cron_expr"),
         ({"end_at": MIDNIGHT + HOUR}, "never_fires", "end_at"),
         ({"name": ""}, "invalid", "name"),
-        ({"name": "n" * (LONGEST_NAME + 1)}, "invalid", "name"),
+        ({"name": "n" * (MAX_NAME_BYTES + 1)}, "invalid", "name"),
         ({"workflow_type": "a\nb"}, "invalid", "workflow_type"),
         ({"task_queue": ""}, "invalid", "task_queue"),
         ({"remaining": 0}, "invalid", "remaining"),

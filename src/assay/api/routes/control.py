@@ -24,7 +24,7 @@ from assay.core.model.payload import NULL
 from assay.core.model.replies import Reopened, Started
 from assay.core.model.requests import RequestCancel, RestartAsNew, RetryFailed, ScheduleDirect, Signal, Terminate
 from assay.core.model.run import Activity
-from assay.core.rules.retry import check_words
+from assay.core.rules.retry import check_requester
 from assay.engine.reads import StoredActivity
 from assay.wire import responses
 from assay.wire.activities import open_activity_record, retry_record
@@ -100,7 +100,7 @@ def _continued(reply: object) -> tuple[int, bytes]:
 async def retry(backend: Backend, call: ApiCall) -> HttpResponse:
     """Let a closed run go on as a new run of its id."""
     body = await call.read(RetryBody)
-    check_words(body.requested_by, body.reason)
+    check_requester(body.requested_by, body.reason)
     who, why = (body.requested_by or "").strip(), (body.reason or "").strip()
     target = _target(call)
     if body.run_id is not None:

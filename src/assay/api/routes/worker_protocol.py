@@ -27,7 +27,7 @@ from assay.core.model.grants import ActivityGrant, TaskGrant
 from assay.core.model.ids import Namespace, RunId, WorkflowId, seconds
 from assay.core.model.replies import Advanced
 from assay.core.model.requests import (
-    HELD,
+    HELD_EPOCH,
     Advance,
     CompleteActivity,
     ExtendTask,
@@ -142,7 +142,7 @@ async def _held(backend: Backend, call: ApiCall, worker: Registration, token: st
             raise NotFound("task", code="unknown_task")
         return lease.run_id, lease.fence
     key = await backend.engine.reads.current(Namespace(worker.namespace), WorkflowId(name))
-    return key.run_id, HELD
+    return key.run_id, HELD_EPOCH
 
 
 def _of_activity(lease: Lease) -> bool:

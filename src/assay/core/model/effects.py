@@ -92,7 +92,7 @@ OUTBOX_KINDS = (CANCEL, TERMINATE, CHILD_CLOSED)
 """The kinds of messages, as outbox rows record them."""
 
 
-class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+class OutboxMessage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A request to an existing run of another id, durable until that run has taken it (R14)."""
 
     key: str
@@ -108,7 +108,7 @@ class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class Send(Effect, frozen=True, gc=False):
     """Put a message into the outbox, in the same transaction as the events."""
 
-    message: Message
+    message: OutboxMessage
 
 
 class Acknowledge(Effect, frozen=True, gc=False):

@@ -251,10 +251,10 @@ class ChildError(Failure):
         return f"child workflow {self.workflow_id!r} did not complete: {self._described()}"
 
 
-class _ClosedUnhappily(Failure):
+class _ClosedWithoutResult(Failure):
     """The common part of the four ways in which a run closes without a result."""
 
-    _said = "failed"
+    _verb = "failed"
 
     def __init__(
         self, message: str, *, workflow_id: str = "", run_id: str = "", **fields: Unpack[FailureFields]
@@ -266,38 +266,38 @@ class _ClosedUnhappily(Failure):
         self.run_id = run_id
 
     def __str__(self) -> str:
-        return f"workflow {self.workflow_id!r} {self._said}: {self._described()}" if self.workflow_id else self.message
+        return f"workflow {self.workflow_id!r} {self._verb}: {self._described()}" if self.workflow_id else self.message
 
 
-class WorkflowFailed(_ClosedUnhappily):
+class WorkflowFailed(_ClosedWithoutResult):
     """The run failed: its code raised, or an operator failed it."""
 
     code = "workflow_failed"
     kind = Kind.INTERNAL
 
 
-class WorkflowCancelled(_ClosedUnhappily):
+class WorkflowCancelled(_ClosedWithoutResult):
     """The run ended because its cancellation was requested."""
 
     code = "workflow_cancelled"
     kind = Kind.CANCELED
-    _said = "was cancelled"
+    _verb = "was cancelled"
 
 
-class WorkflowTerminated(_ClosedUnhappily):
+class WorkflowTerminated(_ClosedWithoutResult):
     """The run was ended from outside, without a word to its code."""
 
     code = "workflow_terminated"
     kind = Kind.CANCELED
-    _said = "was terminated"
+    _verb = "was terminated"
 
 
-class WorkflowTimedOut(_ClosedUnhappily):
+class WorkflowTimedOut(_ClosedWithoutResult):
     """The run was still open when its time was up."""
 
     code = "workflow_timed_out"
     kind = Kind.TIMEOUT
-    _said = "timed out"
+    _verb = "timed out"
 
 
 class AlreadyExists(AssayError):

@@ -14,7 +14,7 @@ from assay.core.model.payload import NULL
 from assay.core.model.policies import IdConflict, IdReuse, ParentClose, RetryPolicy
 from assay.core.model.requests import StartWorkflow
 from assay.core.model.start_options import Convert, OptionKind, by_option, given_options, options_of
-from assay.core.model.texts import check_words, no_text, plain
+from assay.core.model.texts import check_words, not_a_text, plain
 from assay.core.rules.attributes import check_search, merge
 from assay.core.schedules.timetable import parse_timetable
 
@@ -45,7 +45,7 @@ def check_id(value: str, name: str) -> str:
     if type(value) is str and 0 < len(value) <= LIMITS.id_bytes and value.isascii() and value.isprintable():
         return value
     if not isinstance(value, str):
-        raise no_text(value, name)
+        raise not_a_text(value, name)
     if not value:
         raise Invalid(f"{name} must not be empty", field=name)
     if len(value) > LIMITS.id_bytes or len(value.encode("utf-8", "surrogatepass")) > LIMITS.id_bytes:
@@ -57,13 +57,13 @@ def check_id(value: str, name: str) -> str:
     return plain(value)
 
 
-LARGEST_CONCURRENCY = 1_000_000
+MAX_CONCURRENCY = 1_000_000
 
 
 def check_concurrency(number: int, name: str) -> int:
     """Return how much work a worker may have at a time; raise `Invalid` beyond the range that databases store."""
-    if not 0 <= number <= LARGEST_CONCURRENCY:
-        raise Invalid(f"{name} must be from 0 to {LARGEST_CONCURRENCY:,}", field=name)
+    if not 0 <= number <= MAX_CONCURRENCY:
+        raise Invalid(f"{name} must be from 0 to {MAX_CONCURRENCY:,}", field=name)
     return number
 
 

@@ -23,7 +23,7 @@ DEPTH_LIMIT: Final = 64
 KEYS_LIMIT: Final = 10_000
 INTEGER_DIGITS: Final = 4_300
 """The longest integer that Python reads from a text: longer ones would take it a time that grows with their square."""
-SHOWN: Final = 100
+SHOWN_CHARACTERS: Final = 100
 """Characters of a key that a message repeats."""
 
 _parse: Final = msgspec.json.Decoder().decode
@@ -36,7 +36,7 @@ _canonical: Final = msgspec.json.Encoder(order="sorted").encode
 _EMPTY: Final = re.compile(rb"[ \t\n\r]*(?:null|\{[ \t\n\r]*\}|\[[ \t\n\r]*\])?[ \t\n\r]*")
 
 
-HARMLESS: Final = 2 * DEPTH_LIMIT
+SAFE_PAYLOAD_BYTES: Final = 2 * DEPTH_LIMIT
 """So few bytes of JSON cannot nest too deep or have too many keys: each level has its brackets."""
 
 
@@ -96,7 +96,7 @@ def check_keys(raw: bytes, value: object, name: str = "payload") -> None:
     try:
         json.loads(raw, object_pairs_hook=_unique, parse_int=len, parse_float=len)
     except KeyError as error:
-        message = f"{name} has the key {error.args[0][:SHOWN]!r} twice in one object"
+        message = f"{name} has the key {error.args[0][:SHOWN_CHARACTERS]!r} twice in one object"
         raise Invalid(message, code="duplicate_key", field=name) from None
     except RecursionError:
         raise _too_deep(DEPTH_LIMIT, name) from None

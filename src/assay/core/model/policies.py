@@ -34,7 +34,7 @@ class ParentClose(StrEnum):
     REQUEST_CANCEL = "request_cancel"
 
 
-NAMES = {"backoff": "backoff_coefficient"}
+FIELD_NAMES = {"backoff": "backoff_coefficient"}
 """What callers are told of fields of a retry policy, unless they have names of their own for them."""
 
 
@@ -53,7 +53,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, omit_defaults=True):
         if flaw is None:
             return self
         field, message = flaw
-        name = (keys or {}).get(field) or NAMES.get(field, field)
+        name = (keys or {}).get(field) or FIELD_NAMES.get(field, field)
         raise Invalid(f"{name} {message}", field=name)
 
     def _flaw(self) -> tuple[str, str] | None:

@@ -18,7 +18,7 @@ The way of workers, whose requests are the bulk: it costs neither a future nor a
 """
 
 
-class Promise(Protocol):
+class SettableFuture(Protocol):
     """A future, as far as it is needed here."""
 
     def done(self) -> bool:
@@ -34,18 +34,18 @@ class Promise(Protocol):
         ...
 
 
-def telling(promise: Promise) -> ReplyCallback:
-    """Have a promise told, if it is still wanted."""
-    return partial(_settle, promise)
+def future_callback(future: SettableFuture) -> ReplyCallback:
+    """Have a future told, if it is still wanted."""
+    return partial(_settle, future)
 
 
-def _settle(promise: Promise, reply: Any, error: AssayError | None) -> None:
-    if promise.done():
+def _settle(future: SettableFuture, reply: Any, error: AssayError | None) -> None:
+    if future.done():
         return
     if error is None:
-        promise.set_result(reply)
+        future.set_result(reply)
     else:
-        promise.set_exception(error)
+        future.set_exception(error)
 
 
 class Started(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from typing import ClassVar
 import msgspec
 
 from assay.core.model.commands import AnyCommand, ScheduleActivity
-from assay.core.model.effects import Message
+from assay.core.model.effects import OutboxMessage
 from assay.core.model.events import Recorded
 from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import Namespace, RunId, Time, WorkerId, WorkflowId
@@ -15,14 +15,14 @@ from assay.core.model.payload import NULL, Payload
 from assay.core.model.policies import IdConflict, IdReuse, ParentClose, RetryPolicy
 from assay.core.model.start_options import StartOptions
 
-HELD = -1
+HELD_EPOCH = -1
 """Stands for the epoch of whatever lease the worker holds: workers of the original know only their own id (R34)."""
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
     """The common face of all requests."""
 
-    welcome_when_closed: ClassVar[bool] = False
+    allowed_when_closed: ClassVar[bool] = False
     """May it be decided on a run that has ended? All others are refused there (I5)."""
 
 
@@ -93,7 +93,7 @@ class Terminate(ToWorkflow, frozen=True, gc=False):
 class RestartAsNew(ToWorkflow, frozen=True, gc=False):
     """Continue-as-new asked from outside (R38): an open run is closed, a closed one left alone."""
 
-    welcome_when_closed: ClassVar[bool] = True
+    allowed_when_closed: ClassVar[bool] = True
     input: Payload = NULL
     signals: tuple[Recorded, ...] = ()
     new_workflow_id: WorkflowId | None = None
@@ -105,7 +105,7 @@ class RestartAsNew(ToWorkflow, frozen=True, gc=False):
 class RetryFailed(ToWorkflow, frozen=True, gc=False):
     """Let a closed run go on as a new run of its id, with a copy of its history up to a cut."""
 
-    welcome_when_closed: ClassVar[bool] = True
+    allowed_when_closed: ClassVar[bool] = True
     requested_by: str = ""
     reason: str = ""
     from_seq: int | None = None
@@ -273,7 +273,7 @@ class LoseTask(ToRun, frozen=True, gc=False):
 class Elapse(ToRun, frozen=True, gc=False):
     """A deadline has come. `kind` is `run`, `activity` or `timer`; harmless if nothing is due after all."""
 
-    welcome_when_closed: ClassVar[bool] = True
+    allowed_when_closed: ClassVar[bool] = True
     kind: str = "run"
     ref: int = 0
 
@@ -281,5 +281,5 @@ class Elapse(ToRun, frozen=True, gc=False):
 class Deliver(ToRun, frozen=True, gc=False):
     """Hand a message from the outbox to its run; taken at most once, acknowledged always."""
 
-    welcome_when_closed: ClassVar[bool] = True
-    message: Message
+    allowed_when_closed: ClassVar[bool] = True
+    message: OutboxMessage

@@ -7,7 +7,7 @@ from assay.core.model.limits import LIMITS
 def check_words(value: object, name: str) -> str:
     """A text for people, of which every store can keep each letter, and within its limit; or `Invalid`."""
     if not isinstance(value, str):
-        raise no_text(value, name)
+        raise not_a_text(value, name)
     if "\0" in value:
         raise Invalid(f"{name} contains the character U+0000", code="nul_character", field=name)
     try:
@@ -20,7 +20,7 @@ def check_words(value: object, name: str) -> str:
     return plain(value)
 
 
-def no_text(value: object, name: str) -> Invalid:
+def not_a_text(value: object, name: str) -> Invalid:
     """What is said of a value that should have been a text."""
     return Invalid(f"{name} must be a text, not {type(value).__name__}", field=name)
 

@@ -10,10 +10,10 @@ from assay.core.model.errors import Invalid
 from assay.core.model.events import AttributesUpserted, SideEffectRecorded, VersionRecorded
 from assay.core.model.limits import LIMITS
 from assay.core.model.payload import NULL, Payload
-from assay.core.model.texts import no_text
+from assay.core.model.texts import not_a_text
 from assay.core.rules.moment import Moment
 
-KEY = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}\Z")
+KEY_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}\Z")
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -54,7 +54,7 @@ def check_search(search: Payload) -> Payload:
     if len(found) > LIMITS.search_attributes:
         raise Invalid(f"at most {LIMITS.search_attributes} search attributes", field="search_attributes")
     for key, value in found.items():
-        if not KEY.match(key):
+        if not KEY_PATTERN.match(key):
             raise Invalid(
                 f"search attribute '{key}': a key is a letter followed by letters, digits or _, 64 at most",
                 field=f"search_attributes.{key}",
@@ -76,7 +76,7 @@ def _object(raw: Payload, name: str) -> dict[str, msgspec.Raw]:
 def record_side_effect(decision: Decision, command: cmd.RecordSideEffect, _: Moment) -> None:
     """Keep a value, once per `seq`; workers of the original are given a task at once to go on with it (R2)."""
     if type(command.name) is not str:
-        raise no_text(command.name, "side effect name")
+        raise not_a_text(command.name, "side effect name")
     if decision.takes(SideEffectRecorded, command.seq, decision.effect_mark):
         decision.effect_mark = max(decision.effect_mark, command.seq)
         decision.record(SideEffectRecorded(command.seq, command.name, command.value, command.failure))

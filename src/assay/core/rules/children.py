@@ -3,7 +3,7 @@
 import msgspec
 
 from assay.core.model import commands as cmd
-from assay.core.model.effects import CANCEL, CHILD_CLOSED, TERMINATE, Decision, Message, PutChild, Send
+from assay.core.model.effects import CANCEL, CHILD_CLOSED, TERMINATE, Decision, OutboxMessage, PutChild, Send
 from assay.core.model.errors import AssayError, Invalid, Kind
 from assay.core.model.events import (
     Adopted,
@@ -37,14 +37,14 @@ def start(decision: Decision, command: cmd.StartChildWorkflow, at: Moment, seen_
         _adopt(decision, command, existing)
         return
     try:
-        born = _born(decision, command, existing, at)
+        opening = _new_child(decision, command, existing, at)
     except AssayError as error:
         decision.record(_not_started(command, error))
         decision.wake()
         return
-    policy = born.run.start.parent.close_policy if born.run.start.parent else ParentClose.TERMINATE
-    child = Child(born.run.workflow_id, born.run.run_id, command.seq, policy)
-    decision.others.append(born)
+    policy = opening.run.start.parent.close_policy if opening.run.start.parent else ParentClose.TERMINATE
+    child = Child(opening.run.workflow_id, opening.run.run_id, command.seq, policy)
+    decision.others.append(opening)
     decision.record(_started(command, child))
     decision.add(PutChild(child))
     unaware = run.cancel_seq > seen_seq or (command.unaware and run.cancel_seq > 0)
@@ -78,7 +78,7 @@ def _adopt(decision: Decision, command: cmd.StartChildWorkflow, existing: Run) -
     decision.add(PutChild(Child(name, existing.run_id, command.seq, link.close_policy, sent, link.child_seq)))
 
 
-def _born(decision: Decision, command: cmd.StartChildWorkflow, existing: Run | None, at: Moment) -> Decision:
+def _new_child(decision: Decision, command: cmd.StartChildWorkflow, existing: Run | None, at: Moment) -> Decision:
     run = decision.run
     if len(run.children) + len(decision.others) >= LIMITS.pending_children:
         raise Invalid(f"a run may have at most {LIMITS.pending_children} open children", code="limit_exceeded")
@@ -87,7 +87,7 @@ def _born(decision: Decision, command: cmd.StartChildWorkflow, existing: Run | N
     if existing is None or not _is_inherited(run, existing):
         new_runs.check_reuse(existing, request.id_reuse_policy)
     parent = ParentLink(run.workflow_id, run.run_id, command.seq, request.parent_close_policy)
-    return new_runs.born(request, existing, at, parent=parent)
+    return new_runs.new_run(request, existing, at, parent=parent)
 
 
 def _not_started(command: cmd.StartChildWorkflow, error: AssayError) -> ChildWorkflowFailed:
@@ -101,13 +101,13 @@ def _not_started(command: cmd.StartChildWorkflow, error: AssayError) -> ChildWor
     )
 
 
-def tell_parent(decision: Decision, closing: Event) -> None:
+def notify_parent(decision: Decision, closing: Event) -> None:
     """Put the run's outcome into the outbox for its parent."""
     run = decision.run
     parent = run.start.parent
     if parent is None:
         return
-    message = Message(
+    message = OutboxMessage(
         key=f"{run.run_id}/closed",
         namespace=run.namespace,
         workflow_id=WorkflowId(parent.workflow_id),
@@ -168,8 +168,8 @@ def _cancel(decision: Decision, child: Child, reason: str | None) -> None:
     decision.add(Send(_request(decision.run, child, CANCEL, reason)))
 
 
-def _request(run: Run, child: Child, kind: str, reason: str | None) -> Message:
-    return Message(
+def _request(run: Run, child: Child, kind: str, reason: str | None) -> OutboxMessage:
+    return OutboxMessage(
         key=f"{run.run_id}/{kind}/{child.run_id}",
         namespace=run.namespace,
         workflow_id=child.workflow_id,

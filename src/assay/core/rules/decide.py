@@ -22,7 +22,7 @@ def decide(run: Run | None, request: rq.Request, at: Moment) -> Decision:
         return lifecycle.start(run, request, at)
     if run is None:
         raise _missing(request)
-    if run.closed and not request.welcome_when_closed:
+    if run.closed and not request.allowed_when_closed:
         raise _closed(run, request)
     try:
         return RULES[type(request)](run, request, at)

@@ -51,7 +51,7 @@ def start(run: Run | None, request: rq.StartWorkflow, at: Moment) -> Decision:
         ended = terminate_decision(run, "terminated to start a new run", None, at)
     else:
         new_runs.check_reuse(run, request.id_reuse_policy)
-    decision = new_runs.born(request, run, at)
+    decision = new_runs.new_run(request, run, at)
     if ended is not None:
         decision.others.append(ended)
     decision.reply = Started(decision.run.key, PENDING, started=True)
@@ -143,10 +143,10 @@ def terminate_decision(run: Run, reason: str, by: str | None, at: Moment) -> Dec
 def complete(decision: Decision, command: cmd.CompleteWorkflow, at: Moment) -> None:
     """Close with a result; a cron run has its next one."""
     run = decision.run
-    next_run = None
+    next_run_id = None
     if run.start.cron_schedule is not None:
-        next_run = _next_cron(decision, at, command.result, None)
-    close(decision, WorkflowCompleted(command.result, next_run), at)
+        next_run_id = _next_cron(decision, at, command.result, None)
+    close(decision, WorkflowCompleted(command.result, next_run_id), at)
 
 
 def fail(decision: Decision, command: cmd.FailWorkflow, at: Moment) -> None:
@@ -169,7 +169,7 @@ def continue_as_new(decision: Decision, command: cmd.ContinueAsNew, at: Moment, 
         search = attributes.check_search(attributes.merge(search, command.search_attributes, "search_attributes"))
     if command.memo != NULL:
         memo = attributes.merge(memo, command.memo, "memo")
-    born = new_runs.successor(
+    opening = new_runs.next_run(
         decision.run,
         at,
         "continue",
@@ -181,9 +181,9 @@ def continue_as_new(decision: Decision, command: cmd.ContinueAsNew, at: Moment, 
         signals=unread,
     )
     if any(isinstance(recorded.event, WorkflowCancelRequested) for recorded in unread):
-        born.add(SetDeadlines(cancel_deadline=decision.run.cancel_deadline))
-    decision.others.append(born)
-    close(decision, WorkflowContinuedAsNew(born.run.run_id), at)
+        opening.add(SetDeadlines(cancel_deadline=decision.run.cancel_deadline))
+    decision.others.append(opening)
+    close(decision, WorkflowContinuedAsNew(opening.run.run_id), at)
 
 
 def restart_as_new(run: Run, request: rq.RestartAsNew, at: Moment) -> Decision:
@@ -193,36 +193,36 @@ def restart_as_new(run: Run, request: rq.RestartAsNew, at: Moment) -> Decision:
     if run.closed:
         newest = at.current.get(run.workflow_id, run)
         new_runs.check_free(newest)
-        born = new_runs.born(_again(run, request.input), newest, at)
+        opening = new_runs.new_run(_same_start(run, request.input), newest, at)
     else:
         signals = _unseen(run, request)
-        born = new_runs.successor(
+        opening = new_runs.next_run(
             run, at, "continue", input=request.input, memo=run.memo, search=run.search, signals=signals
         )
         ended = Decision.of(run, at.now)
-        close(ended, WorkflowContinuedAsNew(born.run.run_id), at)
-        born.others.append(ended)
-    born.reply = Started(born.run.key, PENDING, started=True)
-    return born
+        close(ended, WorkflowContinuedAsNew(opening.run.run_id), at)
+        opening.others.append(ended)
+    opening.reply = Started(opening.run.key, PENDING, started=True)
+    return opening
 
 
 def _restart_elsewhere(run: Run, request: rq.RestartAsNew, name: WorkflowId, at: Moment) -> Decision:
     """Begin a chain under another id, like that of `run`; if that is open, it ends here and its parent hears so."""
     newest = at.current.get(name)
     new_runs.check_free(newest)
-    start = checked_start(replace(_again(run, request.input), workflow_id=name))
-    born = new_runs.born(start, newest, at)
+    start = checked_start(replace(_same_start(run, request.input), workflow_id=name))
+    opening = new_runs.new_run(start, newest, at)
     if not run.closed:
         for recorded in _unseen(run, request):
-            born.record(recorded.event)
+            opening.record(recorded.event)
         ended = Decision.of(run, at.now)
-        close(ended, WorkflowContinuedAsNew(born.run.run_id, name), at)
-        born.others.append(ended)
-    born.reply = Started(born.run.key, PENDING, started=True)
-    return born
+        close(ended, WorkflowContinuedAsNew(opening.run.run_id, name), at)
+        opening.others.append(ended)
+    opening.reply = Started(opening.run.key, PENDING, started=True)
+    return opening
 
 
-def _again(run: Run, input: Payload) -> rq.StartWorkflow:
+def _same_start(run: Run, input: Payload) -> rq.StartWorkflow:
     """A start like the one that began the closed `run`: a chain of its own, with neither parent nor old deadline."""
     start = run.start
     return rq.StartWorkflow(
@@ -271,10 +271,10 @@ def _after_failure(decision: Decision, failure: FailureInfo, at: Moment) -> RunI
 
 
 def _next_cron(decision: Decision, at: Moment, result: Payload, failure: FailureInfo | None) -> RunId | None:
-    slot = new_runs.next_slot(decision.run.start.cron_schedule or "", at.now)
-    if slot is None or not _in_time(decision.run, slot):
+    due = new_runs.next_cron_time(decision.run.start.cron_schedule or "", at.now)
+    if due is None or not _in_time(decision.run, due):
         return None
-    return _follow(decision, at, "cron", slot, result, failure)
+    return _follow(decision, at, "cron", due, result, failure)
 
 
 def _in_time(run: Run, time: Time) -> bool:
@@ -285,7 +285,7 @@ def _follow(
     decision: Decision, at: Moment, initiator: str, when: Time, result: Payload, failure: FailureInfo | None
 ) -> RunId:
     run = decision.run
-    born = new_runs.successor(
+    opening = new_runs.next_run(
         run,
         at,
         initiator,
@@ -296,8 +296,8 @@ def _follow(
         last_result=result,
         last_failure=failure,
     )
-    decision.others.append(born)
-    return born.run.run_id
+    decision.others.append(opening)
+    return opening.run.run_id
 
 
 def close(decision: Decision, event: Event, at: Moment) -> None:
@@ -307,5 +307,5 @@ def close(decision: Decision, event: Event, at: Moment) -> None:
     children.parent_closed(decision)
     decision.record(event)
     if next_run_of(event) is None:
-        children.tell_parent(decision, event)
+        children.notify_parent(decision, event)
     decision.task = Task(epoch=decision.task.epoch)

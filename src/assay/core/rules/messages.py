@@ -8,7 +8,16 @@ import msgspec
 
 from assay.core.model import requests as rq
 from assay.core.model.commands import WaitForSignal
-from assay.core.model.effects import CANCEL, CHILD_CLOSED, TERMINATE, Acknowledge, Decision, DropChild, Message, Send
+from assay.core.model.effects import (
+    CANCEL,
+    CHILD_CLOSED,
+    TERMINATE,
+    Acknowledge,
+    Decision,
+    DropChild,
+    OutboxMessage,
+    Send,
+)
 from assay.core.model.errors import Invalid
 from assay.core.model.events import (
     ChildWorkflowCompleted,
@@ -20,7 +29,7 @@ from assay.core.model.ids import RunId, WorkflowId
 from assay.core.model.limits import LIMITS
 from assay.core.model.options import check_text
 from assay.core.model.run import COMPLETED, Child, Run
-from assay.core.model.texts import no_text
+from assay.core.model.texts import not_a_text
 from assay.core.rules import lifecycle
 from assay.core.rules.moment import Moment
 
@@ -51,7 +60,7 @@ def signal(run: Run, request: rq.Signal, at: Moment) -> Decision:
 def wait(decision: Decision, command: WaitForSignal, _: Moment) -> None:
     """Record that the run waits."""
     if type(command.name) is not str:
-        raise no_text(command.name, "signal name")
+        raise not_a_text(command.name, "signal name")
     decision.record(WorkflowAwaitingSignal(command.name, command.timer_seq))
 
 
@@ -76,8 +85,8 @@ def deliver(run: Run, request: rq.Deliver, at: Moment) -> Decision:
     return decision
 
 
-def _forwarded(message: Message, run_id: RunId) -> Message:
-    return Message(
+def _forwarded(message: OutboxMessage, run_id: RunId) -> OutboxMessage:
+    return OutboxMessage(
         key=f"{message.key}{FORWARDED}{run_id}",
         namespace=message.namespace,
         workflow_id=message.workflow_id,
@@ -89,7 +98,7 @@ def _forwarded(message: Message, run_id: RunId) -> Message:
     )
 
 
-def _child_closed(run: Run, message: Message, at: Moment) -> Decision:
+def _child_closed(run: Run, message: OutboxMessage, at: Moment) -> Decision:
     decision = Decision.of(run, at.now)
     event = message.event
     if isinstance(event, ChildWorkflowCompleted | ChildWorkflowFailed):
@@ -102,7 +111,7 @@ def _child_closed(run: Run, message: Message, at: Moment) -> Decision:
     return decision
 
 
-def _is_end_of(child: Child, event: ChildWorkflowCompleted | ChildWorkflowFailed, message: Message) -> bool:
+def _is_end_of(child: Child, event: ChildWorkflowCompleted | ChildWorkflowFailed, message: OutboxMessage) -> bool:
     """Return whether a message is about this very child, and not about an earlier one of its id (I17).
 
     An adopted child sends its end to the run that started it, which passes it on; a child of this run sends it here.

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from assay.core.model.ids import Ids, Time, WorkflowId
 from assay.core.model.run import Run
 
-NOBODY: Mapping[WorkflowId, Run] = MappingProxyType({})
+NO_RUNS: Mapping[WorkflowId, Run] = MappingProxyType({})
 
 
 class Moment:
@@ -15,7 +15,7 @@ class Moment:
     __slots__ = ("current", "history_full", "ids", "now")
 
     def __init__(
-        self, now: Time, ids: Ids, current: Mapping[WorkflowId, Run] = NOBODY, *, history_full: bool = False
+        self, now: Time, ids: Ids, current: Mapping[WorkflowId, Run] = NO_RUNS, *, history_full: bool = False
     ) -> None:
         self.now = now
         self.ids = ids

@@ -49,7 +49,7 @@ def _taken(existing: Run, message: str, code: str | None = None) -> AlreadyExist
     return AlreadyExists(message, existing=facts, code=code)
 
 
-def born(request: StartWorkflow, previous: Run | None, at: Moment, parent: ParentLink | None = None) -> Decision:
+def new_run(request: StartWorkflow, previous: Run | None, at: Moment, parent: ParentLink | None = None) -> Decision:
     """A new run by request."""
     run_id = at.ids.run_id()
     first_task_at = _first_task_at(request, at.now)
@@ -73,8 +73,8 @@ def born(request: StartWorkflow, previous: Run | None, at: Moment, parent: Paren
     if options:  # most starts have none, and are not to pay for the keywords
         start = replace(start, **options)
     number = 1 if previous is None else previous.number + 1
-    fresh = new_run(request.namespace, request.workflow_id, run_id, number, start, request.input, at)
-    decision = begin(fresh, request.input, at)
+    run = empty_run(request.namespace, request.workflow_id, run_id, number, start, request.input, at)
+    decision = first_decision(run, request.input, at)
     for message in request.signals:
         decision.record(SignalReceived(message.name, message.payload, message.sender))
     return decision
@@ -106,13 +106,13 @@ def _run_timeout(request: StartWorkflow) -> Time | None:
 def _first_task_at(request: StartWorkflow, now: Time) -> Time | None:
     if request.cron_schedule is None:
         return now + request.start_delay if request.start_delay else None
-    slot = next_slot(request.cron_schedule, now)
+    slot = next_cron_time(request.cron_schedule, now)
     if slot is None:
         raise Invalid("cron_schedule never fires again", code="never_fires", field="cron_schedule")
     return slot
 
 
-def new_run(
+def empty_run(
     namespace: Namespace,
     workflow_id: WorkflowId,
     run_id: RunId,
@@ -139,7 +139,7 @@ def new_run(
     )
 
 
-def begin(run: Run, input: Payload, at: Moment) -> Decision:
+def first_decision(run: Run, input: Payload, at: Moment) -> Decision:
     """Decide the first event of a new run, and its first task, at once or when its time has come."""
     start, first = run.start, run.start.first_task_at
     decision = Decision.of(run, at.now)
@@ -148,7 +148,7 @@ def begin(run: Run, input: Payload, at: Moment) -> Decision:
     return decision
 
 
-def successor(
+def next_run(
     run: Run,
     at: Moment,
     initiator: str,
@@ -182,13 +182,13 @@ def successor(
         first_workflow_type=None if kind == first_kind else first_kind,
         engine_version=__version__,
     )
-    fresh = new_run(run.namespace, run.workflow_id, at.ids.run_id(), run.number + 1, start, input, at)
-    decision = begin(fresh, input, at)
+    following = empty_run(run.namespace, run.workflow_id, at.ids.run_id(), run.number + 1, start, input, at)
+    decision = first_decision(following, input, at)
     for recorded in signals:
         decision.record(recorded.event)
     return decision
 
 
-def next_slot(cron_schedule: str, after: Time) -> Time | None:
+def next_cron_time(cron_schedule: str, after: Time) -> Time | None:
     """The next time at which a cron schedule starts a run."""
     return parse_timetable(cron_schedule).next(after, after)

@@ -55,7 +55,15 @@ from assay.core.model.replies import Reopened
 from assay.core.model.run import CANCELLED, COMPLETED, FAILED, Activity, Child, Run, Task
 from assay.core.rules import activities, attributes, children, lifecycle, new_runs
 from assay.core.rules.moment import Moment
-from assay.core.rules.retry_cut import carried, cut_by, cut_of, gone_on, open_children, refusal_of, started_children
+from assay.core.rules.retry_cut import (
+    already_continued,
+    carried_signals,
+    cut_by,
+    cut_of,
+    open_children,
+    refusal_of,
+    started_children,
+)
 
 REOPENED = "reopen"
 """The initiator of a run that begins with another's history."""
@@ -67,7 +75,7 @@ class Unprepared(Exception):
 
 def retry(run: Run, request: rq.RetryFailed, at: Moment) -> Decision:
     """Open the run again with the children that its end ended, or raise `Refused`."""
-    check_words(request.requested_by, request.reason)
+    check_requester(request.requested_by, request.reason)
     _check(run, request, at)
     history = _history_of(run, request)
     cut = cut_of(run.status, history, request.from_seq)
@@ -82,7 +90,7 @@ def retry(run: Run, request: rq.RetryFailed, at: Moment) -> Decision:
     return decision
 
 
-def check_words(requested_by: str | None, reason: str | None) -> None:
+def check_requester(requested_by: str | None, reason: str | None) -> None:
     """Raise `Invalid` unless a request names who asks for a retry, and why."""
     for name, text in (("requested_by", requested_by), ("reason", reason)):
         if not (check_text(text, name) or "").strip():
@@ -95,7 +103,7 @@ def _check(run: Run, request: rq.RetryFailed, at: Moment) -> None:
         raise Refused(f"workflow {run.workflow_id} was retried already and is open", code="already_continued")
     refusal = refusal_of(run)
     if refusal is None and at.current.get(run.workflow_id, run).number != run.number:
-        refusal = gone_on(run)
+        refusal = already_continued(run)
     if refusal is not None:
         raise refusal
 
@@ -190,7 +198,7 @@ class _Copy:
         )
         first = self._prefix[0].event if self._prefix else None
         input = first.input if isinstance(first, WorkflowStarted) else NULL
-        return new_runs.new_run(
+        return new_runs.empty_run(
             old.namespace, old.workflow_id, self._part.run_id, old.number + 1, start, input, self._at
         )
 
@@ -199,7 +207,7 @@ class _Copy:
         decision = self.decision
         for recorded in self._prefix:
             decision.record(self._copied(recorded.event), recorded.time)
-        for recorded in carried(self._part.history, self._part.cut):
+        for recorded in carried_signals(self._part.history, self._part.cut):
             decision.record(recorded.event, recorded.time)
         for seq, activity in self._by_seq.items():
             if seq in self._cancelled:
@@ -235,7 +243,7 @@ class _Copy:
     def dropped(self) -> int:
         """Return how many events after the cut are not in the copy."""
         later = self._part.history[self._part.cut :]
-        kept = sum(1 for _ in carried(self._part.history, self._part.cut))
+        kept = sum(1 for _ in carried_signals(self._part.history, self._part.cut))
         ends = {_end(event) for event in self._outcomes}
         return len(later) - kept - sum(_end(recorded.event) in ends for recorded in later)
 
@@ -335,14 +343,14 @@ class _Copy:
             self._outcomes.append(self._recorded_end(started) or _unknown_end(started))
             return
         link = child.start.parent
-        told = self._was_told(child, link, seq)
-        if not child.closed and (told or link.close_policy is ParentClose.ABANDON):
+        cancelled = self._was_cancelled_before(child, link, seq)
+        if not child.closed and (cancelled or link.close_policy is ParentClose.ABANDON):
             self._adopted[_adoption(child)] = None
-            sent = told or child.cancel_seq > 0
+            sent = cancelled or child.cancel_seq > 0
             known = Child(name, child.run_id, started.child_seq, link.close_policy, sent, link.child_seq)
             self._taken[name] = known
             return
-        cut = None if told else self._cut_of_child(child)
+        cut = None if cancelled else self._cut_of_child(child)
         if cut is None:
             closing = self._closing(child)
             mine = replace(link, child_seq=started.child_seq)
@@ -353,7 +361,7 @@ class _Copy:
         self.reopened.append(_Part(child, _history_of(child, self._request), cut, run_id, parent))
         self._taken[name] = Child(name, run_id, started.child_seq, link.close_policy)
 
-    def _was_told(self, child: Run, link: ParentLink, seq: int) -> bool:
+    def _was_cancelled_before(self, child: Run, link: ParentLink, seq: int) -> bool:
         """Return whether the child was asked to cancel because of a request that is in the copy, too."""
         if not self._cancel_seq or link.close_policy is ParentClose.ABANDON:
             return False

@@ -42,7 +42,7 @@ def refusal_of(run: Run) -> Refused | None:
     if not run.closed:
         return Refused(f"workflow {name} is {run.status}; only a closed run can be retried", code="not_retryable")
     if run.next_run_id is not None:
-        return gone_on(run)
+        return already_continued(run)
     if run.status == COMPLETED:
         return Refused(f"workflow {name} is COMPLETED; there is nothing to retry", code="not_retryable")
     if run.start.parent is not None:
@@ -50,7 +50,7 @@ def refusal_of(run: Run) -> Refused | None:
     return None
 
 
-def gone_on(run: Run) -> Refused:
+def already_continued(run: Run) -> Refused:
     """Return the refusal of a run whose id went on in another run."""
     return Refused(f"workflow {run.workflow_id} has gone on in another run already", code="already_continued")
 
@@ -93,11 +93,11 @@ def cut_by(parent: str, history: Sequence[Recorded]) -> int | None:
         history: All events of the child, which may be open.
     """
     requests = (place for place, recorded in enumerate(history) if _is_from(parent, recorded.event))
-    asked = next(requests, None)
+    ended_at = next(requests, None)
     last = history[-1].event
     if last.closes is None:
-        return len(history) if asked is None else asked
-    return asked if is_end_by(parent, last) else None
+        return len(history) if ended_at is None else ended_at
+    return ended_at if is_end_by(parent, last) else None
 
 
 def is_end_by(parent: str, closing: Event) -> bool:
@@ -114,7 +114,7 @@ def _is_from(parent: str, event: Event) -> bool:
     return False
 
 
-def carried(history: Sequence[Recorded], cut: int) -> Iterator[Recorded]:
+def carried_signals(history: Sequence[Recorded], cut: int) -> Iterator[Recorded]:
     """Yield the events after a cut that are appended to the copy: an accepted signal is never lost (I1, I14)."""
     return (recorded for recorded in history[cut:] if isinstance(recorded.event, SignalReceived))
 

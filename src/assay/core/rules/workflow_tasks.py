@@ -31,7 +31,7 @@ LONGEST_BACKOFF: Time = 60 * SECOND
 
 def _holds(run: Run, request: rq.Advance | rq.FailTask | rq.ExtendTask | rq.ReleaseTask) -> bool:
     task = run.task
-    return task.worker == request.worker and (request.epoch == task.epoch or request.epoch == rq.HELD)
+    return task.worker == request.worker and (request.epoch == task.epoch or request.epoch == rq.HELD_EPOCH)
 
 
 def _held(run: Run, request: rq.FailTask | rq.ExtendTask | rq.ReleaseTask) -> None:
@@ -70,7 +70,7 @@ def advance(run: Run, request: rq.Advance, at: Moment) -> Decision:
 def _accepted(decision: Decision, request: rq.Advance, seen: int, holds: bool, at: Moment) -> Decision:
     if decision.task.since is not None:
         decision.task = replace(decision.task, since=None)  # due again only for what the worker has not seen
-    _obey(decision, request, seen, at)
+    _apply_commands(decision, request, seen, at)
     _settle(decision, request, seen)
     decision.reply = Advanced(
         accepted=True,
@@ -160,8 +160,8 @@ def _step_open(decision: Decision, seq: int) -> bool:
         begun = seq <= LIMITS.history_events
     if not decision.events:
         return begun
-    told = (recorded.event for recorded in decision.events)
-    return begun and not any(isinstance(event, StepCompleted | StepFailed) and event.step_seq == seq for event in told)
+    steps = (one.event for one in decision.events if isinstance(one.event, StepCompleted | StepFailed))
+    return begun and not any(step.step_seq == seq for step in steps)
 
 
 def _refused(decision: Decision, code: str, holds: bool, recorded: tuple[bool, ...]) -> Decision:
@@ -175,7 +175,7 @@ def _refused(decision: Decision, code: str, holds: bool, recorded: tuple[bool, .
     return decision
 
 
-def _obey(decision: Decision, request: rq.Advance, seen: int, at: Moment) -> None:
+def _apply_commands(decision: Decision, request: rq.Advance, seen: int, at: Moment) -> None:
     """Apply the commands in order; the first that closes the run is the last that counts."""
     commands, decision.unused = request.commands, request.unused
     if len(commands) > LIMITS.commands:
@@ -206,16 +206,18 @@ def _settle(decision: Decision, request: rq.Advance, seen: int) -> None:
         decision.seen_seq = decision.last_seq
         return
     run = decision.run
-    told = len(request.outcomes)
-    inputs = [one.seq for one in decision.events[told:] if one.event.is_input] if len(decision.events) > told else []
+    outcomes = len(request.outcomes)
+    inputs: list[int] = []
+    if len(decision.events) > outcomes:
+        inputs = [recorded.seq for recorded in decision.events[outcomes:] if recorded.event.is_input]
     if run.input_seq > seen or request.early:
         # up to where its code knows the history: all of it, unless an input came in between or outcomes are ahead of it
         decision.seen_seq = seen
     else:
         decision.seen_seq = inputs[0] - 1 if inputs else decision.last_seq
     unseen = (inputs[-1] if inputs else run.input_seq) > decision.seen_seq
-    asked = decision.task.since is not None
-    since = (run.task.since or decision.now) if unseen or asked else None
+    requested = decision.task.since is not None
+    since = (run.task.since or decision.now) if unseen or requested else None
     if request.pending or request.early:
         decision.task = Task(
             since=since,

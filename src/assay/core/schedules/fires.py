@@ -8,7 +8,7 @@ from typing import Any, assert_never
 
 from msgspec.structs import replace
 
-from assay.core.model.effects import CANCEL, Decision, Message
+from assay.core.model.effects import CANCEL, Decision, OutboxMessage
 from assay.core.model.errors import AssayError
 from assay.core.model.events import WorkflowTerminated
 from assay.core.model.ids import SECOND, Time, WorkflowId
@@ -16,20 +16,20 @@ from assay.core.model.requests import StartWorkflow
 from assay.core.model.run import Run
 from assay.core.rules import lifecycle, new_runs
 from assay.core.rules.moment import Moment
-from assay.core.schedules.model import RECHECK, Fire, FireOutcome, Missed, Overlap, Schedule, Trigger, Waiting
+from assay.core.schedules.model import RECHECK_INTERVAL, Fire, FireOutcome, Missed, Overlap, Schedule, Trigger, Waiting
 
 LATE_FIRE_GRACE: Time = 5 * SECOND
 """A fire this late is merely late; where an older one is still to come, no engine was running."""
 FIRES_PER_DECISION = 100
 """Due times that one decision fires; what is left is as due as before, and comes with the next."""
-WAITING_LIMIT = 100
-RUNNING_LIMIT = 100
+MAX_WAITING_FIRES = 100
+MAX_WATCHED_RUNS = 100
 """Open runs that a schedule keeps an eye on; only `allow_all` can have more."""
-RECORDED_ONE_BY_ONE = 1_000
+MAX_MISSED_RECORDS = 1_000
 """Due times of one outage or pause that have a record each; what is beyond has one together."""
 
 
-MOST_GIVEN_UP = 20
+MAX_GIVEN_UP_RANGES = 20
 """Ranges of missed due times that a schedule remembers, for a clock that is set back; the newest count."""
 
 
@@ -49,22 +49,22 @@ class ScheduleDecision:
         """Fires of due times that are recorded as missed."""
         self.runs: list[Decision] = []
         """Runs that begin, and those that end to make room."""
-        self.messages: list[Message] = []
+        self.messages: list[OutboxMessage] = []
         self.answer: object = None
         self.overlap = schedule.overlap_policy
-        self.waiting_limit: int | None = WAITING_LIMIT
+        self.waiting_limit: int | None = MAX_WAITING_FIRES
         self.open = self._open_runs() if looks_at_runs(schedule, self.overlap) else None
         """Its open runs, oldest first; None where they do not matter."""
 
     @property
     def reply(self) -> object:
-        """What the caller is told: the schedule as it is now, unless a rule has more to say."""
+        """Return the reply to the caller: `answer` if a rule has set it, otherwise the schedule as it is now."""
         return self.schedule if self.answer is None else self.answer
 
     def follow(self, overlap: Overlap, *, unlimited: bool = False) -> None:
         """Apply another policy than the schedule's from here on; with `unlimited` any number of fires may wait."""
         self.overlap = overlap
-        self.waiting_limit = None if unlimited else WAITING_LIMIT
+        self.waiting_limit = None if unlimited else MAX_WAITING_FIRES
         if self.open is None and looks_at_runs(self.schedule, overlap):
             self.open = self._open_runs()
 
@@ -82,15 +82,15 @@ class ScheduleDecision:
         schedule = self.schedule
         return Fire(schedule.namespace, schedule.name, due, self.now, outcome, reason, **fields)
 
-    def born(self, workflow_id: str) -> Decision | None:
+    def started_run(self, workflow_id: str) -> Decision | None:
         """The run of this id that this decision starts."""
         found = (run for run in self.runs if run.run.workflow_id == workflow_id and not run.run.last_seq)
         return next(found, None)
 
     def newest(self, workflow_id: str) -> Run | None:
         """The newest run of an id, as this decision leaves it."""
-        born = self.born(workflow_id)
-        return self.at.current.get(WorkflowId(workflow_id)) if born is None else born.run
+        started = self.started_run(workflow_id)
+        return self.at.current.get(WorkflowId(workflow_id)) if started is None else started.run
 
     def note(self, due: Time, outcome: FireOutcome, reason: str | None = None, **fields: Any) -> Fire:
         """Record what has become of a due time."""
@@ -133,7 +133,7 @@ def catch_up(decision: ScheduleDecision) -> None:
             break
         _go_past(decision, due)
         fire(decision, due, Trigger.TIME, schedule.run_name(due))
-    if decision.schedule.waiting and not decision.changed and schedule.updated_at + RECHECK <= now:
+    if decision.schedule.waiting and not decision.changed and schedule.updated_at + RECHECK_INTERVAL <= now:
         decision.change()
 
 
@@ -186,7 +186,7 @@ def leave(decision: ScheduleDecision, until: Time, outcome: FireOutcome, reason:
     schedule = decision.schedule
     first = due = schedule.next_run_at
     last: Time | None = None
-    for _ in range(RECORDED_ONE_BY_ONE):
+    for _ in range(MAX_MISSED_RECORDS):
         if due is None or due > until:
             break
         if not schedule.gave_up(due):  # else it has a record already
@@ -204,7 +204,7 @@ def leave(decision: ScheduleDecision, until: Time, outcome: FireOutcome, reason:
         # Due times of a pause are never made up for, even if the clock is set back.
         given_up = _cut(given_up, first, last)
     elif last > schedule.decided_until:
-        given_up = (*given_up, (max(first, schedule.decided_until + 1), last))[-MOST_GIVEN_UP:]
+        given_up = (*given_up, (max(first, schedule.decided_until + 1), last))[-MAX_GIVEN_UP_RANGES:]
     decision.change(decided_until=max(schedule.decided_until, last), given_up=given_up, next_run_at=due)
 
 
@@ -259,10 +259,10 @@ def _count(decision: ScheduleDecision, trigger: Trigger) -> None:
             decision.change(next_run_at=None)
 
 
-def _cancels(decision: ScheduleDecision) -> list[Message]:
-    told = {message.run_id for message in decision.messages}
+def _cancels(decision: ScheduleDecision) -> list[OutboxMessage]:
+    cancelled = {message.run_id for message in decision.messages}
     return [
-        Message(
+        OutboxMessage(
             key=f"{run.run_id}/replaced",
             namespace=run.namespace,
             workflow_id=run.workflow_id,
@@ -271,7 +271,7 @@ def _cancels(decision: ScheduleDecision) -> list[Message]:
             reason=_replaced(decision.schedule),
         )
         for run in decision.open or ()
-        if not run.cancel_seq and run.run_id not in told
+        if not run.cancel_seq and run.run_id not in cancelled
     ]
 
 
@@ -283,11 +283,11 @@ def _terminate(decision: ScheduleDecision) -> None:
     """End the open runs in the same transaction; one that this decision starts ends as soon as it has begun."""
     reason = _replaced(decision.schedule)
     for run in decision.open or ():
-        born = decision.born(run.workflow_id)
-        if born is None:
+        started = decision.started_run(run.workflow_id)
+        if started is None:
             decision.runs.append(lifecycle.terminate_decision(run, reason, None, decision.at))
         else:
-            lifecycle.close(born, WorkflowTerminated(reason, None), decision.at)
+            lifecycle.close(started, WorkflowTerminated(reason, None), decision.at)
     decision.open = []
 
 
@@ -296,14 +296,14 @@ def _start(decision: ScheduleDecision, fire: Waiting, *, counted: bool = False) 
     existing = decision.newest(fire.workflow_id)
     try:
         new_runs.check_free(existing)
-        born = new_runs.born(_request(schedule, fire), existing, at)
+        started = new_runs.new_run(_request(schedule, fire), existing, at)
     except AssayError as error:
         return decision.note(fire.due_at, FireOutcome.FAILED, str(error), trigger=fire.trigger)
-    decision.runs.append(born)
-    _take_in(decision, born.run)
+    decision.runs.append(started)
+    _take_in(decision, started.run)
     if not counted:
         _count(decision, fire.trigger)
-    facts = {"workflow_id": fire.workflow_id, "run_id": born.run.run_id, "trigger": fire.trigger}
+    facts = {"workflow_id": fire.workflow_id, "run_id": started.run.run_id, "trigger": fire.trigger}
     return decision.note(fire.due_at, FireOutcome.STARTED, **facts)
 
 
@@ -318,7 +318,7 @@ def _take_in(decision: ScheduleDecision, run: Run) -> None:
     else:
         running = tuple(other.workflow_id for other in decision.open)
         decision.open.append(run)
-    running = (*running, run.workflow_id)[-RUNNING_LIMIT:]
+    running = (*running, run.workflow_id)[-MAX_WATCHED_RUNS:]
     decision.change(running=running, last_run_at=decision.now, last_workflow_id=run.workflow_id)
 
 

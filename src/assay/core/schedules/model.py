@@ -10,7 +10,7 @@ from assay.core.model.ids import SECOND, Namespace, RunId, Time
 from assay.core.model.payload import NULL, Payload
 from assay.core.schedules.timetable import Timetable, parse_timetable
 
-RECHECK: Time = 30 * SECOND
+RECHECK_INTERVAL: Time = 30 * SECOND
 """How long fires wait at most before somebody looks whether the open run is closed: who was to say so may have died."""
 
 
@@ -157,7 +157,7 @@ class Schedule(msgspec.Struct, frozen=True):
         fires = None if self.next_run_at is None else self.next_run_at + self.delay(self.next_run_at)
         if not self.waiting:
             return fires
-        checks = self.updated_at + RECHECK
+        checks = self.updated_at + RECHECK_INTERVAL
         return checks if fires is None else min(fires, checks)
 
     def run_name(self, due: Time) -> str:

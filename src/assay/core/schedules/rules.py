@@ -17,9 +17,9 @@ from assay.core.schedules import requests as rq
 from assay.core.schedules.fires import ScheduleDecision, catch_up, due_times, fire, leave, looks_at_runs
 from assay.core.schedules.model import FireOutcome, Overlap, Schedule, Trigger
 
-LONGEST_NAME = LIMITS.id_bytes - 28
+MAX_NAME_BYTES = LIMITS.id_bytes - 28
 """Bytes; the due time is added to it to name a run."""
-BACKFILL_LIMIT = 1_000
+MAX_BACKFILL_FIRES = 1_000
 TIMING = ("cron_expr", "timezone", "dst", "end_at", "remaining")
 """Fields that make the next fire be computed anew when they change."""
 DEFINITION = (
@@ -96,14 +96,14 @@ def _create(
 ) -> ScheduleDecision:
     if schedule is not None:
         raise AlreadyExists(f"schedule '{schedule.name}' already exists", existing={"name": schedule.name})
-    wanted = replace(request.schedule, created_at=wall, paused_at=wall if request.schedule.paused else None)
-    check_schedule(wanted)
-    if wanted.remaining is not None:
-        _check_remaining(wanted.remaining)
-    due = wanted.after(wall)
+    created = replace(request.schedule, created_at=wall, paused_at=wall if request.schedule.paused else None)
+    check_schedule(created)
+    if created.remaining is not None:
+        _check_remaining(created.remaining)
+    due = created.after(wall)
     if due is None:
-        raise _never_fires(wanted)
-    decision = ScheduleDecision(wanted, at, wall)
+        raise _never_fires(created)
+    decision = ScheduleDecision(created, at, wall)
     decision.change(next_run_at=due)
     return decision
 
@@ -112,8 +112,8 @@ def check_schedule(schedule: Schedule) -> None:
     """Raise `Invalid` with what is wrong about a schedule."""
     check_id(schedule.namespace, "namespace")
     check_id(schedule.name, "name")
-    if len(schedule.name.encode()) > LONGEST_NAME:
-        raise Invalid(f"name is longer than {LONGEST_NAME} bytes", field="name")
+    if len(schedule.name.encode()) > MAX_NAME_BYTES:
+        raise Invalid(f"name is longer than {MAX_NAME_BYTES} bytes", field="name")
     check_id(schedule.workflow_type, "workflow_type")
     check_id(schedule.task_queue, "task_queue")
     check_text(schedule.pause_reason, "pause_reason")
@@ -211,10 +211,10 @@ def _past(schedule: Schedule, request: rq.BackfillSchedule, now: Time) -> list[T
     if request.end < request.start:
         raise Invalid("end is before start", field="end")
     until = min(request.end, now)
-    due = schedule.timetable().fires_between(request.start - 1, until, BACKFILL_LIMIT + 1, schedule.created_at)
-    if len(due) > BACKFILL_LIMIT:
+    due = schedule.timetable().fires_between(request.start - 1, until, MAX_BACKFILL_FIRES + 1, schedule.created_at)
+    if len(due) > MAX_BACKFILL_FIRES:
         raise Invalid(
-            f"the range has more than {BACKFILL_LIMIT} due times: take a shorter one",
+            f"the range has more than {MAX_BACKFILL_FIRES} due times: take a shorter one",
             code="limit_exceeded",
             field="end",
         )

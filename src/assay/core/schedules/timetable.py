@@ -27,7 +27,7 @@ from assay.core.model.ids import SECOND, Time
 from assay.core.schedules.cron import check_length, parse_cron, refused, shortened
 from assay.core.schedules.wall_times import DAY_SECONDS, WallTimes
 
-EARLIEST = -2 * DAY_SECONDS
+EARLIEST_INSTANT_SECONDS = -2 * DAY_SECONDS
 """No clock on Earth shows 1970 before this instant, so an earlier question has the same answer."""
 LATEST_INSTANT_SECONDS = 47_847 * DAY_SECONDS + 2 * DAY_SECONDS
 """No clock shows 2100 after this one."""
@@ -104,7 +104,7 @@ def parse_timetable(expression: str, timezone: str = "UTC", dst: str = "skip") -
         timezone = prefix["zone"]
         expression = " " * prefix.end() + expression[prefix.end() :]  # what follows keeps its place in messages
     timetable = Timetable(_rule(expression), parse_zone(timezone), Dst(dst))
-    if timetable.next(EARLIEST * SECOND, 0) is None:
+    if timetable.next(EARLIEST_INSTANT_SECONDS * SECOND, 0) is None:
         text = shortened(expression.strip())
         raise Invalid(f"The cron expression {text} never fires before 2101.", code="never_fires", field="cron_expr")
     return timetable
@@ -150,7 +150,7 @@ def _load(name: str) -> ZoneInfo | None:
 
 def next_fire(times: WallTimes, zone: tzinfo, after: Time, dst: Dst = Dst.SKIP) -> Time | None:
     """The first instant later than `after` when the clocks of `zone` show one of `times`, by the rules above."""
-    instant = max(after // SECOND, EARLIEST)
+    instant = max(after // SECOND, EARLIEST_INSTANT_SECONDS)
     if instant > LATEST_INSTANT_SECONDS:
         return None
     wall, again = instant + _offset(zone, instant), None

@@ -15,12 +15,12 @@ import types
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from typing import Any
 
-from assay.core.model.effects import Message
+from assay.core.model.effects import OutboxMessage
 from assay.core.model.errors import AssayError, Kind, Unavailable
 from assay.core.model.grants import ConnectedWorker
 from assay.core.model.ids import RunId, Time
 from assay.core.model.limits import CACHE_BYTES
-from assay.core.model.replies import ReplyCallback, telling
+from assay.core.model.replies import ReplyCallback, future_callback
 from assay.core.model.requests import Request
 from assay.engine.clock import Clock
 from assay.engine.commit.attempt import BatchAttempt, Tools
@@ -63,7 +63,7 @@ class Committed:
         self.ended = batch.ended
         self.new_runs = changes.new_runs
         self.attempts = changes.attempts
-        self.messages: Sequence[Message] = [message for run, message, _ in changes.messages if run not in lost]
+        self.messages: Sequence[OutboxMessage] = [message for run, message, _ in changes.messages if run not in lost]
         self.next_due = next_due
         self.next_schedule = batch.next_schedule
         self.tally = batch.tally
@@ -154,7 +154,7 @@ class Committer:
             A future; a refusal is its exception.
         """
         future: asyncio.Future[object] = self._loop().create_future()
-        self._enqueue(PendingRequest(request, telling(future), None, key, caller))
+        self._enqueue(PendingRequest(request, future_callback(future), None, key, caller))
         return future
 
     def _loop(self) -> asyncio.AbstractEventLoop:

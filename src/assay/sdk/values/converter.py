@@ -18,7 +18,7 @@ import msgspec
 
 from assay.core.model.errors import Invalid
 from assay.core.model.input_hash import canonical_json, hash_of
-from assay.core.model.payload import BACKSLASH, HARMLESS, PAYLOAD_LIMIT, check_json, check_limits
+from assay.core.model.payload import BACKSLASH, PAYLOAD_LIMIT, SAFE_PAYLOAD_BYTES, check_json, check_limits
 from assay.sdk.values.flaws import find_flaw
 
 Decode: TypeAlias = Callable[[bytes | msgspec.Raw], Any]
@@ -54,7 +54,7 @@ class Converter:
                 raise flaw
         if type(value) is msgspec.Raw:
             check_json(raw, limit=limit, name=name)
-        elif len(raw) > HARMLESS or len(raw) > limit:
+        elif len(raw) > SAFE_PAYLOAD_BYTES or len(raw) > limit:
             check_limits(raw, limit=limit, name=name)
         return raw
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from assay.core.model.effects import Message
+from assay.core.model.effects import OutboxMessage
 from assay.core.model.events import Adopted, ChildWorkflowStarted, Recorded
 from assay.core.model.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.model.payload import Payload
@@ -212,7 +212,7 @@ class SqlReads(ABC):
         activities = await self.query(queries.LEASED_ACTIVITIES, worker or "")
         return [HeldLease(*row) for row in (*tasks, *activities)]
 
-    async def messages(self, before: Time, limit: int) -> Sequence[Message]:
+    async def messages(self, before: Time, limit: int) -> Sequence[OutboxMessage]:
         """See `Store`."""
         return [rows.message_of(row) for row in await self.poll(queries.MESSAGES, before, limit)]
 

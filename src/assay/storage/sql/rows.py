@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from assay.core.codec import decode, encode
-from assay.core.model.effects import Message
+from assay.core.model.effects import OutboxMessage
 from assay.core.model.events import Recorded, StartData
 from assay.core.model.ids import RunId, Time, WorkflowId
 from assay.core.model.payload import NULL, Payload
@@ -195,7 +195,7 @@ def snapshot_of(row: Sequence[Any]) -> Snapshot:
     return Snapshot(run_id, event_seq, Payload(state), created_at)
 
 
-def message_row(message: Message, time: Time) -> Cells:
+def message_row(message: OutboxMessage, time: Time) -> Cells:
     """A row of OUTBOX."""
     event = message.event
     return (
@@ -212,11 +212,11 @@ def message_row(message: Message, time: Time) -> Cells:
     )
 
 
-def message_of(row: Sequence[Any]) -> Message:
+def message_of(row: Sequence[Any]) -> OutboxMessage:
     """A row of OUTBOX."""
     key, namespace, workflow_id, run_id, kind, reason, sender, event_kind, content, _time = row
     event = None if event_kind is None else decode(event_kind, content, None)
-    return Message(key, namespace, workflow_id, run_id, kind, reason, event, sender)
+    return OutboxMessage(key, namespace, workflow_id, run_id, kind, reason, event, sender)
 
 
 def outcome_row(outcome: RequestOutcome) -> Cells:

@@ -9,7 +9,7 @@ from assay.core.model.events import Event, Recorded
 from assay.core.model.grants import ConnectedWorker
 from assay.core.model.ids import RunId, RunKey, Time
 from assay.core.model.limits import WORKER_LEASE
-from assay.core.model.replies import ReplyCallback, Started, telling
+from assay.core.model.replies import ReplyCallback, Started, future_callback
 from assay.core.model.requests import Request, RetryFailed, StartWorkflow, ToRun
 from assay.sdk.client.connections import DEFAULT_TIMEOUT_SECONDS
 from assay.sdk.client.http.calls import Calls
@@ -126,7 +126,7 @@ class HttpTransport(Transport):
         for endpoint in self._endpoints:
             if endpoint.has_run(run_id):
                 events: asyncio.Future[Sequence[Recorded]] = asyncio.get_running_loop().create_future()
-                endpoint.read_history(run_id, after, telling(events))
+                endpoint.read_history(run_id, after, future_callback(events))
                 return await events
         raise Refused("no worker of this process holds the run", code="stale_task")
 

@@ -16,7 +16,7 @@ from assay.core.model.errors import NonDeterminismError
 from assay.core.model.events import Recorded
 from assay.core.model.ids import RunId, RunKey
 from assay.core.model.input_hash import canonical_json, hash_of, input_hash
-from assay.core.model.payload import SHOWN, Payload
+from assay.core.model.payload import SHOWN_CHARACTERS, Payload
 from assay.sdk.workflow.replay.journal import child_name, diverged, shown_command
 from assay.sdk.workflow.replay.turn import StepOrder
 
@@ -123,7 +123,7 @@ def _timer(event: ev.TimerScheduled, command: cmd.ScheduleTimer) -> Difference |
 
 def _short(raw: Payload) -> str:
     text = bytes(raw).decode()
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
 
 
 COMPARISONS: Final[dict[type[ev.Event], Callable[[Any, Any], Difference | None]]] = {
