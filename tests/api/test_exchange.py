@@ -14,7 +14,7 @@ from assay.api.sessions import WorkerSession
 from assay.core.model.commands import FailWorkflow, WaitForSignal
 from assay.core.model.events import Recorded
 from assay.core.model.ids import Namespace, RunId, WorkerId, WorkflowId
-from assay.core.model.replies import Told
+from assay.core.model.replies import ReplyCallback
 from assay.core.model.requests import LeaseTask, ReleaseTask, Request, StartWorkflow
 from assay.engine.clock import SystemClock
 from assay.engine.dispatch import task_grant
@@ -189,7 +189,7 @@ def slow_releases(engine: Engine) -> None:
     """What is given back is decided a while later, as by an engine that has much to do."""
     post = engine._committer.post
 
-    def slowly(request: Request, callback: Told | None = None) -> None:
+    def slowly(request: Request, callback: ReplyCallback | None = None) -> None:
         if isinstance(request, ReleaseTask):
             asyncio.get_running_loop().call_later(0.05, post, request, callback)
         else:
