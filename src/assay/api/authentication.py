@@ -3,6 +3,7 @@
 A bearer that has the form of a token is a token, and is never tried as a key.
 """
 
+import asyncio
 from ipaddress import ip_address
 from typing import Final
 
@@ -19,6 +20,8 @@ from assay.core.model.errors import AssayError, Kind
 from assay.engine.clock import Clock
 from assay.wire.errors import Unauthorized
 
+VALIDITY_CHECK_SECONDS: Final = 1.0
+"""How often the credential of an open stream or socket is checked: they end within 5 s of its revocation."""
 _BEARER: Final = "bearer "
 _FORWARDED: Final = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto")
 _MISSING: Final = "Missing Authorization: Bearer <token>"
@@ -106,6 +109,11 @@ class Authentication:
         Only on this machine, never through a proxy, and only while no key was ever made.
         """
         return self.settings.api_keys and _is_direct_loopback(call) and not await self.keys.had_key()
+
+    async def wait_until_invalid(self, principal: Principal) -> None:
+        """Wait until a principal is no longer authenticated: until its key is revoked, or its credential ends."""
+        while self.is_valid(principal):  # noqa: ASYNC110 - time ends a credential, and no event
+            await asyncio.sleep(VALIDITY_CHECK_SECONDS)
 
     def is_valid(self, principal: Principal) -> bool:
         """Return whether a principal that was authenticated earlier still is: long connections end with their key."""

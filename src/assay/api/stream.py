@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from assay.api.answers import Header, common_headers
@@ -140,12 +140,14 @@ class EventStream:
         after: int | None,
         slots: StreamSlots,
         drained: asyncio.Event,
+        credential_ends: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._stream = stream
         self._slots = slots
         self._wanted = wanted
         self._row = None if after is None else row_of(after)
         self._drained = drained
+        self._credential_ends = credential_ends
         self._queue = _Queue(shared, wanted, after)
 
     async def begin(self) -> None:
@@ -178,6 +180,8 @@ class EventStream:
     async def _send(self, call: ApiCall, send: Send) -> None:
         talking = asyncio.ensure_future(self._talk(call, send))
         ends = [call.watch(), *map(asyncio.ensure_future, (self._drained.wait(), self._queue.overflown.wait()))]
+        if self._credential_ends is not None:
+            ends.append(asyncio.ensure_future(self._credential_ends()))
         try:
             await asyncio.wait((talking, *ends), return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -1,5 +1,7 @@
 """Where workers of our SDK and the engine exchange messages: by POST, or over a WebSocket at the same address (R37)."""
 
+import asyncio
+import contextlib
 from typing import Final
 
 from assay.api import answers
@@ -11,6 +13,9 @@ from assay.api.exchange import MESSAGE_SOCKET
 from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE
 from assay.worker_protocol.messages import MAX_MESSAGE_BYTES, EngineMessage, WorkerMessage
+
+CREDENTIAL_ENDED: Final = 4401
+"""The code with which the socket of a worker is closed whose key was revoked."""
 
 
 async def exchange(backend: Backend, call: ApiCall) -> HttpResponse:
@@ -27,9 +32,28 @@ async def exchange(backend: Backend, call: ApiCall) -> HttpResponse:
 async def connect(backend: Backend, call: ApiCall, receive: Receive, send: Send) -> None:
     """The same, message after message in both directions."""
     socket = call.scope["extensions"][MESSAGE_SOCKET]
-    await backend.exchange.websocket(
+    serving = backend.exchange.websocket(
         call.namespace, call.parameters["worker_id"], receive, send, socket, call.principal
     )
+    if not backend.auth.settings.is_on:
+        await serving
+        return
+    await _serve_while_valid(backend, call, send, asyncio.ensure_future(serving))
+
+
+async def _serve_while_valid(backend: Backend, call: ApiCall, send: Send, serving: "asyncio.Future[None]") -> None:
+    """Serve a connection until one side ends it, or the credential of the worker does."""
+    ended = asyncio.ensure_future(backend.auth.wait_until_invalid(call.principal))
+    try:
+        await asyncio.wait((serving, ended), return_when=asyncio.FIRST_COMPLETED)
+        if not serving.done():
+            serving.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await serving
+            await send({"type": "websocket.close", "code": CREDENTIAL_ENDED})
+    finally:
+        ended.cancel()
+        serving.cancel()
 
 
 ROUTES: Final = (

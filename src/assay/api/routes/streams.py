@@ -1,6 +1,7 @@
 """The route of the event stream: filters, and where to begin."""
 
 import re
+from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -28,6 +29,7 @@ async def events_stream(backend: Backend, call: ApiCall) -> EventStream:
         _cursor(call),
         backend.stream_slots,
         backend.drained,
+        partial(backend.auth.wait_until_invalid, call.principal) if backend.auth.settings.is_on else None,
     )
     await stream.begin()
     return stream

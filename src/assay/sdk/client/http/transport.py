@@ -12,6 +12,7 @@ from assay.core.model.limits import WORKER_LEASE
 from assay.core.model.replies import ReplyCallback, Started, future_callback
 from assay.core.model.requests import Request, RetryFailed, StartWorkflow, ToRun
 from assay.sdk.client.connections import DEFAULT_TIMEOUT_SECONDS
+from assay.sdk.client.credentials import find_credential
 from assay.sdk.client.http.calls import Calls
 from assay.sdk.client.http.clock import LearnedClock
 from assay.sdk.client.http.health_report import report_health
@@ -36,7 +37,7 @@ class HttpTransport(Transport):
         self._url = ",".join(_api_url(one.strip()) for one in url.split(","))
         self._timeout_seconds = timeout_seconds
         self._clock = LearnedClock()
-        self._headers = bearer(token)
+        self._headers = bearer(find_credential(token))
         self._pool = HttpPool(self._url, self._headers)
         self._calls: Calls | None = None
         self._endpoints: dict[WorkerEndpoint, asyncio.Task[None]] = {}
