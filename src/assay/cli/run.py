@@ -68,7 +68,7 @@ def serve(program: str, url: str | None, key: str | None, options: Mapping[str, 
     from assay.cli.program import listening, load_named
     from assay.cli.settings import api_key
     from assay.sdk.client.blocking import Redirect
-    from assay.sdk.worker.worker import Worker
+    from assay.sdk.worker.worker import has_served
     from assay.server.garbage_collection import freeze_startup_objects
 
     target = _target(url or os.environ.get("ASSAY_ENGINE_URL") or URL)
@@ -78,7 +78,7 @@ def serve(program: str, url: str | None, key: str | None, options: Mapping[str, 
     loaded = load_named(program)
     if loaded is None:
         return FAILED
-    if Worker.begun:
+    if has_served():
         return 0  # the program ran a worker by itself, which has ended
     app = _app(loaded)
     told = listening(loaded.module, given) if loaded.listened is None else loaded.listened

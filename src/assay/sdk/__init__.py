@@ -1,0 +1,1 @@
+"""The SDK: client, worker, workflow contexts and value conversion."""

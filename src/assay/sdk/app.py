@@ -1,4 +1,4 @@
-"""The registry of a program's handlers: which functions are workflows, which are activities, and under what names."""
+"""The registry of a program's handlers: workflows and activities by name."""
 
 import inspect
 import sys
@@ -23,7 +23,7 @@ _converter: Final = Converter()
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """A registered handler: its name, its function and what the function wants."""
+    """A registered handler: its name, its function and its signature."""
 
     name: str
     function: Callable[..., Any]
@@ -31,18 +31,22 @@ class Definition(msgspec.Struct, frozen=True):
     runs_in: str = "thread"
     """Where a `def` activity runs; an `async def` one runs on the worker's loop."""
     errors: str | None = None
-    """Whether an exception that is not a `Failure` fails the run or its task; None leaves that to the worker."""
+    """`fail` or `wait`: an exception other than a `Failure` fails the run, or only its task; None for the worker's."""
     load: object = None
-    """The import that defined the function; a module that is imported again has another one."""
+    """The import that defined the function; importing the module again changes it."""
 
     @property
     def in_process(self) -> bool:
-        """True if the activity runs in a process of its worker."""
+        """Return True if the activity runs in a child process of its worker."""
         return self.runs_in == "process" and not self.signature.is_async
 
 
 class App:
-    """A set of handlers that a worker serves. Most programs use the default one behind `assay.workflow`."""
+    """A set of handlers that a worker serves; most programs use the default app behind `assay.workflow`.
+
+    Args:
+        queue: The task queue of the handlers.
+    """
 
     def __init__(self, queue: str = "default") -> None:
         self.queue = check_id(queue, "queue")
@@ -64,8 +68,19 @@ class App:
     ) -> Any:
         """Register a workflow: `@app.workflow`, `@app.workflow(name="X")` or `app.workflow("X", function)`.
 
-        With `errors="wait"` an exception that is not a `Failure` fails the workflow task, not the run: the run is shown
-        as stuck until fixed code comes. `errors="fail"` fails the run; without either the worker's `errors` decides.
+        Args:
+            target: The function, or the workflow's name.
+            function: The function, if `target` is a name.
+            name: The workflow's name; the function's own name unless given.
+            errors: With `wait`, an exception other than a `Failure` fails the workflow task, not the run: the run is
+                stuck until fixed code is deployed. With `fail` such an exception fails the run. The worker's `errors`
+                unless given.
+
+        Returns:
+            The function, or a decorator.
+
+        Raises:
+            Invalid: The name is taken by another function, or the signature or an annotation is unsupported.
         """
         known = None if errors is None else check_errors(errors)
         return self._register(self.workflows, "workflow", target, function, name, errors=known)
@@ -84,10 +99,22 @@ class App:
     def activity(
         self, target: Any = None, function: Any = None, /, *, name: str | None = None, runs_in: str = "thread"
     ) -> Any:
-        """Register an activity; `runs_in="process"` runs a `def` activity in a process of the worker.
+        """Register an activity: `@app.activity`, `@app.activity(name="X")` or `app.activity("X", function)`.
 
         The decorated function can be called as before in steps, side effects, other activities and tests. In workflow
         code a direct call raises: `ctx.execute_activity` records the result.
+
+        Args:
+            target: The function, or the activity's name.
+            function: The function, if `target` is a name.
+            name: The activity's name; the function's own name unless given.
+            runs_in: `thread`, or `process` to run a `def` activity in a child process of the worker.
+
+        Returns:
+            The function, or a decorator.
+
+        Raises:
+            Invalid: The name is taken by another function, or the signature or an annotation is unsupported.
         """
         if runs_in not in RUNS_IN:
             raise Invalid(f"runs_in is '{runs_in}'; it can be thread or process", field="runs_in")
@@ -141,7 +168,19 @@ class App:
         return decorated
 
     def name_of(self, target: Callable[..., Any] | str, kind: str = "workflow_type") -> str:
-        """The registered name of a function, or the name itself; `kind` is what it is the name of."""
+        """Return the registered name of a function; a name is returned unchanged.
+
+        Args:
+            target: The function, or a name.
+            kind: The parameter's name, for error messages.
+
+        Returns:
+            The name.
+
+        Raises:
+            NotFound: The function is not registered.
+            Invalid: The target is neither a function nor a name.
+        """
         if isinstance(target, str):
             return check_id(target, kind)
         given: object = target
@@ -162,7 +201,7 @@ def check_errors(value: object) -> str:
 
 
 def _check_importable(name: str, function: Callable[..., Any]) -> None:
-    """Refuse a function that a new process cannot find by its module and name."""
+    """Refuse a function that a new process cannot import by module and name."""
     where = getattr(function, "__qualname__", "<unnamed>")
     module = getattr(function, "__module__", None)
     if "<" in where or module is None:
@@ -175,20 +214,20 @@ def _check_importable(name: str, function: Callable[..., Any]) -> None:
 
 
 def _check_annotation(what: str, annotation: Any) -> None:
-    """Refuse a type that no value could be decoded as, before a run meets it."""
+    """Refuse a type that cannot be decoded, at registration and not in a run."""
     if annotation in (Never, NoReturn):
         return
     try:
         _converter.decoder(annotation)
     except Invalid as error:
-        if not isinstance(error.__cause__, NameError):  # of a class that is defined further down nothing is known yet
+        if not isinstance(error.__cause__, NameError):  # a class defined further down cannot be resolved yet
             raise Invalid(f"{what}: {error.message}", code=error.code) from error
 
 
 def _replaces(known: Definition, function: Callable[..., Any]) -> bool:
-    """Return True if `function` is a newer version of a registered handler, not a second handler of its name.
+    """Return True if `function` is a newer version of a registered handler, not a second handler of the same name.
 
-    A module that is loaded again, as `python -m`, `importlib.reload` and `assay run` do, brings the same handler anew,
+    A module that is loaded again, by `python -m`, `importlib.reload` or `assay run`, registers the same handlers again,
     and so does a notebook cell that is run again. Two functions of one name in one load of one file are a mistake.
     """
     former = known.function
@@ -218,7 +257,7 @@ def _module_of(function: Callable[..., Any]) -> str | None:
 
 
 def _load_of(function: Callable[..., Any]) -> object:
-    """Return an object that is the same for functions of one import: a reload gives its module another spec."""
+    """Return an object that identifies the import of a function's module: a reload creates another module spec."""
     names = getattr(inspect.unwrap(function), "__globals__", None)
     spec = None if names is None else names.get("__spec__")
     return names if spec is None else spec

@@ -1,7 +1,8 @@
-"""What callers pass, checked where it is passed: whoever gave a wrong value hears of it there, and by its name.
+"""Checks of callers' arguments, at the call that passes them.
 
-An engine in this process would take what comes, and one behind HTTP would blame a message. So neither is asked before:
-here is what both can do with. Ids and names are checked by `check_id`, words for people by `check_text`.
+An embedded engine would accept malformed values, and an engine behind HTTP would report the message instead of the
+argument. Checking first gives both the same error, with the argument's name. `check_id` checks ids and names,
+`check_text` texts for people.
 """
 
 import difflib
@@ -14,49 +15,49 @@ from assay.core.model.options import check_id
 
 
 def optional_id(value: str | None, name: str) -> str | None:
-    """An id that may be left out."""
+    """Return an id, or None if it was left out."""
     return None if value is None else check_id(value, name)
 
 
 def check_mapping(value: object, name: str) -> Mapping[Any, Any]:
-    """A mapping, or `Invalid`."""
+    """Return `value` if it is a mapping, or raise `Invalid`."""
     if not isinstance(value, Mapping):
         raise Invalid(f"{name} must be a mapping, not {type(value).__name__}", field=name)
     return value
 
 
 def check_flag(value: object, name: str) -> bool:
-    """True or False, and nothing that is taken for either."""
+    """Return `value` if it is True or False, or raise `Invalid`: truthy values are refused."""
     if not isinstance(value, bool):
         raise Invalid(f"{name} must be True or False, not {type(value).__name__}", field=name)
     return value
 
 
 def check_whole(value: object, name: str, allowed: range) -> int:
-    """A whole number of a range, or `Invalid`."""
+    """Return `value` if it is a whole number in `allowed`, or raise `Invalid`."""
     if isinstance(value, bool) or not isinstance(value, int) or value not in allowed:
         raise Invalid(f"{name} must be a whole number from {allowed[0]} to {allowed[-1]:,}", field=name)
     return int(value)
 
 
 def check_function(value: object, what: str) -> None:
-    """`Invalid` for what cannot be called."""
+    """Raise `Invalid` unless `value` is callable."""
     if callable(value):
         return
     advice = ""
     if inspect.iscoroutine(value):
-        value.close()  # otherwise it warns that it was never awaited
+        value.close()  # prevents the warning of an unawaited coroutine
         advice = ": give it the function itself, and its arguments after that"
     raise Invalid(f"{what} needs a function, not {type(value).__name__}{advice}", field="function")
 
 
 def unknown_option(problem: str, name: str, known: Iterable[str]) -> TypeError:
-    """Return the error for a keyword that a call does not have: it names the nearest one, or all of them."""
+    """Return the error for an unknown keyword, with the nearest known name."""
     return TypeError(f"{problem} {name!r}; {nearest(name, known)}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a hint for a misspelt name: the nearest known one, or all of them."""
+    """Return a hint for a misspelt name: the nearest known name, or all known names."""
     names = [*dict.fromkeys(known)]
     close = difflib.get_close_matches(name, names, 1)
     return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names)}"

@@ -1,4 +1,4 @@
-"""The App of programs that do not make one: what `assay.workflow` registers with and a client serves unless told."""
+"""The default app: `assay.workflow` registers with it, and clients serve it unless given another."""
 
 from typing import Final
 

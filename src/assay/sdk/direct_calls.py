@@ -1,7 +1,7 @@
 """Activities that are called like functions: allowed everywhere but in workflow code.
 
-Workflow code is run again on each replay. A direct call there would do the activity's work unrecorded and once more
-with each replay, so the decorated function raises, and names the call that is recorded.
+Workflow code runs again on each replay. A direct call there would repeat the activity's work without a record, so the
+decorated function raises and names the recorded call.
 """
 
 import functools
@@ -17,9 +17,9 @@ _ORIGINALS: Final = WeakKeyDictionary[Callable[..., Any], Callable[..., Any]]()
 
 
 def refusing(function: Callable[..., Any], name: str, input_name: str | None) -> Callable[..., Any]:
-    """Return `function` as callers are to have it: the same but for direct calls in workflow code, which raise.
+    """Return `function` wrapped so that direct calls in workflow code raise.
 
-    Only functions are wrapped. Other callables, such as bound methods, are returned as they are.
+    Only functions are wrapped. Other callables, such as bound methods, are returned unchanged.
     """
     if not inspect.isfunction(function) or function in _ORIGINALS:
         return function
@@ -46,13 +46,13 @@ def refusing(function: Callable[..., Any], name: str, input_name: str | None) ->
 
 
 def original_of(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function as its author wrote it."""
+    """Return the undecorated function."""
     return _ORIGINALS.get(function, function) if inspect.isfunction(function) else function
 
 
 def _refuse(name: str, function: str, input_name: str | None) -> NoReturn:
     from assay.sdk.workflow.replay.blocking import (
-        is_blocking,  # imports greenlet, which programs without workers do not need
+        is_blocking,  # imports greenlet: programs without workers do not pay for the import
     )
 
     arguments = function if input_name is None else f"{function}, {input_name}"

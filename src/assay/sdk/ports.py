@@ -1,9 +1,9 @@
-"""The two ports of the SDK: an engine as clients see it, and an engine as workers see it.
+"""The two ports of the SDK: the engine's interface for clients, and the engine's interface for workers.
 
-Programs use `Client`, `Worker` and contexts; these use the ports alone, so an engine of another kind needs an
-implementation of both ports and of `Context`, and nothing else. Requests to decide, leases and events of our engine are
-no part of the ports: `Transport` implements both ports with them. A start is described by `StartWorkflow`, which has
-the one list of its options, and answered by `Started`.
+Programs use `Client`, `Worker` and contexts, which use only the ports. An engine of another kind needs an
+implementation of both ports and of `Context`, and nothing more. The requests, leases and events of our engine are no
+part of the ports: `Transport` implements both ports with them. `StartWorkflow` describes a start with all of its
+options, `Started` is the reply.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 
 class Target(NamedTuple):
-    """A workflow id, and one run of it; without a run id the current one."""
+    """A workflow id, and optionally one of its runs; the current run if `run_id` is None."""
 
     namespace: Namespace
     workflow_id: WorkflowId
     run_id: RunId | None = None
 
 
-class Outcome(NamedTuple):
-    """How a chain of runs ended: with the result of its last run, or with the exception that callers get."""
+class WorkflowOutcome(NamedTuple):
+    """The end of a chain of runs: the result of its last run, or the exception for callers."""
 
     result: Payload | None
     """None if the chain goes on under another id."""
@@ -52,10 +52,10 @@ class ListedRuns(list[dict[str, Any]]):
 
 
 class ClientPort(Protocol):
-    """An engine as a client sees it: the verbs of `Client`, with documents as JSON and arguments that are checked.
+    """The engine's interface for clients: the verbs of `Client`, with JSON documents and checked arguments.
 
-    A call that returns is durable. One that is refused raises the reason. `Unavailable` means that the outcome is not
-    known, and that the same call may be made again.
+    A call that returns is durable. A refused call raises the reason. `Unavailable` means that the outcome is unknown,
+    and that the same call may be repeated.
     """
 
     async def open(self) -> None:
@@ -70,12 +70,12 @@ class ClientPort(Protocol):
         """Start a workflow, or attach to the open run of its id if the start allows it."""
         ...
 
-    async def result(self, key: RunKey) -> Outcome:
-        """Wait for the end of the chain that a run belongs to."""
+    async def result(self, key: RunKey) -> WorkflowOutcome:
+        """Wait for the end of the chain of a run."""
         ...
 
     async def signal(self, target: Target, name: str, payload: Payload) -> None:
-        """Send a signal to an open run; raise `NotFound` without one."""
+        """Send a signal to an open run; raise `NotFound` if the run is not open."""
         ...
 
     async def cancel(self, target: Target, reason: str | None, deadline: Time | None) -> None:
@@ -87,11 +87,11 @@ class ClientPort(Protocol):
         ...
 
     async def continue_as_new(self, target: Target, input: Payload | None) -> Started:
-        """Start the next run of an id, with the input of this one if `input` is None."""
+        """Start the next run of an id, with the current input if `input` is None."""
         ...
 
     async def retry(self, target: Target, *, reason: str, requested_by: str, from_seq: int | None) -> dict[str, Any]:
-        """Let a closed run go on as a new run; return the answer as a record."""
+        """Continue a closed run as a new run; return the engine's answer as a record."""
         ...
 
     async def describe(self, namespace: str, workflow_id: str, run_id: str | None = None) -> dict[str, Any] | None:
@@ -107,12 +107,12 @@ class ClientPort(Protocol):
         ...
 
     async def state(self, namespace: str, workflow_id: str, name: str | None = None) -> dict[str, Any] | None:
-        """Return the last answers of a run's queries, or None."""
+        """Return the latest answers of a run's queries, or None."""
         ...
 
 
 class WorkerOptions(msgspec.Struct, kw_only=True):
-    """How a worker serves: its queue, its limits, and the event that stops it."""
+    """Options of a worker: its queue, its limits, and the event that stops it."""
 
     namespace: str
     queue: str
@@ -129,16 +129,16 @@ class WorkerOptions(msgspec.Struct, kw_only=True):
     ends_unhealthy: bool = False
     """True to stop serving when more threads are abandoned than activities run at a time."""
     is_overrun: bool = False
-    """Set by the port when it stopped serving for that reason."""
+    """Set by the port when it has stopped serving for this reason."""
 
 
 class WorkerPort(Protocol):
-    """An engine as a worker sees it."""
+    """The engine's interface for workers."""
 
     async def serve(self, app: App, options: WorkerOptions) -> None:
-        """Serve the handlers of `app` until `options.stopping` is set; then finish begun work, give back the rest."""
+        """Serve the handlers of `app` until `options.stopping` is set; then finish begun work and release the rest."""
         ...
 
 
 class Connection(ClientPort, WorkerPort, Protocol):
-    """Both ports of one engine: an open URL."""
+    """Both ports of one engine, opened by a URL."""

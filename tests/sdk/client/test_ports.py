@@ -14,7 +14,7 @@ from assay.core.model.replies import Started
 from assay.core.model.requests import StartWorkflow
 from assay.sdk.app import App
 from assay.sdk.client import connections
-from assay.sdk.ports import Connection, ListedRuns, Outcome, Target, WorkerOptions
+from assay.sdk.ports import Connection, ListedRuns, Target, WorkerOptions, WorkflowOutcome
 
 
 class OtherEngine:
@@ -34,11 +34,11 @@ class OtherEngine:
         self._inputs[start.workflow_id] = value_of(start.input)
         return Started(RunKey(start.namespace, start.workflow_id, RunId("r-1")), "RUNNING", started=True)
 
-    async def result(self, key: RunKey) -> Outcome:
+    async def result(self, key: RunKey) -> WorkflowOutcome:
         found = self._inputs[key.workflow_id]
         if found == "fail":
-            return Outcome(None, WorkflowFailed("no", workflow_id=key.workflow_id, run_id=key.run_id))
-        return Outcome(Payload(b"%d" % found))
+            return WorkflowOutcome(None, WorkflowFailed("no", workflow_id=key.workflow_id, run_id=key.run_id))
+        return WorkflowOutcome(Payload(b"%d" % found))
 
     async def signal(self, target: Target, name: str, payload: Payload) -> None:
         self.calls.append((target, name, value_of(payload)))

@@ -19,7 +19,7 @@ from assay.core.model.slots import Slots
 from assay.sdk.app import App, Definition
 from assay.sdk.values.converter import Converter
 from assay.sdk.worker import processes as pool
-from assay.sdk.worker.process_child import Call
+from assay.sdk.worker.process_child import ProcessCall
 from assay.sdk.worker.processes import Processes, RaisedInProcess, address_of
 from assay.sdk.workflow.activity_context import ActivityInfo
 from tests.sdk.worker import activities, exits_on_import
@@ -65,7 +65,7 @@ class Bench:
         self.slots.reserve(definition.name)
         info = ActivityInfo(definition.name, 1, 1, "w", "r", "W", "main", "default")
         fields = {"retry": RetryPolicy(), "input": Payload(Converter().encode(input)), **fields}
-        call = Call(number, *address_of(definition), info, **fields)
+        call = ProcessCall(number, *address_of(definition), info, **fields)
         return value_of(await self.processes.call(call, 60 * SECOND, self._beat))
 
     def _beat(self, details: Payload) -> None:
@@ -295,7 +295,7 @@ async def test_a_module_that_cannot_be_imported_fails_the_attempt_and_not_the_pr
 async def test_processes_that_die_while_they_start_are_started_less_and_less_often(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    monkeypatch.setattr(pool, "FIRST_RESTART_PAUSE", 0.01)
+    monkeypatch.setattr(pool, "FIRST_RESTART_SECONDS", 0.01)
     async with bench(exits_on_import.never, limit=8) as made:
         with pytest.raises(Failure, match=r"died before it could run one \(exit code 9\).*__main__") as caught:
             await made.call(exits_on_import.never)

@@ -16,7 +16,7 @@ import assay
 from assay import App, Client, Worker
 from assay.sdk.worker import watchdog
 from assay.sdk.worker.engine_worker import EngineWorker
-from assay.sdk.worker.watchdog import Blockade
+from assay.sdk.worker.watchdog import BlockedTime
 
 app = App()
 reports: list[tuple[bool, int]] = []
@@ -147,13 +147,13 @@ def test_the_thread_ends_with_the_last_worker(tmp_path: Path):
 
 
 def test_what_is_due_while_a_loop_is_blocked():
-    blockade = Blockade(10.0)
+    blocked = BlockedTime(10.0)
     moments = [second / 2 for second in range(80)]
-    assert [second for second in moments if blockade.takes_log(second)] == [2.0, 12.0, 22.0, 32.0]
-    assert [second for second in moments if blockade.takes_interrupt(second, second, 10.0)][:3] == [8.0, 9.0, 10.0]
-    assert next(second for second in moments if blockade.is_lost(second)) == 10.0
-    assert next(second for second in moments if blockade.is_final(second)) == 18.0
-    assert not Blockade(10.0).takes_interrupt(30.0, 3.0, 10.0), "a turn that has just begun is not to blame"
+    assert [second for second in moments if blocked.takes_log(second)] == [2.0, 12.0, 22.0, 32.0]
+    assert [second for second in moments if blocked.takes_interrupt(second, second, 10.0)][:3] == [8.0, 9.0, 10.0]
+    assert next(second for second in moments if blocked.is_lost(second)) == 10.0
+    assert next(second for second in moments if blocked.is_final(second)) == 18.0
+    assert not BlockedTime(10.0).takes_interrupt(30.0, 3.0, 10.0), "a turn that has just begun is not to blame"
 
 
 @pytest.mark.parametrize("case", ["signal", "for good"])

@@ -141,14 +141,14 @@ class BlockingClient:
     async def _serve(self, client: Client, stopping: asyncio.Event, options: dict[str, Any]) -> bool:
         """Serve until stopped; return True if the worker stopped because too many of its threads never returned."""
         worker = Worker(client, **options)
-        worker.ends_unhealthy = WATCHDOG.serving > 0
+        worker.options.ends_unhealthy = WATCHDOG.serving > 0
         serving = asyncio.ensure_future(serve(worker, stopping))
         self._listening[stopping] = serving
         try:
             await serving
         finally:
             del self._listening[stopping]
-        return not stopping.is_set() and worker.is_overrun
+        return not stopping.is_set() and worker.options.is_overrun
 
     def _check(self, name: str) -> None:
         refuse_in_workflow(name)

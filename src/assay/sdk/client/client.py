@@ -30,7 +30,7 @@ from assay.sdk.client.results import result_of
 from assay.sdk.client.schedules import Schedules
 from assay.sdk.client.start_options import StartKeywords, check_takes_input, start_request, the_workflow
 from assay.sdk.default_app import DEFAULT_APP
-from assay.sdk.ports import Connection, Outcome, Target
+from assay.sdk.ports import Connection, Target, WorkflowOutcome
 from assay.sdk.unserved import watched
 from assay.sdk.values.converter import Converter
 
@@ -285,7 +285,7 @@ class Client(Reading):
             outcome = await self.transport.result(completed)
         return result_of(outcome, self.converter, annotation)
 
-    async def _start_and_wait(self, request: StartWorkflow) -> Outcome:
+    async def _start_and_wait(self, request: StartWorkflow) -> WorkflowOutcome:
         """Start a run or attach to one, and wait for the end of its chain."""
         if self._joining is not None:
             started, outcome = await watched(self.transport, request, functools.partial(self._joining.run, request))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from assay.core.model.ids import Time
     from assay.core.model.replies import Started
     from assay.core.model.requests import StartWorkflow
-    from assay.sdk.ports import Connection, Outcome
+    from assay.sdk.ports import Connection, WorkflowOutcome
 
     Factory = Callable[[str, str | None, float], Connection]
 
@@ -36,7 +36,7 @@ class Hosting(Protocol):
 class Joining(Protocol):
     """A transport that starts a workflow and waits for its end in one request, which saves a round trip."""
 
-    async def run(self, start: StartWorkflow) -> tuple[Started, Outcome]:
+    async def run(self, start: StartWorkflow) -> tuple[Started, WorkflowOutcome]:
         """Start a workflow and wait for the end of its chain."""
         ...
 

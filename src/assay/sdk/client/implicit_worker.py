@@ -74,7 +74,7 @@ class ImplicitWorker:
             return await task
         except asyncio.CancelledError:
             failed: BaseException | None = self._failed
-            if failed is None or not task.cancelled() or _asked_to_stop():
+            if failed is None or not task.cancelled() or _is_cancelling():
                 task.cancel()
                 raise
             raise failed from None
@@ -96,7 +96,7 @@ class ImplicitWorker:
         self._workers.clear()
 
 
-def _asked_to_stop() -> bool:
+def _is_cancelling() -> bool:
     """Return True if the current task itself is being cancelled, not only the task that it awaits."""
     current = asyncio.current_task()
     return current is not None and current.cancelling() > 0

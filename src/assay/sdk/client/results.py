@@ -6,7 +6,7 @@ from assay.core.model import errors
 from assay.core.model import events as ev
 from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import RunKey
-from assay.sdk.ports import Outcome
+from assay.sdk.ports import WorkflowOutcome
 from assay.sdk.values.converter import Converter
 from assay.sdk.values.failures import to_exception
 
@@ -16,18 +16,18 @@ class _Names(TypedDict):
     run_id: str
 
 
-def outcome_of(key: RunKey, closing: ev.Event) -> Outcome:
+def outcome_of(key: RunKey, closing: ev.Event) -> WorkflowOutcome:
     """Return the outcome that a closing event records."""
     match closing:
         case ev.WorkflowCompleted():
-            return Outcome(closing.result)
+            return WorkflowOutcome(closing.result)
         case ev.WorkflowContinuedAsNew():
-            return Outcome(None)  # another id has begun a chain of its own
+            return WorkflowOutcome(None)  # another id has begun a chain of its own
         case _:
-            return Outcome(None, failure_of(key, closing))
+            return WorkflowOutcome(None, failure_of(key, closing))
 
 
-def result_of(outcome: Outcome, converter: Converter, annotation: Any) -> Any:
+def result_of(outcome: WorkflowOutcome, converter: Converter, annotation: Any) -> Any:
     """Return the result of an outcome, decoded by annotation; raise its exception if it has one."""
     if outcome.failure is not None:
         raise outcome.failure

@@ -23,7 +23,7 @@ from assay.core.model.requests import (
     Terminate,
 )
 from assay.sdk.client.results import outcome_of
-from assay.sdk.ports import ListedRuns, Outcome, Target, WorkerOptions
+from assay.sdk.ports import ListedRuns, Target, WorkerOptions, WorkflowOutcome
 
 if TYPE_CHECKING:
     from assay.sdk.app import App
@@ -105,7 +105,7 @@ class Transport(ABC):
         """See `ClientPort`."""
         return cast(Started, await self.ask(start))
 
-    async def result(self, key: RunKey) -> Outcome:
+    async def result(self, key: RunKey) -> WorkflowOutcome:
         """See `ClientPort`."""
         return outcome_of(*await self.closed(key))
 

@@ -1,1 +1,1 @@
-"""Values on their way to and from JSON: converter, annotations, signatures, failures."""
+"""Values to JSON and back: converter, annotations, signatures, failures."""

@@ -1,4 +1,4 @@
-"""The return type of any callable, quickly: steps and side effects are often functions made anew on each turn."""
+"""Return annotations of callables, cached: steps and side effects often create their function anew on each replay."""
 
 import contextlib
 import inspect
@@ -11,12 +11,12 @@ from assay.sdk.values.signatures import signature_of
 
 CACHED_FUNCTIONS: Final = 10_000
 _OWN: Final = object()
-"""Stands for a type that each function made from the same code has to be asked for."""
+"""Cached for an annotation that names a closure variable: resolved for each function, not once per code object."""
 _known: dict[Hashable, Any] = {}
 
 
 def result_annotation(function: Callable[..., Any]) -> Any:
-    """What `function` says it returns, or `Any`."""
+    """Return the return annotation of `function`, or `Any`."""
     annotations = getattr(function, "__annotations__", None)
     if not annotations or "return" not in annotations:
         return Any
@@ -28,8 +28,8 @@ def result_annotation(function: Callable[..., Any]) -> Any:
         return annotation
     function = original_of(function)
     code = getattr(function, "__code__", code)
-    # The code alone would not do: all functions made by the calls of another one share it, and each may return
-    # something of its own. Texts in an annotation are looked up among the globals.
+    # The code object alone is not a key: closures of one function share their code and may differ in their annotation.
+    # Annotations that are texts are resolved among the globals.
     key = (annotation, code, id(getattr(function, "__globals__", None)))
     try:
         found = _known[key]

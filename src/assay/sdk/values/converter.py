@@ -1,8 +1,8 @@
 """Python values to JSON bytes and back, by annotation (I20).
 
-The clean case costs one msgspec call and a few scans of the bytes; only a sign of trouble makes us walk the value.
-msgspec writes NaN and the infinities as null, so a null is such a sign, and so are U+0000 and a key `nan` or `inf`.
-Pydantic is used when a class of it is in the value or the annotation, and never imported otherwise.
+A valid value costs one msgspec call and a few scans of the bytes; the value is walked only if the bytes look
+suspicious. msgspec writes NaN and the infinities as null, so a null is suspicious, and so are U+0000 and a key `nan` or
+`inf`. Pydantic is used if the value or the annotation contains one of its classes, and is never imported otherwise.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from assay.sdk.values.flaws import find_flaw
 Decode: TypeAlias = Callable[[bytes | msgspec.Raw], Any]
 
 _N: Final = ord("n")
-"""It or a backslash is in everything that may be wrong: null, nan, inf, and U+0000 as it is written."""
+"""Every suspicious text (null, nan, inf, an escaped U+0000) contains an n or a backslash."""
 _AT: Final = re.compile(r"^(?P<problem>.*?) - at `\$(?P<path>[^`]*)`$", re.DOTALL)
 _SHOWN_ERRORS: Final = 3
 REMEMBERED_HASHES: Final = 4_096
 REMEMBERED_BYTES: Final = 256
-"""Longer texts are hashed each time: together the remembered ones take at most about a megabyte."""
+"""Longer texts are hashed each time: the cache holds at most about a megabyte."""
 
 
 class Converter:
-    """Encodes values for the engine and decodes what comes back; keeps a decoder for each annotation it has met."""
+    """Encodes values for the engine and decodes its payloads; caches one decoder per annotation."""
 
     def __init__(self) -> None:
         self._decoders: dict[Any, Decode] = {
@@ -43,7 +43,7 @@ class Converter:
         }
 
     def encode(self, value: Any, *, name: str = "value", limit: int = PAYLOAD_LIMIT) -> bytes:
-        """The JSON of `value`; raises `Invalid` with the path, below `name`, of what cannot be sent exactly."""
+        """Return the JSON of `value`; raise `Invalid` with the path of a part that JSON cannot represent exactly."""
         try:
             raw = _encode_json(value)
         except Exception as error:
@@ -59,21 +59,21 @@ class Converter:
         return raw
 
     def arguments_hash(self, args: tuple[Any, ...]) -> str | None:
-        """Return the hash of the list of a step's arguments; None if they cannot be encoded or are too large."""
+        """Return the hash of a step's arguments; None if they cannot be encoded or are too large."""
         if not args:
             return _NO_ARGUMENTS
         try:
             text = _encode_sorted(args)
-        except Exception:  # noqa: BLE001  # the step gets its arguments as they are, whether or not they can be encoded
+        except Exception:  # noqa: BLE001  # a step receives its arguments unencoded, so they need not be JSON values
             try:
-                text = canonical_json(_encode_json(args))  # keys that are no texts are sorted as texts
+                text = canonical_json(_encode_json(args))  # keys that are not strings are sorted as strings
             except Exception:  # noqa: BLE001  # as above
                 return None
-        known = _hashes.get(text)  # the steps of a run often get the same arguments: its input, an id
+        known = _hashes.get(text)  # steps of a run often have the same arguments: its input, an id
         return _remembered_hash(text) if known is None else known
 
     def decode(self, raw: bytes | msgspec.Raw, annotation: Any = Any, *, name: str = "value") -> Any:
-        """The value in `raw` as `annotation` says; raises `Invalid` with the path of what does not fit."""
+        """Decode `raw` by `annotation`; raise `Invalid` with the path of a part that does not fit."""
         try:
             decode = self._decoders[annotation]
         except (KeyError, TypeError):  # new, or not hashable
@@ -84,7 +84,7 @@ class Converter:
             raise _undecodable(error, name) from error
 
     def decoder(self, annotation: Any) -> Decode:
-        """The function that decodes `annotation`; raises `Invalid`, so that a bad one is found when it is declared."""
+        """Return the function that decodes `annotation`; raise `Invalid` for an unsupported annotation."""
         try:
             decode = self._build(annotation)
         except Exception as error:
@@ -100,7 +100,7 @@ class Converter:
         return msgspec.json.Decoder(annotation, dec_hook=self._decode_other).decode
 
     def _decode_other(self, wanted: Any, value: Any) -> Any:
-        """Decode a class that msgspec does not know: a model inside a dataclass, or a subclass of str, int, float."""
+        """Decode a class unknown to msgspec: a model inside a dataclass, or a subclass of str, int, float."""
         if _mentions_pydantic(wanted):
             try:
                 return (self._decoders.get(wanted) or self.decoder(wanted))(msgspec.json.encode(value))
@@ -118,17 +118,17 @@ _decode_plain: Final[Decode] = msgspec.json.Decoder().decode
 
 
 def _to_known(value: Any) -> Any:
-    """What stands in JSON for a class that msgspec does not know."""
+    """Return the JSON representation of a value whose class is unknown to msgspec."""
     if hasattr(type(value), "model_dump_json"):
         raw = value.model_dump_json(round_trip=True).encode()
         if b"NaN" in raw or b"Infinity" in raw:
-            _decode_plain(raw)  # a model may be set up to write these as words, which is not JSON
+            _decode_plain(raw)  # raises: a model may be configured to write these words, which are not JSON
         return msgspec.Raw(raw)
     return _to_builtin(value)
 
 
 def _to_builtin(value: Any) -> Any:
-    """The plain Python value that stands for one of a class that msgspec does not know."""
+    """Return the plain Python value for an instance of a class unknown to msgspec."""
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
@@ -148,12 +148,12 @@ _encode_json: Final = msgspec.json.Encoder(enc_hook=_to_known).encode
 _encode_sorted: Final = msgspec.json.Encoder(enc_hook=_to_builtin, order="sorted").encode
 _NO_ARGUMENTS: Final = hash_of(b"[]")
 _hashes: Final[dict[bytes, str]] = {}
-"""Hashes by canonical text, so that arguments which occur again cost a look-up and no SHA-256."""
+"""Hashes by canonical text: repeated arguments cost a look-up instead of a SHA-256."""
 _encode_msgpack: Final = msgspec.msgpack.Encoder(enc_hook=_to_builtin).encode
 
 
 def _remembered_hash(text: bytes) -> str | None:
-    """Return the hash of canonical JSON that was not met lately, and remember it; None if the text is too large."""
+    """Hash canonical JSON and cache the digest; return None if the text is too large."""
     size = len(text)
     if size > PAYLOAD_LIMIT:
         return None
@@ -166,27 +166,27 @@ def _remembered_hash(text: bytes) -> str | None:
 
 
 def _looks_wrong(raw: bytes, value: Any) -> bool:
-    """Whether there may be something in `value` that its JSON does not say; finding out costs little."""
-    # find() and not `in`: for bytes the latter first tries to read its operand as a number.
+    """Return True if the JSON may differ from `value`: a cheap test with false positives."""
+    # `find` is faster than `in`, which for bytes first tries its operand as a number.
     if raw.find(b"null") >= 0 and value is not None and _may_hold_nan(value):
         return True
     return raw.find(b"\\u0000") >= 0 or raw.find(b'nan":') >= 0 or raw.find(b'inf":') >= 0
 
 
 def _may_hold_nan(value: Any) -> bool:
-    """Whether there may be a NaN or infinity: MessagePack, unlike JSON, writes them as they are, and is quick."""
+    """Return True if the value may contain NaN or an infinity, which MessagePack writes unchanged and quickly."""
     try:
         packed = _encode_msgpack(value)
-    except Exception:  # noqa: BLE001 - integers above 64 bits, for one: let the walk decide
+    except Exception:  # noqa: BLE001 - integers above 64 bits, for example: the walk decides
         return True
-    # A float is 0xcb and eight bytes; these begin the ones above 1e300, too, which only costs a walk.
+    # A float is 0xcb and eight bytes. These prefixes also match finite floats above 1e300, which only costs a walk.
     return packed.find(b"\xcb\x7f") >= 0 or packed.find(b"\xcb\xff") >= 0
 
 
 def _unencodable(value: Any, name: str, error: Exception) -> Invalid:
     try:
         flaw = find_flaw(value, name)
-    except Exception:  # noqa: BLE001 - a value whose own methods raise must still be refused with our error
+    except Exception:  # noqa: BLE001 - the value's own methods may raise: `Invalid` is raised all the same
         flaw = None
     return flaw or Invalid(f"{name}: cannot be written as JSON: {error}", code="unencodable", field=name)
 
@@ -199,7 +199,7 @@ def _undecodable(error: Exception, name: str) -> Invalid:
 
 
 def _problems(error: Exception, name: str) -> tuple[str, str]:
-    """The path of the first problem that a validator reports, and a sentence about the first few."""
+    """Return the path of the first problem that a validator reports, and a sentence about the first few."""
     errors = getattr(error, "errors", None)
     if callable(errors):  # a ValidationError of pydantic
         found = [(_path(name, item["loc"]), item["msg"]) for item in errors(include_url=False)]
@@ -215,7 +215,7 @@ def _path(name: str, location: tuple[str | int, ...]) -> str:
 
 
 def _mentions_pydantic(annotation: Any) -> bool:
-    """Whether a class or a constraint of pydantic is in `annotation`, at any depth of its brackets."""
+    """Return True if `annotation` contains a class or a constraint of pydantic, at any depth."""
     annotation = getattr(annotation, "__supertype__", annotation)  # a NewType
     if hasattr(annotation, "__pydantic_validator__"):
         return True
@@ -232,5 +232,5 @@ def _pydantic_decoder(annotation: Any) -> Decode:
     from pydantic import TypeAdapter
 
     adapter = TypeAdapter(annotation)
-    # A model writes names or aliases as its own settings say; reading accepts both, so either comes back.
+    # A model writes names or aliases by its own settings, so decoding accepts both.
     return lambda raw: adapter.validate_json(bytes(raw), by_alias=True, by_name=True)

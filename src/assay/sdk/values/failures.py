@@ -1,4 +1,4 @@
-"""Exceptions to recorded failures and back (C94); whatever is raised, recording it never fails."""
+"""Exceptions to recorded failures and back; recording never fails, whatever exception was raised."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from assay.sdk.values.converter import Converter
 
 FAILURE_TEXT_LIMIT: Final = 8 * 1024
 STACK_LIMIT: Final = 32 * 1024
-# Ten causes with these limits stay below the limit of a payload.
+# With these limits a failure with ten causes is smaller than the limit of a payload.
 DETAILS_LIMIT: Final = 128 * 1024
 CAUSES_LIMIT: Final = 10
 
@@ -30,12 +30,12 @@ _F = TypeVar("_F", bound=Failure)
 
 
 def to_info(error: BaseException, *, source: str | None = None) -> FailureInfo:
-    """The failure that records `error`, with its causes; `source` says where it happened."""
+    """Return the failure that records `error` with its causes; `source` is the kind of code that raised."""
     return _to_info(error, source, CAUSES_LIMIT)
 
 
 def to_exception(info: FailureInfo, cls: type[_F] = Failure, **fields: Any) -> _F:  # type: ignore[assignment]
-    """The exception of class `cls` that stands for `info`; `fields` are what `cls` adds to a Failure."""
+    """Return the exception of class `cls` for a recorded failure; `fields` are the additional fields of `cls`."""
     error = cls(
         info.message,
         kind=info.kind,
@@ -53,21 +53,21 @@ def to_exception(info: FailureInfo, cls: type[_F] = Failure, **fields: Any) -> _
 
 
 def to_wrapper(info: FailureInfo, cls: type[_F], **fields: Any) -> _F:
-    """The exception of class `cls` by which workflow code hears that something else ended with `info`: its cause."""
+    """Return the exception of class `cls` for workflow code, whose cause is the failure of an activity or child."""
     error = to_exception(info, cls, **fields)
     error.cause = error.__cause__ = to_exception(info)
     return error
 
 
 def judged(info: FailureInfo, error: BaseException, policy: RetryPolicy) -> FailureInfo:
-    """The failure marked as final when its policy lists the exception's class or one it descends from (R27)."""
+    """Mark a failure as final if the policy lists the exception's class or a base class."""
     if policy.non_retryable and any(base.__name__ in policy.non_retryable for base in type(error).__mro__):
         return msgspec.structs.replace(info, retryable=False)
     return info
 
 
 def shown(error: BaseException) -> tuple[type[BaseException], BaseException, TracebackType] | None:
-    """What a log shows of `error` as `exc_info`: its traceback without our own frames, or None if no other is left."""
+    """Return `exc_info` for a log: the traceback without frames of this package, or None if no other frame is left."""
     foreign: TracebackType | None = None
     for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
         if not frame.f_code.co_filename.startswith(_OWN_FILES):
@@ -84,7 +84,7 @@ def _to_info(error: BaseException, source: str | None, causes: int) -> FailureIn
     cause = error.__cause__ or getattr(error, "cause", None) or _first_member(error)
     chained = _to_info(cause, None, causes - 1) if isinstance(cause, BaseException) and causes else None
     if isinstance(error, Failure):
-        with contextlib.suppress(Exception):  # a subclass of the user's that lacks what a Failure has
+        with contextlib.suppress(Exception):  # a user's subclass may lack fields of a Failure
             return _from_failure(error, source, chained)
     name = type(error).__name__
     return FailureInfo(
@@ -101,7 +101,7 @@ def _to_info(error: BaseException, source: str | None, causes: int) -> FailureIn
 
 def _from_failure(error: Failure, source: str | None, cause: FailureInfo | None) -> FailureInfo:
     own = type(error).__module__.partition(".")[0] == "assay"
-    name = error.type or (None if own else type(error).__name__)  # a user's subclass is told by its name
+    name = error.type or (None if own else type(error).__name__)  # a user's subclass is recorded by its name
     return FailureInfo(
         kind=Kind(error.kind),
         message=_clean(text_of(error.message), FAILURE_TEXT_LIMIT),
@@ -117,11 +117,11 @@ def _from_failure(error: Failure, source: str | None, cause: FailureInfo | None)
 
 
 def _stack_in(error: Failure) -> str | None:
-    """The stack that a failure came with; but one of something else, which its cause has, gives way to where it led."""
-    told = None if error.stack is None else _clean(text_of(error.stack), STACK_LIMIT)
-    if told is None or isinstance(error, ActivityError | ChildError):
-        return _stack_of(error) or told
-    return told
+    """Return the stack of a failure: the recorded one, but for a wrapper the place where the wrapper was raised."""
+    recorded = None if error.stack is None else _clean(text_of(error.stack), STACK_LIMIT)
+    if recorded is None or isinstance(error, ActivityError | ChildError):
+        return _stack_of(error) or recorded
+    return recorded
 
 
 def _word(value: object) -> str | None:
@@ -175,7 +175,7 @@ def _repr(value: Any) -> str:
 
 
 def _stack_of(error: BaseException) -> str | None:
-    """The traceback without our own frames, or None if `error` was never raised."""
+    """Return the traceback without frames of this package, or None if `error` was never raised."""
     if error.__traceback__ is None:
         return None
     try:
@@ -195,7 +195,7 @@ def _drop_own_frames(described: traceback.TracebackException) -> None:
 
 
 def _clean(text: str, limit: int) -> str:
-    """`text` that every store can keep: no U+0000, no half of a surrogate pair, at most `limit` bytes of UTF-8."""
+    """Return `text` as every store accepts it: no U+0000, no lone surrogate, at most `limit` bytes of UTF-8."""
     raw = text.replace("\0", "\ufffd").encode("utf-8", "replace")
     if len(raw) > limit:
         # The end of a traceback matters most, the beginning of a message: keep a part of both.

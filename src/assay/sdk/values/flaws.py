@@ -1,4 +1,4 @@
-"""Where in a value the thing is that JSON cannot carry; asked only when something looks wrong, so it may be slow."""
+"""Finds the part of a value that JSON cannot represent; called only for suspicious values, so it may be slow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Member: TypeAlias = tuple[str, object]
 
 
 def find_flaw(value: object, path: str, levels: int = DEPTH_LIMIT) -> Invalid | None:
-    """The first part of `value` that JSON cannot carry, with its path, or None."""
+    """Return an `Invalid` for the first part of `value` that JSON cannot represent, with its path, or None."""
     try:
         value = _unwrapped(value)
     except Exception as error:  # noqa: BLE001 - a model's own serializer may raise anything
@@ -48,7 +48,7 @@ def find_flaw(value: object, path: str, levels: int = DEPTH_LIMIT) -> Invalid | 
 
 
 def _unwrapped(value: object) -> object:
-    """What is written in place of an enum's member or of a pydantic model."""
+    """Return the value that is written in place of an enum member or a pydantic model."""
     if isinstance(value, Enum):
         return value.value
     if hasattr(type(value), "model_dump"):
@@ -57,7 +57,7 @@ def _unwrapped(value: object) -> object:
 
 
 def _members(value: object, path: str) -> list[Member] | None:
-    """What `value` is made of, each part with its path, or None if it has no parts."""
+    """Return the parts of `value` with their paths, or None if it has no parts."""
     if isinstance(value, Mapping):
         return [(_under(path, key), member) for key, member in value.items()]
     if isinstance(value, _LISTS):
@@ -71,7 +71,7 @@ def _members(value: object, path: str) -> list[Member] | None:
 
 
 def _under(path: str, key: object) -> str:
-    """The path of a member; an odd key is quoted, so that a path can always be printed and sent."""
+    """Return the path of a member; an unusual key is quoted, so that the path can always be printed and sent."""
     text = str(key)
     return f"{path}.{text}" if _PLAIN_KEY.fullmatch(text) else f"{path}[{text[:64]!r}]"
 
@@ -118,7 +118,7 @@ def _leaf_flaw(value: object, path: str) -> Invalid | None:
 
 
 def _advice(value: object) -> str:
-    """How to turn what people pass by mistake into what can be sent."""
+    """Return a hint for values that are often passed by mistake."""
     if isinstance(value, os.PathLike):
         return "; a path means nothing on another machine: pass str(path) if it is what you want"
     if inspect.isawaitable(value):

@@ -1,4 +1,4 @@
-"""The retry policy as users write it (R27)."""
+"""`Retry`: the retry policy of an activity, step or workflow."""
 
 from collections.abc import Iterable
 from typing import Any, TypedDict, Unpack
@@ -24,7 +24,7 @@ _ALIASES = {
 
 
 class RetryAliases(TypedDict, total=False):
-    """The names of the same fields elsewhere."""
+    """Other names of the fields of `Retry`, as in Temporal."""
 
     maximum_attempts: int
     initial_interval_secs: Duration
@@ -34,9 +34,19 @@ class RetryAliases(TypedDict, total=False):
 
 
 class Retry:
-    """When a failed attempt is tried again; `max_attempts=0` means without end.
+    """When a failed attempt is followed by another. Fields can be read; intervals are in seconds.
 
-    `non_retryable` takes exception classes, names of classes, and kinds. The fields can be read, intervals in seconds.
+    Args:
+        max_attempts: The number of attempts; 0 for no limit.
+        initial_interval: The pause before the second attempt.
+        backoff: The factor from one pause to the next.
+        maximum_interval: The longest pause.
+        non_retryable: Exception classes, names of classes, and kinds after which no attempt follows.
+        **aliases: See `RetryAliases`.
+
+    Raises:
+        Invalid: A field has an impossible value.
+        TypeError: A field of this name does not exist.
     """
 
     __slots__ = ("_policy",)
@@ -54,7 +64,7 @@ class Retry:
             "max_attempts": max_attempts,
             "initial_interval": initial_interval,
             "backoff": backoff,
-            # Left out when it is the default, so that a long first interval alone is not an error.
+            # The default is left out, so that a longer first interval alone is not an error.
             "maximum_interval": None if maximum_interval == _LONGEST else maximum_interval,
             "non_retryable": non_retryable,
         }
@@ -65,38 +75,41 @@ class Retry:
         fields["non_retryable"] = names_of(fields["non_retryable"])
         policy = retry_policy(fields, RetryPolicy())
         if parse_duration(fields["initial_interval"], "initial_interval") == 0:
-            policy = msgspec.structs.replace(
-                policy, initial_interval=0
-            )  # elsewhere 0 means the default, here what it says
+            # On the wire 0 stands for the default; a user's 0 means no pause.
+            policy = msgspec.structs.replace(policy, initial_interval=0)
         self._policy = policy
 
     @property
     def max_attempts(self) -> int:
-        """How many attempts there are; 0 is without end."""
+        """Return the number of attempts; 0 for no limit."""
         return self._policy.max_attempts
 
     @property
     def initial_interval(self) -> float:
-        """Seconds before the second attempt."""
+        """Return the pause before the second attempt, in seconds."""
         return self._policy.initial_interval / SECOND
 
     @property
     def backoff(self) -> float:
-        """What each interval is multiplied with to give the next."""
+        """Return the factor from one pause to the next."""
         return self._policy.backoff
 
     @property
     def maximum_interval(self) -> float:
-        """Seconds that no interval exceeds."""
+        """Return the longest pause, in seconds."""
         return self._policy.maximum_interval / SECOND
 
     @property
     def non_retryable(self) -> tuple[str, ...]:
-        """Names of exception classes, and kinds."""
+        """Return names of exception classes, and kinds, after which no attempt follows."""
         return self._policy.non_retryable
 
     def policy(self) -> RetryPolicy:
-        """The policy as the engine keeps it."""
+        """Return the policy in the engine's form.
+
+        Returns:
+            The policy, with intervals in microseconds.
+        """
         return self._policy
 
     def __eq__(self, other: object) -> bool:
@@ -114,13 +127,13 @@ class Retry:
 
 
 def names_of(entries: NonRetryable | Iterable[NonRetryable]) -> tuple[str, ...]:
-    """What recorded failures are compared with: names of exception classes, and kinds."""
+    """Return the names that recorded failures are compared with: of exception classes, and of kinds."""
     several = (entries,) if isinstance(entries, str | type) or not isinstance(entries, Iterable) else entries
     return tuple(_name(entry) for entry in several)
 
 
 def wire_retry(policy: RetryPolicy) -> dict[str, Any]:
-    """The policy in the words of the wire, where an interval of zero would be the default one."""
+    """Return the policy with the names of the wire, where an interval of 0 stands for the default."""
     return {
         "maximum_attempts": policy.max_attempts,
         "initial_interval": seconds(policy.initial_interval or 1),

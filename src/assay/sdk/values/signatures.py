@@ -1,4 +1,4 @@
-"""What a handler wants: its ctx, its input and their types, read once when it is registered (R26)."""
+"""Signatures of handlers: the ctx, the input and their types, read once at registration."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _POSITIONAL = (_Parameter.POSITIONAL_ONLY, _Parameter.POSITIONAL_OR_KEYWORD)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HandlerSignature:
-    """How to call a handler and how to decode and encode its values.
+    """How to call a handler, and how to decode and encode its values.
 
-    A position of None means that the parameter is given by name. `surplus` names what the handler requires besides
-    a ctx and one input: a handler that is called by the engine must have none.
+    A position of None means a keyword-only parameter. `surplus` names required parameters beside a ctx and one input:
+    the engine cannot call a handler that has any.
     """
 
     takes_context: bool
@@ -44,16 +44,16 @@ class HandlerSignature:
     input_default: Any = dataclasses.field(default=ABSENT, compare=False)
 
     def value_of(self, raw: Payload, converter: Converter) -> Any:
-        """The input as the handler wants it; `ABSENT` if none was given to a handler that can do without."""
+        """Decode the input; return `ABSENT` for a null input of a handler whose input has a default."""
         if not self.takes_input or (not self.input_required and bytes(raw).strip() == b"null"):
             return ABSENT
         return converter.decode(raw, self.input_annotation, name="input")
 
     def arguments(self, context: object, value: object) -> tuple[tuple[object, ...], dict[str, object]]:
-        """The positional and named arguments that give the handler its ctx and its input, or the default of that."""
+        """Return the positional and named arguments of a call; an absent input takes its default."""
         if value is ABSENT:
             value = self.input_default
-        if self.context_position == 0:  # nearly every handler: (ctx, input) or (ctx)
+        if self.context_position == 0:  # the fast path of nearly every handler: (ctx, input) or (ctx)
             if self.input_position == 1:
                 return (context, value), {}
             if not self.takes_input:
@@ -79,7 +79,7 @@ def signature_of(
     declared = _declared(handler)
     found = [one for one in declared.parameters.values() if one.kind is not _Parameter.VAR_KEYWORD]
     if [one.kind for one in found] == [_Parameter.VAR_POSITIONAL]:
-        found = [found[0].replace(name="ctx"), found[0]]  # a wrapper that tells nothing gets everything
+        found = [found[0].replace(name="ctx"), found[0]]  # a wrapper with *args only receives both
     context = _context_among(found, resolve)
     rest = [one for one in found if one is not context]
     given = rest[0] if rest else None
@@ -101,17 +101,17 @@ def signature_of(
 
 
 def _declared(handler: Callable[..., object]) -> inspect.Signature:
-    """The signature as written; generators and callables that hide theirs are refused."""
+    """Return the signature as written; refuse generators, and callables without a readable signature."""
     if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
         raise _refused(handler, "is a generator: a handler returns its result, it does not yield")
     try:
         return inspect.signature(handler)
     except (TypeError, ValueError):
-        raise _refused(handler, "does not tell its parameters: wrap it in a function") from None
+        raise _refused(handler, "has no readable signature: wrap it in a function") from None
 
 
 def _context_among(found: list[_Parameter], resolve: _Resolver) -> _Parameter | None:
-    """The parameter named `ctx`, or else the first one annotated as a context."""
+    """Return the parameter named `ctx`, otherwise the first parameter annotated as a context."""
     named = [one for one in found if one.name == "ctx"]
     return next(iter(named or [one for one in found if resolve.is_context(one.annotation)]), None)
 
@@ -135,7 +135,7 @@ def _refused(handler: Callable[..., object], problem: str) -> Invalid:
 
 
 class _Resolver:
-    """Turns annotations that are texts, as `from __future__ import annotations` leaves them, into types."""
+    """Resolves annotations that are texts, as `from __future__ import annotations` leaves them."""
 
     def __init__(self, handler: Callable[..., object], local_names: Mapping[str, object] | None) -> None:
         self._handler = handler
@@ -152,7 +152,7 @@ class _Resolver:
             raise _refused(self._handler, f"{problem}; import it at run time, not only for type checking") from error
 
     def is_context(self, annotation: Any) -> bool:
-        """Whether `annotation` is a class whose name ends with Context and that is not itself a kind of data."""
+        """Return True if `annotation` is a class whose name ends with Context, and not a class of data."""
         if annotation is _Parameter.empty:
             return False
         try:
@@ -177,7 +177,7 @@ def _globals_of(handler: Callable[..., object]) -> dict[str, Any]:
 
 
 def _alternatives(annotation: Any) -> tuple[Any, ...]:
-    """The members of a union, each without its brackets and marks."""
+    """Return the members of a union, without type arguments and `Annotated` marks."""
     origin = typing.get_origin(annotation)
     if origin is typing.Union or origin is types.UnionType:
         return tuple(one for member in typing.get_args(annotation) for one in _alternatives(member))
@@ -189,6 +189,6 @@ def _alternatives(annotation: Any) -> tuple[Any, ...]:
 def _is_context_class(candidate: Any) -> bool:
     if not isinstance(candidate, type) or not candidate.__name__.endswith("Context"):
         return False
-    # An OrderContext of the user's that is data is an input.
+    # A user's class of data, such as a dataclass named OrderContext, is an input.
     is_data = dataclasses.is_dataclass(candidate) or typing.is_typeddict(candidate) or issubclass(candidate, dict)
     return not (is_data or issubclass(candidate, msgspec.Struct) or hasattr(candidate, "__pydantic_validator__"))

@@ -1,0 +1,1 @@
+"""The worker: runs workflow code, steps and activities of one task queue."""

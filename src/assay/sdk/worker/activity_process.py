@@ -1,4 +1,4 @@
-"""One activity process as its worker sees it: started and waited for in a thread, spoken to over a socket."""
+"""An activity process, seen from its worker: a thread starts it and waits for its exit, a socket carries messages."""
 
 import asyncio
 import contextlib
@@ -17,27 +17,27 @@ from assay.sdk.worker.process_child import FromProcess, FromWorker, Ready
 log = logging.getLogger("assay.worker")
 TERMINATE_SECONDS: Final = 1.0
 """The time between SIGTERM and SIGKILL."""
-LAST_WORDS_SECONDS: Final = 1.0
-"""How long the socket of a process that has exited is read: a child of its own may hold the other end open."""
+LAST_MESSAGES_SECONDS: Final = 1.0
+"""Seconds for which the socket of an exited process is read: a grandchild may hold its other end open."""
 PROGRAM: Final = (
     "import json, sys; beginning = json.load(sys.stdin); sys.path[:] = beginning['sys_path'];"
     " from assay.sdk.worker.process_child import main; main(beginning)"
 )
-"""The code of a new process; it finds our package where this program found it."""
+"""The code of a new process, which imports this package from the same path as this program."""
 
 
 class ActivityProcess:
-    """A spawned process that runs one activity at a time, from its start to its exit.
+    """A spawned process that runs one activity at a time.
 
-    `run` takes all of its life. `received` is called with each message, on the loop.
+    `run` lasts from the start of the process to its exit. `received` is called with each message, on the loop.
     """
 
     def __init__(self, modules: Sequence[str], received: Callable[["ActivityProcess", FromProcess], None]) -> None:
         self.ready = False
         self.doomed = False
-        """True once it is to end."""
+        """True once the process is to exit."""
         self.served = 0
-        """Attempts that have been given to it."""
+        """The number of attempts that were sent to the process."""
         self.attempt_id: int | None = None
         self.exit_code: int | None = None
         self._modules = modules
@@ -56,7 +56,7 @@ class ActivityProcess:
         threading.Thread(target=self._live, args=(loop, theirs, exited), name="assay-process", daemon=True).start()
         try:
             self.exit_code = await exited
-            await asyncio.wait({reading}, timeout=LAST_WORDS_SECONDS)
+            await asyncio.wait({reading}, timeout=LAST_MESSAGES_SECONDS)
         finally:
             reading.cancel()
             self._writer.close()
@@ -74,7 +74,7 @@ class ActivityProcess:
     def _live(
         self, loop: asyncio.AbstractEventLoop, channel: socket.socket, exited: "asyncio.Future[int | None]"
     ) -> None:
-        """Start the process and wait for its exit: both block, so this runs in a thread."""
+        """Start the process and wait for its exit; runs in a thread, because both block."""
         code: int | None = None
         try:
             process = _started(channel, self._modules)
@@ -92,19 +92,19 @@ class ActivityProcess:
             self.terminate()
 
     def send(self, message: FromWorker) -> None:
-        """Send a message; it is lost if the process has just exited."""
+        """Send a message; lost if the process has just exited."""
         if self._writer is not None and not self._writer.is_closing():
             self._writer.write(process_child.framed(message))
 
     def terminate(self) -> None:
-        """Send SIGTERM, and SIGKILL if the process is still there a second later."""
+        """Send SIGTERM, and SIGKILL a second later if the process is still alive."""
         self.doomed = True
         if self._killing is None and self._process is not None:
             self._process.terminate()
             self._killing = asyncio.get_running_loop().call_later(TERMINATE_SECONDS, self.kill)
 
     def kill(self) -> None:
-        """End the process at once; one that is about to start exits when it finds its socket closed."""
+        """Kill the process; a process that is just starting exits when it finds its socket closed."""
         self.doomed = True
         if self._process is not None:
             self._process.kill()
@@ -113,17 +113,17 @@ class ActivityProcess:
 
 
 def _started(channel: socket.socket, modules: Sequence[str]) -> "subprocess.Popen[bytes]":
-    """Start a new interpreter that loads this program as multiprocessing's spawn does.
+    """Start a new interpreter that loads this program, as the spawn method of multiprocessing does.
 
-    Not a fork: one of a program with threads and an open database may deadlock or corrupt it. Not a
-    `multiprocessing.Process` either: at its exit the interpreter waits for these before it stops the worker.
+    A fork of a program with threads and an open database may deadlock or corrupt the database. A
+    `multiprocessing.Process` would block the exit of the interpreter until the worker is stopped.
     """
-    from multiprocessing import spawn  # a program without such activities never needs it
+    from multiprocessing import spawn  # programs without process activities do not pay for the import
 
     beginning = {**spawn.get_preparation_data(process_child.NAME), "channel": channel.fileno(), "modules": modules}
-    beginning.pop("authkey")  # secret, and of no use there
+    beginning.pop("authkey")  # a secret that the process does not need
     command = spawn.get_command_line()
-    # Ctrl-C must not reach the process before it ignores it; the mask is inherited.
+    # Ctrl-C must not reach the process before it ignores SIGINT: the mask is inherited.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         process = subprocess.Popen(  # noqa: S603  # our own command, given as a list
@@ -133,7 +133,7 @@ def _started(channel: socket.socket, modules: Sequence[str]) -> "subprocess.Pope
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         channel.close()
     if process.stdin is not None:
-        with contextlib.suppress(BrokenPipeError), process.stdin:  # it may have exited already
+        with contextlib.suppress(BrokenPipeError), process.stdin:  # the process may have exited already
             process.stdin.write(json.dumps(beginning, default=str).encode())
     return process
 

@@ -1,6 +1,6 @@
-"""Activities in a worker: run them where they belong, keep their leases, report how they end.
+"""Activities in a worker: run them, extend their leases, report their outcomes.
 
-A result whose run lives in this worker goes out together with the run's next turn (R8); all else is reported alone.
+A result whose run is cached in this worker is sent with the run's next turn; other outcomes are reported alone.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from assay.sdk.client.recorded_results import encode_result
 from assay.sdk.client.transport import Transport
 from assay.sdk.values.converter import Converter
 from assay.sdk.values.failures import judged, shown, to_info
-from assay.sdk.worker.process_child import Call
+from assay.sdk.worker.process_child import ProcessCall
 from assay.sdk.worker.processes import Processes, RaisedInProcess, address_of
 from assay.sdk.worker.reports import Reports, unsure
 from assay.sdk.worker.stacks import HANDLERS
@@ -41,16 +41,16 @@ class Attempt:
     """One attempt that runs in this worker."""
 
     __slots__ = (
-        "asked_to_stop",
         "beat_at",
         "began",
         "details",
         "flush",
-        "given_back",
         "grant",
         "is_over",
         "job",
         "loop",
+        "released",
+        "stop_requested",
         "task",
     )
 
@@ -59,25 +59,25 @@ class Attempt:
         self.loop = loop
         self.task: asyncio.Task[None] | None = None
         self.began = False
-        self.asked_to_stop = False
-        self.given_back = False
+        self.stop_requested = False
+        self.released = False
         self.is_over = False
-        """Whether the engine has ended the attempt: nothing that its code does counts any more."""
+        """True if the engine has ended the attempt: its outcome no longer counts."""
         self.job: asyncio.Future[Any] | None = None
         """The call in a thread, for a `def` activity."""
         self.beat_at: Time = 0
         self.details: Payload = NULL
         self.flush: asyncio.TimerHandle | None = None
-        """Set while a heartbeat waits to be sent."""
+        """The timer of a pending heartbeat."""
 
     def begin(self) -> None:
-        """The body is about to run, unless it was asked to stop before."""
+        """Mark the attempt as begun; raise `CancelledError` if it was cancelled or released before."""
         self.began = True
-        if self.asked_to_stop or self.given_back:
+        if self.stop_requested or self.released:
             raise asyncio.CancelledError
 
     def interrupt(self) -> None:
-        """Cancel the body at its await; a task that is cancelled before it began would end without a word."""
+        """Cancel the body at its await; not before it began, because the task would end without a report."""
         if self.task is not None and self.began:
             self.task.cancel()
 
@@ -113,7 +113,7 @@ class ActivityTasks:
 
     @property
     def busy(self) -> bool:
-        """Is any activity still running?"""
+        """Return True while an activity runs."""
         return bool(self._attempts)
 
     def take(self, grant: ActivityGrant) -> None:
@@ -141,9 +141,9 @@ class ActivityTasks:
                 raw = encode_result(self._converter, result, name, definition.signature.result_annotation)
         except asyncio.CancelledError as error:
             self._cancelled(attempt, error)
-        except GeneratorExit:  # the loop is closed, and nobody is left to tell
+        except GeneratorExit:  # the loop is closed: no report can be sent
             raise
-        except BaseException as error:  # noqa: BLE001  # whatever an activity raises is its failure
+        except BaseException as error:  # noqa: BLE001  # every exception of an activity is its failure
             self._fail(attempt, error)
         else:
             self._complete(attempt, NULL if raw == b"null" else Payload(raw))
@@ -165,7 +165,7 @@ class ActivityTasks:
 
     async def _call_in_process(self, definition: Definition, attempt: Attempt) -> Payload:
         activity = attempt.grant.activity
-        call = Call(
+        call = ProcessCall(
             activity.attempt_id,
             *address_of(definition),
             _info(attempt.grant),
@@ -212,24 +212,25 @@ class ActivityTasks:
     def _cancelled(self, attempt: Attempt, error: asyncio.CancelledError) -> None:
         activity, run_id = attempt.grant.activity, attempt.grant.key.run_id
         if attempt.is_over:
-            return  # for the engine it ended before, and its slot is free now
-        if attempt.asked_to_stop:
+            return  # the engine ended the attempt before, and the slot is free now
+        if attempt.stop_requested:
             self._reports.tell(CancelledActivity(run_id, activity.seq, activity.attempt_id))
-        elif attempt.given_back:
+        elif attempt.released:
             self._flush(attempt)
             self._reports.tell(ReleaseActivity(run_id, activity.seq, activity.attempt_id))
         else:
-            self._fail(attempt, error)  # its own doing: not counted, it would be tried again for ever
+            # Raised by the code itself: released, the attempt would not count, and be retried without end.
+            self._fail(attempt, error)
 
     def _beat(self, attempt: Attempt, details: Any) -> bool:
-        """A heartbeat, from any thread: sent at once the first time, then at most thrice per time-out."""
+        """Record a heartbeat, from any thread: the first is sent at once, then at most three per time-out."""
         if details is not None:
             attempt.details = Payload(self._converter.encode(details, name="heartbeat details"))
         if asyncio._get_running_loop() is attempt.loop:
             self._send_beat(attempt)
         else:
             attempt.loop.call_soon_threadsafe(self._send_beat, attempt)
-        return attempt.asked_to_stop
+        return attempt.stop_requested
 
     def _send_beat(self, attempt: Attempt) -> None:
         activity = attempt.grant.activity
@@ -240,11 +241,12 @@ class ActivityTasks:
         if pause <= 0:
             self._send_now(attempt)
         else:
-            # late, not dropped: the last one of a burst feeds the clock, too, and says where the next attempt begins
+            # Delayed, not dropped: the last heartbeat of a burst also extends the time-out, and its details are where
+            # the next attempt begins.
             attempt.flush = attempt.loop.call_later(pause / SECOND, self._flush, attempt)
 
     def _flush(self, attempt: Attempt) -> None:
-        """Send the heartbeat that waits, if one does."""
+        """Send the pending heartbeat, if any."""
         if attempt.flush is not None:
             attempt.flush.cancel()
             attempt.flush = None
@@ -260,21 +262,24 @@ class ActivityTasks:
 
     def _beaten(self, attempt: Attempt, reply: Any, error: AssayError | None) -> None:
         if unsure(error):
-            return  # lost on the way: the next one may arrive, and only an answer says that the attempt is over
+            return  # unknown outcome: only a refusal shows that the attempt is over
         if error is not None:
             self._stop(attempt, over=isinstance(error, Refused | NotFound))
         elif reply.cancel_requested:
             self._stop(attempt)
 
     def cancel(self, attempt_id: int, *, over: bool = False) -> None:
-        """Stop an attempt that is no longer wanted; `over` if nothing it does counts any more."""
+        """Cancel an attempt; `over` if the engine has ended the attempt, so that its outcome no longer counts."""
         attempt = self._attempts.get(attempt_id)
         if attempt is not None:
             self._stop(attempt, over=over)
 
     def _stop(self, attempt: Attempt, *, over: bool = False) -> None:
-        """An `async def` body stops at its await, others at their next heartbeat; told once, it may clean up."""
-        first, attempt.asked_to_stop = not attempt.asked_to_stop, True
+        """Stop an attempt: `async def` code at its await, other code at its next heartbeat.
+
+        The code is interrupted only once, so that its clean-up is not interrupted again.
+        """
+        first, attempt.stop_requested = not attempt.stop_requested, True
         definition = self._app.activities.get(attempt.grant.activity.name)
         if definition is None:
             return
@@ -287,10 +292,10 @@ class ActivityTasks:
             self._abandon(attempt)
 
     def _abandon(self, attempt: Attempt) -> None:
-        """Free the slot of an attempt that the engine has ended; its thread cannot be stopped, and is left alone."""
+        """Free the slot of an attempt that the engine has ended; its thread cannot be stopped, and is abandoned."""
         attempt.is_over = True
         if attempt.job is None:
-            return  # not begun, or just ended
+            return  # the call has not begun, or has just ended
         stack = self._threads.abandon(attempt.job)
         if stack is not None:
             activity = attempt.grant.activity
@@ -304,7 +309,7 @@ class ActivityTasks:
             self._abandoned()
 
     def extend(self) -> None:
-        """Keep the leases of attempts while this process lives (R9)."""
+        """Extend the leases of running attempts, which are valid while this process lives."""
         if self._transport.lease is None:
             return
         for attempt in tuple(self._attempts.values()):
@@ -313,10 +318,10 @@ class ActivityTasks:
             self._transport.send(request, functools.partial(self._beaten, attempt))
 
     def release(self) -> None:
-        """Give back what still runs; it begins again elsewhere, and the attempt here is not counted (L4)."""
+        """Release running attempts to other workers; the interrupted attempts do not count."""
         self._released = True
         for attempt in tuple(self._attempts.values()):
-            attempt.given_back = True
+            attempt.released = True
             attempt.interrupt()
         self._processes.close()
 

@@ -1,4 +1,4 @@
-"""The worker of our engines: takes workflow tasks and activities of one queue, up to its free slots."""
+"""The worker of our engines: accepts workflow tasks and activities of one queue, up to its free slots."""
 
 import asyncio
 import functools
@@ -22,12 +22,12 @@ from assay.sdk.worker.workflow_tasks import WorkflowTasks
 
 log = logging.getLogger("assay.worker")
 ABANDONED_LOG_PAUSE_SECONDS = 60.0
-RELEASE_ANSWER_SECONDS = 1.0
-"""How long it waits for the answers to what it gives back."""
+RELEASE_REPLY_SECONDS = 1.0
+"""Seconds for which a stopping worker waits for the replies to its releases."""
 
 
 class EngineWorker:
-    """The worker of our engines: a `ConnectedWorker` that runs an app's handlers until it is stopped."""
+    """The worker of our engines: a `ConnectedWorker` that runs an app's handlers until stopped."""
 
     def __init__(self, transport: Transport, app: App, options: WorkerOptions) -> None:
         self._transport = transport
@@ -71,21 +71,21 @@ class EngineWorker:
         self._stopping = options.stopping
         self._inbox: list[TaskGrant | ActivityGrant] = []
         self._outdated: set[RunId] = set()
-        """Runs in the inbox to which more has happened since."""
+        """Runs in the inbox with newer events than their grant has."""
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def workflows(self) -> frozenset[str]:
-        """The workflow types it serves."""
+        """Return the workflow types that the worker serves."""
         return frozenset(self.app.workflows)
 
     @property
     def activities(self) -> frozenset[str]:
-        """The activities it serves; those that it takes none of at present are left out."""
+        """Return the activities that the worker serves at present; withheld ones are left out."""
         return frozenset(self.app.activities) - self.slots.withheld
 
     async def run(self) -> None:
-        """Serve until `stop` is called; then finish what is begun and give back the rest."""
+        """Serve until `stop` is called; then finish begun work and release the rest."""
         collect_less_often()
         self._loop = asyncio.get_running_loop()
         self._activity_tasks.loop = self._loop
@@ -103,7 +103,7 @@ class EngineWorker:
                 self._processes.kill()
 
     def stop(self) -> None:
-        """Take no more work, and end `run` when what is begun is done."""
+        """Accept no more work; `run` returns when begun work is finished."""
         self._stopping.set()
 
     async def _extend_until_stopped(self) -> None:
@@ -118,15 +118,15 @@ class EngineWorker:
     async def _drain(self) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + self._drain_seconds
-        self._workflow_tasks.extend()  # whatever is finished in this time must not have been given to others
+        self._workflow_tasks.extend()  # work that finishes during the drain must keep its lease
         self._activity_tasks.extend()
-        # many small things end a drain and none of them owns an event
+        # Polled: many small conditions end a drain, and no single event signals them.
         while self._busy and loop.time() < end:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
         self._activity_tasks.release()
         self._workflow_tasks.release()
         await asyncio.sleep(0)
-        end = loop.time() + RELEASE_ANSWER_SECONDS
+        end = loop.time() + RELEASE_REPLY_SECONDS
         while (self._reports.unanswered or self._processes.alive) and loop.time() < end:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
         self._reports.close()
@@ -140,21 +140,21 @@ class EngineWorker:
 
     @property
     def lease_seconds(self) -> float:
-        """Return how long the engine waits for a sign of this worker before it leases its work to another."""
+        """Return the seconds of silence after which the engine leases this worker's work to another."""
         return lease_seconds(self.lease)
 
     def health(self) -> tuple[bool, int]:
-        """Return whether it takes all kinds of work, and how many of its threads are abandoned."""
+        """Return whether the worker accepts all kinds of work, and the number of its abandoned threads."""
         abandoned = self._threads.abandoned
         if abandoned > self._most_abandoned:
             self._log_abandoned(abandoned)
         elif self.slots.withheld and self._loop is not None:
-            self._loop.call_soon_threadsafe(self._thread_abandoned)  # threads have ended meanwhile
+            self._loop.call_soon_threadsafe(self._thread_abandoned)  # threads have ended since: lift the restriction
         return abandoned <= self._most_abandoned, abandoned
 
     @property
     def is_overrun(self) -> bool:
-        """True while more threads are abandoned than it runs activities at a time."""
+        """Return True while more threads are abandoned than activities may run at a time."""
         return self._threads.abandoned > self._most_abandoned
 
     def _log_abandoned(self, abandoned: int) -> None:
@@ -170,7 +170,7 @@ class EngineWorker:
         )
 
     def _thread_abandoned(self) -> None:
-        """Take no more `def` activities while too many threads are abandoned; others go on."""
+        """Withhold `def` activities while too many threads are abandoned; other activities continue."""
         withheld: frozenset[str] = frozenset()
         if self.is_overrun:
             definitions = self.app.activities.items()
@@ -183,17 +183,17 @@ class EngineWorker:
             self._transport.offer_slots(self)
 
     def report_health(self, *, healthy: bool, abandoned_threads: int) -> None:
-        """Report its health to the engine; called in the watchdog's thread."""
+        """Report the health to the engine; called in the watchdog's thread."""
         self._transport.report_health(self.worker, healthy=healthy, abandoned_threads=abandoned_threads)
 
     # as a connected worker
 
     def holds(self, run_id: RunId) -> bool:
-        """Does it keep the run's live coroutine?"""
+        """Return True if the run's coroutine is in this worker's cache."""
         return self._workflow_tasks.holds(run_id)
 
     def take(self, grant: TaskGrant | ActivityGrant) -> None:
-        """Accept leased work; it begins when the engine is done with its batch."""
+        """Accept leased work; it begins after the engine's batch is complete."""
         if not self._inbox and self._loop is not None:
             self._loop.call_soon(self._open)
         self._inbox.append(grant)
@@ -210,17 +210,17 @@ class EngineWorker:
             except Exception as error:
                 log.exception("cannot begin with work for %s", grant.key.workflow_id)
                 if isinstance(grant, TaskGrant):
-                    # later: whatever that raises, the rest of the box has nothing to do with it
+                    # Scheduled, so that an exception there does not affect the rest of the inbox.
                     asyncio.get_running_loop().call_soon(self._workflow_tasks.give_up, grant, error)
 
     def news(self, run_id: RunId) -> None:
-        """A run whose task is held here, or is about to be, has new events."""
+        """Note new events of a run whose task is leased here, or in the inbox."""
         if any(grant.key.run_id == run_id for grant in self._inbox):
             self._outdated.add(run_id)
         self._workflow_tasks.news(run_id)
 
     def cancel(self, attempt_id: int, *, over: bool = False) -> None:
-        """An attempt that runs here, or is about to, is no longer wanted."""
+        """Cancel an attempt that runs here, or is in the inbox."""
         if self._inbox and self._loop is not None:
             self._loop.call_soon(functools.partial(self._activity_tasks.cancel, attempt_id, over=over))
         else:

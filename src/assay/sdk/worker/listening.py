@@ -1,4 +1,4 @@
-"""Serving until a signal arrives: drain, give back what is not done, and return within ten seconds."""
+"""Serve until a signal arrives: drain, release unfinished work, and return within ten seconds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LISTENER_CANCEL_SECONDS: Final = 0.5
 
 
 class Serving(Protocol):
-    """What `serve` needs of a worker."""
+    """The interface of a worker to `serve`."""
 
     async def run(self) -> None:
         """Serve until stopped."""
@@ -30,16 +30,16 @@ class Serving(Protocol):
 
 
 async def serve(worker: Serving, stopping: asyncio.Event) -> None:
-    """Run `worker` until it ends or `stopping` is set; then give it time to drain, but not for ever."""
+    """Run `worker` until it ends or `stopping` is set; then drain, for a limited time."""
     running = asyncio.ensure_future(worker.run())
-    asked = asyncio.ensure_future(stopping.wait())
+    stop_requested = asyncio.ensure_future(stopping.wait())
     try:
-        await asyncio.wait({running, asked}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({running, stop_requested}, return_when=asyncio.FIRST_COMPLETED)
         if not running.done():
             worker.stop()
             await asyncio.wait({running}, timeout=LISTENER_DRAIN_SECONDS)
     finally:
-        asked.cancel()
+        stop_requested.cancel()
         if not running.done():
             running.cancel()
             await asyncio.wait({running}, timeout=LISTENER_CANCEL_SECONDS)
@@ -49,29 +49,29 @@ async def serve(worker: Serving, stopping: asyncio.Event) -> None:
 
 @contextlib.contextmanager
 def stop_signals(stop: Callable[[], object], stopped: threading.Event | None = None) -> Iterator[None]:
-    """Call `stop` at the first SIGINT or SIGTERM and end at once at the second; handlers are put back afterwards.
+    """Call `stop` at the first SIGINT or SIGTERM, exit at the second; restore the signal handlers afterwards.
 
-    The block may be left late, because code that never returns holds the event loop: a thread ends the process ten
-    seconds after the signal, unless `stopped` is set before. Signals are not blocked for other threads: processes that
-    handlers start would inherit that, and could not be terminated.
+    Code that never returns may block the event loop: a thread exits the process ten seconds after the signal, unless
+    `stopped` is set before. Signals are not blocked in other threads: child processes would inherit the mask and could
+    not be terminated.
 
-    Only the main thread may handle signals; elsewhere this does nothing.
+    Only the main thread may handle signals; in other threads this does nothing.
 
     Args:
         stop: Called in the main thread.
-        stopped: Set by the caller when the process may live on; by default set at the end of the block.
+        stopped: Set by the caller when the process may continue; by default set at the end of the block.
     """
     if not in_main_thread():
         yield
         return
     is_stopped = threading.Event() if stopped is None else stopped
-    is_asked = False
+    is_stopping = False
 
     def receive(number: int, frame: FrameType | None) -> None:
-        nonlocal is_asked
-        if is_asked:
+        nonlocal is_stopping
+        if is_stopping:
             raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
-        is_asked = True
+        is_stopping = True
         end_process_later(is_stopped)
         stop()
 
@@ -86,5 +86,5 @@ def stop_signals(stop: Callable[[], object], stopped: threading.Event | None = N
 
 
 def in_main_thread() -> bool:
-    """Return whether this is the thread that receives signals."""
+    """Return True in the thread that receives signals."""
     return threading.current_thread() is threading.main_thread()

@@ -1,24 +1,24 @@
 """The state machine of a run in a worker: this file alone owns its states, its events and its transitions.
 
-A live run has two states that change independently, both in `TRANSITIONS`:
+A live run has two independent states, both in `TRANSITIONS`:
 
-* **The turn.** At most one turn of a run is unacknowledged; outcomes that come meanwhile wait in `waiting`.
+* **The turn.** At most one turn of a run is unacknowledged; outcomes that arrive meanwhile are queued in `waiting`.
 
       RESTING   nothing is unacknowledged
       SENT      a turn is
       AHEAD     outcomes are, sent alone, and the code has not run on them yet
-      OWING     outcomes are, sent alone; the turn that the code made of them follows when they are accepted
-      CLOSING   a turn is that fails the run, in place of one that was refused for its commands
-      GONE      the coroutine has left this worker; an answer may still come, and changes nothing here
+      OWING     outcomes are, sent alone; the turn that the code made of them is sent when they are accepted
+      CLOSING   a turn is that fails the run, in place of a turn whose commands were refused
+      GONE      the coroutine was evicted; a late reply changes nothing
 
 * **The lease** of the run's workflow task.
 
       UNLEASED  this worker does not hold the task; a turn that carries outcomes may be sent all the same
-      KEPT      it does: the answer to a turn gave or kept the lease, which occupies none of the worker's slots
-      GRANTED   it does, by a grant, which occupies a slot until the lease is released
+      KEPT      this worker holds the task by the reply to a turn, which occupies none of its slots
+      GRANTED   this worker holds the task by a grant, which occupies a slot until the lease is released
 
-An event that the table does not have for a state raises `IllegalEvent` and changes nothing. Events that are repeated
-without harm stand in the table: a run that is gone can be dropped again, a lease that is over can be released again.
+An event without an entry for the current state raises `IllegalEvent` and changes nothing. Events that may repeat have
+entries: an evicted run can be dropped again, an expired lease can be released again.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from assay.core.model.requests import ActivityOutcome, StepOutcome
 from assay.sdk.workflow.replay.runtime import Execution
 from assay.sdk.workflow.replay.turn import Turn
 
-# Strings and no enum: the hash of an enum's member is computed in Python, and each step of a run looks two of them up.
+# Strings, not an enum: Python computes the hash of an enum member in Python code, and each step looks two states up.
 RESTING: Final = "resting"
 SENT: Final = "sent"
 AHEAD: Final = "ahead"
@@ -49,22 +49,22 @@ SEND_TURN: Final = "send turn"
 SEND_OUTCOMES: Final = "send outcomes"
 """Outcomes are sent before the code runs on them."""
 OWE_TURN: Final = "owe turn"
-"""Outcomes are sent, or were, without the turn that the code made of them: it needs a request of its own."""
+"""Outcomes were sent without the turn that the code made of them: the turn needs a request of its own."""
 OWE_NOTHING: Final = "owe nothing"
-"""The code asks for nothing but steps: the outcomes that were sent are the whole turn."""
+"""The code orders nothing but steps: the outcomes that were sent are the whole turn."""
 SEND_CLOSING: Final = "send closing"
-"""A turn was refused for its commands; one that fails the run is sent in its place."""
+"""The commands of a turn were refused; a turn that fails the run is sent in its place."""
 ACCEPT: Final = "accept"
-"""The engine has recorded all that was sent."""
+"""The engine has recorded the unacknowledged request."""
 DROP: Final = "drop"
 """The coroutine is closed; the next worker replays the run."""
 
 GRANT: Final = "grant"
 """A grant gives the task to this worker."""
 KEEP: Final = "keep"
-"""The answer to a turn gives or keeps the lease."""
+"""The reply to a turn gives or keeps the lease."""
 RELEASE: Final = "release"
-"""The lease is over: given back, lost, or not kept by the answer to a turn."""
+"""The lease has ended: released, lost, or not kept by the reply to a turn."""
 
 TRANSITIONS: Final[Mapping[str, Mapping[str, str]]] = {
     RESTING: {SEND_TURN: SENT, SEND_OUTCOMES: AHEAD, OWE_TURN: OWING, DROP: GONE},
@@ -82,18 +82,18 @@ TRANSITIONS: Final[Mapping[str, Mapping[str, str]]] = {
 _NOTHING: Final = Turn()
 
 Outcome = tuple[StepOutcome | ActivityOutcome, InputEvent]
-"""An outcome as it is reported, and the event that it is expected to become."""
+"""A reported outcome, and the event that it is expected to become."""
 
 
 class IllegalEvent(RuntimeError):
-    """A worker drove a run by an event that its state does not have: a defect of this package, of no user's code."""
+    """A live run received an event that its state does not have: a defect of this package, not of user code."""
 
     def __init__(self, run_id: RunId, state: str, event: str) -> None:
         super().__init__(f"internal error: live run {run_id} is {state} and has no event '{event}'")
 
 
 class LiveRun:
-    """One run in this worker: its coroutine, its two states, and the data that wait for their next change."""
+    """One run in this worker: its coroutine, its two states, and the data for their next transition."""
 
     __slots__ = ("epoch", "execution", "key", "lease", "news", "state", "stride", "tasks", "turn", "waiting")
 
@@ -104,14 +104,14 @@ class LiveRun:
         self.lease: str = UNLEASED
         self.epoch = 0
         self.news = False
-        """Whether the engine has events of this run that its code has not seen; they are read while RESTING."""
+        """True if the engine has events of this run that its code has not received; they are read while RESTING."""
         self.turn = _NOTHING
-        """The turn that the code made last; the worker acts on it when the engine has accepted it."""
+        """The last turn of the code; its steps start when the engine has accepted it."""
         self.stride = 0
-        """How many turns in a row have asked for nothing but steps."""
+        """The number of consecutive turns that ordered nothing but steps."""
         self.waiting: deque[Outcome] = deque()
         self.tasks: dict[int, asyncio.Task[None]] = {}
-        """Running steps by seq; cancelled when the run is dropped, so that a step never runs beside its repetition."""
+        """Running steps by seq; cancelled when the run is evicted, so that a step never runs twice at the same time."""
 
     def turn_event(self, event: str) -> None:
         """Change the state of the turn by an event; raise `IllegalEvent` if the state does not have it."""
@@ -129,5 +129,5 @@ class LiveRun:
 
     @property
     def idle(self) -> bool:
-        """True if nothing would be lost with the run that a replay does not bring back."""
+        """Return True if a replay would restore everything that an eviction loses."""
         return self.state == RESTING and self.lease == UNLEASED and not (self.waiting or self.tasks)

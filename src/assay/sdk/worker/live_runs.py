@@ -1,4 +1,4 @@
-"""The sticky cache of a worker: the runs whose coroutines are here."""
+"""The sticky cache of a worker: runs whose coroutines are in memory."""
 
 import itertools
 from collections import OrderedDict
@@ -9,7 +9,7 @@ from assay.sdk.worker.live_run import DROP, LiveRun
 
 
 class LiveRuns:
-    """The sticky cache: live runs, least recently used first out."""
+    """The live runs of a worker, evicted least recently used first."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -25,14 +25,14 @@ class LiveRuns:
         return iter(tuple(self._runs.values()))
 
     def get(self, run_id: RunId) -> LiveRun | None:
-        """The run, if it is here."""
+        """Return a live run, or None; mark it as recently used."""
         run = self._runs.get(run_id)
         if run is not None:
             self._runs.move_to_end(run_id)
         return run
 
     def put(self, run: LiveRun) -> None:
-        """Keep a run, and leave the idle ones that were not used for longest when there are too many."""
+        """Add a run, and evict idle runs beyond the limit, least recently used first."""
         self._runs[run.key.run_id] = run
         surplus = len(self._runs) - self._limit
         if surplus > 0:
@@ -41,7 +41,7 @@ class LiveRuns:
                 self.drop(old)
 
     def drop(self, run: LiveRun) -> None:
-        """Drop a run from this worker; the next worker replays the history."""
+        """Evict a run from this worker; the next worker replays its history."""
         if self._runs.get(run.key.run_id) is run:
             del self._runs[run.key.run_id]
         for task in tuple(run.tasks.values()):

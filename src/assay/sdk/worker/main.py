@@ -1,4 +1,4 @@
-"""How a run's code begins and ends: its input decoded, its ctx made, its handler called."""
+"""The main coroutine of a run: decode the input, create the ctx, call the handler."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from assay.sdk.workflow.replay_context import ReplayContext
 
 
 async def main(execution: Execution, input: Payload) -> Any:
-    """The main coroutine of a run; its end is the end of all others, whatever they were about to do (C78)."""
+    """Run the handler; its end ends the turn, so that no other task of the run executes afterwards."""
     try:
         return await _call(execution, input)
     finally:

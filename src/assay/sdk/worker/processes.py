@@ -1,6 +1,6 @@
-"""Processes of a worker for `def` activities that compute: one attempt at a time each, and ended when it is over.
+"""The process pool of a worker for `def` activities that compute: one attempt at a time each.
 
-A slot stands for an idle process that has imported its modules, so that an attempt's clocks start when its code does.
+A slot stands for an idle process that has imported its modules, so that an attempt's time-outs start with its code.
 """
 
 import asyncio
@@ -18,10 +18,10 @@ from assay.core.model.slots import Slots
 from assay.sdk.app import Definition
 from assay.sdk.worker.activity_process import ActivityProcess
 from assay.sdk.worker.process_child import (
-    Beat,
-    Call,
     Cancel,
     FromProcess,
+    ProcessCall,
+    ProcessHeartbeat,
     Raised,
     Ready,
     Returned,
@@ -30,17 +30,17 @@ from assay.sdk.worker.process_child import (
 
 log = logging.getLogger("assay.worker")
 CANCEL_SECONDS: Final = 1.0
-"""How long a cancelled attempt has until the heartbeat that raises `CancelRequested`; without one it is terminated."""
+"""Seconds for a cancelled attempt to send the heartbeat that raises `CancelRequested`; otherwise it is terminated."""
 ATTEMPTS_PER_PROCESS: Final = 1_000
-FIRST_RESTART_PAUSE: Final = 0.5
-LONGEST_RESTART_PAUSE: Final = 60.0
-"""Seconds before another process is started after one that exited without having served."""
-FAILED_STARTS: Final = 3
-"""So many in a row, and none that ever was ready: attempts fail with this reason instead of waiting without end."""
+FIRST_RESTART_SECONDS: Final = 0.5
+LONGEST_RESTART_SECONDS: Final = 60.0
+"""Seconds before the next start after a process that exited without having run an attempt."""
+FAILED_STARTS_LIMIT: Final = 3
+"""After this number of failed starts, and none that succeeded, attempts fail instead of waiting without end."""
 
 
 class RaisedInProcess(Exception):
-    """Stands for the exception of a function that ran in a process."""
+    """Carries the failure of a function that raised in a process."""
 
     def __init__(self, failure: FailureInfo) -> None:
         super().__init__(failure.message)
@@ -50,7 +50,7 @@ class RaisedInProcess(Exception):
 class _Attempt:
     """An attempt that waits for a process or runs in one."""
 
-    def __init__(self, call: Call, limit: Time, beat: Callable[[Payload], None]) -> None:
+    def __init__(self, call: ProcessCall, limit: Time, beat: Callable[[Payload], None]) -> None:
         self.call = call
         self.limit = limit
         self.beat = beat
@@ -58,10 +58,10 @@ class _Attempt:
         self.outcome: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
         self.limit_timer: asyncio.TimerHandle | None = None
         self.cancel_timer: asyncio.TimerHandle | None = None
-        """Set once the attempt was cancelled; it runs until a heartbeat has raised `CancelRequested`."""
+        """Terminates the process; set by a cancel, and stopped by the heartbeat that raises `CancelRequested`."""
 
     def end(self, outcome: "Payload | BaseException") -> None:
-        """Give the caller the outcome, unless it has one."""
+        """Complete the outcome, unless it is complete."""
         if self.outcome.done():
             return
         if isinstance(outcome, asyncio.CancelledError):
@@ -73,13 +73,13 @@ class _Attempt:
 
 
 class Processes:
-    """The activity processes of one worker: started as they are needed, replaced when they exit.
+    """The activity processes of one worker: started on demand, replaced when they exit.
 
     Args:
-        slots: Where idle processes are counted, for the engine.
-        limit: How many processes there are at most.
-        offered: Called when a slot was added that no attempt had before.
-        attempts_per_process: A process is replaced after so many.
+        slots: Counts idle processes for the engine.
+        limit: The maximum number of processes.
+        offered: Called when a slot was added.
+        attempts_per_process: A process is replaced after this number of attempts.
     """
 
     def __init__(
@@ -104,11 +104,11 @@ class Processes:
         self._failed_starts = 0
         self._pause: asyncio.TimerHandle | None = None
         self._broken: str | None = None
-        """Why no process can be started; while it is set, one slot is offered for attempts that fail with it."""
+        """The reason why no process can be started. While set, one slot is offered, for attempts that fail with it."""
         self._reported: set[str] = set()
 
     def start(self, definitions: Iterable[Definition]) -> None:
-        """Start the first process if any of the activities runs in one, and set the names that need a slot."""
+        """Start the first process if an activity runs in one, and set the names of activities that need a slot."""
         refuse_while_loading()
         found = [definition for definition in definitions if definition.in_process]
         self._slots.process_activities = frozenset(definition.name for definition in found)
@@ -118,7 +118,7 @@ class Processes:
 
     # attempts
 
-    async def call(self, call: Call, limit: Time, beat: Callable[[Payload], None]) -> Payload:
+    async def call(self, call: ProcessCall, limit: Time, beat: Callable[[Payload], None]) -> Payload:
         """Run an attempt in a process and return its encoded result.
 
         Args:
@@ -132,7 +132,7 @@ class Processes:
             asyncio.CancelledError: The attempt was cancelled or is over.
         """
         if call.info.name not in self._slots.process_activities:
-            self._slots.processes -= 1  # registered after the worker's start: the engine reserved nothing
+            self._slots.processes -= 1  # registered after the worker's start: the engine did not reserve the slot
         attempt = _Attempt(call, limit, beat)
         self._attempts[call.attempt_id] = attempt
         self._waiting.append(attempt)
@@ -143,14 +143,14 @@ class Processes:
             self._leave(attempt)
 
     def _assign(self) -> None:
-        """Let waiting attempts begin in idle processes; the engine sends no more than there are, but may err."""
+        """Start waiting attempts in idle processes; the engine normally sends no more attempts than slots."""
         while self._waiting and self._idle:
             attempt, process = self._waiting.popleft(), self._idle.pop()
             call = attempt.call
             process.attempt_id, attempt.process = call.attempt_id, process
             process.served += 1
             process.send(call)
-            # The engine ends the attempt earlier. This is for one that nobody waits for and that ignores its cancel.
+            # The engine times the attempt out earlier; this timer ends a process that ignores the cancel.
             limit = attempt.limit / SECOND + CANCEL_SECONDS
             attempt.limit_timer = asyncio.get_running_loop().call_later(limit, self._time_out, attempt)
         if self._broken is not None:
@@ -163,7 +163,7 @@ class Processes:
         self._terminate(attempt, Failure(text, kind=Kind.TIMEOUT))
 
     def _leave(self, attempt: _Attempt) -> None:
-        """Forget an attempt; its process ends with it if it has no outcome yet, because it was given back."""
+        """Remove an attempt; terminate its process if the attempt has no outcome, because it was released."""
         self._attempts.pop(attempt.call.attempt_id, None)
         for timer in (attempt.limit_timer, attempt.cancel_timer):
             if timer is not None:
@@ -177,7 +177,7 @@ class Processes:
             process.terminate()
 
     def cancel(self, attempt_id: int, *, over: bool) -> None:
-        """Stop an attempt: by its next heartbeat if one comes within a second, by a signal otherwise or if `over`."""
+        """Cancel an attempt: by its next heartbeat within a second, otherwise, or if `over`, by a signal."""
         attempt = self._attempts.get(attempt_id)
         if attempt is None:
             return
@@ -199,7 +199,7 @@ class Processes:
     # processes
 
     def _grow(self) -> None:
-        """Start processes when none is idle or about to be: twice as many as there are, so that idle ones are few."""
+        """Start processes if none is idle or starting: as many as exist, so that few stay idle."""
         if self._closed or self._idle or self._pause is not None:
             return
         if any(not (process.ready or process.doomed) for process in self._processes):
@@ -233,16 +233,16 @@ class Processes:
         self._grow()
 
     def _failed_to_start(self, process: ActivityProcess) -> None:
-        """Wait before another process is started: the reason may be one that lasts."""
+        """Wait before another process is started, because the cause may persist."""
         self._failed_starts += 1
-        pause = min(FIRST_RESTART_PAUSE * 2 ** (self._failed_starts - 1), LONGEST_RESTART_PAUSE)
+        pause = min(FIRST_RESTART_SECONDS * 2 ** (self._failed_starts - 1), LONGEST_RESTART_SECONDS)
         reason = f"a process for activities died before it could run one ({_described(process)})"
         if not process.ready:
-            reason += "; a program that starts something when it is loaded needs `if __name__ == '__main__':` before it"
+            reason += "; put code that starts something under `if __name__ == '__main__':`"
         log.error("%s; the next one is started in %g s", reason, pause)
         if self._pause is None:
             self._pause = asyncio.get_running_loop().call_later(pause, self._paused)
-        if self._broken is None and self._failed_starts >= FAILED_STARTS and not self._ever_ready:
+        if self._broken is None and self._failed_starts >= FAILED_STARTS_LIMIT and not self._ever_ready:
             self._broken = reason
             self._slots.processes += 1
             self._assign()
@@ -253,12 +253,12 @@ class Processes:
         self._grow()
 
     def _received(self, process: ActivityProcess, message: FromProcess) -> None:
-        """Take a message of a process."""
+        """Handle a message of a process."""
         if isinstance(message, Ready):
             self._is_ready(process, message)
             return
         attempt = self._attempts.get(message.attempt_id)
-        if isinstance(message, Beat):
+        if isinstance(message, ProcessHeartbeat):
             if attempt is not None:
                 self._beaten(attempt, message)
             return
@@ -267,7 +267,7 @@ class Processes:
             attempt.end(_outcome(message))
         self._rest(process)
 
-    def _beaten(self, attempt: _Attempt, beat: Beat) -> None:
+    def _beaten(self, attempt: _Attempt, beat: ProcessHeartbeat) -> None:
         if beat.cancelled and attempt.cancel_timer is not None:
             attempt.cancel_timer.cancel()  # the function has received the cancel, and may clean up
         attempt.beat(beat.details)
@@ -285,7 +285,7 @@ class Processes:
         self._offered()
 
     def _rest(self, process: ActivityProcess) -> None:
-        """The process has no attempt: offer it, unless it ends."""
+        """Offer a process without an attempt, unless it is to exit."""
         if process.doomed or self._closed:
             return
         if process.served:
@@ -310,14 +310,14 @@ class Processes:
             process.terminate()
 
     def kill(self) -> None:
-        """End all processes at once."""
+        """Kill all processes."""
         self.close()
         for process in tuple(self._processes):
             process.kill()
 
     @property
     def alive(self) -> bool:
-        """True while a process has not exited."""
+        """Return True while a process has not exited."""
         return bool(self._processes)
 
 
@@ -337,7 +337,7 @@ def _described(process: ActivityProcess) -> str:
 
 
 def address_of(definition: Definition) -> tuple[str, str]:
-    """Return the module and the name under which a new process finds the function."""
+    """Return the module and the name by which a new process imports the function."""
     function = definition.function
     # A spawned process loads the main program under another name.
     module = "__mp_main__" if function.__module__ == "__main__" else function.__module__

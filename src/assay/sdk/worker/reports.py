@@ -1,4 +1,4 @@
-"""Reports that must arrive: sent again, unchanged, for as long as nobody knows whether they did (4.3)."""
+"""Reports that must arrive: sent again, unchanged, while their outcome is unknown."""
 
 import asyncio
 import functools
@@ -17,24 +17,24 @@ OUTCOMES = (CompleteActivity, FailActivity, CancelledActivity)
 
 
 def unsure(error: AssayError | None) -> bool:
-    """Is the outcome unknown, so that the same request may and must be sent again? A refusal is an answer."""
+    """Return True if the outcome is unknown, so that the same request must be sent again; a refusal is an outcome."""
     return error is not None and error.kind is Kind.UNAVAILABLE
 
 
 def over(error: AssayError) -> bool:
-    """Is what the request was about no longer this worker's, so that there is nothing more to say about it?"""
+    """Return True if the worker no longer holds the subject of a request, so that the report is obsolete."""
     return isinstance(error, Refused | NotFound)
 
 
 def _failed(request: CompleteActivity | FailActivity | CancelledActivity, error: AssayError) -> FailActivity:
-    """An attempt whose outcome the engine cannot record has failed, for that reason and no other (L2)."""
+    """Return the failure of an attempt whose outcome the engine cannot record."""
     message = f"the outcome of this attempt cannot be recorded: {error}"
     failure = FailureInfo(kind=error.kind, message=message, type=error.code, source="activity")
     return FailActivity(request.run_id, request.seq, request.attempt_id, failure)
 
 
 class Reports:
-    """Sends requests whose answer changes nothing here; a refusal mostly means that they came too late."""
+    """Sends requests whose replies change nothing in the worker; a refusal mostly means that the report was late."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -67,5 +67,5 @@ class Reports:
             self.tell(request, pause, instead=instead)
 
     def close(self) -> None:
-        """Send nothing any more: whoever is gone from here is found out by silence (R9)."""
+        """Send nothing more: the engine detects a stopped worker by its silence."""
         self._closed = True

@@ -1,4 +1,4 @@
-"""Which handler a thread executes, and at which line: read from the frames of the thread while it runs."""
+"""The handler and the line that a thread executes, read from its frames while it runs."""
 
 import os
 import sys
@@ -10,17 +10,17 @@ from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
 
 HANDLERS: Final[dict[CodeType, Callable[[Mapping[str, Any]], str]]] = {}
-"""How to name the handler that runs below a function of the worker, from the local variables of that function."""
+"""Functions of the worker that call handlers; each entry names the handler from the function's local variables."""
 
 STACK_FRAMES: Final = 30
-"""Frames of a stack that a log line shows, the innermost ones."""
+"""The number of innermost frames in a logged stack."""
 
 _ASSAY_FOLDER: Final = str(Path(__file__).resolve().parents[2]) + os.sep
 _FOREIGN_FOLDERS: Final = (_ASSAY_FOLDER, sysconfig.get_paths()["stdlib"] + os.sep, "<frozen")
 
 
 class Place(NamedTuple):
-    """A line of code that is being executed."""
+    """A line of code that a thread executes."""
 
     file: str
     line: int
@@ -39,7 +39,7 @@ def frames_of(thread: int) -> Iterator[FrameType]:
 
 
 def place_of(thread: int) -> Place | None:
-    """Return the innermost line of a thread that is a user's own, or the innermost line if none is."""
+    """Return the innermost line of a thread in user code; the innermost line of all if none is."""
     innermost = None
     for frame in frames_of(thread):
         place = Place(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
@@ -50,7 +50,7 @@ def place_of(thread: int) -> Place | None:
 
 
 def handler_of(thread: int) -> str | None:
-    """Return the name of the handler that a thread executes, if the worker has called one there."""
+    """Return the name of the handler that a thread executes, or None outside handlers."""
     for frame in frames_of(thread):
         name = HANDLERS.get(frame.f_code)
         if name is not None:
@@ -59,7 +59,7 @@ def handler_of(thread: int) -> str | None:
 
 
 def stack_of(thread: int) -> str:
-    """Return the stack of a thread as a text for a log line, outermost frame first."""
+    """Return the stack of a thread as text, outermost frame first."""
     frame = sys._current_frames().get(thread)
     if frame is None:
         return "(the thread has ended)"

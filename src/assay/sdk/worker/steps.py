@@ -1,4 +1,4 @@
-"""Inline steps: run in the worker, retried by policy, their outcome handed back to the run (R3)."""
+"""Inline steps: run in the worker, retried by their policy, and reported with the next turn of the run."""
 
 import asyncio
 import inspect
@@ -23,7 +23,7 @@ from assay.sdk.workflow.replay.turn import StepCall, StepOrder
 log = logging.getLogger("assay.worker")
 
 LONGEST_INLINE_BACKOFF: Time = 10 * SECOND
-"""A longer back-off is a durable timer: it must not hold the run's task."""
+"""A longer back-off becomes a durable timer: a sleep must not hold the run's task."""
 
 
 class Steps:
@@ -43,9 +43,9 @@ class Steps:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self, run: LiveRun, call: StepCall) -> None:
-        """Begin a step whose predecessors are durable; it ends when the run leaves this worker."""
+        """Start a step whose preceding commands are durable; cancelled when the run is evicted."""
         if self._loop is None:
-            self._loop = asyncio.get_running_loop()  # once: asking costs a system call on some Pythons
+            self._loop = asyncio.get_running_loop()  # cached: the lookup costs a system call on some Pythons
         run.tasks[call.seq] = self._loop.create_task(self._run(run, call))
 
     async def _run(self, run: LiveRun, call: StepCall) -> None:
@@ -58,7 +58,7 @@ class Steps:
     async def _outcome(self, run: LiveRun, call: StepCall) -> StepOutcome:
         order, attempt = call.order, call.order.attempt
         key = run.key.run_id, call.seq
-        # Awaited in place: a coroutine around it would cost a fiftieth of a step.
+        # Fast path: awaited in place, because a coroutine around the call would cost 2 % of a step.
         plain = order.timeout is None and _is_async(order.function)
         if not plain and (former := self._threads.find(key, order)) is not None:
             attempt = former.attempt
@@ -70,11 +70,11 @@ class Steps:
                     value = await (self._value if order.timeout is None else self._in_time)(key, order, attempt)
                 annotation = result_annotation(order.function)
                 raw = encode_result(self._converter, value, f"result of step '{order.name}'", annotation)
-            except BaseException as error:  # whatever a step raises is its failure
+            except BaseException as error:  # every exception of a step is its failure
                 if isinstance(error, GeneratorExit) or (isinstance(error, asyncio.CancelledError) and _cancelled()):
-                    raise  # not the step's doing: the run leaves this worker
+                    raise  # not raised by the step: the run is being evicted
                 info = judged(to_info(error, source="step"), error, order.retry)
-                _tell(run, order.name, attempt, info.message, error)
+                _log_failure(run, order.name, attempt, info.message, error)
                 delay = order.retry.delay_after(attempt, info)
                 if delay is None or delay > LONGEST_INLINE_BACKOFF:
                     again = None if delay is None else delay / SECOND
@@ -95,7 +95,7 @@ class Steps:
                 return await self._value(key, order, attempt)
         except TimeoutError:
             if not limit.expired():
-                raise  # the step's own
+                raise  # raised by the step itself, not by the limit
             self._threads.give_up(key)
             raise Failure(f"step '{order.name}' took longer than {seconds:g} s", kind=Kind.TIMEOUT) from None
 
@@ -103,7 +103,7 @@ class Steps:
         if _is_async(order.function):
             return await order.function(*order.args)
         value = await self._threads.value(key, order, attempt)
-        # a lambda around an async function is `def`, and its result still has to be awaited
+        # A lambda around an async function is a `def` that returns an awaitable.
         return await value if inspect.isawaitable(value) else value
 
 
@@ -115,7 +115,7 @@ def _cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _tell(run: LiveRun, name: str, attempt: int, message: str, error: BaseException) -> None:
+def _log_failure(run: LiveRun, name: str, attempt: int, message: str, error: BaseException) -> None:
     log.warning(
         "step %s failed (attempt %d): %s",
         name,
@@ -127,13 +127,13 @@ def _tell(run: LiveRun, name: str, attempt: int, message: str, error: BaseExcept
 
 
 def _is_async(function: Callable[..., object]) -> bool:
-    """`inspect.iscoroutinefunction`, at a fifth of its price where it is an `async def` as it stands."""
+    """Return `inspect.iscoroutinefunction(function)`, at a fifth of the cost for a plain `async def`."""
     code = getattr(function, "__code__", None)
     return bool(code and code.co_flags & inspect.CO_COROUTINE) or inspect.iscoroutinefunction(function)
 
 
 def step_event(outcome: StepOutcome) -> StepCompleted | StepFailed:
-    """The event that a step's outcome is expected to become."""
+    """Return the event that a step's outcome is expected to become."""
     failure = outcome.failure
     if failure is None:
         return StepCompleted(outcome.seq, outcome.name, outcome.result, outcome.attempt, outcome.input_hash)

@@ -1,7 +1,7 @@
-"""`def` steps in threads: one execution at a time of each step of a run.
+"""`def` steps in threads: at most one execution at a time of each step of a run.
 
-A thread cannot be stopped. If the engine takes a run's task away while a step of it runs here, and grants the task to
-this worker again, the step of the new grant waits for the execution that is under way and takes its outcome.
+A thread cannot be stopped. If the engine revokes a run's task while one of its steps runs here, and grants the task to
+this worker again, the step of the new grant waits for the running execution and uses its outcome.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Any
 
 from assay.core.model.ids import RunId
 from assay.sdk.direct_calls import original_of
-from assay.sdk.worker.threads import DaemonThreads, abandon
+from assay.sdk.worker.threads import DaemonThreads, discard
 from assay.sdk.workflow.replay.turn import StepOrder
 
 log = logging.getLogger("assay.worker")
@@ -32,27 +32,27 @@ class ThreadStep:
         self.began = began
         self.job = job
         self.waiter: asyncio.Future[Any] | None = None
-        """What the run's code waits for, beside `job`, which must outlive it: a lost run cancels what it waits for."""
+        """The future that the run awaits. Separate from `job`, because a lost run cancels the future that it awaits."""
 
     def executes(self, order: StepOrder) -> bool:
-        """Return whether this is an execution of `order`, as far as a name and a function can show."""
+        """Return whether this is an execution of `order`, as far as its name and function show."""
         return self.order.name == order.name and _code(self.order.function) == _code(order.function)
 
 
 class ThreadSteps:
-    """The executions under way in a worker's threads."""
+    """The running executions in a worker's threads."""
 
     def __init__(self, threads: DaemonThreads) -> None:
         self._threads = threads
         self._running: dict[StepKey, ThreadStep] = {}
 
     def find(self, key: StepKey, order: StepOrder) -> ThreadStep | None:
-        """Return the execution of `order` that is under way, if there is one."""
+        """Return the running execution of `order`, or None."""
         step = self._running.get(key)
         return step if step is not None and step.executes(order) else None
 
     async def value(self, key: StepKey, order: StepOrder, attempt: int) -> Any:
-        """Return what the step's function returns, of the execution under way if there is one."""
+        """Return the result of the step's function; join the running execution if one exists."""
         step = self._running.get(key)
         if step is not None and not step.executes(order):
             await asyncio.wait({step.job})
@@ -63,11 +63,11 @@ class ThreadSteps:
         try:
             return await waiter
         except asyncio.CancelledError:
-            abandon(waiter)
+            discard(waiter)
             raise
 
     def give_up(self, key: StepKey) -> None:
-        """Let the next attempt begin beside an execution that has taken too long, and may never end."""
+        """Abandon an execution that timed out and may never end, so that the next attempt can begin."""
         step = self._running.pop(key, None)
         stack = None if step is None else self._threads.abandon(step.job)
         if step is not None and stack is not None:
@@ -83,10 +83,10 @@ class ThreadSteps:
         if self._running.get(key) is step:
             del self._running[key]
         if job.cancelled():
-            return  # given up
+            return  # abandoned
         waiter, error = step.waiter, job.exception()
         if waiter is None or waiter.done():
-            abandon(job)  # the run was lost, and is not granted again yet
+            discard(job)  # the run was lost, and has not been granted again
         elif error is None:
             waiter.set_result(job.result())
         else:
@@ -94,7 +94,7 @@ class ThreadSteps:
 
 
 def _code(function: Callable[..., Any]) -> object:
-    """Return what stays the same of a function when a replay makes it anew, as it does with lambdas."""
+    """Return the part of a function that is the same when a replay creates it anew, as with lambdas."""
     if isinstance(function, functools.partial):
         return _code(function.func)
     original = original_of(function)

@@ -1,7 +1,7 @@
 """Threads for `def` activities and steps: daemons, so that stopping never waits for them beyond the drain.
 
-A thread cannot be stopped. One whose job nobody waits for any more is *abandoned*: another takes its place in the pool,
-and it ends when the function returns, if it ever does.
+A thread cannot be stopped. A thread whose job has no waiter any more is *abandoned*: another takes its place in the
+pool, and the abandoned thread ends when its function returns, if ever.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class Job:
 
 
 class DaemonThreads:
-    """A pool that grows to its limit as jobs come, and whose threads die with the process."""
+    """A pool of daemon threads that grows to its limit with the number of jobs."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -44,11 +44,11 @@ class DaemonThreads:
 
     @property
     def abandoned(self) -> int:
-        """How many threads execute jobs that nobody waits for."""
+        """Return the number of abandoned threads that still execute a job."""
         return len(self._abandoned)
 
     def submit(self, function: Callable[..., Any], *args: Any) -> "asyncio.Future[Any]":
-        """Call a function in a thread; its outcome on the caller's loop."""
+        """Call a function in a thread; return a future of its outcome on the caller's loop."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         context = contextvars.copy_context()
@@ -64,10 +64,10 @@ class DaemonThreads:
         return future
 
     def abandon(self, future: "asyncio.Future[Any]") -> str | None:
-        """Give up a job: cancel its future, and let another thread take the place of the one that executes it.
+        """Abandon a job: cancel its future, and let another thread take the place of the executing one.
 
         Returns:
-            The stack of the thread, or None if no thread is at it: then it is never called, or has ended.
+            The stack of the thread, or None if no thread executes the job: it never begins, or has ended.
         """
         with self._lock:
             job = self._open.pop(future, None)
@@ -85,7 +85,7 @@ class DaemonThreads:
         return [stack_of(thread) for thread in threads]
 
     def close(self) -> None:
-        """Let idle threads end; busy ones end when they are done."""
+        """Let idle threads end; busy threads end after their job."""
         with self._lock:
             for _ in range(self._count):
                 self._jobs.put(None)
@@ -99,16 +99,16 @@ class DaemonThreads:
                 continue
             try:
                 outcome: tuple[Any, BaseException | None] = (job.call(), None)
-            except BaseException as error:  # noqa: BLE001  # handed to whoever waits for it
+            except BaseException as error:  # noqa: BLE001  # raised to the waiter of the future
                 outcome = (None, error)
             goes_on = self._end(job)
-            _tell(job.loop, job.future, *outcome)
+            _complete(job.loop, job.future, *outcome)
             del job, outcome
             if not goes_on:
                 return
 
     def _begin(self, job: Job) -> bool:
-        """Note which thread makes the call; return False if the job was given up before."""
+        """Note the thread that executes a job; return False if the job was abandoned before."""
         with self._lock:
             if job.future not in self._open:
                 self._idle += 1
@@ -117,7 +117,7 @@ class DaemonThreads:
             return True
 
     def _end(self, job: Job) -> bool:
-        """Note that the call has returned; return False if another thread has taken the place of this one."""
+        """Note the return of a call; return False if another thread has taken the place of this one."""
         with self._lock:
             if job.is_abandoned:
                 del self._abandoned[job.future]
@@ -127,7 +127,7 @@ class DaemonThreads:
             return True
 
 
-def _tell(
+def _complete(
     loop: asyncio.AbstractEventLoop, future: "asyncio.Future[Any]", value: Any, error: BaseException | None
 ) -> None:
     def finish() -> None:
@@ -144,16 +144,16 @@ def _tell(
     try:
         loop.call_soon_threadsafe(finish)
     except RuntimeError:
-        _close(value)  # the loop is closed: nobody waits any more
+        _close(value)  # the loop is closed: the outcome has no reader any more
 
 
-def abandon(future: "asyncio.Future[Any]") -> None:
-    """Nobody waits for a job any more, whose outcome may just have come."""
+def discard(future: "asyncio.Future[Any]") -> None:
+    """Discard a future whose outcome may just have arrived, and has no reader any more."""
     if future.done() and not future.cancelled() and future.exception() is None:
         _close(future.result())
 
 
 def _close(value: Any) -> None:
-    """A coroutine that nobody will await complains about that."""
+    """Close a coroutine that will not be awaited, which prevents Python's warning."""
     if inspect.iscoroutine(value):
         value.close()

@@ -1,14 +1,14 @@
-"""The watchdog: one thread per process that notices when the event loop of a worker no longer comes round.
+"""The watchdog: one thread per process that detects blocked event loops of workers.
 
-The thread sends each watched loop a callback twice a second. A loop that does not call it back is blocked, by workflow
-code that computes without end, by an `async def` activity that blocks, or by any other code on that loop:
+The thread schedules a callback on each watched loop twice a second. A loop that does not execute it is blocked: by
+workflow code that computes without end, by an `async def` activity that blocks, or by other code on that loop.
 
-* after two seconds, and then every ten, a log line names the handler, the file and the line;
-* workflow code gets `RunawayError` at eight tenths of the lease of its task, and fails that task;
-* what no exception reaches (code in C, activities) costs the worker its leases: after one lease the log line is an
-  error, and the worker is reported as unhealthy over a connection of the thread's own;
-* a process that only serves ends one lease after the exception had no effect, for a supervisor to start it again. In a
-  program with an event loop of its own that is for the program to decide.
+* After two seconds, and then every ten, a log line names the handler, the file and the line.
+* Workflow code receives `RunawayError` at eight tenths of the lease of its task, which fails the task.
+* Code that no exception reaches (C code, activities) costs the worker its leases: after one lease the log line is an
+  error, and the worker is reported as unhealthy over a connection of the thread's own.
+* A process that only serves exits one lease after the exception had no effect, for a supervisor to restart it. A
+  program with its own event loop decides for itself.
 """
 
 from __future__ import annotations
@@ -32,41 +32,41 @@ from assay.sdk.workflow.replay.workflow_flag import FLAG
 log = logging.getLogger("assay.worker")
 
 RUNAWAY_SHARE: Final = 0.8
-"""The part of a task's lease that workflow code may compute without waiting."""
+"""The part of a task's lease for which workflow code may compute without waiting."""
 BLOCKED_LOG_SECONDS: Final = 2.0
 BLOCKED_LOG_PAUSE_SECONDS: Final = 10.0
 INTERRUPT_PAUSE_SECONDS: Final = 1.0
-"""Between two exceptions, for code that catches the first one and goes on."""
+"""Seconds between two exceptions, for code that catches the first and continues."""
 LOOP_CHECK_SECONDS: Final = 0.5
 REPORT_PAUSE_SECONDS: Final = 5.0
-"""Before a report of a worker's health is repeated that no engine has received."""
+"""Seconds before a failed health report is repeated."""
 
 _DRIVING: Final = WorkflowLoop.drain.__code__
 _UNSAFE_MODULES: Final = frozenset({
     "logging", "threading", "queue", "importlib._bootstrap", "_frozen_importlib", "assay.sdk.workflow.replay.guard",
 })  # fmt: skip
-"""Modules that hold locks of the whole process: an exception in the middle could leave one taken for good."""
+"""Modules that hold process-wide locks: an exception inside them could leave a lock taken for good."""
 
 
 class WatchedWorker(Protocol):
-    """A worker as the watchdog sees it."""
+    """The interface of a worker to the watchdog."""
 
     @property
     def lease_seconds(self) -> float:
-        """After how long without a word the worker's work is given to others."""
+        """Return the seconds of silence after which the engine leases the worker's work to another worker."""
         ...
 
     def health(self) -> tuple[bool, int]:
-        """Return whether the worker takes all kinds of work, and how many of its threads are abandoned."""
+        """Return whether the worker accepts all kinds of work, and the number of its abandoned threads."""
         ...
 
     def report_health(self, *, healthy: bool, abandoned_threads: int) -> None:
-        """Report to the engine; called in the watchdog's thread, on a connection that no event loop is needed for."""
+        """Report to the engine; called in the watchdog's thread, over a connection that needs no event loop."""
         ...
 
 
-class Blockade:
-    """What is due while a loop is blocked, by the seconds that have passed; made anew for each time."""
+class BlockedTime:
+    """The escalation of one blocked loop: which measures are due after how many seconds."""
 
     __slots__ = ("_interrupt_at", "_lease", "_log_at")
 
@@ -83,49 +83,49 @@ class Blockade:
         return True
 
     def takes_interrupt(self, seconds: float, computing: float, lease_seconds: float) -> bool:
-        """Return whether workflow code that has computed so long is to be interrupted, and count it."""
+        """Return whether workflow code that has computed for `computing` seconds is to be interrupted, and count it."""
         if computing < RUNAWAY_SHARE * lease_seconds or seconds < self._interrupt_at:
             return False
         self._interrupt_at = seconds + INTERRUPT_PAUSE_SECONDS
         return True
 
     def is_lost(self, seconds: float) -> bool:
-        """Return whether the worker's leases are over."""
+        """Return whether the worker's leases have expired."""
         return seconds >= self._lease
 
     def is_final(self, seconds: float) -> bool:
-        """Return whether the loop was given up: one lease has passed since exceptions began."""
+        """Return whether to give up: one lease has passed since the first interrupt."""
         return seconds >= (1 + RUNAWAY_SHARE) * self._lease
 
 
 class WatchedLoop:
-    """An event loop with workers on it; made in the loop's own thread."""
+    """An event loop with workers; created in the loop's own thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.thread = threading.get_ident()
         self.workers: dict[WatchedWorker, tuple[bool, int]] = {}
-        """The workers, each with the health that its engine was last told of."""
+        """The workers, each with the health that was last reported."""
         self.report_at = 0.0
-        self._flag = FLAG.__dict__  # that of this thread, readable by the watchdog's
+        self._flag = FLAG.__dict__  # the flag of this thread, readable from the watchdog's thread
         self._called_at: float | None = None
-        self.blockade: Blockade | None = None
+        self.blocked: BlockedTime | None = None
 
     @property
     def lease_seconds(self) -> float:
-        """The shortest lease of the workers."""
+        """Return the shortest lease of the workers."""
         return min((worker.lease_seconds for worker in self.workers), default=WORKER_LEASE / SECOND)
 
     @property
     def is_lost(self) -> bool:
-        """True while the loop is blocked for longer than a lease."""
-        blockade = self.blockade
-        return blockade is not None and blockade.is_lost(self.blocked_seconds(time.monotonic()))
+        """Return True while the loop is blocked for longer than a lease."""
+        blocked = self.blocked
+        return blocked is not None and blocked.is_lost(self.blocked_seconds(time.monotonic()))
 
     def call(self, now: float) -> None:
-        """Ask the loop to call back, unless it has yet to; raise `RuntimeError` if the loop is closed."""
+        """Schedule a callback, unless one is pending; raise `RuntimeError` if the loop is closed."""
         if self._called_at is None:
-            self.blockade = None
+            self.blocked = None
             self._called_at = now
             self.loop.call_soon_threadsafe(self._answer)
 
@@ -133,28 +133,28 @@ class WatchedLoop:
         self._called_at = None
 
     def blocked_seconds(self, now: float) -> float:
-        """Return for how long the loop has not called back."""
+        """Return the age of the pending callback."""
         called_at = self._called_at
         return 0.0 if called_at is None else now - called_at
 
     def forgive(self, seconds: float) -> None:
-        """Leave out a time in which the whole process stood still."""
+        """Discount a time in which the whole process was suspended."""
         if self._called_at is not None:
             self._called_at += seconds
 
     def turn(self) -> WorkflowLoop | None:
-        """Return the workflow loop whose turn the thread executes, unless it is outside workflow code just now."""
+        """Return the workflow loop that the thread executes, or None outside workflow code."""
         inside = self._flag.get("inside")
         return inside if isinstance(inside, WorkflowLoop) else None
 
     def may_interrupt(self) -> bool:
-        """Return whether the thread is inside workflow code, at a place where an exception harms no other code."""
+        """Return whether the thread is inside workflow code, where an exception harms no other code."""
         for depth, frame in enumerate(frames_of(self.thread)):
             if frame.f_code is _DRIVING:
                 return depth > 0
             if frame.f_globals.get("__name__") in _UNSAFE_MODULES:
                 return False
-        return True  # the stack of a `def` handler ends where the loop called it
+        return True  # a `def` handler runs in a greenlet, whose stack does not contain the loop
 
 
 class Watchdog:
@@ -176,7 +176,7 @@ class Watchdog:
         """Watch the running event loop for a worker, which begins healthy."""
         loop = asyncio.get_running_loop()
         if isinstance(loop, NoIOLoop):
-            return  # simulated: its time does not pass by itself
+            return  # a simulated loop, whose time does not pass by itself
         with self._lock:
             watched = self._watched.get(loop)
             if watched is None:
@@ -190,7 +190,7 @@ class Watchdog:
                 self._thread.start()
 
     def unwatch(self, worker: WatchedWorker) -> None:
-        """Leave out a worker that has ended; a loop without workers is not watched."""
+        """Remove a worker that has ended; a loop without workers is not watched."""
         with self._lock:
             for loop, watched in tuple(self._watched.items()):
                 watched.workers.pop(worker, None)
@@ -202,7 +202,7 @@ class Watchdog:
 
     @contextmanager
     def only_serving(self) -> Iterator[None]:
-        """Let the process end itself in this block if its loop is blocked for good."""
+        """Permit the watchdog to exit the process during this block if its loop is blocked for good."""
         self.serving += 1
         try:
             yield
@@ -220,7 +220,7 @@ class Watchdog:
             now, busy = time.monotonic(), time.process_time()
             late = now - before - pause
             if late > 1.0 and busy - used < late / 2:
-                # Not code of this process, which would have used the CPU: it was stopped, or the machine asleep.
+                # Blocking code would have used the CPU: the process was stopped, or the machine was asleep.
                 for watched in watched_loops:
                     watched.forgive(late)
             before, used = now, busy
@@ -241,17 +241,17 @@ class Watchdog:
             log.exception("the watchdog failed over a loop")
 
     def _escalate(self, watched: WatchedLoop, seconds: float, now: float) -> None:
-        blockade = watched.blockade
-        if blockade is None:
-            blockade = watched.blockade = Blockade(watched.lease_seconds)
+        blocked = watched.blocked
+        if blocked is None:
+            blocked = watched.blocked = BlockedTime(watched.lease_seconds)
         turn = watched.turn()
-        if blockade.takes_log(seconds):
-            _log(watched, turn, seconds, lost=blockade.is_lost(seconds))
+        if blocked.takes_log(seconds):
+            _log(watched, turn, seconds, lost=blocked.is_lost(seconds))
         if turn is not None and turn.busy_since is not None:
             lease = turn.lease_seconds or watched.lease_seconds
-            if watched.may_interrupt() and blockade.takes_interrupt(seconds, now - turn.busy_since, lease):
+            if watched.may_interrupt() and blocked.takes_interrupt(seconds, now - turn.busy_since, lease):
                 _interrupt(watched, turn, now - turn.busy_since)
-        if self.serving and blockade.is_final(seconds):
+        if self.serving and blocked.is_final(seconds):
             end_process(f"the event loop is blocked for {seconds:.0f} s by {_named(watched, turn)}; this process ends")
 
     def _report(self, watched: WatchedLoop, now: float) -> None:
@@ -264,7 +264,7 @@ class Watchdog:
                 continue
             try:
                 worker.report_health(healthy=health[0], abandoned_threads=health[1])
-            except Exception as error:  # noqa: BLE001  # repeated, whatever it is: the watch goes on
+            except Exception as error:  # noqa: BLE001  # the report is repeated; the watch must continue
                 log.warning("cannot report the health of a worker: %s", error)
                 watched.report_at = now + REPORT_PAUSE_SECONDS
             else:
@@ -274,7 +274,7 @@ class Watchdog:
 
 
 def end_process(reason: str) -> NoReturn:
-    """End this process with code 70, whatever its threads are doing."""
+    """Exit this process with code 70, whatever its threads are doing."""
     last = threading.Thread(target=log.critical, args=("%s", reason), name="assay-last-words", daemon=True)
     last.start()
     last.join(LAST_LOG_SECONDS)
@@ -282,9 +282,9 @@ def end_process(reason: str) -> NoReturn:
 
 
 def end_process_later(stopped: threading.Event, seconds: float = FORCED_STOP_SECONDS) -> None:
-    """End this process with code 70 in `seconds`, unless `stopped` is set before; return at once.
+    """Exit this process with code 70 in `seconds`, unless `stopped` is set before; return at once.
 
-    A thread of its own waits for that: the watchdog may be held up by a log line.
+    A separate thread waits: the watchdog may be delayed by a log line.
     """
 
     def wait() -> None:
@@ -304,11 +304,11 @@ def _log(watched: WatchedLoop, turn: WorkflowLoop | None, seconds: float, *, los
     advice = (
         "compute in an activity or in ctx.run"
         if turn is not None
-        else "write the activity as `def`, await what it waits for, or let it run in a process"
+        else "write the activity as `def`, await its blocking calls, or run it in a process"
     )
     text = "%s has blocked the event loop for %.0f s: %s"
     if lost:
-        text += "; the leases of this worker are not extended, and its work is given to others"
+        text += "; the leases of this worker expire, and its work is leased to other workers"
     log.log(logging.ERROR if lost else logging.WARNING, text, _named(watched, turn), seconds, advice)
 
 
@@ -321,9 +321,9 @@ def _interrupt(watched: WatchedLoop, turn: WorkflowLoop, seconds: float) -> None
 
 
 def lease_seconds(lease: Time | None) -> float:
-    """Return a lease in seconds; work that dies with its engine has none, and is watched as if it had the usual one."""
+    """Return a lease in seconds; workers in the engine's process have none, and are watched by the default lease."""
     return (WORKER_LEASE if lease is None else lease) / SECOND
 
 
 WATCHDOG: Final = Watchdog()
-"""The watchdog of this process; its thread runs while there are workers."""
+"""The watchdog of this process; its thread runs while the process has workers."""

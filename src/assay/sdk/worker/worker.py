@@ -1,10 +1,11 @@
-"""A worker: serves the handlers of an app on one queue of an engine."""
+"""`Worker`: serves the handlers of an app on one task queue of an engine."""
 
 import asyncio
 import os
 import socket
+import threading
 import uuid
-from typing import ClassVar, Protocol
+from typing import Final, Protocol
 
 from assay.core.model.errors import Invalid
 from assay.core.model.limits import WORKER_DRAIN_SECONDS
@@ -14,13 +15,20 @@ from assay.sdk.arguments import optional_id
 from assay.sdk.ports import WorkerOptions, WorkerPort
 from assay.sdk.values.converter import Converter
 
+_served: Final = threading.Event()
+
+
+def has_served() -> bool:
+    """Return True if this process has run a worker."""
+    return _served.is_set()
+
 
 class Connected(Protocol):
-    """The parts of a client that a worker uses."""
+    """The attributes of a client that a worker uses."""
 
     @property
     def transport(self) -> WorkerPort:
-        """The engine."""
+        """Return the engine."""
         ...
 
     converter: Converter
@@ -29,10 +37,27 @@ class Connected(Protocol):
 
 
 class Worker:
-    """Serves an app's handlers until it is stopped."""
+    """Serves the handlers of an app on one task queue until stopped.
 
-    begun: ClassVar[int] = 0
-    """How many workers this process has run."""
+    Use `async with Worker(client):` to serve while a block runs, or `await worker.run()`.
+
+    Args:
+        client: The connection to the engine.
+        queue: The task queue; the app's unless given.
+        app: The handlers; the client's app unless given.
+        namespace: The namespace, unless the client's.
+        max_concurrent_workflows: How many workflow tasks run at a time.
+        max_concurrent_activities: How many activities run at a time.
+        max_processes: How many processes run activities with `runs_in="process"`; one per CPU unless given.
+        max_cached_runs: How many runs stay in memory between their tasks; others are replayed.
+        identity: The worker's name in lists and histories; the host and process id unless given.
+        drain_seconds: How long begun work may finish after `stop`.
+        errors: `fail` fails a run whose code raises an exception other than a `Failure`; `wait` leaves the run stuck
+            until fixed code is deployed. A definition's own `errors` takes precedence.
+
+    Raises:
+        Invalid: An option is malformed.
+    """
 
     def __init__(
         self,
@@ -72,23 +97,13 @@ class Worker:
             errors=check_errors(errors),
         )
 
-    @property
-    def ends_unhealthy(self) -> bool:
-        """True if the worker stops by itself when too many of its threads are abandoned."""
-        return self.options.ends_unhealthy
-
-    @ends_unhealthy.setter
-    def ends_unhealthy(self, value: bool) -> None:
-        self.options.ends_unhealthy = value
-
-    @property
-    def is_overrun(self) -> bool:
-        """True if the worker ended because more threads are abandoned than it runs activities at a time."""
-        return self.options.is_overrun
-
     async def run(self) -> None:
-        """Serve until `stop` is called; then finish begun work and give back the rest."""
-        Worker.begun += 1
+        """Serve until `stop` is called; then finish begun work and release the rest.
+
+        Raises:
+            AssayError: The worker failed.
+        """
+        _served.set()
         await self._engine.serve(self.app, self.options)
 
     async def __aenter__(self) -> "Worker":
@@ -100,10 +115,10 @@ class Worker:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        """Finish the work that is begun, as `stop` does; raise the exception that the worker ended with."""
+        """Stop, and wait until begun work is finished; raise the exception that the worker ended with."""
         self.stop()
         await self._serving
 
     def stop(self) -> None:
-        """Take no more work, and end `run` when begun work is done."""
+        """Accept no more work; `run` returns when begun work is finished."""
         self.options.stopping.set()

@@ -1,4 +1,4 @@
-"""What activity code works with: who it is, and a way to say that it is alive."""
+"""The `ctx` of activity code: facts about the attempt, and heartbeats."""
 
 import logging
 from collections.abc import Callable, MutableMapping
@@ -10,7 +10,7 @@ from assay.sdk.workflow.replay.exceptions import CancelRequested
 
 
 class ActivityInfo(msgspec.Struct, frozen=True):
-    """Which activity this is, of which run, and which attempt."""
+    """Identity of an attempt: its activity, its run and its number."""
 
     name: str
     activity_id: int
@@ -22,49 +22,63 @@ class ActivityInfo(msgspec.Struct, frozen=True):
     task_queue: str
 
 
-class Beat(Protocol):
-    """Where heartbeats go; called from whatever thread or process the activity runs in."""
+class HeartbeatSink(Protocol):
+    """The receiver of heartbeats; called from the thread or process that runs the activity."""
 
     def __call__(self, details: Any) -> bool:
-        """Send a heartbeat; True if the attempt is asked to stop."""
+        """Send a heartbeat; return True if the attempt is to stop."""
         ...
 
 
 class _RunLogger(logging.LoggerAdapter[logging.Logger]):
-    """Adds the facts of an attempt to those that a call has given."""
+    """A logger that adds the facts of an attempt to those of a call."""
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         return msg, {**kwargs, "extra": {**(self.extra or {}), **(kwargs.get("extra") or {})}}
 
 
 class ActivityContext:
-    """The `ctx` of an activity."""
+    """The `ctx` of an activity.
 
-    def __init__(self, info: Callable[[], ActivityInfo], details: Any, beat: Beat) -> None:
+    Args:
+        info: Returns the facts of the attempt.
+        details: The last heartbeat details of the previous attempt.
+        beat: Receives the heartbeats.
+    """
+
+    def __init__(self, info: Callable[[], ActivityInfo], details: Any, beat: HeartbeatSink) -> None:
         self._info = info
         self._details = details
         self._beat = beat
 
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:
-        """A logger whose records have the `workflow_id`, the `run_id` and the `attempt` as fields."""
+        """Return a logger whose records have the fields `workflow_id`, `run_id` and `attempt`."""
         info = self.info()
         facts = {"workflow_id": info.workflow_id, "run_id": info.run_id, "attempt": info.attempt}
         return _RunLogger(logging.getLogger(f"assay.activity.{info.name}"), facts)
 
     def info(self) -> ActivityInfo:
-        """Facts about this attempt."""
+        """Return facts about this attempt.
+
+        Returns:
+            The ids of the activity and its run, and the number of the attempt.
+        """
         return self._info()
 
     @property
     def heartbeat_details(self) -> Any:
-        """What the attempt before this one said last in its heartbeats, or None."""
+        """Return the last heartbeat details of the previous attempt, or None."""
         return self._details
 
     def heartbeat(self, details: Any = None) -> None:
-        """Say that the attempt is alive, and where it is; raises `CancelRequested` when it is no longer wanted.
+        """Report that the attempt is alive; required for activities with `heartbeat_timeout_secs`.
 
-        Needed with `heartbeat_timeout_secs`; `details` are given to the next attempt if this one fails.
+        Args:
+            details: The progress so far; the next attempt reads it as `heartbeat_details` if this one fails.
+
+        Raises:
+            CancelRequested: The attempt is to stop: the activity was cancelled, or its result is no longer awaited.
         """
         if self._beat(details):
             raise CancelRequested("the activity is no longer wanted")

@@ -1,4 +1,4 @@
-"""The keywords of `execute_activity` and `ctx.run`, and what they become on the wire."""
+"""The options of `execute_activity` and `ctx.run`, and their form on the wire."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -26,18 +26,18 @@ DURATIONS = {
     "heartbeat_timeout_secs": "heartbeat_timeout_secs",
     "heartbeat": "heartbeat_timeout_secs",
 }
-"""Every accepted spelling of an activity's clocks; seconds, timedelta or text like "1h30m" (R22)."""
+"""Accepted names of an activity's time-outs; values are seconds, a timedelta or a text like "1h30m"."""
 
 
 class ActivityCall(msgspec.Struct, frozen=True):
-    """The options of one call, checked."""
+    """The checked options of one call."""
 
     task_queue: str
     fields: dict[str, Any]
 
     @staticmethod
     def of(options: Mapping[str, Any], own_queue: str) -> "ActivityCall":
-        """The call that `options` describe; an unknown keyword is refused, not ignored."""
+        """Check the options of a call; an unknown keyword is refused, not ignored."""
         if not options:
             return ActivityCall(own_queue, {})
         fields: dict[str, Any] = {}
@@ -53,7 +53,7 @@ class ActivityCall(msgspec.Struct, frozen=True):
         return ActivityCall(own_queue if queue is None else check_id(queue, "task_queue"), fields)
 
     def command(self, seq: int, name: str, input: Payload, *, survives: bool) -> cmd.ScheduleActivity:
-        """The command that schedules the activity."""
+        """Return the command that schedules the activity."""
         if not self.fields and not survives:
             return cmd.ScheduleActivity(seq, name, self.task_queue, input)
         return cmd.ScheduleActivity(
@@ -62,7 +62,7 @@ class ActivityCall(msgspec.Struct, frozen=True):
 
 
 def retry_of(options: Mapping[str, Any]) -> RetryPolicy:
-    """The retry policy that keywords describe: `retry=Retry(...)`, and single fields over it."""
+    """Return the retry policy of a call: `retry=Retry(...)`, overridden by single fields."""
     base = options.get("retry") if options.get("retry") is not None else options.get("retry_policy")
     policy = DEFAULT
     if base is not None:
@@ -78,7 +78,7 @@ def _fields(value: Any) -> Mapping[str, Any]:
 
 
 def names(value: Any) -> Any:
-    """Exception classes in a list by their names; anything else as it is."""
+    """Replace exception classes in a list by their names; return other values unchanged."""
     if isinstance(value, type) and issubclass(value, BaseException):
         return value.__name__
     if isinstance(value, list | tuple | set | frozenset):
@@ -87,7 +87,7 @@ def names(value: Any) -> Any:
 
 
 def _unknown(call: str, key: str, own: Iterable[str]) -> Invalid:
-    """Return the error for a keyword that a call does not have, with the nearest that it has."""
+    """Return the error for an unknown keyword, with the nearest known name."""
     return Invalid(f"{call} has no option '{key}'; {nearest(key, (*own, 'retry', *RETRY_KEYS))}", field=key)
 
 
@@ -104,7 +104,7 @@ def _retry_fields(policy: RetryPolicy) -> dict[str, Any]:
 
 
 def step_retry(options: Mapping[str, Any]) -> RetryPolicy:
-    """The retry policy of an inline step."""
+    """Return the retry policy of an inline step."""
     if not options:
         return DEFAULT
     for key in options:

@@ -1,4 +1,4 @@
-"""The `ctx` of a `def` workflow: the operations of `Context`, and each call blocks until its outcome is there."""
+"""The `ctx` of a `def` workflow: the operations of `Context`; each call blocks until its outcome is recorded."""
 
 import datetime
 import random
@@ -15,47 +15,81 @@ Result = TypeVar("Result")
 
 
 class BlockingContext:
-    """`Context` without `await`: greenlets wait for the calls of any `Context`, so engines implement only that one."""
+    """The `ctx` of a `def` workflow: `Context` without `await`.
+
+    A greenlet waits for the calls of any `Context`, so engines implement only the asynchronous class.
+
+    Args:
+        context: The context of the run.
+    """
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     @property
     def logger(self) -> WorkflowLogger:
-        """A logger that is silent on replay."""
+        """Return a logger that is silent on replay."""
         return self._context.logger
 
     @property
     def workflow_id(self) -> str:
-        """The run's workflow id."""
+        """Return the run's workflow id."""
         return self._context.workflow_id
 
     def info(self) -> WorkflowInfo:
-        """See `Context.info`."""
+        """Return facts about this run.
+
+        Returns:
+            The ids of the run and its parent, its type, queue and attempt, and the length of its history.
+        """
         return self._context.info()
 
     def now(self) -> datetime.datetime:
-        """See `Context.now`."""
+        """Return the time of the last event that the code has received; constant while the code runs.
+
+        Returns:
+            The time, in UTC.
+        """
         return self._context.now()
 
     def random(self) -> random.Random:
-        """See `Context.random`."""
+        """Return a random source with the same numbers on every replay.
+
+        Returns:
+            A generator that is seeded by the run's id.
+        """
         return self._context.random()
 
     def uuid4(self) -> uuid.UUID:
-        """See `Context.uuid4`."""
+        """Return a random UUID, the same on every replay.
+
+        Returns:
+            The UUID.
+        """
         return self._context.uuid4()
 
     def is_replaying(self) -> bool:
-        """See `Context.is_replaying`."""
+        """Return True while the code runs over recorded events.
+
+        Returns:
+            Whether the current call is replayed.
+        """
         return self._context.is_replaying()
 
     def history_length(self) -> int:
-        """See `Context.history_length`."""
+        """Return the number of events so far; continue as new above 10,000.
+
+        Returns:
+            The number of events.
+        """
         return self._context.history_length()
 
     def history_size(self) -> int:
-        """See `Context.history_size`."""
+        """Return the size of the inputs in this run's history so far.
+
+        Returns:
+            The size in bytes.
+        """
         return self._context.history_size()
 
     @overload
@@ -64,47 +98,142 @@ class BlockingContext:
     def execute_activity(self, activity: str, input: Any = None, **options: Any) -> Any: ...
 
     def execute_activity(self, activity: Any, input: Any = None, **options: Any) -> Any:
-        """See `Context.execute_activity`."""
+        """Run an activity on a worker of its queue and wait for its result.
+
+        Args:
+            activity: The activity, or its name.
+            input: The activity's input.
+            **options: task_queue, max_attempts, initial_interval_secs, backoff_coefficient, maximum_interval_secs,
+                non_retryable, start_to_close_secs, schedule_to_start_secs, schedule_to_close_secs,
+                heartbeat_timeout_secs, or retry=Retry(...).
+
+        Returns:
+            The activity's result, decoded by its annotation.
+
+        Raises:
+            ActivityError: The activity failed for good.
+            Invalid: An option is unknown or malformed.
+        """
         return wait(self._context.execute_activity(activity, input, **options))
 
     def execute_parallel(self, activities: Sequence[Any]) -> list[Any]:
-        """See `Context.execute_parallel`."""
+        """Run several activities at once and wait until all of them have ended.
+
+        Args:
+            activities: Items `{"name", "input", "opts"}` or `(activity, input)`.
+
+        Returns:
+            The results, in the order of the items.
+
+        Raises:
+            ActivityError: An activity failed; of several, the first in the order of the items.
+            Invalid: An item is malformed.
+        """
         return wait(self._context.execute_parallel(activities))
 
     def run(self, name: str, function: Callable[..., Result], *args: Any, **options: Any) -> Result:
-        """See `Context.run`."""
+        """Run a function as a durable step in this worker: its result is recorded before the code continues.
+
+        A step runs at least once: a crash between the step and its record repeats it.
+
+        Args:
+            name: The step's name in the history.
+            function: The function to call.
+            *args: Its arguments.
+            **options: A retry policy (`retry=Retry(...)`, `max_attempts=...`), and `timeout` in seconds per attempt.
+
+        Returns:
+            The function's result, as recorded.
+
+        Raises:
+            ActivityError: The step failed for good.
+        """
         return wait(self._context.run(name, function, *args, **options))
 
     def sleep(self, duration: Duration) -> None:
-        """See `Context.sleep`."""
+        """Wait for a duration; the timer survives crashes and restarts.
+
+        Args:
+            duration: Seconds, a timedelta or a text such as "1h30m".
+        """
         wait(self._context.sleep(duration))
 
     def wait_for_signal(
         self, name: str, timeout: Duration | None = None, *, type: Any = Any, default: Any = None
     ) -> Any:
-        """See `Context.wait_for_signal`."""
+        """Wait for the next signal of a name.
+
+        Args:
+            name: The signal's name.
+            timeout: The longest wait; no limit unless given.
+            type: The type to decode the payload as.
+            default: The result when `timeout` passes first. A value of your own distinguishes a time-out from a signal
+                without a payload, which is None.
+
+        Returns:
+            The signal's payload, or `default`.
+        """
         return wait(self._context.wait_for_signal(name, timeout, type=type, default=default))
 
     def start_child_workflow(
         self, workflow_type: Callable[..., Any] | str, *, workflow_id: str, input: Any = None, **options: Any
     ) -> Any:
-        """See `Context.start_child_workflow`."""
+        """Start a child workflow and wait for its result.
+
+        Args:
+            workflow_type: The workflow, or its name.
+            workflow_id: The child's id, which must be the same on every replay.
+            input: The child's input.
+            task_queue: The child's queue; the queue of this run unless given.
+            **options: Options of a start, and `parent_close_policy`.
+
+        Returns:
+            The child's result.
+
+        Raises:
+            ChildError: The child ended without a result.
+            Invalid: An option is unknown or malformed.
+        """
         return wait(self._context.start_child_workflow(workflow_type, workflow_id=workflow_id, input=input, **options))
 
     def side_effect(self, name: str, function: Callable[[], Result]) -> Result:
-        """See `Context.side_effect`."""
+        """Call a function once and return the recorded value on every replay; for ids, times, random values.
+
+        Args:
+            name: The side effect's name in the history.
+            function: The function, called in place; it must not wait.
+
+        Returns:
+            The function's result, as recorded.
+
+        Raises:
+            Failure: The function raised; recorded, and raised again on every replay.
+        """
         return wait(self._context.side_effect(name, function))
 
     def register_query(self, name: str, function: Callable[[], Any]) -> None:
-        """See `Context.register_query`."""
+        """Register a query, whose answer callers read with `get_state` or `query`.
+
+        Args:
+            name: The query's name.
+            function: Returns the answer; evaluated whenever the code has run.
+        """
         self._context.register_query(name, function)
 
     def upsert_search_attributes(self, attributes: Mapping[str, Any]) -> None:
-        """See `Context.upsert_search_attributes`."""
+        """Merge search attributes by key.
+
+        Args:
+            attributes: The values; None removes a key.
+        """
         self._context.upsert_search_attributes(attributes)
 
     def upsert_memo(self, memo: Mapping[str, Any]) -> None:
-        """See `Context.upsert_memo`."""
+        """Merge the memo by key.
+
+        Args:
+            memo: The values; None removes a key.
+        """
         self._context.upsert_memo(memo)
 
     def continue_as_new(
@@ -114,13 +243,30 @@ class BlockingContext:
         workflow_type: Callable[..., Any] | str | None = None,
         task_queue: str | None = None,
     ) -> NoReturn:
-        """See `Context.continue_as_new`."""
+        """End this run and begin the next under the same id with an empty history; unread signals are carried over.
+
+        Args:
+            input: The next run's input.
+            workflow_type: The next run's workflow; the same unless given.
+            task_queue: The next run's queue; the same unless given.
+        """
         self._context.continue_as_new(input, workflow_type=workflow_type, task_queue=task_queue)
 
     def cancel(self, reason: str | None = None) -> NoReturn:
-        """See `Context.cancel`."""
+        """End this run as CANCELLED.
+
+        Args:
+            reason: The reason, which is recorded.
+
+        Raises:
+            CancelRequested: Always; let it pass.
+        """
         self._context.cancel(reason)
 
     def shield(self) -> AbstractContextManager[None]:
-        """See `Context.shield`."""
+        """Defer a cancel request until the block is done; for clean-up that must not be interrupted.
+
+        Returns:
+            A context manager.
+        """
         return self._context.shield()

@@ -1,4 +1,4 @@
-"""The keywords of `start_child_workflow`, and what they become on the wire."""
+"""The options of `start_child_workflow`, and their form on the wire."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -18,7 +18,7 @@ from assay.sdk.values.retry import wire_retry
 
 
 def child_options(converter: Converter, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of the command that `options` describe; an unknown keyword is refused, not ignored."""
+    """Return the fields of the command for a call's options; an unknown keyword is refused, not ignored."""
     fields: dict[str, Any] = {}
     for name, value in options.items():
         read = _READERS.get(name)

@@ -1,7 +1,8 @@
 """The `ctx` of workflow code: each durable operation of a run, for `async def` handlers.
 
-A call is replay-safe: the engine records it when it happens, and the code gets the recorded outcome when it runs again.
-`Context` is what users annotate and what engines implement; `replay_context` implements it over our replay loop.
+A call is replay-safe: the engine records its outcome once, and replayed code receives the recorded outcome. `Context`
+is the class for annotations and the interface that engines implement; `replay_context` implements it over our replay
+loop.
 """
 
 import datetime
@@ -21,7 +22,7 @@ Duration = float | str | datetime.timedelta
 
 
 class WorkflowInfo(msgspec.Struct, frozen=True):
-    """Identity of a run, and how far it has come."""
+    """Identity of a run, and the length of its history."""
 
     workflow_id: str
     run_id: str
@@ -39,7 +40,7 @@ class WorkflowInfo(msgspec.Struct, frozen=True):
 
 
 class Done:
-    """An operation that is done already. Awaiting it is allowed, so that code reads alike where calls have to wait."""
+    """The awaitable result of an operation that is complete when called; `await` is allowed and has no effect."""
 
     def __await__(self) -> Generator[None, None, None]:
         return
@@ -61,31 +62,59 @@ class Context(ABC):
 
     @abstractmethod
     def info(self) -> WorkflowInfo:
-        """Return facts about this run."""
+        """Return facts about this run.
+
+        Returns:
+            The ids of the run and its parent, its type, queue and attempt, and the length of its history.
+        """
 
     @abstractmethod
     def now(self) -> datetime.datetime:
-        """Return the time of the last event that the code has seen; it does not move while code runs."""
+        """Return the time of the last event that the code has received; constant while the code runs.
+
+        Returns:
+            The time, in UTC.
+        """
 
     @abstractmethod
     def random(self) -> random.Random:
-        """Return a random source that gives the same numbers on every replay."""
+        """Return a random source with the same numbers on every replay.
+
+        Returns:
+            A generator that is seeded by the run's id.
+        """
 
     @abstractmethod
     def uuid4(self) -> uuid.UUID:
-        """Return a random UUID, the same on every replay."""
+        """Return a random UUID, the same on every replay.
+
+        Returns:
+            The UUID.
+        """
 
     @abstractmethod
     def is_replaying(self) -> bool:
-        """Return True while the code runs again over recorded events."""
+        """Return True while the code runs over recorded events.
+
+        Returns:
+            Whether the current call is replayed.
+        """
 
     @abstractmethod
     def history_length(self) -> int:
-        """Return the number of events so far; above 10,000 it is time to continue as new."""
+        """Return the number of events so far; continue as new above 10,000.
+
+        Returns:
+            The number of events.
+        """
 
     @abstractmethod
     def history_size(self) -> int:
-        """Return how many bytes the inputs of this run's history have so far."""
+        """Return the size of the inputs in this run's history so far.
+
+        Returns:
+            The size in bytes.
+        """
 
     @overload
     @abstractmethod
@@ -114,6 +143,7 @@ class Context(ABC):
 
         Raises:
             ActivityError: The activity failed for good.
+            Invalid: An option is unknown or malformed.
         """
 
     @abstractmethod
@@ -128,6 +158,7 @@ class Context(ABC):
 
         Raises:
             ActivityError: An activity failed; of several, the first in the order of the items.
+            Invalid: An item is malformed.
         """
 
     @overload
@@ -140,7 +171,7 @@ class Context(ABC):
     async def run(self, name: str, function: Callable[..., Result], *args: Any, **options: Any) -> Result: ...
     @abstractmethod
     async def run(self, name: str, function: Any, *args: Any, **options: Any) -> Any:
-        """Run any function as a durable step in this worker: its result is recorded before the code goes on.
+        """Run a function as a durable step in this worker: its result is recorded before the code continues.
 
         A step runs at least once: a crash between the step and its record repeats it.
 
@@ -151,18 +182,25 @@ class Context(ABC):
             **options: A retry policy (`retry=Retry(...)`, `max_attempts=...`), and `timeout` in seconds per attempt.
 
         Returns:
-            The function's result, as it was recorded.
+            The function's result, as recorded.
+
+        Raises:
+            ActivityError: The step failed for good.
         """
 
     @abstractmethod
     async def sleep(self, duration: Duration) -> None:
-        """Wait for a duration; the timer survives crashes and restarts."""
+        """Wait for a duration; the timer survives crashes and restarts.
+
+        Args:
+            duration: Seconds, a timedelta or a text such as "1h30m".
+        """
 
     @abstractmethod
     async def wait_for_signal(
         self,
         name: str,
-        timeout: Duration | None = None,  # noqa: ASYNC109  # the name of the original, and a durable timer
+        timeout: Duration | None = None,  # noqa: ASYNC109  # a durable timer, not a time-out of asyncio
         *,
         type: Any = Any,
         default: Any = None,
@@ -171,7 +209,7 @@ class Context(ABC):
 
         Args:
             name: The signal's name.
-            timeout: How long to wait at most.
+            timeout: The longest wait; no limit unless given.
             type: The type to decode the payload as.
             default: The result when `timeout` passes first. A value of your own distinguishes a time-out from a signal
                 without a payload, which is None.
@@ -190,13 +228,13 @@ class Context(ABC):
         task_queue: str | None = None,
         **options: Any,
     ) -> Any:
-        """Start a child and wait for its result.
+        """Start a child workflow and wait for its result.
 
         Args:
             workflow_type: The workflow, or its name.
             workflow_id: The child's id, which must be the same on every replay.
             input: The child's input.
-            task_queue: The child's queue; that of this run unless given.
+            task_queue: The child's queue; the queue of this run unless given.
             **options: Options of a start, and `parent_close_policy`.
 
         Returns:
@@ -204,6 +242,7 @@ class Context(ABC):
 
         Raises:
             ChildError: The child ended without a result.
+            Invalid: An option is unknown or malformed.
         """
 
     @overload
@@ -214,19 +253,49 @@ class Context(ABC):
     async def side_effect(self, name: str, function: Callable[[], Result]) -> Result: ...
     @abstractmethod
     async def side_effect(self, name: str, function: Callable[[], Any]) -> Any:
-        """Run a function once and return the same value on every replay; for ids, times, random values."""
+        """Call a function once and return the recorded value on every replay; for ids, times, random values.
+
+        Args:
+            name: The side effect's name in the history.
+            function: The function, called in place; it must not wait.
+
+        Returns:
+            The function's result, as recorded.
+
+        Raises:
+            Failure: The function raised; recorded, and raised again on every replay.
+        """
 
     @abstractmethod
     def register_query(self, name: str, function: Callable[[], Any]) -> None:
-        """Let callers read live state by `get_state`; `function` is evaluated after every turn of this run."""
+        """Register a query, whose answer callers read with `get_state` or `query`.
+
+        Args:
+            name: The query's name.
+            function: Returns the answer; evaluated whenever the code has run.
+        """
 
     @abstractmethod
     def upsert_search_attributes(self, attributes: Mapping[str, Any]) -> Done:
-        """Merge search attributes by key; None removes a key."""
+        """Merge search attributes by key.
+
+        Args:
+            attributes: The values; None removes a key.
+
+        Returns:
+            An awaitable without effect.
+        """
 
     @abstractmethod
     def upsert_memo(self, memo: Mapping[str, Any]) -> Done:
-        """Merge memo by key; None removes a key."""
+        """Merge the memo by key.
+
+        Args:
+            memo: The values; None removes a key.
+
+        Returns:
+            An awaitable without effect.
+        """
 
     @abstractmethod
     def continue_as_new(
@@ -236,7 +305,7 @@ class Context(ABC):
         workflow_type: Callable[..., Any] | str | None = None,
         task_queue: str | None = None,
     ) -> NoReturn:
-        """End this run and begin the next under the same id, with an empty history; unread signals go along.
+        """End this run and begin the next under the same id with an empty history; unread signals are carried over.
 
         Args:
             input: The next run's input.
@@ -246,8 +315,19 @@ class Context(ABC):
 
     @abstractmethod
     def cancel(self, reason: str | None = None) -> NoReturn:
-        """End this run as CANCELLED."""
+        """End this run as CANCELLED.
+
+        Args:
+            reason: The reason, which is recorded.
+
+        Raises:
+            CancelRequested: Always; let it pass.
+        """
 
     @abstractmethod
     def shield(self) -> AbstractContextManager[None]:
-        """Hold back a cancel request until the block is done; for clean-up that must not be interrupted."""
+        """Defer a cancel request until the block is done; for clean-up that must not be interrupted.
+
+        Returns:
+            A context manager.
+        """

@@ -34,14 +34,14 @@ from assay.sdk.workflow.replay.turn import ChildFuture, StepOrder
 
 
 class ActivityFuture(WorkflowFuture):
-    """The result of an activity to come; cancelling it gives the activity up."""
+    """The future result of an activity; cancelling the future cancels the activity."""
 
     __slots__ = ("run", "seq")
     run: "weakref.ref[Execution]"
     seq: int
 
     def cancel(self, msg: Any = None) -> bool:
-        """Cancel, and tell the engine."""
+        """Cancel the future, and order the cancellation of the activity."""
         cancelled = super().cancel(msg)
         run = self.run()
         if cancelled and run is not None and not run.loop.leaving:
@@ -53,11 +53,11 @@ class ActivityFuture(WorkflowFuture):
 
 
 class ReplayContext(Context):
-    """`Context` over our replay loop: calls become commands of an `Execution`, their outcomes come from its history."""
+    """`Context` over the replay loop: calls become commands of an `Execution`, outcomes come from its history."""
 
     def __init__(self, execution: Execution) -> None:
         self._run = execution
-        self._reference = weakref.ref(execution)  # a run that leaves is freed at once, whoever holds its futures
+        self._reference = weakref.ref(execution)  # weak: an evicted run is freed even if code holds its futures
         self._random: random.Random | None = None
         self._began = execution.commands.time
         self._logger: WorkflowLogger | None = None
@@ -186,7 +186,7 @@ class ReplayContext(Context):
     async def wait_for_signal(
         self,
         name: str,
-        timeout: Duration | None = None,  # noqa: ASYNC109  # the name of the original, and a durable timer
+        timeout: Duration | None = None,  # noqa: ASYNC109  # a durable timer, not a time-out of asyncio
         *,
         type: Any = Any,
         default: Any = None,
@@ -270,13 +270,13 @@ class ReplayContext(Context):
         return self._decode(raw, result_annotation(function), f"value of side effect '{name}'")
 
     def _evaluate(self, name: str, function: Callable[[], Any]) -> tuple[Payload, FailureInfo | None]:
-        """The value of a side effect, or its failure: either is what code gets on every replay."""
+        """Return the value of a side effect, or its failure; replayed code receives the same."""
         try:
             with guard.outside():
                 value = function()
             if asyncio.iscoroutine(value):
                 value.close()
-                raise Invalid(f"side effect '{name}' is async, and runs in place: use ctx.run for what has to wait")
+                raise Invalid(f"side effect '{name}' is async, but runs in place: use ctx.run for calls that wait")
             return self._encode(value, f"value of side effect '{name}'"), None
         except Exception as error:  # noqa: BLE001  # recorded, and raised by the caller
             return NULL, to_info(error, source="side effect")
@@ -344,7 +344,7 @@ class ReplayContext(Context):
 
     def _check_alive(self) -> None:
         if self._run.loop.leaving:
-            raise RuntimeError("this run has left this worker; nothing more can be ordered here")
+            raise RuntimeError("this run was evicted from its worker: its code can order nothing more")
 
     def _encode(self, value: Any, name: str) -> Payload:
         if value is None:
@@ -373,7 +373,7 @@ def _item(item: Any) -> tuple[Any, Any, Mapping[str, Any]]:
 
 
 def _results(ended: Sequence[Payload | BaseException]) -> list[Payload]:
-    """All results, or the first error among them."""
+    """Return all results, or raise the first error among them."""
     results = []
     for outcome in ended:
         if isinstance(outcome, BaseException):

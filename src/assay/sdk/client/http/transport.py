@@ -22,7 +22,7 @@ from assay.sdk.client.http.registry import HttpRegistry
 from assay.sdk.client.http.schedules import HttpSchedules
 from assay.sdk.client.results import outcome_of
 from assay.sdk.client.transport import Transport
-from assay.sdk.ports import ListedRuns, Outcome
+from assay.sdk.ports import ListedRuns, WorkflowOutcome
 from assay.worker_protocol.worker_side import WorkerEndpoint
 
 LAST_REPLIES_SECONDS: Final = 2.0
@@ -86,7 +86,7 @@ class HttpTransport(Transport):
         """See `Transport`."""
         return await self._open().retry(request)
 
-    async def run(self, start: StartWorkflow) -> tuple[Started, Outcome]:
+    async def run(self, start: StartWorkflow) -> tuple[Started, WorkflowOutcome]:
         """Start a workflow and wait for its end, in one request if the run ends within the hold time."""
         started, ending = await self._open().run(start)
         return started, outcome_of(*ending)
