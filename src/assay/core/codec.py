@@ -1,8 +1,8 @@
-"""Events as bytes and back: the form in which histories are stored, sent and kept for ever.
+"""Encode events to bytes and decode them: the form in which histories are stored, sent and kept.
 
-An event has a `payload`, the JSON document that the wire shows, and for the few events whose payload is a bare value
-(R16) a `data` document with their other fields. Readers accept fields they do not know; a kind they do not know is an
-`UnknownEvent` in its place, which fails the task that meets it and not the run (U5).
+An event has a `payload`, the JSON document that the API shows. A few events have a bare value as payload, for example
+the input of a workflow; their other fields are in a second document, `data`. The decoder accepts unknown fields, and
+returns an `UnknownEvent` for an unknown kind: a worker that replays the event fails its task, and the run stays open.
 """
 
 from collections.abc import Callable
@@ -32,10 +32,10 @@ _FLAWS = (msgspec.MsgspecError, TypeError, ValueError)
 
 
 class UnknownEvent(Event, frozen=True, gc=False):
-    """An event of a later version, kept as it came."""
+    """An event of a later version, kept as recorded."""
 
     recorded_name: ClassVar[str] = "UnknownEvent"
-    """Of no use: `name` has the recorded one."""
+    """Not used: `name` has the recorded name."""
     name: str
     payload: Payload
     data: Payload = NULL
@@ -50,7 +50,7 @@ class _Reason(msgspec.Struct, omit_defaults=True):
 
 
 def encode(event: Event) -> tuple[bytes, bytes | None]:
-    """The event's payload and, where the payload is a bare value, the data beside it."""
+    """Return the payload of an event and, if the payload is a bare value, the data with its other fields."""
     split = _SPLIT.get(type(event))
     if split is not None:
         return split(event)
@@ -58,7 +58,7 @@ def encode(event: Event) -> tuple[bytes, bytes | None]:
 
 
 def encode_uncertain(event: Event) -> tuple[bytes, bytes | None]:
-    """The same for an event with fields that programs fill in; `Invalid` if it could not be read again (I20)."""
+    """Encode an event with values of user code; raise `Invalid` if the result could not be decoded (I20)."""
     try:
         payload, data = encode(event)
         decode(event.recorded_name, payload, data)
@@ -68,7 +68,7 @@ def encode_uncertain(event: Event) -> tuple[bytes, bytes | None]:
 
 
 def check_failure(failure: FailureInfo) -> None:
-    """`Invalid` if a failure could not be read again."""
+    """Raise `Invalid` if a failure, once encoded, could not be decoded."""
     try:
         _failure(_encode(failure))
     except _FLAWS as error:
@@ -81,7 +81,7 @@ def _unrecordable(name: str, error: BaseException) -> Invalid:
 
 
 def decode(name: str, payload: bytes, data: bytes | None) -> Event:
-    """The event that `encode` was given; `Invalid` for bytes that are no event."""
+    """Return the event that `encode` produced these bytes from; raise `Invalid` if they are not an event."""
     join = _JOIN.get(name)
     try:
         if join is not None:

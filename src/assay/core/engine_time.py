@@ -1,7 +1,7 @@
-"""The arithmetic of engine time: plain functions of clock readings, without a clock.
+"""The arithmetic of engine time: functions of clock readings, without a clock.
 
 Engine time is the boot clock, which never steps and counts suspends, plus an offset. Timers, leases, retries and event
-times follow it, so that a step of the wall clock neither fires a timer early nor ends a lease (I10, I13).
+times follow engine time: a step of the wall clock neither fires a timer early nor ends a lease (I10) (I13).
 """
 
 from typing import NamedTuple
@@ -9,15 +9,15 @@ from typing import NamedTuple
 from assay.core.model.ids import SECOND, Time
 
 SLEW_DIVISOR = 100
-"""The offset moves by at most one part in so many: 10 ms a second, too slow for any lease or timer to be lost."""
+"""The offset moves by at most this part of the elapsed time: 10 ms a second, too little to end a lease early."""
 MAX_CONFIRMATION_AGE: Time = 6 * SECOND
-"""Living engines confirm the shared time every two seconds; one that was last confirmed longer ago has just jumped."""
+"""Running engines confirm the shared time every two seconds; a time without a newer confirmation has just jumped."""
 LARGEST_JUMP: Time = 2 * SECOND
-"""A jump of the shared time by more than this is taken out; a smaller one is followed."""
+"""A jump of the shared time by more than this is corrected; a smaller jump is followed."""
 
 
 class SteadyTime:
-    """The offset from the boot clock to engine time, for an engine that has its store to itself."""
+    """The offset from the boot clock to engine time, for the only engine of a store."""
 
     __slots__ = ("_adjusted_at", "offset")
 
@@ -28,7 +28,7 @@ class SteadyTime:
     def adjust(self, boot: Time, wall: Time) -> None:
         """Move the offset towards the wall clock.
 
-        Boot time beyond a second does not count: after a suspend of hours one per cent would be a step.
+        Elapsed time above one second does not count: after hours of suspend, 1 % of them would be a step.
         """
         most = min(boot - self._adjusted_at, SECOND) // SLEW_DIVISOR
         self._adjusted_at = boot
@@ -36,7 +36,7 @@ class SteadyTime:
 
 
 class ClockReading(NamedTuple):
-    """What a store's clock showed."""
+    """A reading of a store's clock."""
 
     wall: Time
     """The wall clock, which schedules follow."""
@@ -45,17 +45,17 @@ class ClockReading(NamedTuple):
     version: tuple[int, int] = (0, 0)
     """The stored correction, and the wall time when it was stored; for compare-and-set."""
     corrected: bool = False
-    """Did the call that made this reading store a correction?"""
+    """True if the call that made this reading stored a correction."""
     alone: bool = False
-    """Was no other engine alive when this one first read the clock?"""
+    """True if no other engine was running when this engine first read the clock."""
     confirmed_at: Time = 0
-    """The wall time at which an engine that is alive last found the time right; of several the nearest to `wall`."""
+    """The wall time of the last confirmation by a running engine; of several confirmations the nearest to `wall`."""
 
     @property
     def confirmed(self) -> bool:
-        """May an engine that starts take this time over?
+        """Return whether a starting engine may adopt this time.
 
-        Between a step of the database's clock and the correction by the engines that see it, it may not.
+        False after a step of the database's clock, until a running engine has stored the correction.
         """
         return (
             self.alone
@@ -64,9 +64,9 @@ class ClockReading(NamedTuple):
 
 
 class Jump(NamedTuple):
-    """A jump of the shared time, to be taken out of the correction if that has not changed since.
+    """A jump of the shared time, to subtract from the stored correction if its version is unchanged.
 
-    A jump by 0 confirms the time that was read last, and changes nothing that is stored: an idle engine writes nothing.
+    A jump by 0 confirms the last reading and stores nothing: an idle engine writes nothing.
     """
 
     by: Time
@@ -74,7 +74,7 @@ class Jump(NamedTuple):
 
 
 class SharedTime:
-    """The offset from the boot clock to the time that all engines of a shared store follow."""
+    """The offset from the boot clock to the time of all engines of a shared store."""
 
     __slots__ = ("_taken", "known", "offset", "wall_offset")
 
@@ -83,13 +83,13 @@ class SharedTime:
         self.wall_offset: Time = 0
         self.known = False
         self._taken: Jump | None = None
-        """The last jump that this engine took out, with the version that it wrote."""
+        """The last jump that this engine corrected, with the version of its correction."""
 
     def learn(self, sent_at: Time, received_at: Time, reading: ClockReading) -> Jump | None:
-        """Learn the offset from a reading between two readings of the boot clock.
+        """Update the offset from a reading made between two readings of the boot clock.
 
         Returns:
-            The jump to take out of the correction before anything is learned, or None.
+            A jump to correct first, with the offset unchanged; None if the offset was updated.
         """
         middle, error = (sent_at + received_at) // 2, (received_at - sent_at + 1) // 2
         self.wall_offset = reading.wall - middle
@@ -101,31 +101,32 @@ class SharedTime:
             if not self._put_back(jump, reading):
                 return Jump(jump, reading.version)
             self.offset, self._taken = found, None
-        # The true offset is within the round trip of what was found: inside it there is no evidence of a change.
+        # The true offset is within half a round trip of the result: inside this range nothing shows a change.
         self.offset = max(found - error, min(found + error, self.offset))
         self.known = True
         return None
 
     def took_out(self, jump: Jump, reading: ClockReading) -> None:
-        """Note that this engine's correction was stored, as `reading` has it."""
+        """Record that this engine's correction was stored with the version of `reading`."""
         self._taken = Jump(jump.by, reading.version)
 
     def _put_back(self, jump: Time, reading: ClockReading) -> bool:
-        """Has another engine undone this engine's correction?
+        """Return whether another engine has undone this engine's correction.
 
-        Then the boot clock of this machine stood still, as that of a virtual machine may do while it is frozen, and
-        the shared time never jumped.
+        Then the shared time never jumped: the boot clock of this machine stood still, as in a paused VM.
         """
         if self._taken is None or abs(jump - self._taken.by) > LARGEST_JUMP:
             return False
         changed = reading.version[0] - self._taken.version[0]
-        return abs(changed - jump) < abs(jump) // 2  # after another step of the clock it would be as it was
+        return (
+            abs(changed - jump) < abs(jump) // 2
+        )  # after a second step of the clock the correction would be unchanged
 
 
 def corrected(wall: Time, correction: Time, seen_at: Time) -> Time:
-    """Return the engine time for a wall time: the correction goes back to 0 by one per cent of the time passed.
+    """Return the engine time for a wall time: the correction shrinks by 1 % of the elapsed time, down to 0.
 
-    The function `assay_time` in the database computes the same.
+    The database function `assay_time` computes the same value.
     """
     left = max(0, abs(correction) - max(0, wall - seen_at) // SLEW_DIVISOR)
     return wall + (left if correction >= 0 else -left)

@@ -1,4 +1,4 @@
-"""Who uses an engine, as it is kept beside the histories: namespaces, workers, queues. No decision depends on it."""
+"""Rows about the users of an engine: namespaces, workers, queues. No decision depends on these rows."""
 
 import msgspec
 
@@ -6,30 +6,30 @@ from assay.core.model.ids import Time
 
 
 class NamespaceRow(msgspec.Struct, frozen=True):
-    """A namespace that was created, by name or by being used (R39)."""
+    """A namespace, created explicitly or by its first use."""
 
     name: str
     created_at: Time
 
 
 class NamespaceCounts(msgspec.Struct, frozen=True):
-    """What a namespace holds: runs by status, workers seen lately."""
+    """Counts of a namespace: runs by status, workers with a recent heartbeat."""
 
     by_status: dict[str, int]
     workers: int
 
 
 class WorkerHealth(msgspec.Struct, frozen=True):
-    """The state of a worker as its watchdog reported it last."""
+    """The state of a worker in the last report of its watchdog."""
 
     healthy: bool = True
-    """False if its event loop is blocked, or if it takes no more `def` activities."""
+    """False if the event loop is blocked, or if the worker accepts no more `def` activities."""
     abandoned_threads: int = 0
-    """Threads of attempts that are over and whose code has not returned."""
+    """Threads whose attempt is over while its code has not returned."""
 
 
 class WorkerRow(msgspec.Struct, frozen=True):
-    """A worker's registration; a list that is None stands for all (D20)."""
+    """The registration of a worker; None as a list of types stands for all types."""
 
     id: str
     namespace: str
@@ -45,7 +45,7 @@ class WorkerRow(msgspec.Struct, frozen=True):
 
 
 class WaitingWork(msgspec.Struct, frozen=True):
-    """How much work of one task queue waits for a worker, and since when the oldest of it does."""
+    """The work of a task queue without a worker: counts, and the time since when the oldest waits."""
 
     namespace: str
     queue: str
@@ -55,7 +55,7 @@ class WaitingWork(msgspec.Struct, frozen=True):
 
 
 class QueueRow(msgspec.Struct, frozen=True):
-    """What waits and what is being done on a queue."""
+    """Counts of waiting and running work on a queue."""
 
     queue: str
     pending_activities: int = 0

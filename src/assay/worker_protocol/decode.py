@@ -1,4 +1,4 @@
-"""Messages from bytes. A worker's message is checked as a whole and, where that fails, report by report."""
+"""Decode messages. A worker's message is decoded as a whole and, if that fails, report by report."""
 
 from typing import Any, Final
 
@@ -15,18 +15,18 @@ decode_engine_message: Final = msgspec.json.Decoder(wire.EngineMessage).decode
 
 
 def decode_worker_message(body: bytes, *, careful: bool = False) -> wire.WorkerMessage:
-    """Return the message in `body`; every document in it has been parsed, and so is JSON.
+    """Return the message in `body`; every document in the message was parsed, and is valid JSON.
 
-    The limits of their shape are those of each document: a message of many is large and harmless. A report that cannot
-    be decoded is refused alone, as an `Unreadable`: the reports beside it are about other runs.
+    The limits of depth and keys apply to each document and not to the message, which may have many documents. A report
+    that cannot be decoded becomes an `Unreadable` and is refused alone: the other reports are about other runs.
 
     Args:
         body: The message as JSON.
-        careful: Look for keys that come twice, too. The SDK, which sends over WebSockets, writes none, and this path is
+        careful: Refuse duplicate keys as well. Off for WebSockets: the SDK writes no duplicate keys, and the path is
             hot.
 
     Raises:
-        Invalid: The message as a whole is no message of a worker.
+        Invalid: The message is not a worker's message, beyond a bad report.
     """
     try:
         value = parsed(body, limit=wire.MAX_MESSAGE_BYTES, name="message")
@@ -43,7 +43,7 @@ def decode_worker_message(body: bytes, *, careful: bool = False) -> wire.WorkerM
 
 
 def _without_bad_reports(body: bytes, refusal: Invalid) -> wire.WorkerMessage:
-    """Return the message with an `Unreadable` for each bad report; raise `refusal` if anything else is wrong."""
+    """Return the message with an `Unreadable` for each bad report; raise `refusal` if another part is bad."""
     try:
         unread = _raw_reports(body)
         reports = tuple([_decode_report(bytes(raw)) for raw in unread.reports])

@@ -1,4 +1,4 @@
-"""A worker's messages as bytes, split where they are above the limit of a message."""
+"""Encode a worker's messages, split if they exceed the size limit."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -14,7 +14,7 @@ ENVELOPE_BYTES: Final = 1024 * 1024
 
 
 def encode_worker_message(endpoint: WorkerEndpoint, message: wire.WorkerMessage) -> list[bytes]:
-    """Return a message as bytes, in parts if needed; refuse reports that cannot be encoded or exceed the limit alone.
+    """Return an encoded message, in parts if needed; refuse reports that cannot be encoded or exceed the limit.
 
     The caller sends the bytes and then calls `WorkerEndpoint.settle_refused`.
     """

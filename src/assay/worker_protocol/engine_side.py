@@ -1,9 +1,9 @@
 """The engine's end of the protocol for one worker: messages in, requests to the engine and messages out.
 
-An endpoint outlives connections. A report that a worker repeats after a cut gets its first answer again; a lease that
-was never sent is released, uncounted; a lease that was sent and that the worker does not list is sent again.
+An endpoint outlives connections. A report repeated after a lost connection gets its first answer again. A lease that
+was never sent is released, uncounted. A lease that was sent, but is not in the worker's list, is sent again.
 
-Nothing here waits: the driver reads the store for an endpoint (`EngineDriver`), and does the waiting of a hello.
+Endpoints never wait: the driver reads the store for them (`EngineDriver`), and waits between the steps of a hello.
 """
 
 import functools
@@ -32,16 +32,16 @@ log = logging.getLogger("assay.exchange")
 TASK_SEQ: Final = -1
 """The seq of a workflow task among leases; the seqs of activities begin with 0."""
 MAX_SLOTS: Final = 100_000
-"""Free slots of one kind that a worker is counted with at most."""
+"""The maximum of free slots of one kind that a worker can announce."""
 MAX_TASK_EVENTS: Final = 500
-"""Events that travel with a task at most; a longer history is read by the worker in pages."""
+"""The maximum of events in a task; the worker reads a longer history in pages."""
 
 LeaseKey = tuple[RunId, int, int]
 """Run, seq or `TASK_SEQ`, and epoch or attempt id."""
 
 
 class EnginePort(Protocol):
-    """The verbs of an engine that an endpoint calls."""
+    """The methods of an engine that an endpoint calls."""
 
     def now(self) -> Time:
         """Return engine time."""
@@ -68,7 +68,7 @@ class EngineDriver(Protocol):
     """Reads the store for an endpoint."""
 
     def leased_task(self, run_id: RunId) -> TaskGrant | None:
-        """Return the workflow task of a run in memory that is leased to this worker, if there is one."""
+        """Return the workflow task of a run in memory, if the task is leased to this worker."""
         ...
 
     def load_task(self, grant: TaskGrant, after: int) -> None:
@@ -81,7 +81,7 @@ class EngineDriver(Protocol):
 
 
 class EngineEndpoint:
-    """The engine's end for one worker; to the dispatcher a `ConnectedWorker`."""
+    """The engine's end of the protocol for one worker; a `ConnectedWorker` of the dispatcher."""
 
     local = False
     lease: Time | None = WORKER_LEASE
@@ -127,7 +127,7 @@ class EngineEndpoint:
         return run_id in self._runs
 
     def take(self, grant: Grant) -> None:
-        """See `ConnectedWorker`; a lease for a worker that has disconnected meanwhile is released."""
+        """Send leased work; release the lease if the worker has disconnected meanwhile."""
         if not self._added:
             self._release(grant)
         elif isinstance(grant, ActivityGrant):
@@ -149,13 +149,13 @@ class EngineEndpoint:
     # connections
 
     def begin_hello(self, hello: wire.Hello) -> None:
-        """Begin a connection: release leases that were not sent, and replace all that is known of the worker.
+        """Begin a connection: release leases that were not sent, and replace the description of the worker.
 
         If the worker was connected before, the driver waits for `released`, reads the leases of the worker, and
         calls `reconcile` and `resend`; then, in any case, `end_hello`.
         """
         self.hellos += 1
-        self.outgoing.wakeup.set()  # requests that are held for an earlier connection return empty
+        self.outgoing.wakeup.set()  # held requests of an earlier connection return empty
         self.disconnect()
         self.outgoing.clear_if_empty()
         self.queue = hello.queue
@@ -176,12 +176,11 @@ class EngineEndpoint:
         )
 
     def reconcile(self, hello: wire.Hello, leased: Iterable[LeaseKey]) -> set[LeaseKey]:
-        """Compare the leases that a worker lists with those in the store; return the leases that must be sent again.
+        """Compare the leases in a worker's list with the leases in the store; return the leases to send again.
 
-        Leases in both are extended, since the worker lives. Attempts that the worker lists and that are no longer
-        leased to it are cancelled.
+        Leases in both are extended, because the worker is alive. Attempts only in the list are cancelled.
         """
-        # Not earlier: leases of the last connection that are released meanwhile had reserved none of these slots.
+        # Counted only now: leases of the last connection, released meanwhile, had reserved other slots than these.
         self._count_slots(hello)
         listed = set()
         for token in hello.held:
@@ -202,7 +201,7 @@ class EngineEndpoint:
         return stored - listed
 
     def resend(self, grant: Grant) -> None:
-        """Send a lease that the worker holds by the store and did not list."""
+        """Send a lease again that is in the store and not in the worker's list."""
         if isinstance(grant, ActivityGrant):
             self.slots.reserve(grant.activity.name)
             self.outgoing.activity(grant)
@@ -222,7 +221,7 @@ class EngineEndpoint:
             self._engine.add_worker(self)
 
     def disconnect(self) -> None:
-        """Let the engine lease no more work to the worker, and release leases that were not sent, uncounted."""
+        """Stop leasing work to the worker, and release unsent leases, uncounted."""
         if self._added:
             self._added = False
             self._engine.remove_worker(self)
@@ -245,11 +244,11 @@ class EngineEndpoint:
     # receiving
 
     def accepts(self, message: wire.WorkerMessage) -> bool:
-        """Return whether a message is neither a repetition nor older than the last hello; count it as received."""
+        """Return whether a message is new and sent after the last hello; mark its number as received."""
         number = message.number
         if number == 0:
             return True
-        if number == self._next and not self._ahead:  # in order, as nearly always
+        if number == self._next and not self._ahead:  # the usual case: in order
             self._next += 1
             return True
         if number < self._next or number in self._ahead:
@@ -264,7 +263,7 @@ class EngineEndpoint:
         return True
 
     def receive(self, message: wire.WorkerMessage) -> None:
-        """Take in an accepted message: departures, reports, released slots; its hello was handled before."""
+        """Handle an accepted message: departure, reports, released slots. The driver has handled its hello before."""
         if message.leaving:
             self._leaving = True
             self.disconnect()
@@ -314,13 +313,13 @@ class EngineEndpoint:
                 self._driver.load_history(report, RunId(lease.run_id))
                 return
             request = request_of(report, lease, self._open)
-        except Exception as error:  # noqa: BLE001  # a report without an answer would be sent for ever
+        except Exception as error:  # noqa: BLE001  # the worker repeats a report until it is answered
             self._answer(self.failed(n, error))
             return
         self._engine.post(request, functools.partial(self._decided, n, lease, isinstance(request, Advance)))
 
     def _open(self, token: Token) -> Lease:
-        """Return the lease of a token, which must be this worker's own and of this namespace."""
+        """Return the lease of a token; raise `NotFound` for a token of another worker or namespace."""
         lease = self._tokens.open(token)
         if lease.worker != self.worker or lease.namespace != self.namespace:
             raise unknown_task()
@@ -350,7 +349,7 @@ class EngineEndpoint:
         return wire.ReportAnswer(n, advanced=reply)
 
     def _refused(self, lease: Lease) -> None:
-        """Send the worker its current task of a run again: it drops the run when a repeated turn is refused."""
+        """Send the current task of a run again, because the worker drops the run when a repeated turn is refused."""
         self._runs.discard(lease.run_id)
         grant = self._driver.leased_task(RunId(lease.run_id)) if self._added else None
         if grant is not None:
@@ -360,11 +359,11 @@ class EngineEndpoint:
     def _answer(self, answer: wire.ReportAnswer) -> None:
         self._pending.discard(answer.n)
         if answer.problem is None or answer.problem.kind != "UNAVAILABLE":
-            self._answers[answer.n] = answer  # an answer that leaves the outcome unknown is not kept
+            self._answers[answer.n] = answer  # not kept if the outcome is unknown: the repeated report is decided again
         self.outgoing.answer(answer)
 
     def failed(self, n: int, error: Exception) -> wire.ReportAnswer:
-        """Return the answer to a report that could not be answered."""
+        """Return the answer to a report that caused an error."""
         if not isinstance(error, AssayError):
             log.error("a report of %s could not be answered", self.worker, exc_info=error)
         return wire.ReportAnswer(n, problem_of(error))
@@ -372,9 +371,9 @@ class EngineEndpoint:
     # reading
 
     def _send_task(self, grant: TaskGrant) -> None:
-        """Send a task with events from the store: the new ones to a worker that keeps the run, otherwise all.
+        """Send a task with events from the store: new events if the worker keeps the run, otherwise all events.
 
-        A long history does not travel with its task: the worker reads it in pages.
+        A long history is not part of the task: the worker reads the history in pages.
         """
         run_id = grant.key.run_id
         after = grant.seen_seq if run_id in self._runs else 0
@@ -385,9 +384,9 @@ class EngineEndpoint:
             self.outgoing.task(grant, None, after)
 
     def task_loaded(self, grant: TaskGrant, after: int, events: Sequence[Recorded] | None, hello: int) -> None:
-        """Send a task with its events, None if they could not be read.
+        """Send a task with its events; `events` is None if the read failed.
 
-        `hello` is the number of hellos when the read began: if there was another one since, `resend` has sent the task.
+        `hello` is the number of hellos when the read began; after a later hello, `resend` has sent the task.
         """
         if self.hellos != hello:
             return
@@ -399,7 +398,7 @@ class EngineEndpoint:
             self.outgoing.task(grant, events, after)
 
     def history_loaded(self, answer: wire.ReportAnswer) -> None:
-        """Answer a report that reads a history; the page is not kept for repetitions."""
+        """Answer a report that reads a history; the page is not kept for a repeated report."""
         self._pending.discard(answer.n)
         self.outgoing.answer(answer)
 

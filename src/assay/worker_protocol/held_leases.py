@@ -1,4 +1,4 @@
-"""The leases that one worker holds, with their tokens, and its free slots as the engine counts them."""
+"""The leases of a worker with their tokens, and the engine's count of the worker's free slots."""
 
 from typing import Final
 
@@ -12,20 +12,20 @@ from assay.worker_protocol import messages as wire
 from assay.worker_protocol.tokens import Token
 
 OUTCOMES: Final = (rq.CompleteActivity, rq.FailActivity, rq.CancelledActivity)
-"""Ends of an attempt; if one cannot be recorded, a failure is reported in its place."""
+"""Requests with the outcome of an attempt; a failure replaces an outcome that cannot be recorded."""
 ENDS: Final = (*OUTCOMES, rq.ReleaseActivity)
-"""Requests after which a worker holds an attempt no longer."""
+"""Requests that end the lease of an attempt."""
 UNANNOUNCED_SLOTS_ABOVE: Final = 8
-"""While the engine counts at least so many free slots, it can wait for the next message to learn of more."""
+"""While the engine counts at least this number of free slots, further released slots wait for the next message."""
 
 
 class HeldLeases:
-    """The leases that a worker holds: workflow tasks by run, attempts by id."""
+    """The leases of a worker: workflow tasks by run, attempts by id."""
 
     def __init__(self, worker: ConnectedWorker) -> None:
         self._worker = worker
         self._tasks: dict[str, tuple[Token, int]] = {}
-        """By run: token and epoch of its last lease. A run that is no longer leased keeps them for its next turn."""
+        """By run: token and epoch of the last lease; kept after the end of the lease, for the next turn."""
         self._leased: set[str] = set()
         self._attempts: dict[int, Token] = {}
         self._faulty: set[int] = set()
@@ -45,7 +45,7 @@ class HeldLeases:
         return run_id in self._tasks
 
     def task_token(self, run_id: str, epoch: int) -> Token:
-        """Return the token of a run's last lease; raise `Refused` if its epoch is another one."""
+        """Return the token of a run's last lease; raise `Refused` if the lease has another epoch."""
         found = self._tasks.get(run_id)
         if found is None or found[1] != epoch:
             raise Refused("this worker no longer holds the workflow task", code="stale_task")
@@ -68,12 +68,12 @@ class HeldLeases:
         return (*(self._tasks[run_id][0] for run_id in self._leased), *self._attempts.values())
 
     def live(self) -> tuple[str, ...]:
-        """Return the runs that are live in this worker, for a hello; the engine counts them from then on."""
+        """Return the live runs of this worker for a hello, and note them as announced."""
         self._given = {run_id for run_id in self._tasks if self._worker.holds(RunId(run_id))}
         return tuple(self._given)
 
     def take_dropped(self) -> list[str]:
-        """Return the runs that were dropped since the last call: the engine counts them as live no longer."""
+        """Return the announced runs that the worker has dropped since the last call."""
         left = [run_id for run_id in self._given if not self._worker.holds(RunId(run_id))]
         self._given.difference_update(left)
         for run_id in left:
@@ -82,7 +82,7 @@ class HeldLeases:
         return left
 
     def take_task(self, task: wire.SentTask) -> bool:
-        """Hold a task; return False for a task that is held already: the engine sent a lease again that had arrived."""
+        """Add a task; return False for a task that is held already, because the engine sent its lease twice."""
         known = self._tasks.get(task.run_id)
         if known is not None and known[1] >= task.epoch and task.run_id in self._leased:
             return False
@@ -92,7 +92,7 @@ class HeldLeases:
         return True
 
     def take_attempt(self, order: wire.SentActivity) -> bool:
-        """Hold an attempt; return False for an attempt that is held already."""
+        """Add an attempt; return False for an attempt that is held already."""
         if order.attempt_id in self._attempts:
             return False
         self._attempts[order.attempt_id] = order.token
@@ -110,7 +110,7 @@ class HeldLeases:
         return isinstance(request, rq.Advance)
 
     def settle(self, request: rq.ToRun, answer: wire.ReportAnswer | None) -> None:
-        """Drop the leases that end with an answered request; without an answer the request came too late."""
+        """Drop the leases that end with a request; `answer` is None for a refused request."""
         if isinstance(request, rq.Advance):
             if answer is not None and answer.advanced is not None:
                 self._advanced(request, answer.token, answer.advanced)
@@ -138,7 +138,7 @@ class HeldLeases:
             self._leased.discard(run_id)
 
     def _unlease(self, run_id: str, epoch: int) -> None:
-        """Drop a lease, unless a later lease has replaced it."""
+        """Drop a lease, unless a later lease has replaced this lease."""
         found = self._tasks.get(run_id)
         if found is not None and found[1] <= epoch:
             self._leased.discard(run_id)
@@ -146,9 +146,9 @@ class HeldLeases:
 
 
 class AnnouncedSlots:
-    """The free slots of a worker as its engine counts them.
+    """The engine's count of a worker's free slots.
 
-    Each message has the totals of slots released since the last hello, and may be lost.
+    Each message has the totals of slots released since the last hello: a lost message does no harm.
     """
 
     def __init__(self, slots: Slots) -> None:
@@ -157,18 +157,18 @@ class AnnouncedSlots:
         self._known = self._released = self.restart()
 
     def restart(self) -> Slots:
-        """Return the free slots, from which both ends count from now on."""
+        """Return the free slots; both ends count from this state on."""
         slots = self._slots
         self._known = Slots(slots.tasks, slots.activities, slots.process_activities, slots.processes)
         self._released = Slots()
         return slots
 
     def leased(self, activity: str | None = None) -> None:
-        """Count work that the engine has reserved a slot for: an activity by its name, or a workflow task."""
+        """Count a slot reserved by the engine: of an activity by its name, or of a workflow task."""
         self._known.reserve(activity)
 
     def announce(self) -> Slots:
-        """Return the totals of released slots for the next message; the engine counts right once it has received it."""
+        """Return the totals of released slots for the next message."""
         slots, known, released = self._slots, self._known, self._released
         released.tasks += slots.tasks - known.tasks
         released.activities += slots.activities - known.activities
@@ -178,7 +178,7 @@ class AnnouncedSlots:
 
     @property
     def urgent(self) -> bool:
-        """Return whether the engine may lease less than it could, or more processes than there are."""
+        """Return whether the engine's count is too low for its leases, or differs in the number of processes."""
         slots, known = self._slots, self._known
         if slots.processes != known.processes:
             return True

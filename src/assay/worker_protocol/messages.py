@@ -1,12 +1,12 @@
-"""The messages of the protocol between workers of the SDK and an engine, each defined once, for every carrier.
+"""The messages between workers of the SDK and an engine, for every transport.
 
-A worker numbers its reports and sends each, unchanged and under its number, until the answer has arrived. An engine
-that has the number in memory repeats its answer; an engine that was restarted decides the report again, and the fence
-in the token gives the report its effect once: epoch and last seen seq of a workflow task, or the id of an attempt (I7).
-Every lease travels as a token that only the engine can make.
+A worker numbers its reports and repeats each report, unchanged and under its number, until the answer has arrived. An
+engine with the number in memory repeats its answer. A restarted engine decides the report again, and the fence in the
+token prevents a second effect: epoch and last seen seq of a workflow task (I7), or the id of an attempt (I8). Leases
+are sent as tokens, which only the engine can create.
 
-Messages are numbered, too: a message that arrives twice, or later than a hello that was sent after it, is refused. Its
-answer would take leases to a request that nobody waits for, and its count of free slots is outdated.
+Messages are numbered as well. A message that arrives twice, or after a later hello, is refused: no request would wait
+for the leases in its answer, and its count of free slots is outdated.
 """
 
 from collections.abc import Iterable
@@ -25,26 +25,26 @@ from assay.core.model.replies import Advanced
 from assay.worker_protocol.tokens import Token
 
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
-"""The size of one message in either direction."""
+"""The maximum size of a message in either direction."""
 MAX_HISTORY_BYTES: Final = 1024 * 1024
-"""The size of the events that travel with a task, and of a page of a history."""
+"""The maximum size of the events in a task, and of a page of a history."""
 SILENCE_SECONDS: Final = 6.0
-"""Either side treats the other as gone after so long without a message."""
+"""The time without a message after which a side considers the other as disconnected."""
 KEEP_ALIVE_SECONDS: Final = 2.0
-"""A worker sends an empty message after so long without another."""
+"""The time without a message after which a worker sends an empty message."""
 MAX_WAIT_SECONDS: Final = 25.0
-"""How long a request may be held; clients and proxies commonly give up at 30."""
+"""The maximum time that a request is held; clients and proxies commonly time out after 30 seconds."""
 
 
 class WorkerReport(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The fields of every report: the number of its answer, and the token of the lease that it is about."""
+    """The common fields of reports: the report's number, and the token of its lease."""
 
     n: int
     token: Token
 
 
 class StepDone(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="step"):
-    """How an inline step ended (R3)."""
+    """The outcome of an inline step."""
 
     seq: int
     name: str
@@ -57,7 +57,7 @@ class StepDone(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="s
 
 
 class ActivityDone(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="activity"):
-    """A result that the worker has already advanced on (R8)."""
+    """The result of an activity with which the worker has already advanced."""
 
     token: Token
     time: Time
@@ -65,7 +65,7 @@ class ActivityDone(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, ta
 
 
 class AdvanceReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="advance"):
-    """A turn of a run: outcomes, then the commands that follow; `early` if the code has yet to go on from them."""
+    """A turn of a run: outcomes, then the resulting commands; `early` if the code has not yet run on from them."""
 
     seen_seq: int = 0
     commands: tuple[AnyCommand, ...] = ()
@@ -75,18 +75,18 @@ class AdvanceReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag
 
 
 class FailTaskReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="fail_task"):
-    """The task cannot be done at present (R21)."""
+    """The workflow task failed; the run stays open."""
 
     reason: str = ""
     message: str = ""
 
 
 class ExtendTaskReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="extend_task"):
-    """The task is still being worked on."""
+    """The worker still holds the workflow task."""
 
 
 class ReleaseTaskReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="release_task"):
-    """The task goes back undone."""
+    """The worker releases the workflow task undone."""
 
 
 class CompleteActivityReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="complete_activity"):
@@ -102,33 +102,33 @@ class FailActivityReport(WorkerReport, frozen=True, gc=False, omit_defaults=True
 
 
 class CancelledActivityReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="cancelled_activity"):
-    """An attempt that was asked to stop has stopped."""
+    """An attempt stopped because of a cancel request."""
 
     details: Payload = NULL
 
 
 class HeartbeatActivityReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="heartbeat_activity"):
-    """An attempt says that it is alive."""
+    """The heartbeat of an attempt."""
 
     details: Payload = NULL
 
 
 class ExtendActivityReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="extend_activity"):
-    """The process of an attempt is alive."""
+    """The worker still holds an attempt; not a heartbeat."""
 
 
 class ReleaseActivityReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="release_activity"):
-    """An attempt goes back as if it had not begun."""
+    """The worker releases an attempt, as if it had not begun."""
 
 
 class ReadHistory(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="history"):
-    """A page of the history of a run whose task the worker was given."""
+    """A read of a page of a history; the worker holds or held a task of the run."""
 
     after: int = 0
 
 
 class Unreadable(WorkerReport, frozen=True, gc=False):
-    """A report that cannot be decoded; made by the engine, so that it is answered with an error like any other."""
+    """A report that cannot be decoded; created by the engine, to answer the report with an error."""
 
     reason: str
 
@@ -149,7 +149,7 @@ Report = (
 
 
 class Hello(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """A worker introduces itself: the first message of a connection, and whenever the engine asks who it is."""
+    """The description of a worker: in the first message of a connection, and whenever the engine requests it."""
 
     queue: str
     namespace: str = "main"
@@ -161,46 +161,46 @@ class Hello(msgspec.Struct, omit_defaults=True, kw_only=True):
     free_tasks: int = 0
     free_activities: int = 0
     process_activities: tuple[str, ...] = ()
-    """The activities that run in processes of the worker, each of which runs one at a time."""
+    """The activities that run in processes of the worker; a process runs one attempt at a time."""
     free_processes: int = 0
-    """How many of `process_activities` may be leased to it: as many as it has idle processes."""
+    """The number of idle processes: the limit of leases of `process_activities`."""
     held: tuple[Token, ...] = ()
-    """The tokens of all leases that it holds; leases of this worker that are not among them are sent again."""
+    """The tokens of all leases that the worker holds; the engine sends all other leases of the worker again."""
     runs: tuple[str, ...] = ()
-    """The runs whose live coroutine it keeps."""
+    """The runs whose live coroutine the worker keeps."""
     again: bool = False
-    """Was it connected before? A worker that just began can hold nothing."""
+    """True if the worker was connected before; a new worker holds no leases."""
 
 
 class WorkerMessage(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """What a worker says."""
+    """A message of a worker."""
 
     number: int = 0
-    """One more with each message of its life; 0 for a worker that does not count."""
+    """The number of the message, counted from 1 over all connections; 0 for a worker without numbers."""
     hello: Hello | None = None
     reports: tuple[Report, ...] = ()
     freed: tuple[int, int] | None = None
-    """Slots for workflow tasks and for activities released since its hello: totals, so that a message may be lost."""
+    """The slots for workflow tasks and activities released since the hello: totals, because messages may be lost."""
     freed_processes: int = 0
-    """Processes that became idle since its hello, less those that are there no more; a total, read with `freed`."""
+    """The processes that became idle since the hello, minus the processes that exited; a total, used with `freed`."""
     answered: int = 0
-    """The lowest number that still waits for its answer: those before it may be forgotten."""
+    """The lowest report number without an answer: the engine drops its answers to earlier reports."""
     dropped: tuple[str, ...] = ()
-    """Runs whose coroutine it keeps no longer."""
+    """The runs whose coroutine the worker has dropped."""
     leaving: bool = False
-    """It takes no more work."""
+    """True if the worker accepts no more work."""
     wait_secs: float = 0
-    """How long this request may be held when there is nothing to say; a WebSocket needs none."""
+    """The time that this request may be held while the engine has nothing to send; 0 over a WebSocket."""
 
 
 class UnreadMessage(WorkerMessage, kw_only=True):
-    """The same with its reports as they came."""
+    """A message of a worker with undecoded reports."""
 
-    reports: tuple[msgspec.Raw, ...] = ()  # type: ignore[assignment]  # read later, one by one
+    reports: tuple[msgspec.Raw, ...] = ()  # type: ignore[assignment]  # decoded later, one by one
 
 
 class SentEvent(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """An event as `core.codec` writes it."""
+    """An event, encoded by `core.codec`."""
 
     seq: int
     time: Time
@@ -210,7 +210,7 @@ class SentEvent(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class SentTask(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A workflow task. `events` begin after `after`, or are absent: then the worker asks for the history."""
+    """A workflow task. `events` begin after the seq `after`; without events the worker reads the history."""
 
     token: Token
     workflow_id: str
@@ -244,7 +244,7 @@ class SentActivity(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Problem(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Why something was refused; the same words as in the body of an HTTP error."""
+    """The reason of a refusal; the same fields as in the body of an HTTP error."""
 
     error: str
     code: str
@@ -253,34 +253,34 @@ class Problem(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ReportAnswer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The answer to a report: nothing but its number when it was done and there is no more to say."""
+    """The answer to a report: only its number if the report succeeded without a reply."""
 
     n: int
     problem: Problem | None = None
     advanced: Advanced | None = None
     token: Token | None = None
-    """The lease under which an advanced run is now held, where it is another one than before."""
+    """The new lease of the run after a turn, if the worker keeps the task under another epoch."""
     cancel_requested: bool = False
     events: tuple[SentEvent, ...] | None = None
     more: bool = False
 
 
 class EngineMessage(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """What an engine says."""
+    """A message of an engine."""
 
     time: Time
-    """The engine's, when it said so (R12)."""
+    """Engine time when the message was sent."""
     answers: list[ReportAnswer] = []
     tasks: list[SentTask] = []
     activities: list[SentActivity] = []
     news: list[str] = []
-    """Runs whose task the worker holds and that have new events (R3)."""
+    """The runs with new events whose task the worker holds."""
     cancelled: list[int] = []
-    """Attempts that are no longer wanted."""
+    """The attempts to cancel."""
     over: list[int] = []
-    """Those of `cancelled` that have timed out: there is nothing left for them to do."""
+    """The attempts in `cancelled` that have timed out or lost their lease."""
     problem: Problem | None = None
-    """Why the whole message was refused."""
+    """The reason why the whole message was refused."""
 
 
 COMPONENT_NAMES: Final[dict[type, str]] = {
@@ -305,7 +305,7 @@ encode: Final = msgspec.json.Encoder().encode
 
 
 def sent(events: Iterable[Recorded]) -> tuple[SentEvent, ...]:
-    """Return events in the form in which they are sent to a worker."""
+    """Return events encoded for a message to a worker."""
     return tuple([_sent(recorded) for recorded in events])
 
 
@@ -317,7 +317,7 @@ def _sent(recorded: Recorded) -> SentEvent:
 
 
 def received(events: Iterable[SentEvent]) -> tuple[Recorded, ...]:
-    """Return the events of a message."""
+    """Return the decoded events of a message."""
     return tuple([_received(event) for event in events])
 
 
@@ -328,5 +328,5 @@ def _received(event: SentEvent) -> Recorded:
 
 
 def size_of(events: Iterable[SentEvent]) -> int:
-    """Return the bytes of the documents in events, which are nearly all of their size on the wire."""
+    """Return the total size of the documents in events: nearly the size of the encoded events."""
     return sum(memoryview(event.payload).nbytes + memoryview(event.data).nbytes for event in events)

@@ -1,4 +1,4 @@
-"""The engine's next message to a worker, filled until it can be sent: answers, tasks, activities, notices."""
+"""The engine's next message to a worker: answers, tasks, activities, notices."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -11,13 +11,13 @@ from assay.worker_protocol.tokens import Lease, LeaseTokens, Token
 from assay.worker_protocol.wakeup import Wakeup
 
 ROOM_BYTES: Final = wire.MAX_MESSAGE_BYTES // 4
-"""Documents in a message before the next one is begun; a single document is always within its own limit."""
+"""The size of the documents after which a message is full; a single document is always within its own limit."""
 
 Grant = TaskGrant | ActivityGrant
 
 
 class Outgoing:
-    """The outgoing side of the engine's end for one worker."""
+    """The unsent messages of the engine to one worker."""
 
     def __init__(self, now: Callable[[], Time], tokens: LeaseTokens, namespace: str, worker: str) -> None:
         self.wakeup = Wakeup()
@@ -29,12 +29,12 @@ class Outgoing:
         self._unsent: list[Grant] = []
         """Leases in the next message."""
         self._sending: list[Grant] = []
-        """Leases in a message that was composed and perhaps not sent."""
+        """Leases in a composed message, until `sent` is called."""
         self._size = 0
         self._later: list[ActivityGrant | wire.ReportAnswer] = []
 
     def next_token(self, run_id: RunId, epoch: int) -> Token:
-        """Return a token for the lease under which a worker goes on with a run; prepare the one of the next epoch."""
+        """Return a token for the lease of this epoch; expect a token of the next epoch, to seal it ahead of time."""
         self._tokens.expect(Lease(self._namespace, run_id, 0, epoch + 1, self._worker))
         return self._tokens.seal(Lease(self._namespace, run_id, 0, epoch, self._worker))
 
@@ -112,7 +112,7 @@ class Outgoing:
         self.wakeup.set()
 
     def cancel(self, attempt_id: int, *, over: bool = False) -> None:
-        """Add the cancellation of an attempt; `over` if it has timed out."""
+        """Add the cancellation of an attempt; `over` if the attempt timed out or lost its lease."""
         self._message.cancelled.append(attempt_id)
         if over:
             self._message.over.append(attempt_id)
@@ -121,7 +121,7 @@ class Outgoing:
     # emptying
 
     def compose(self) -> wire.EngineMessage:
-        """Return everything as a message; call `sent` after sending it."""
+        """Return the next message; the driver calls `sent` after sending the message."""
         message, self._message = self._message, wire.EngineMessage(time=0)
         self._size = 0
         self.wakeup.clear()
@@ -149,7 +149,7 @@ class Outgoing:
             self.wakeup.clear()
 
     def sent(self) -> None:
-        """Note that the composed message was sent: its leases are the worker's now."""
+        """Note that the composed message was sent: its leases are not released any more."""
         self._sending = []
         self._tokens.prepare()
 

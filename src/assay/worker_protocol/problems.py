@@ -1,4 +1,4 @@
-"""Errors of the engine as they travel, and the exceptions that a worker raises for them."""
+"""Encode errors of the engine, and create the worker's exceptions from them."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -10,7 +10,7 @@ _PREFIX: Final = "not found: "
 
 
 def problem_of(error: BaseException) -> Problem:
-    """Return an error as a message has it; an exception of another library is an internal error of the engine."""
+    """Return an error in the form of messages; an exception of another library becomes an internal error."""
     if not isinstance(error, AssayError):
         return Problem(f"the engine could not answer: {error!r}", "unanswered", Kind.UNAVAILABLE.value)
     field = error.field if isinstance(error, Invalid) else None
@@ -25,7 +25,7 @@ def error_of_problem(problem: Problem) -> AssayError:
 def error_of(
     message: str, code: str | None, kind: Kind, field: str | None = None, more: Mapping[str, Any] | None = None
 ) -> AssayError:
-    """Return the exception that the embedded engine raises for an error of this kind."""
+    """Return the exception for an error of this kind: the same as from an embedded engine."""
     match kind:
         case Kind.NOT_FOUND:
             return _about(NotFound(message.removeprefix(_PREFIX), code=code), more)

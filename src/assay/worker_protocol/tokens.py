@@ -1,10 +1,10 @@
-"""Task tokens: opaque proofs that a task was leased by this engine, for one attempt and no other.
+"""Task tokens: opaque, signed proofs of a lease of this engine, valid for one attempt only.
 
-`base64url(version | key id | payload | HMAC-SHA256)`. A token is a capability: it names the namespace, the run, the
-lease and, where the protocol has it, the worker; a token with a changed bit is worth nothing.
+`base64url(version | key id | payload | HMAC-SHA256)`. A token is a capability: it contains the namespace, the run, the
+lease and, except for polling workers, the worker. A token with a changed bit is invalid.
 
-Endpoints handle leases. Tokens are made and opened where messages become bytes, by a `LeaseTokens`; in memory the
-lease itself takes the token's place (`PlainLeases`).
+Endpoints handle leases. A `LeaseTokens` creates and opens tokens where messages become bytes; in memory the lease
+itself replaces the token (`PlainLeases`).
 """
 
 import hashlib
@@ -41,9 +41,9 @@ class Lease(msgspec.Struct, frozen=True, gc=False, array_like=True):
     seq: int
     fence: int
     worker: str = ""
-    """The only worker that may use it; empty for polling workers."""
+    """The only worker that may use the token; empty for polling workers."""
     activity: bool = False
-    """True for an attempt of an activity, whose seq may be 0, too."""
+    """True for an attempt of an activity; its seq may be 0 as well."""
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -55,7 +55,7 @@ class Tokens:
 
     def __init__(self, key: bytes) -> None:
         padded = (key if len(key) <= _BLOCK else hashlib.sha256(key).digest()).ljust(_BLOCK, b"\0")
-        # Both halves of the HMAC are prepared once: for texts as short as these that is twice as fast as `hmac`.
+        # Both halves of the HMAC are prepared once: for short texts twice as fast as `hmac`.
         self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in padded))
         self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in padded))
 
@@ -66,7 +66,7 @@ class Tokens:
         return sealed.translate(_URL_SAFE, b"=").decode("ascii")
 
     def open(self, token: str) -> Lease:
-        """Return the lease of a token; raise `NotFound`, without a reason, for a token that was not made here."""
+        """Return the lease of a token; raise `NotFound`, without a reason, for a token of another database."""
         try:
             raw = (
                 b""
@@ -99,7 +99,7 @@ class LeaseTokens(Protocol):
         ...
 
     def expect(self, lease: Lease) -> None:
-        """Note the lease that is probably sealed next."""
+        """Note the lease that will probably be sealed next."""
         ...
 
     def prepare(self) -> None:
@@ -162,5 +162,5 @@ class PlainLeases:
 
 
 def unknown_task() -> NotFound:
-    """Return the error for a token that stands for nothing here, whatever the reason."""
+    """Return the error for an unknown token; the same error for every reason."""
     return NotFound("task", code="unknown_task")

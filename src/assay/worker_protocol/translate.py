@@ -1,7 +1,7 @@
-"""A worker's requests as reports, and reports as the engine's requests.
+"""Translate a worker's requests into reports, and reports into the engine's requests.
 
-Both have the same fields after their first ones: a request begins with the run and the lease, a report with its number
-and the token that stands for them.
+A request begins with the run and the lease, a report with its number and the token of the lease; all other fields are
+the same.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ COMMAND_DOCUMENTS: Final = {command: _documents_of(command) for command in get_a
 
 
 class Translation:
-    """How requests of one type and the reports for them correspond."""
+    """The correspondence of a type of requests and its type of reports."""
 
     __slots__ = ("_documents", "_extends", "_report", "_request", "_values", "about_attempt")
 
@@ -62,7 +62,7 @@ class Translation:
         return found
 
     def request(self, report: wire.Report, lease: Lease) -> rq.Request:
-        """Return the request of a report; run, worker and lease are those of the token."""
+        """Return the request of a report; run, worker and lease are taken from the token."""
         if lease.activity is not self.about_attempt:
             raise unknown_task()
         for document in self._documents(report):
@@ -90,7 +90,7 @@ _BY_REPORT: Final = {report: BY_REQUEST[request] for request, report in _PAIRS}
 
 
 def request_of(report: wire.Report | wire.Unreadable, lease: Lease, open_token: OpenToken) -> rq.Request:
-    """Return the request that a report stands for.
+    """Return the request of a report.
 
     Args:
         report: The report of a worker.
@@ -98,7 +98,7 @@ def request_of(report: wire.Report | wire.Unreadable, lease: Lease, open_token: 
         open_token: Opens the tokens of attempts in the report; raises `NotFound` for a token of another worker.
 
     Raises:
-        NotFound: The report is about no lease of this worker.
+        NotFound: The report does not belong to a lease of this worker.
         Invalid: A document in the report is above its limits, or the report could not be decoded.
     """
     if type(report) is wire.AdvanceReport:
@@ -176,13 +176,13 @@ def _outcome(
 
 
 def _check(document: Payload) -> None:
-    """Raise `Invalid` for a document above its limits; it was parsed as JSON with its message."""
+    """Raise `Invalid` for a document above its limits; the document was parsed with its message."""
     if document is not NULL and memoryview(document).nbytes > SAFE_PAYLOAD_BYTES:
         check_limits(bytes(document))
 
 
 def _check_failure(info: FailureInfo | None) -> None:
-    """Raise `Invalid` for a failure whose details, or those of a cause, are above their limits."""
+    """Raise `Invalid` for a failure with details above their limits, also in a cause."""
     part = info
     while part is not None:
         _check(part.details)

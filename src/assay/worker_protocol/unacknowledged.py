@@ -23,15 +23,15 @@ HEARTBEAT_REPLIES: Final = HeartbeatReply(False), HeartbeatReply(True)
 
 
 class Unacknowledged(msgspec.Struct, frozen=True):
-    """A report that is sent until its answer arrives; `request` is None for reads of a history."""
+    """A report, repeated until its answer arrives; `request` is None for a read of a history."""
 
     report: wire.Report
     request: ToRun | None
     callback: ReplyCallback
 
     def settle(self, reply: Any, error: AssayError | None = None) -> None:
-        """Call back with the outcome; an exception of the callback must not cost other reports their answer."""
+        """Call back with the outcome; an exception of the callback must not affect other reports."""
         try:
             self.callback(reply, error)
         except Exception:
-            log.exception("a callback failed over the answer to a report")
+            log.exception("the callback of a report raised an error")

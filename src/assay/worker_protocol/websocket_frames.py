@@ -1,7 +1,7 @@
-"""Frames of a WebSocket, as far as whole binary messages need it; all other frames are left to a general parser.
+"""WebSocket frames of whole binary messages; a general parser handles all other frames.
 
-A message of the protocol is one binary frame. Finding its end, masking it and writing its header is all that such a
-message needs, and takes a tenth of the time of a general parser.
+A message of the protocol is one binary frame. Only its end has to be found, its payload masked and its header written:
+this takes a tenth of the time of a general parser.
 """
 
 import os
@@ -13,13 +13,13 @@ except ImportError:  # websockets was installed without its compiled part
     from websockets.utils import apply_mask
 
 BINARY: Final = 0x82
-"""The first byte of a frame that is a whole binary message."""
+"""The first byte of a frame with a whole binary message."""
 MASKED: Final = 0x80
-"""In the second byte: the frame is masked, as all of a client's are and none of a server's; the rest is its length."""
+"""The flag of a masked frame in the second byte, set in all frames of clients; the other bits are the length."""
 MASK: Final = 4
 TWO_BYTES: Final = 126
 EIGHT_BYTES: Final = 127
-"""Instead of a length: it follows in so many bytes."""
+"""Values of the length field: the length follows in 2 or 8 bytes."""
 
 
 class Frames:
@@ -32,14 +32,14 @@ class Frames:
 
     @property
     def partial_bytes(self) -> int:
-        """Return the size of the incomplete frame that is held."""
+        """Return the size of the incomplete frame."""
         return len(self._partial)
 
     def cut(self, data: bytes) -> list[tuple[bytes, int]]:
-        """Return the frames that are complete now, each with the length of its header.
+        """Return the complete frames, each with the length of its header.
 
-        A frame above the limit is returned at once, as far as it has arrived, with a header length of 0: the caller
-        must not read it.
+        The received part of a frame above the limit is returned at once, with a header length of 0: the caller must not
+        read the frame.
         """
         if self._partial:
             self._partial += data
@@ -60,7 +60,7 @@ class Frames:
                 self._partial += data[start:]
                 self._missing = end - available
                 break
-            # Slicing the whole of a `bytes` object copies nothing, which is the usual case: one frame per read.
+            # Slicing a whole `bytes` object copies nothing: the usual case, because most reads return one frame.
             found.append((data[start:end], head))
             start = end
         return found

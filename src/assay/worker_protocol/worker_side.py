@@ -1,7 +1,7 @@
 """The worker's end of the protocol: requests of a worker in, messages out; messages of its engine in, work out.
 
-A report is sent until it is answered, always under the same number. So an engine that is restarted, or a network that
-loses messages, costs time and nothing else: each report has its effect once.
+A report is sent until it is answered, always under the same number. A restarted engine or a lost message costs only
+time: each report has its effect once.
 """
 
 import logging
@@ -27,11 +27,11 @@ log = logging.getLogger("assay.worker")
 
 
 class WorkerEndpoint:
-    """The end of one worker, whatever carries its messages.
+    """The worker's end of the protocol, independent of the transport.
 
     Args:
-        worker: Takes the leased work, and says which runs it keeps.
-        learn_time: Called with the engine's time of each message.
+        worker: Receives the leased work, and lists its live runs.
+        learn_time: Called with the engine time of each message.
     """
 
     def __init__(self, worker: ConnectedWorker, learn_time: Callable[[Time], None]) -> None:
@@ -44,10 +44,10 @@ class WorkerEndpoint:
         self._next_report = 1
         self._messages = 0
         self._outgoing: list[wire.Report] = []
-        self._unacknowledged: OrderedDict[int, Unacknowledged] = OrderedDict()  # finds its first entry at once
+        self._unacknowledged: OrderedDict[int, Unacknowledged] = OrderedDict()  # finds the first entry fast
         self._unencodable: list[tuple[Unacknowledged, Invalid]] = []
         self._histories: dict[str, tuple[Recorded, ...]] = {}
-        """Histories that arrived with their task, until the worker reads them."""
+        """Histories that arrived with their task and were not read yet."""
         self._dropped: list[str] = []
         self._connected_before = False
         self._withheld = worker.slots.withheld
@@ -59,11 +59,11 @@ class WorkerEndpoint:
 
     @property
     def alone(self) -> bool:
-        """Return whether no other report is in flight whose answer could cause another report soon."""
+        """Return whether at most one report is in flight, so that no other answer can cause a report soon."""
         return len(self._unacknowledged) <= 1
 
     def owns(self, request: rq.Request) -> bool:
-        """Return whether a request is one of this worker."""
+        """Return whether this worker issued a request."""
         attempt_id = getattr(request, "attempt_id", None)
         if attempt_id is not None:
             return self._held.has_attempt(attempt_id)
@@ -105,7 +105,7 @@ class WorkerEndpoint:
         self.wakeup.set()
 
     def read_history(self, run_id: RunId, after: int, callback: ReplyCallback) -> None:
-        """Call back with a run's events after a seq, from all pages; a history that came with its task is at hand."""
+        """Call back with a run's events after a seq, from all pages or from the history that arrived with the task."""
         history = self._histories.pop(run_id, None)
         if history is not None and after == 0:
             callback(history, None)
@@ -127,17 +127,17 @@ class WorkerEndpoint:
         self._post(Unacknowledged(report, None, received))
 
     def offer_slots(self) -> None:
-        """Announce released slots with the next message, or at once if the engine may run out of free ones."""
+        """Announce released slots with the next message, or at once if the engine may run out of free slots."""
         if self._slots.urgent or self._has_changed:
             self.wakeup.set()
 
     @property
     def _has_changed(self) -> bool:
-        """True if the worker takes other activities than it did at its last hello."""
+        """Return whether the worker accepts other activities than at its last hello."""
         return self.worker.slots.withheld is not self._withheld
 
     def keep_alive(self) -> None:
-        """Send a message even if it is empty; it lists the runs that were dropped."""
+        """Send a message, even if empty, with the runs that were dropped."""
         dropped = self._held.take_dropped()
         self._dropped.extend(dropped)
         for run_id in dropped:
@@ -145,14 +145,14 @@ class WorkerEndpoint:
         self.wakeup.set()
 
     def leave(self) -> None:
-        """Take no more work; reports are sent on."""
+        """Accept no more work; reports are still sent."""
         self.leaving = True
         self.wakeup.set()
 
     # sending
 
     def compose(self, *, hello: bool = False) -> wire.WorkerMessage:
-        """Return everything that is new as one message; with a hello, also every report without an answer."""
+        """Return the next message with all new reports; with a hello, also all reports without an answer."""
         self.wakeup.clear()
         hello = hello or self._has_changed
         greeting = self._hello() if hello else None
@@ -173,7 +173,7 @@ class WorkerEndpoint:
         )
 
     def poll(self, seconds: float) -> wire.WorkerMessage:
-        """Return a message that only waits for one of the engine, for POST requests."""
+        """Return an empty message that waits for a message of the engine, for POST requests."""
         return wire.WorkerMessage(number=self.next_number(), wait_secs=seconds)
 
     def next_number(self) -> int:
@@ -203,14 +203,14 @@ class WorkerEndpoint:
         )
 
     def refuse(self, report: wire.Report, error: Invalid) -> None:
-        """Drop a report that cannot be encoded; `settle_refused` calls back, once the rest of its message is sent."""
+        """Drop a report that cannot be encoded; `settle_refused` calls back after the rest of the message was sent."""
         entry = self._unacknowledged.pop(report.n)
         if entry.request is not None:
             self._held.refuse(entry.request, error)
         self._unencodable.append((entry, error))
 
     def settle_refused(self) -> None:
-        """Call back for reports that could not be encoded; reports in their place follow in another message."""
+        """Call back for reports that could not be encoded; reports that replace them follow in another message."""
         if self._unencodable:
             refused, self._unencodable = self._unencodable, []
             for entry, error in refused:
@@ -219,7 +219,7 @@ class WorkerEndpoint:
     # receiving
 
     def receive(self, message: wire.EngineMessage) -> None:
-        """Take in a message: first answers to reports, then new work, then notices.
+        """Handle a message: first answers to reports, then new work, then notices.
 
         Raises:
             AssayError: The engine refused the worker's message as a whole.
@@ -277,7 +277,7 @@ class WorkerEndpoint:
             entry.settle(HEARTBEAT_REPLIES[answer.cancel_requested] if answer.advanced is None else answer.advanced)
 
     def end(self, error: AssayError) -> None:
-        """Call back for all reports with an error: no answer will arrive any more."""
+        """Call back for all reports with an error, because no answer will arrive any more."""
         entries, self._unacknowledged = self._unacknowledged, OrderedDict()
         for entry in entries.values():
             entry.settle(None, error)

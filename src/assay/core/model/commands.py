@@ -1,7 +1,7 @@
-"""What workflow code may ask for in one turn; a list of commands is one transaction (D10).
+"""The commands of workflow code; all commands of a workflow task are applied in one transaction.
 
-The structs are the wire's commands: the tag is `type`, the field names are the original's, ours are added with
-defaults, so a worker of the original and our SDK speak one language.
+The structs are also the wire format, for the SDK and for polling workers alike: the tag is `type`, and fields that only
+the SDK sends have defaults.
 """
 
 import msgspec
@@ -13,7 +13,7 @@ from assay.core.model.start_options import SpelledOptions
 
 
 class Command(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type"):
-    """The common face of all commands."""
+    """The base class of all commands."""
 
 
 class ScheduleActivity(Command, frozen=True, gc=False, omit_defaults=True, tag="ScheduleActivity"):
@@ -39,7 +39,7 @@ class ScheduleActivity(Command, frozen=True, gc=False, omit_defaults=True, tag="
 
 
 class RequestCancelActivity(Command, frozen=True, gc=False, omit_defaults=True, tag="RequestCancelActivity"):
-    """Give up an activity: withdrawn if nobody has it, told through its heartbeat otherwise."""
+    """Cancel an activity: withdrawn if no worker runs it, otherwise notified through its heartbeat."""
 
     seq: int
 
@@ -52,20 +52,20 @@ class ScheduleTimer(Command, frozen=True, gc=False, omit_defaults=True, tag="Sch
 
 
 class CancelTimer(Command, frozen=True, gc=False, omit_defaults=True, tag="CancelTimer"):
-    """Give up a timer that has not fired."""
+    """Cancel a timer that has not fired."""
 
     seq: int
 
 
 class WaitForSignal(Command, frozen=True, gc=False, omit_defaults=True, tag="WaitForSignal"):
-    """Say that the run waits for a signal; only recorded."""
+    """Record that the run waits for a signal; without any other effect."""
 
     name: str = ""
     timer_seq: int | None = None
 
 
 class RecordSideEffect(Command, frozen=True, gc=False, omit_defaults=True, tag="RecordSideEffect"):
-    """Keep a value that code produced once. `resume` makes a task due at once, as the original does (R2)."""
+    """Record a value that code produced once. `resume` makes a task due at once, for polling workers."""
 
     seq: int = 0
     name: str = ""
@@ -75,14 +75,14 @@ class RecordSideEffect(Command, frozen=True, gc=False, omit_defaults=True, tag="
 
 
 class RecordVersion(Command, frozen=True, gc=False, omit_defaults=True, tag="RecordVersion"):
-    """Keep the version of a change for the life of the run (C9)."""
+    """Record the version of a change for the rest of the run."""
 
     change_id: str
     version: int
 
 
 class RecordSnapshot(Command, frozen=True, gc=False, omit_defaults=True, tag="RecordSnapshot"):
-    """What the run's queries answer from now on."""
+    """Replace the state that queries of the run return."""
 
     state: Payload
 
@@ -103,18 +103,20 @@ class UpsertAttributes(Command, frozen=True, gc=False, omit_defaults=True, tag="
 class _AfterOptions(SpelledOptions, frozen=True, gc=False, kw_only=True):
     """The fields of `StartChildWorkflow` that follow its options when it is encoded.
 
-    Its own fields come first, because they may be positional; keyword-only ones follow in the order of the bases.
+    The command's own fields come first, because they may be positional; keyword-only fields follow in the order of the
+    bases.
     """
 
     unaware: bool = False
-    """Ordered by code that had not heard of the cancel that the same turn has seen; the child must hear of it (I16)."""
+    """True if the command was issued before the code received a cancel request of the same turn: the cancel must reach
+    the child as well (I16)."""
     input_hash: InputHash | None = None
 
 
 class StartChildWorkflow(
     Command, _AfterOptions, frozen=True, gc=False, kw_only=False, omit_defaults=True, tag="StartChildWorkflow"
 ):
-    """Create a child run. Idempotent by the child's id (and, for our SDK, by `seq`)."""
+    """Start a child workflow. Idempotent by the child's workflow id, and by `seq` for the SDK."""
 
     workflow_type: str = ""
     workflow_id: str = ""
@@ -133,7 +135,7 @@ class ContinueAsNew(Command, frozen=True, gc=False, omit_defaults=True, tag="Con
     memo: Payload = NULL
     search_attributes: Payload = NULL
     unread_signals: tuple[int, ...] | None = None
-    """Seqs of the signals that code has not consumed; absent: all that no accepted task has seen (R19)."""
+    """The seqs of signals that code has not consumed; None for all signals after the last completed task."""
 
 
 class CompleteWorkflow(Command, frozen=True, gc=False, omit_defaults=True, tag="CompleteWorkflow"):
@@ -150,7 +152,7 @@ class FailWorkflow(Command, frozen=True, gc=False, omit_defaults=True, tag="Fail
 
 
 class CancelWorkflow(Command, frozen=True, gc=False, omit_defaults=True, tag="CancelWorkflow"):
-    """Close the run as cancelled; never refused for unseen events (R7)."""
+    """Close the run as cancelled; never refused because of unseen events."""
 
     reason: str | None = None
 
@@ -174,4 +176,4 @@ AnyCommand = (
 )
 
 CLOSING = (ContinueAsNew, CompleteWorkflow, FailWorkflow)
-"""Closes that must have seen every event; `CancelWorkflow` is not among them (R7)."""
+"""Closing commands that are refused if the worker has not seen every event; `CancelWorkflow` is always accepted."""

@@ -1,4 +1,4 @@
-"""Lengths of time as people write them, `"1h30m"`, and as the engine keeps them, whole microseconds (R22, C38)."""
+"""Durations: parsed from texts such as `"1h30m"`, kept as whole microseconds."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ SECOND: Final = 1_000_000
 MINUTE: Final = 60 * SECOND
 HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR
-LONGEST_DURATION: Final = 36_525 * DAY  # 100 years; beyond it a sum with a time of day leaves what databases can hold
+LONGEST_DURATION: Final = 36_525 * DAY
+"""100 years; the sum of a time and a longer duration may not fit into a database column."""
 
 _UNITS: Final = {
     "ns": Fraction(1, 1000),
     "us": Fraction(1),
     "\u00b5s": Fraction(1),  # the micro sign
-    "\u03bcs": Fraction(1),  # the Greek letter, which looks the same
+    "\u03bcs": Fraction(1),  # the Greek letter, with the same look
     "ms": Fraction(1000),
     "s": Fraction(SECOND),
     "m": Fraction(MINUTE),
@@ -36,7 +37,7 @@ Duration = int | float | str | timedelta
 
 
 def parse_duration(value: object, name: str = "duration") -> int:
-    """The microseconds in `value`: seconds as a number, a `timedelta`, or a text such as "1h30m"; `name` is blamed."""
+    """Return the microseconds in `value`: seconds, a `timedelta`, or a text such as "1h30m"; `name` is for errors."""
     exact: float | Fraction
     if isinstance(value, str):
         exact = _from_text(value, name)
@@ -52,13 +53,13 @@ def parse_duration(value: object, name: str = "duration") -> int:
         raise _invalid(name, "must not be negative")
     if exact > LONGEST_DURATION:
         raise _invalid(name, "must not be longer than 100 years")
-    # Nothing but zero may become zero: options give it a meaning of its own.
+    # Only zero may become zero, because zero has a special meaning in options.
     return max(round(exact), 1) if exact else 0
 
 
 @lru_cache(maxsize=1024)
 def _from_text(text: str, name: str) -> int | Fraction:
-    """The microseconds that a text such as "1h30m" spells."""
+    """Return the microseconds of a text such as "1h30m"."""
     body = text.strip()
     if len(body) > _LONGEST_TEXT:
         raise _invalid(name, f"a text of {len(body)} characters is not a duration")
@@ -82,7 +83,7 @@ def _invalid(name: str, problem: str) -> Invalid:
 
 
 def format_duration(microseconds: int) -> str:
-    """`microseconds` for people, in a form that `parse_duration` reads back exactly: "1h30m", "250ms"."""
+    """Return a duration as a text such as "1h30m" or "250ms", which `parse_duration` parses exactly."""
     if microseconds < 0:
         return "-" + format_duration(-microseconds)
     if 0 < microseconds < SECOND:
@@ -96,7 +97,7 @@ def format_duration(microseconds: int) -> str:
 
 
 def _decimal(amount: int, unit: int) -> str:
-    """`amount` / `unit` as an exact decimal, for a unit that is a power of ten."""
+    """Return `amount` / `unit` as an exact decimal; the unit is a power of ten."""
     whole, rest = divmod(amount, unit)
     fraction = str(unit + rest)[1:].rstrip("0")
     return f"{whole}.{fraction}" if fraction else str(whole)

@@ -1,4 +1,4 @@
-"""What a decision does beside recording events: facts that live next to the history, and messages to other runs."""
+"""Decisions and their effects beside events: rows next to the history, and messages to other runs."""
 
 import msgspec
 
@@ -10,17 +10,17 @@ from assay.core.model.run import Activity, Child, Run, Task
 
 
 class Effect(msgspec.Struct, frozen=True, gc=False):
-    """The common face of all effects."""
+    """The base class of all effects."""
 
 
 class PutActivity(Effect, frozen=True, gc=False):
-    """An open activity is now as given."""
+    """Insert or update an open activity."""
 
     activity: Activity
 
 
 class CloseActivity(Effect, frozen=True, gc=False):
-    """An activity has its outcome, or is withdrawn."""
+    """Close an activity that has its outcome or is withdrawn."""
 
     activity: Activity
     status: str
@@ -29,7 +29,7 @@ class CloseActivity(Effect, frozen=True, gc=False):
 
 
 class NoteAttempt(Effect, frozen=True, gc=False):
-    """An attempt ended without being the activity's outcome (R10); kept for operators and checkers."""
+    """Record an attempt whose end is not the outcome of the activity, for operators and checkers."""
 
     activity: Activity
     outcome: str
@@ -37,51 +37,51 @@ class NoteAttempt(Effect, frozen=True, gc=False):
 
 
 class ArmTimer(Effect, frozen=True, gc=False):
-    """A timer is due at the given time."""
+    """Arm a timer for the given time."""
 
     seq: int
     due: Time
 
 
 class DropTimer(Effect, frozen=True, gc=False):
-    """A timer has fired or is given up."""
+    """Delete a timer that has fired or was cancelled."""
 
     seq: int
 
 
 class PutChild(Effect, frozen=True, gc=False):
-    """The run has this open child."""
+    """Insert or update an open child."""
 
     child: Child
 
 
 class DropChild(Effect, frozen=True, gc=False):
-    """The child is closed or no longer this run's business."""
+    """Delete a child that is closed or now belongs to another run."""
 
     workflow_id: WorkflowId
 
 
 class SetDeadlines(Effect, frozen=True, gc=False):
-    """The run's own limits changed."""
+    """Set the deadline of the run's cancellation."""
 
     cancel_deadline: Time | None = None
 
 
 class SetNext(Effect, frozen=True, gc=False):
-    """A closed run has a successor after all; the one thing about it that may still change (R20)."""
+    """Set the successor of a closed run after a retry; no other field of a closed run changes."""
 
     run_id: RunId
 
 
 class PutAttributes(Effect, frozen=True, gc=False):
-    """Search attributes and memo after a merge."""
+    """Replace search attributes and memo by the merged ones."""
 
     search: Payload
     memo: Payload
 
 
 class PutSnapshot(Effect, frozen=True, gc=False):
-    """What queries answer, as of the given event."""
+    """Replace the state that queries return, as of the given event."""
 
     seq: int
     state: Payload
@@ -89,11 +89,11 @@ class PutSnapshot(Effect, frozen=True, gc=False):
 
 CANCEL, TERMINATE, CHILD_CLOSED = "cancel", "terminate", "child_closed"
 OUTBOX_KINDS = (CANCEL, TERMINATE, CHILD_CLOSED)
-"""The kinds of messages, as outbox rows record them."""
+"""The kinds of messages; recorded in outbox rows."""
 
 
 class OutboxMessage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A request to an existing run of another id, durable until that run has taken it (R14)."""
+    """A message from one run to another, kept in the outbox until the receiving run has acknowledged it."""
 
     key: str
     namespace: Namespace
@@ -106,21 +106,21 @@ class OutboxMessage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Send(Effect, frozen=True, gc=False):
-    """Put a message into the outbox, in the same transaction as the events."""
+    """Insert a message into the outbox, in the same transaction as the events."""
 
     message: OutboxMessage
 
 
 class Acknowledge(Effect, frozen=True, gc=False):
-    """A message has been taken: forget it."""
+    """Delete a delivered message from the outbox."""
 
     key: str
 
 
 class Decision(msgspec.Struct):
-    """What one request does to one run: events, effects, new runs and the caller's reply.
+    """The result of one request to one run: events, effects, new runs and the reply to the caller.
 
-    Rules only ever add to it; nothing of the run changes until the whole decision is folded in.
+    Rules only add to a decision; the run does not change until `fold` applies the whole decision.
     """
 
     run: Run
@@ -135,16 +135,16 @@ class Decision(msgspec.Struct):
     events: list[Recorded] = []
     effects: list[Effect] = []
     others: list["Decision"] = []
-    """Decisions about other runs that belong to the same transaction: new_runs, and an end that makes room."""
+    """Decisions about other runs in the same transaction: runs that begin, and a run that ends to free its id."""
     reply: object = None
     closes: bool = False
-    """Does this decision end its run?"""
+    """True if the last event closes the run."""
     unused: frozenset[tuple[str, int]] = frozenset()
-    """Seqs below the highest of their kind of event, and yet without one: see `Advance.unused`."""
+    """(kind of event, seq) below the highest seq of the kind without an event: see `Advance.unused`."""
 
     @staticmethod
     def of(run: Run, now: Time) -> "Decision":
-        """One that leaves the run as it is, so far."""
+        """Return a decision without events and effects for a run."""
         return Decision(
             run,
             now,
@@ -158,7 +158,7 @@ class Decision(msgspec.Struct):
         )
 
     def record(self, event: Event, time: Time | None = None) -> Recorded:
-        """Append `event` at the next seq, now or at the `time` its worker saw (R12); times never go back (I13)."""
+        """Append `event` at the next seq, now or at the `time` that its worker used; times never go back (I13)."""
         if time is None:
             time = self.time
         else:
@@ -174,7 +174,7 @@ class Decision(msgspec.Struct):
         return recorded
 
     def takes(self, kind: type[Event], seq: int, highest: int) -> bool:
-        """Is `seq` still free for an event of this kind, of which `highest` is the highest so far? It is taken now."""
+        """Return whether `seq` is free for an event of this kind, and take it; `highest` is the highest seq so far."""
         if seq > highest:
             return True
         if (kind.recorded_name, seq) not in self.unused:
@@ -187,12 +187,12 @@ class Decision(msgspec.Struct):
         self.effects.append(effect)
 
     def wake(self) -> None:
-        """The run has something to tell its code: a workflow task is due."""
+        """Make a workflow task due, because the run has a new event for its code."""
         if self.task.since is None:
             self.task = msgspec.structs.replace(self.task, since=self.now)
 
     def activities(self) -> dict[int, Activity]:
-        """The open activities as this decision leaves them."""
+        """Return the open activities after this decision."""
         found = dict(self.run.activities)
         for effect in self.effects:
             if isinstance(effect, PutActivity):
@@ -202,7 +202,7 @@ class Decision(msgspec.Struct):
         return found
 
     def activity(self, seq: int) -> Activity | None:
-        """The open activity `seq` as this decision leaves it."""
+        """Return the activity `seq` if it is open after this decision."""
         for effect in reversed(self.effects):
             if isinstance(effect, PutActivity) and effect.activity.seq == seq:
                 return effect.activity
@@ -211,14 +211,14 @@ class Decision(msgspec.Struct):
         return self.run.activities.get(seq)
 
     def has_timer(self, seq: int) -> bool:
-        """Is timer `seq` running as this decision leaves it?"""
+        """Return whether timer `seq` is armed after this decision."""
         for effect in reversed(self.effects):
             if isinstance(effect, ArmTimer | DropTimer) and effect.seq == seq:
                 return isinstance(effect, ArmTimer)
         return seq in self.run.timers
 
     def children(self) -> dict[WorkflowId, Child]:
-        """The open children as this decision leaves them."""
+        """Return the open children after this decision."""
         found = dict(self.run.children)
         for effect in self.effects:
             if isinstance(effect, PutChild):

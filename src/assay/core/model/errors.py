@@ -1,24 +1,24 @@
-"""Every exception a caller of assay may meet (R24), each with a stable code and a kind (C94).
+"""The exceptions of assay, each with a stable code and a kind.
 
     AssayError
-    ├── Failure                  what a workflow or an activity ended with
+    ├── Failure                  the failure of a workflow or an activity
     │   ├── ActivityError        an activity or a step failed for good
-    │   ├── ChildError           a child workflow closed unhappily
+    │   ├── ChildError           a child workflow closed without a result
     │   ├── WorkflowFailed
     │   ├── WorkflowCancelled
     │   ├── WorkflowTerminated
     │   └── WorkflowTimedOut
     ├── AlreadyExists            the id has an open run
     ├── NotFound
-    ├── Invalid                  a value the caller gave cannot be accepted
+    ├── Invalid                  a value of the caller cannot be accepted
     ├── NonDeterminismError      the code does not follow its history
     ├── RunawayError             workflow code computes without waiting for anything
-    ├── Unavailable              the engine cannot be reached, or has no room
+    ├── Unavailable              the engine cannot be reached, or is overloaded
     ├── PermissionDenied         the credential is missing, wrong, or grants too little (HTTP 401, 403)
     ├── ReadOnly                 internal: a change where a file is only read (HTTP 403)
     └── Refused                  internal: a request that came too late or to the wrong run (HTTP 409)
 
-Every class can be made from a message alone: that is what lets instances be pickled and copied.
+Every class can be constructed from a message alone, because pickling and copying need this.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from typing import Any, TypedDict, Unpack
 
 
 class Kind(StrEnum):
-    """What went wrong, in eleven words that mean the same in every language (C94).
+    """The category of an error: eleven words with the same meaning in every language.
 
-    A member equals both spellings, `"NOT_FOUND"` and `"NotFound"`. Its hash is that of the first, so as a key of a
-    dict or in a set only `"NOT_FOUND"` finds it.
+    A member equals both spellings, `"NOT_FOUND"` and `"NotFound"`, but has the hash of the first: in a dict or a set
+    only `"NOT_FOUND"` finds the member.
     """
 
     UNKNOWN = "UNKNOWN"
@@ -50,7 +50,7 @@ class Kind(StrEnum):
 
     @classmethod
     def parse(cls, text: str) -> Kind:
-        """The kind that `text` spells in upper snake, Pascal or kebab case, else UNKNOWN."""
+        """Return the kind that `text` spells in upper snake, Pascal or kebab case; UNKNOWN for other texts."""
         snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[\s\-]+", "_", text.strip()).upper()
         if snake == "CANCELLED":
             return cls.CANCELED
@@ -58,12 +58,12 @@ class Kind(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> Kind:
-        """Let a body of another version be read, whatever kind it names."""
+        """Decode kinds of other versions as UNKNOWN, instead of refusing the whole body."""
         return cls.parse(value) if isinstance(value, str) else cls.UNKNOWN
 
     @property
     def pascal(self) -> str:
-        """The spelling of C94, such as `NotFound`."""
+        """Return the spelling in Pascal case, for example `NotFound`."""
         return self._value_.title().replace("_", "")
 
     def __eq__(self, other: object) -> bool:
@@ -72,7 +72,7 @@ class Kind(StrEnum):
         return isinstance(other, str) and (other == self._value_ or other == self.pascal)
 
     def __ne__(self, other: object) -> bool:
-        # str has its own, which would not ask __eq__.
+        # The __ne__ of str would not call __eq__.
         return not self == other
 
     def __hash__(self) -> int:
@@ -80,17 +80,17 @@ class Kind(StrEnum):
 
 
 def text_of(value: object) -> str:
-    """`value` as a text: a failure that was made with another exception, or with a number, is still to be read."""
+    """Return `value` as a text; the message of a failure may be another exception, or a number."""
     if isinstance(value, str):
         return value
     try:
         return str(value) or repr(value)
-    except Exception:  # noqa: BLE001 - a class of the user's, and no reason to lose the failure
+    except Exception:  # noqa: BLE001 - a class of the user may raise anything, and the failure must not be lost
         return f"<{type(value).__name__}>"
 
 
 class AssayError(Exception):
-    """The root of all errors of assay."""
+    """The base class of all errors of assay."""
 
     code: str = "error"
     kind: Kind = Kind.UNKNOWN
@@ -108,7 +108,7 @@ class AssayError(Exception):
 
 
 class FailureFields(TypedDict, total=False):
-    """The keywords that every failure takes."""
+    """The keyword arguments of every failure."""
 
     kind: Kind | str
     retryable: bool | None
@@ -119,14 +119,14 @@ class FailureFields(TypedDict, total=False):
 
 
 class Failure(AssayError):
-    """What a workflow or an activity ended with; raise it to choose kind, details and whether to retry.
+    """The failure of a workflow or an activity; raise it to choose kind, details and whether to retry.
 
-    `retryable=False` stops retries whatever the policy says; None leaves it to the policy. A `kind` other than the
-    members of `Kind` becomes the `type`, with the kind UNKNOWN: a policy's `non_retryable` can name either.
+    `retryable=False` prevents retries, whatever the policy; None leaves the choice to the policy. A `kind` other than
+    the members of `Kind` becomes the `type`, with the kind UNKNOWN: a policy's `non_retryable` can name either.
     """
 
     code = "failure"
-    # Where a recorded failure came from; only failures read back from a history carry them.
+    # The origin of a recorded failure; set only in failures that were read from a history.
     source: str | None = None
     retry_state: str | None = None
     timeout_type: str | None = None
@@ -152,31 +152,31 @@ class Failure(AssayError):
             self.__cause__ = cause
 
     def matches(self, *classes: type[BaseException] | str) -> bool:
-        """Return whether the failure was raised as one of the classes, each given as a class or by its name.
+        """Return whether the class of the failure is among the given classes, each a class or its name.
 
-        A failure keeps the name of its class in `type` and not the class itself, which another program may lack: the
-        names are compared, and a base class does not match.
+        A failure has only the name of its class, in `type`, because another program may lack the class. Names are
+        compared, and a base class does not match.
         """
         return self.type is not None and self.type in [getattr(one, "__name__", one) for one in classes]
 
     def _described(self) -> str:
         """Return the message after the name of the exception's class, as Python prints an exception.
 
-        The message of a group counts its exceptions: the first of them, its cause, is the reason.
+        For a group the text goes on with its cause, the first exception, because the message only counts exceptions.
         """
         text = self.message if not self.type or self.message.startswith(self.type) else f"{self.type}: {self.message}"
         is_group = self.type in ("ExceptionGroup", "BaseExceptionGroup")
         return f"{text}: {self.cause._described()}" if is_group and self.cause is not None else text
 
     def __setstate__(self, state: dict[str, Any] | None) -> None:
-        # Exceptions do not pickle __cause__, and a traceback without it hides the reason.
+        # Exceptions do not pickle __cause__, and a traceback without the cause hides the reason.
         super().__setstate__(state)
         if self.cause is not None:
             self.__cause__ = self.cause
 
 
 def _own_kind(kind: object) -> str | None:
-    """Return a kind of the caller's own making, or None for one of the eleven."""
+    """Return a kind that is not among the eleven members of `Kind`; None for a member."""
     if not isinstance(kind, str) or isinstance(kind, Kind):
         return None
     text = kind.strip()
@@ -185,7 +185,7 @@ def _own_kind(kind: object) -> str | None:
 
 
 def _flag(retryable: object) -> bool | None:
-    """True, False or None, and 1 and 0 as what they mean; a failure with anything else could not be read back."""
+    """Return True, False or None; accept 1 and 0. A failure with another value could not be decoded."""
     if retryable is None or isinstance(retryable, bool):
         return retryable
     if isinstance(retryable, int) and retryable in (0, 1):
@@ -196,7 +196,7 @@ def _flag(retryable: object) -> bool | None:
 class ActivityError(Failure):
     """An activity or a step failed for good: no attempt is left, or its failure may not be retried.
 
-    Message, kind, type, details and stack are those of what it failed with, which is the `cause`.
+    Message, kind, type, details and stack are copied from the `cause`, the failure of the last attempt.
     """
 
     code = "activity_failed"
@@ -226,7 +226,7 @@ class ActivityError(Failure):
 class ChildError(Failure):
     """A child workflow failed, was cancelled or terminated, ran out of time, or could not be started.
 
-    Message, kind, type, details and stack are those of what it ended with, which is the `cause`.
+    Message, kind, type, details and stack are copied from the `cause`, the failure of the child.
     """
 
     code = "child_failed"
@@ -252,14 +252,14 @@ class ChildError(Failure):
 
 
 class _ClosedWithoutResult(Failure):
-    """The common part of the four ways in which a run closes without a result."""
+    """The common part of the four errors for a run that closed without a result."""
 
     _verb = "failed"
 
     def __init__(
         self, message: str, *, workflow_id: str = "", run_id: str = "", **fields: Unpack[FailureFields]
     ) -> None:
-        # Not the INTERNAL of Failure: a cancelled run is CANCELED unless it is told otherwise.
+        # The default is the kind of the class, not the INTERNAL of Failure: a cancelled run is CANCELED.
         fields.setdefault("kind", self.kind)
         super().__init__(message, **fields)
         self.workflow_id = workflow_id
@@ -285,7 +285,7 @@ class WorkflowCancelled(_ClosedWithoutResult):
 
 
 class WorkflowTerminated(_ClosedWithoutResult):
-    """The run was ended from outside, without a word to its code."""
+    """The run was ended from outside, without notice to its code."""
 
     code = "workflow_terminated"
     kind = Kind.CANCELED
@@ -293,7 +293,7 @@ class WorkflowTerminated(_ClosedWithoutResult):
 
 
 class WorkflowTimedOut(_ClosedWithoutResult):
-    """The run was still open when its time was up."""
+    """The run was still open when its time limit passed."""
 
     code = "workflow_timed_out"
     kind = Kind.TIMEOUT
@@ -301,7 +301,7 @@ class WorkflowTimedOut(_ClosedWithoutResult):
 
 
 class AlreadyExists(AssayError):
-    """The id is in use; `existing` has the `workflow_id`, `run_id` and `status` of who uses it."""
+    """The id is in use; `existing` has the `workflow_id`, `run_id` and `status` of the run that uses the id."""
 
     code = "already_exists"
     kind = Kind.ALREADY_EXISTS
@@ -312,22 +312,22 @@ class AlreadyExists(AssayError):
 
 
 class NotFound(AssayError):
-    """There is no such workflow, run, schedule, namespace or handler."""
+    """The workflow, run, schedule, namespace or handler does not exist."""
 
     code = "not_found"
     kind = Kind.NOT_FOUND
-    # Whom the request was about, where that is known.
+    # The run that the request named, if known.
     workflow_id: str | None = None
     run_id: str | None = None
 
 
 class Invalid(AssayError):
-    """A value cannot be accepted; `field` is the path to it, such as `input.items[3].price`."""
+    """A value cannot be accepted; `field` is the path to the value, for example `input.items[3].price`."""
 
     code = "invalid"
     kind = Kind.INVALID
     retryable: bool | None = None
-    """False for a result that cannot be recorded: the work was done, and no further attempt can mend its result."""
+    """False for a result that cannot be recorded: the work was done, and another attempt would not help."""
 
     def __init__(self, message: str, *, code: str | None = None, field: str | None = None) -> None:
         super().__init__(message, code=code)
@@ -335,7 +335,7 @@ class Invalid(AssayError):
 
 
 class NonDeterminismError(AssayError):
-    """Replayed code took another step than its history records."""
+    """Replayed code produced another command than its history records."""
 
     code = "non_determinism"
     kind = Kind.CONFLICT
@@ -357,7 +357,7 @@ class NonDeterminismError(AssayError):
 class RunawayError(AssayError):
     """Workflow code computes for longer than its task may take, without waiting for anything.
 
-    The worker raises the error in the code itself. Its task fails, and the run is stuck until other code comes.
+    The worker raises the error in the code itself. The task fails, and the run is stuck until the code is replaced.
     """
 
     code = "runaway"
@@ -372,14 +372,14 @@ class RunawayError(AssayError):
 
 
 class Unavailable(AssayError):
-    """The engine cannot be reached or cannot take more work now; the same call may succeed later."""
+    """The engine cannot be reached or cannot accept more work now; the same call may succeed later."""
 
     code = "unavailable"
     kind = Kind.UNAVAILABLE
 
 
 class PermissionDenied(AssayError):
-    """A call without a valid credential, or with one that grants too little."""
+    """A call without a valid credential, or with a credential that grants too little."""
 
     code = "forbidden"
     kind = Kind.PERMISSION_DENIED
@@ -406,7 +406,7 @@ class Refused(AssayError):
 
     code = "refused"
     kind = Kind.CONFLICT
-    # Whom the request was about, where that is known.
+    # The run that the request named, if known.
     workflow_id: str | None = None
     run_id: str | None = None
 

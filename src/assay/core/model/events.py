@@ -1,11 +1,11 @@
-"""Everything a history can say.
+"""The events of histories.
 
-Each struct is one kind of event; its `recorded_name` is the `event_type`. The field names are the keys of the
-wire's payload, so an event is stored in the form in which it is shown. Input events (R1) are the only ones that
-workflow code reacts to; all others are echoes of commands, looked up by the command's id.
+Each struct is a kind of event; its `recorded_name` is the `event_type`. The field names are the keys of the payload in
+the API: events are stored in the form in which they are sent. Workflow code reacts to input events only; the other
+events echo commands and are found by the command's id.
 
-A field may be added with a default, a kind may be added; nothing here is ever renamed or removed, because histories
-written today must replay for ever (U5).
+New kinds, and new fields with a default, may be added. Nothing is ever renamed or removed, because every recorded
+history must replay.
 """
 
 from typing import Any, ClassVar
@@ -19,25 +19,25 @@ from assay.core.model.policies import ParentClose, RetryPolicy
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The common face of all events."""
+    """The base class of all events."""
 
     recorded_name: ClassVar[str]
-    """The `event_type` of its rows and records: data, whatever the class is called."""
+    """The `event_type` in rows and records; data, independent of the name of the class."""
     is_input: ClassVar[bool] = False
     closes: ClassVar[str | None] = None
-    """The terminal status this event gives its run, if it ends one (I5)."""
+    """The final status of the run, for an event that closes the run (I5)."""
 
 
 class InputEvent(Event, frozen=True, gc=False, omit_defaults=True):
-    """An event that workflow code is told of, one at a time and in order of seq."""
+    """An event that workflow code receives, one at a time and in order of seq."""
 
     is_input: ClassVar[bool] = True
 
 
 class Recorded(msgspec.Struct, frozen=True, gc=False):
-    """An event in its place: what a history is a list of.
+    """An event at its position in a history.
 
-    `id` is its number among the events of all runs. The store gives it one; an event that was not read there has none.
+    `id` is the event's number among the events of all runs, assigned by the store; 0 for an event not read from there.
     """
 
     seq: Seq
@@ -47,7 +47,7 @@ class Recorded(msgspec.Struct, frozen=True, gc=False):
 
 
 class ParentLink(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Where a child came from, and what its parent's close means to it."""
+    """The parent of a child, and the policy for the child when the parent closes."""
 
     workflow_id: str
     run_id: RunId
@@ -56,27 +56,27 @@ class ParentLink(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Adopted(msgspec.Struct, frozen=True, gc=False):
-    """An open child of an earlier run that is this run's now: the run that started it, and the child's id."""
+    """An open child taken over from an earlier run: the run that started the child, and the child's workflow id."""
 
     run_id: RunId
     workflow_id: str
 
 
 class Reopening(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Why a run begins with the history of one that failed (R20)."""
+    """The retry that created a run with the history of a closed run."""
 
     requested_by: str
     reason: str
     activity_seq: int
     adopted: tuple[Adopted, ...] = ()
     origin: RunId | None = None
-    """The run that had this history first: what its code drew at random, the copy has to draw again."""
+    """The run that had this history first; its id seeds the random numbers, which the copy has to repeat."""
     activity_id: int = 0
-    """What the activity that is tried again is called here."""
+    """The id, in this run, of the retried activity."""
 
 
 class StartData(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a run knows from its first moment on, beside its input; never changes (capabilities 3.2)."""
+    """The options and origin of a run, beside its input; never changes."""
 
     workflow_type: str
     task_queue: str
@@ -104,18 +104,18 @@ class StartData(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     priority: Payload = NULL
     reopening: Reopening | None = None
     first_workflow_type: str | None = None
-    """The type that the chain was started with, if a continue-as-new has changed it."""
+    """The workflow type at the start of the chain, if a continue-as-new has changed the type."""
     engine_version: str | None = None
-    """The version of the engine that began the run."""
+    """The version of the engine that created the run."""
 
     @property
     def chain_types(self) -> tuple[str, str]:
-        """Return the type of this run and the type that its chain was started with."""
+        """Return the workflow type of this run and the type at the start of its chain."""
         return self.workflow_type, self.first_workflow_type or self.workflow_type
 
 
 class WorkflowStarted(InputEvent, frozen=True, gc=False, omit_defaults=True):
-    """Payload: the bare input; the rest travels beside it (R16)."""
+    """The first event of a run. Payload: the bare input; the options are stored beside the payload."""
 
     recorded_name: ClassVar[str] = "WorkflowStarted"
     input: Payload = NULL
@@ -123,7 +123,7 @@ class WorkflowStarted(InputEvent, frozen=True, gc=False, omit_defaults=True):
 
 
 class SignalReceived(InputEvent, frozen=True, gc=False, omit_defaults=False):
-    """A message to the run; kept whether or not anybody waits for it yet (C53)."""
+    """A signal to the run; kept until the code waits for a signal of this name."""
 
     recorded_name: ClassVar[str] = "SignalReceived"
     signal: str
@@ -134,7 +134,7 @@ class SignalReceived(InputEvent, frozen=True, gc=False, omit_defaults=False):
 
 
 class WorkflowCancelRequested(InputEvent, frozen=True, gc=False, omit_defaults=True):
-    """A polite request to end; how the run closes is its own decision (R18)."""
+    """A request to cancel the run; the code decides how the run closes."""
 
     recorded_name: ClassVar[str] = "WorkflowCancelRequested"
     reason: str | None = None
@@ -143,7 +143,7 @@ class WorkflowCancelRequested(InputEvent, frozen=True, gc=False, omit_defaults=T
 
 
 class ActivityScheduled(Event, frozen=True, gc=False, omit_defaults=False):
-    """An activity waits for a worker of its queue."""
+    """An activity was scheduled and waits for a worker of its queue."""
 
     recorded_name: ClassVar[str] = "ActivityScheduled"
     activity_id: int
@@ -155,7 +155,7 @@ class ActivityScheduled(Event, frozen=True, gc=False, omit_defaults=False):
 
 
 class ActivityCompleted(InputEvent, frozen=True, gc=False, omit_defaults=False):
-    """The one recorded result of an activity (I6)."""
+    """The result of an activity, recorded once (I6)."""
 
     recorded_name: ClassVar[str] = "ActivityCompleted"
     activity_id: int
@@ -166,7 +166,7 @@ class ActivityCompleted(InputEvent, frozen=True, gc=False, omit_defaults=False):
 
 
 class ActivityFailed(InputEvent, frozen=True, gc=False, omit_defaults=True):
-    """The final failure or time-out of an activity; earlier attempts are rows of a side table (R10)."""
+    """The final failure or time-out of an activity; earlier attempts are no events."""
 
     recorded_name: ClassVar[str] = "ActivityFailed"
     activity_id: int
@@ -179,14 +179,14 @@ class ActivityFailed(InputEvent, frozen=True, gc=False, omit_defaults=True):
 
 
 class ActivityCancelRequested(Event, frozen=True, gc=False):
-    """The run no longer wants this activity; its worker hears of it through its heartbeat."""
+    """The run cancelled an activity; the activity's worker is notified through the heartbeat."""
 
     recorded_name: ClassVar[str] = "ActivityCancelRequested"
     activity_seq: int
 
 
 class ActivityCancelled(InputEvent, frozen=True, gc=False, omit_defaults=True):
-    """The activity ended as cancelled, before or after a worker took it."""
+    """The activity ended as cancelled, before or after its lease to a worker."""
 
     recorded_name: ClassVar[str] = "ActivityCancelled"
     activity_id: int
@@ -196,7 +196,7 @@ class ActivityCancelled(InputEvent, frozen=True, gc=False, omit_defaults=True):
 
 
 class TimerScheduled(Event, frozen=True, gc=False):
-    """A timer runs; it fires at `fire_at` or a little later, never before (I10)."""
+    """A timer was started; the timer fires at `fire_at` or shortly after, never before (I10)."""
 
     recorded_name: ClassVar[str] = "TimerScheduled"
     timer_id: int
@@ -206,7 +206,7 @@ class TimerScheduled(Event, frozen=True, gc=False):
 
 
 class TimerFired(InputEvent, frozen=True, gc=False):
-    """A timer's time has come."""
+    """A timer fired."""
 
     recorded_name: ClassVar[str] = "TimerFired"
     timer_seq: int
@@ -214,7 +214,7 @@ class TimerFired(InputEvent, frozen=True, gc=False):
 
 
 class TimerCancelled(Event, frozen=True, gc=False):
-    """The run gave up a timer that had not fired."""
+    """The run cancelled a timer that had not fired."""
 
     recorded_name: ClassVar[str] = "TimerCancelled"
     timer_seq: int
@@ -229,7 +229,7 @@ class WorkflowAwaitingSignal(Event, frozen=True, gc=False, omit_defaults=True):
 
 
 class SideEffectRecorded(Event, frozen=True, gc=False, omit_defaults=True):
-    """The value that code got once and gets again on every replay, null included, or the failure it met."""
+    """The value of a side effect, or its failure; every replay returns the same."""
 
     recorded_name: ClassVar[str] = "SideEffectRecorded"
     side_effect_seq: int
@@ -239,7 +239,7 @@ class SideEffectRecorded(Event, frozen=True, gc=False, omit_defaults=True):
 
 
 class VersionRecorded(Event, frozen=True, gc=False):
-    """The version of a change that this run keeps for life (C9)."""
+    """The version of a change, fixed for the rest of the run."""
 
     recorded_name: ClassVar[str] = "VersionRecorded"
     change_id: str
@@ -247,7 +247,7 @@ class VersionRecorded(Event, frozen=True, gc=False):
 
 
 class StepCompleted(InputEvent, frozen=True, gc=False, omit_defaults=True):
-    """The durable result of an inline step (R3)."""
+    """The result of an inline step."""
 
     recorded_name: ClassVar[str] = "StepCompleted"
     step_seq: int
@@ -255,11 +255,11 @@ class StepCompleted(InputEvent, frozen=True, gc=False, omit_defaults=True):
     result: Payload = NULL
     attempt: int = 1
     input_hash: str | None = None
-    """Hash of the list of arguments; None if they cannot be encoded, or were recorded before there were hashes."""
+    """The hash of the list of arguments; None if they cannot be encoded, or in events from before hashes existed."""
 
 
 class StepFailed(InputEvent, frozen=True, gc=False, omit_defaults=True):
-    """An inline step failed: for good, or with a back-off too long to wait for in the worker."""
+    """The failure of an inline step: final, or with a back-off too long for waiting in the worker."""
 
     recorded_name: ClassVar[str] = "StepFailed"
     step_seq: int
@@ -268,12 +268,12 @@ class StepFailed(InputEvent, frozen=True, gc=False, omit_defaults=True):
     failure: FailureInfo | None = None
     final_attempt: int = 1
     retry_in: float | None = None
-    """Set when this was not the end: seconds until the code orders the step again, by a durable timer."""
+    """The seconds until the next attempt, after a durable timer; None for a final failure."""
     input_hash: str | None = None
 
 
 class ChildWorkflowStarted(Event, frozen=True, gc=False, omit_defaults=True):
-    """A child exists; it was created in the same transaction (R14)."""
+    """A child was started, in the same transaction."""
 
     recorded_name: ClassVar[str] = "ChildWorkflowStarted"
     child_workflow_id: str
@@ -284,7 +284,7 @@ class ChildWorkflowStarted(Event, frozen=True, gc=False, omit_defaults=True):
 
 
 class ChildWorkflowCompleted(InputEvent, frozen=True, gc=False, omit_defaults=False):
-    """A child's result."""
+    """The result of a child."""
 
     recorded_name: ClassVar[str] = "ChildWorkflowCompleted"
     child_workflow_id: str
@@ -294,7 +294,7 @@ class ChildWorkflowCompleted(InputEvent, frozen=True, gc=False, omit_defaults=Fa
 
 
 class ChildWorkflowFailed(InputEvent, frozen=True, gc=False, omit_defaults=True):
-    """Every unhappy end of a child, or that it could not be started at all (R15, R16)."""
+    """The end of a child without a result, or its failed start."""
 
     recorded_name: ClassVar[str] = "ChildWorkflowFailed"
     child_workflow_id: str
@@ -306,7 +306,7 @@ class ChildWorkflowFailed(InputEvent, frozen=True, gc=False, omit_defaults=True)
 
 
 class AttributesUpserted(Event, frozen=True, gc=False, omit_defaults=True):
-    """Search attributes and memo merged by key; null removes a key."""
+    """Search attributes and memo, merged by key; null removes a key."""
 
     recorded_name: ClassVar[str] = "AttributesUpserted"
     search: Payload = NULL
@@ -314,7 +314,7 @@ class AttributesUpserted(Event, frozen=True, gc=False, omit_defaults=True):
 
 
 class WorkflowCompleted(Event, frozen=True, gc=False, omit_defaults=True):
-    """Payload: the bare result."""
+    """The run completed. Payload: the bare result."""
 
     recorded_name: ClassVar[str] = "WorkflowCompleted"
     closes: ClassVar[str | None] = "COMPLETED"
@@ -323,7 +323,7 @@ class WorkflowCompleted(Event, frozen=True, gc=False, omit_defaults=True):
 
 
 class WorkflowFailed(Event, frozen=True, gc=False, omit_defaults=True):
-    """The run's own code failed."""
+    """The run failed: its code raised an error."""
 
     recorded_name: ClassVar[str] = "WorkflowFailed"
     closes: ClassVar[str | None] = "FAILED"
@@ -333,7 +333,7 @@ class WorkflowFailed(Event, frozen=True, gc=False, omit_defaults=True):
 
 
 class WorkflowCancelled(Event, frozen=True, gc=False, omit_defaults=True):
-    """The run ended as cancelled. Payload null; the reason travels beside it."""
+    """The run ended as cancelled. Payload: null; the reason is stored beside the payload."""
 
     recorded_name: ClassVar[str] = "WorkflowCancelled"
     closes: ClassVar[str | None] = "CANCELLED"
@@ -341,7 +341,7 @@ class WorkflowCancelled(Event, frozen=True, gc=False, omit_defaults=True):
 
 
 class WorkflowTerminated(Event, frozen=True, gc=False, omit_defaults=True):
-    """The run was ended from outside, without asking its code."""
+    """The run was ended from outside, without notice to its code."""
 
     recorded_name: ClassVar[str] = "WorkflowTerminated"
     closes: ClassVar[str | None] = "FAILED"
@@ -351,7 +351,7 @@ class WorkflowTerminated(Event, frozen=True, gc=False, omit_defaults=True):
 
 
 class WorkflowTimedOut(Event, frozen=True, gc=False, omit_defaults=True):
-    """The run or its whole chain took longer than allowed (C26, C27)."""
+    """The run or its whole chain exceeded its time limit."""
 
     recorded_name: ClassVar[str] = "WorkflowTimedOut"
     closes: ClassVar[str | None] = "TIMED_OUT"
@@ -361,17 +361,17 @@ class WorkflowTimedOut(Event, frozen=True, gc=False, omit_defaults=True):
 
 
 class WorkflowContinuedAsNew(Event, frozen=True, gc=False, omit_defaults=True):
-    """The run ended and its successor began in one transaction (I18)."""
+    """The run closed and the next run of its chain began, in one transaction (I18)."""
 
     recorded_name: ClassVar[str] = "WorkflowContinuedAsNew"
     closes: ClassVar[str | None] = "COMPLETED"
     next_run_id: RunId | None = None
     workflow_id: str | None = None
-    """The successor's id if it is another one: a chain of its own (R38)."""
+    """The workflow id of the next run, if it is another id and begins a new chain."""
 
 
 class ActivityOptions(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """How an activity is tried; times in microseconds."""
+    """The retry policy and time-outs of an activity; times in microseconds."""
 
     retry: RetryPolicy = RetryPolicy()
     start_to_close: Time = 300_000_000
@@ -393,15 +393,15 @@ def _leaves(kind: type[Event]) -> list[type[Event]]:
 
 
 KINDS: dict[str, type[Event]] = {kind.recorded_name: kind for kind in _leaves(Event)}
-"""Every event type by its recorded name."""
+"""The classes of events by recorded name."""
 
 
 def next_run_of(event: Event) -> RunId | None:
-    """The run in which a chain goes on after this end; None at the end of a chain, also where another id begins one."""
+    """Return the next run of the chain after a closing event; None at the end of the chain."""
     following: RunId | None = getattr(event, "next_run_id", None)
     return None if following is None or getattr(event, "workflow_id", None) is not None else following
 
 
 def summary_of(event: Event) -> dict[str, Any]:
-    """The event's fields without its documents, for messages to people."""
+    """Return the fields of an event without its payloads, for messages to people."""
     return {name: value for name, value in msgspec.structs.asdict(event).items() if not isinstance(value, Payload)}

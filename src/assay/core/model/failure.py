@@ -1,4 +1,4 @@
-"""How a failure is stored and sent: one structure for activities, children and workflows (C94, capabilities 3.5)."""
+"""The form in which failures of activities, children and workflows are stored and sent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from assay.core.model.payload import NULL, Payload
 
 
 class FailureInfo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A failure as data: what it is, what it says, and whether it may be tried again."""
+    """A failure as data: its kind, message, origin, and whether a retry is allowed."""
 
     kind: Kind = Kind.UNKNOWN
     message: str = ""

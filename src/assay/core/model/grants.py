@@ -1,4 +1,4 @@
-"""Work that is leased to a worker, and the worker as the engine sees it."""
+"""Leased work, and the interface of a connected worker."""
 
 from typing import Protocol
 
@@ -11,7 +11,7 @@ from assay.core.model.slots import Slots
 
 
 class TaskGrant(msgspec.Struct, frozen=True, gc=False):
-    """A workflow task that is leased to a worker. `tail` are the events after `seen_seq`, if they are in memory."""
+    """A workflow task leased to a worker. `tail` has the events after `seen_seq`, if they are in memory."""
 
     key: RunKey
     start: StartData
@@ -23,7 +23,7 @@ class TaskGrant(msgspec.Struct, frozen=True, gc=False):
 
 
 class ActivityGrant(msgspec.Struct, frozen=True, gc=False):
-    """An attempt of an activity that is leased to a worker."""
+    """An attempt of an activity leased to a worker."""
 
     key: RunKey
     start: StartData
@@ -31,29 +31,29 @@ class ActivityGrant(msgspec.Struct, frozen=True, gc=False):
 
 
 class ConnectedWorker(Protocol):
-    """A worker as the dispatcher sees it: the types that it serves, its free slots, and where its leases go."""
+    """A connected worker: its workflow types and activities, its free slots, and the receiver of its leases."""
 
     worker: WorkerId
     namespace: Namespace
     queue: str
     identity: str
-    """Its name for people, for example host and process; empty if unknown."""
+    """The worker's name for people, for example host and process; empty if unknown."""
     slots: Slots
     lease: Time | None
     local: bool
 
     @property
     def workflows(self) -> frozenset[str] | None:
-        """Return the workflow types that it serves; None for all."""
+        """Return the workflow types of the worker; None for all."""
         ...
 
     @property
     def activities(self) -> frozenset[str] | None:
-        """Return the names of the activities that it serves; None for all."""
+        """Return the names of the worker's activities; None for all."""
         ...
 
     def holds(self, run_id: RunId) -> bool:
-        """Return whether it keeps the run's live coroutine: work of the run is then best leased to it."""
+        """Return whether the worker keeps the run's live coroutine: the dispatcher prefers this worker for the run."""
         ...
 
     def take(self, grant: TaskGrant | ActivityGrant) -> None:
@@ -61,9 +61,9 @@ class ConnectedWorker(Protocol):
         ...
 
     def news(self, run_id: RunId) -> None:
-        """Notify the worker that a run whose task it holds has new events."""
+        """Notify the worker of new events of a run whose task the worker holds."""
         ...
 
     def cancel(self, attempt_id: int, *, over: bool = False) -> None:
-        """Cancel an attempt that this worker runs; `over` if it has timed out or its lease was lost."""
+        """Cancel an attempt of this worker; `over` if the attempt timed out or lost its lease."""
         ...

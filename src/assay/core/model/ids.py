@@ -1,4 +1,4 @@
-"""Names of the things a history is about, and the one source of fresh ones."""
+"""Ids of namespaces, workflows, runs and workers, and the port that generates new ids."""
 
 import hashlib
 from typing import NewType, Protocol
@@ -20,7 +20,7 @@ Time = int
 
 
 class RunKey(msgspec.Struct, frozen=True, gc=False):
-    """The full identity of a run: a workflow id names a chain of runs, one of them open at most (I15)."""
+    """The full identity of a run. A workflow id names a chain of runs, of which at most one is open (I15)."""
 
     namespace: Namespace
     workflow_id: WorkflowId
@@ -28,25 +28,25 @@ class RunKey(msgspec.Struct, frozen=True, gc=False):
 
 
 class Ids(Protocol):
-    """Where decisions get fresh ids; injected, so that a simulation can repeat them."""
+    """The port that gives decisions new ids; injected, so that a simulation can repeat a sequence of ids."""
 
     def run_id(self) -> RunId:
-        """A run id never given before."""
+        """Return a new run id."""
         ...
 
     def number(self) -> int:
-        """A fresh number n of the sequence that activities and attempts share; n + 1 is fresh, too (R35).
+        """Return a new number n of the sequence of activities and attempts; n + 1 is new as well.
 
-        An activity takes n, its first attempt n + 1, so that scheduling costs one call.
+        An activity takes n and its first attempt n + 1: scheduling needs one call.
         """
         ...
 
 
 def id_of_request(namespace: str, request_id: str) -> WorkflowId:
-    """The id of a start that names none: the same whenever the start is repeated, whatever else it says (I15)."""
+    """Return the workflow id for a start without an id: a repeated start gets the same id (I15)."""
     return WorkflowId(f"wf-{hashlib.sha256(f'{namespace}/{request_id}'.encode()).hexdigest()[:24]}")
 
 
 def seconds(time: Time) -> float:
-    """`time` as the wire shows it: floating point seconds."""
+    """Return a time in seconds as a float, the form of the API."""
     return time / SECOND

@@ -1,4 +1,4 @@
-"""Hashes of inputs: all that a history keeps of the arguments of a step and of a child's input (I19)."""
+"""Hashes of inputs: a history keeps only the hash of a step's arguments and of a child's input (I19)."""
 
 from hashlib import sha256
 from typing import Annotated, Final, TypeAlias
@@ -12,7 +12,7 @@ HASH_DIGITS: Final = 16
 InputHash: TypeAlias = Annotated[
     str, msgspec.Meta(pattern="^[0-9a-f]*$", min_length=HASH_DIGITS, max_length=HASH_DIGITS)
 ]
-"""A hash as workers send it; recorded ones were checked when they came."""
+"""A hash in a worker's message; recorded hashes are not checked again."""
 
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 EMPTY_HASH: Final = sha256()
@@ -25,12 +25,12 @@ def canonical_json(raw: bytes | Payload) -> bytes:
 
 def hash_of(text: bytes) -> str:
     """Return the first digits of the SHA-256 of canonical JSON."""
-    # A copy of an empty hash costs half of a new one, which OpenSSL looks up by its name.
+    # Copying an empty hash costs half of creating a hash, because OpenSSL looks the algorithm up by name.
     digest = EMPTY_HASH.copy()
     digest.update(text)
     return digest.hexdigest()[:HASH_DIGITS]
 
 
 def input_hash(raw: bytes | Payload) -> str:
-    """Return the hash of a JSON value, however it is written."""
+    """Return the hash of a JSON value, independent of blanks and the order of keys."""
     return hash_of(canonical_json(raw))

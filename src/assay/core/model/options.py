@@ -1,4 +1,4 @@
-"""From the words of callers to the values that decisions use: durations, policies, limits of ids."""
+"""Parse and check the options of callers: durations, policies, ids, texts."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -22,12 +22,12 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 
 def duration(value: object, name: str) -> Time | None:
-    """A duration in microseconds, or None when there is none."""
+    """Return a duration in microseconds; None for None."""
     return None if value is None else parse_duration(value, name)
 
 
 def choice(kind: type[Choice], value: object, name: str, default: Choice) -> Choice:
-    """A member of `kind` from its text: case, dashes and blanks around it do not matter (C39)."""
+    """Return the member of `kind` for a text, in any case, with dashes or underscores."""
     if value is None:
         return default
     if isinstance(value, kind):
@@ -41,7 +41,7 @@ def choice(kind: type[Choice], value: object, name: str, default: Choice) -> Cho
 
 
 def check_id(value: str, name: str) -> str:
-    """An id of one to 255 bytes without control characters, or `Invalid`; whatever it is that was given."""
+    """Return an id of 1 to 255 bytes without control characters; raise `Invalid` for any other value."""
     if type(value) is str and 0 < len(value) <= LIMITS.id_bytes and value.isascii() and value.isprintable():
         return value
     if not isinstance(value, str):
@@ -61,14 +61,14 @@ MAX_CONCURRENCY = 1_000_000
 
 
 def check_concurrency(number: int, name: str) -> int:
-    """Return how much work a worker may have at a time; raise `Invalid` beyond the range that databases store."""
+    """Return the concurrency of a worker; raise `Invalid` outside of the range that databases store."""
     if not 0 <= number <= MAX_CONCURRENCY:
         raise Invalid(f"{name} must be from 0 to {MAX_CONCURRENCY:,}", field=name)
     return number
 
 
 def check_text(value: str | None, name: str) -> str | None:
-    """A text for people, which may be left out; see `check_words`."""
+    """Return an optional text for people; see `check_words`."""
     return None if value is None else check_words(value, name)
 
 
@@ -84,15 +84,15 @@ RETRY_KEYS = {
     "non_retryable": "non_retryable",
     "non_retryable_error_types": "non_retryable",
 }
-"""Every accepted spelling of a retry field, letter case and underscores aside (C29, R27)."""
+"""The accepted spellings of the fields of a retry policy; case and underscores are ignored."""
 _FOLDED = {key.replace("_", ""): name for key, name in RETRY_KEYS.items()}
 
 
 def retry_policy(fields: Mapping[str, Any], default: RetryPolicy, *, times: int = 0) -> RetryPolicy:
-    """A retry policy from its fields; zero or absent fields take the defaults.
+    """Return a retry policy from its fields; zero or absent fields take the defaults.
 
-    The longest interval, if it is not said, is that of the default, or so many `times` the first one. Errors name a
-    field as the caller did.
+    The default of the maximum interval is the one of `default`, or `times` the initial interval. Errors use the
+    caller's names of fields.
     """
     found: dict[str, Any] = {}
     keys: dict[str, str] = {}
@@ -138,12 +138,12 @@ def _number(value: Any, name: str) -> float:
 
 
 WORKFLOW_RETRY = RetryPolicy(max_attempts=0, initial_interval=SECOND, backoff=2.0, maximum_interval=100 * SECOND)
-"""Defaults of a *workflow's* retry policy: without end unless it says otherwise, and up to a hundred times its first
-interval, whatever that is (4.4)."""
+"""Defaults of a *workflow's* retry policy: no limit of attempts. The maximum interval defaults to a hundred times the
+initial interval."""
 
 
 def workflow_retry(fields: Mapping[str, Any] | None) -> RetryPolicy | None:
-    """A workflow's retry policy from its fields, if it has one."""
+    """Return the retry policy of a workflow from its fields; None for None."""
     return None if fields is None else retry_policy(fields, WORKFLOW_RETRY, times=100)
 
 
@@ -158,7 +158,7 @@ def _reuse(value: str, name: str) -> IdReuse:
 OPTION_PARSERS: Final[dict[str, Convert]] = by_option(
     {OptionKind.DURATION: parse_duration, OptionKind.RETRY: _workflow_retry, OptionKind.REUSE: _reuse}
 )
-"""From options as commands and bodies spell them to options of a request; all others are the same in both."""
+"""Convert options of commands and bodies to options of a request; options of other kinds need no conversion."""
 
 _TEXTS: Final = options_of(OptionKind.TEXT)
 _texts: Final = attrgetter(*_TEXTS)
@@ -167,7 +167,7 @@ _durations: Final = attrgetter(*_DURATIONS)
 
 
 def checked_start(request: StartWorkflow) -> StartWorkflow:
-    """The request, or `Invalid` for options that make no sense together (capabilities 3.3)."""
+    """Return the request; raise `Invalid` for bad options, or options that exclude each other."""
     check_id(request.workflow_id, "workflow_id")
     check_id(request.workflow_type, "workflow_type")
     check_id(request.task_queue, "task_queue")
@@ -205,7 +205,7 @@ def _check_cron(cron_schedule: str) -> None:
 
 
 def child_request(namespace: Namespace, command: StartChildWorkflow) -> StartWorkflow:
-    """What a command to start a child asks for, checked like any other start."""
+    """Return the checked start request of a command that starts a child."""
     return checked_start(
         StartWorkflow(
             namespace=namespace,

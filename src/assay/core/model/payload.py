@@ -1,6 +1,6 @@
-"""What may pass as a payload: JSON that every store keeps and every worker can read (I20, reliability 5.4).
+"""Check payloads: JSON that every store can keep and every worker can parse (I20).
 
-The engine never looks into a payload after this check; what it let in comes back byte for byte.
+After this check the engine never parses a payload again, and returns it byte for byte.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from assay.core.model.errors import Invalid
 from assay.core.model.limits import LIMITS
 
 Payload: TypeAlias = msgspec.Raw
-# No value. A field cannot be `Raw | None`: msgspec would refuse every value but null (its issue 659).
+# No value. The type of a field cannot be `Raw | None`: msgspec would refuse every value but null (its issue 659).
 NULL: Final = msgspec.Raw(b"null")
 
 PAYLOAD_LIMIT: Final = LIMITS.payload_bytes
 DEPTH_LIMIT: Final = 64
 KEYS_LIMIT: Final = 10_000
 INTEGER_DIGITS: Final = 4_300
-"""The longest integer that Python reads from a text: longer ones would take it a time that grows with their square."""
+"""The digits of the longest integer that Python parses; the time for longer integers grows with their square."""
 SHOWN_CHARACTERS: Final = 100
-"""Characters of a key that a message repeats."""
+"""The characters of a key or value in an error message."""
 
 _parse: Final = msgspec.json.Decoder().decode
 BACKSLASH: Final = ord("\\")
@@ -37,28 +37,28 @@ _EMPTY: Final = re.compile(rb"[ \t\n\r]*(?:null|\{[ \t\n\r]*\}|\[[ \t\n\r]*\])?[
 
 
 SAFE_PAYLOAD_BYTES: Final = 2 * DEPTH_LIMIT
-"""So few bytes of JSON cannot nest too deep or have too many keys: each level has its brackets."""
+"""JSON of at most this size cannot nest too deep or have too many keys, because each level has two brackets."""
 
 
 def value_of(raw: bytes | Payload) -> Any:
-    """Return the plain Python value of JSON that was checked before: integers are exact, and all classes JSON's own."""
+    """Return the Python value of checked JSON: exact integers, and only the types of JSON."""
     return _parse(raw)
 
 
 def same_value(one: Any, other: Any) -> bool:
-    """Return whether two plain JSON values are equal, whatever the order of their keys; 1 and true differ."""
+    """Return whether two JSON values are equal, in any order of their keys; 1 and true differ."""
     return _canonical(one) == _canonical(other)
 
 
 def is_empty(raw: bytes | Payload) -> bool:
-    """Is it nothing, null, {} or [], whatever blanks are between them? They mean the same (D4)."""
+    """Return whether a document is empty, null, {} or [], with any blanks; all four mean no value."""
     return _EMPTY.fullmatch(raw) is not None
 
 
 def check_json(
     raw: bytes, *, limit: int = PAYLOAD_LIMIT, depth: int = DEPTH_LIMIT, keys: int = KEYS_LIMIT, name: str = "payload"
 ) -> Any:
-    """The plain value of `raw`; raise `Invalid`, blaming `name`, unless it is one JSON value within the limits."""
+    """Return the value of `raw`; raise `Invalid` for `name` unless `raw` is one JSON value within the limits."""
     value = parsed(raw, limit=limit, name=name)
     if _may_exceed(raw, depth, keys):
         _check_shape(value, depth, keys, name)
@@ -66,17 +66,17 @@ def check_json(
 
 
 def parsed(raw: bytes, *, limit: int = PAYLOAD_LIMIT, name: str = "payload") -> Any:
-    """The plain value of `raw`; raise `Invalid` unless it is one JSON value of that size, whatever its shape."""
+    """Return the value of `raw`; raise `Invalid` unless `raw` is one JSON value up to `limit` bytes, of any shape."""
     if len(raw) > limit:
         raise _too_large(len(raw), limit, name)
     try:
-        # A full parse, not a skip: only it finds bad UTF-8 and numbers that Python cannot hold, such as 1e400.
+        # A full parse: skipping over values would not find bad UTF-8 or numbers beyond a float, for example 1e400.
         value = _parse(raw)
     except RecursionError:
         raise _too_deep(DEPTH_LIMIT, name) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         _check_escapes(raw, name)
-        if "Integer value out of range" in str(error):  # Python itself reads no longer one
+        if "Integer value out of range" in str(error):  # Python parses no longer integers
             text = f"{name} holds an integer of more than {INTEGER_DIGITS:,} digits"
             raise Invalid(text, code="invalid_json", field=name) from None
         raise Invalid(f"{name} is not valid JSON: {error}", code="invalid_json", field=name) from None
@@ -86,10 +86,10 @@ def parsed(raw: bytes, *, limit: int = PAYLOAD_LIMIT, name: str = "payload") -> 
 
 
 def check_keys(raw: bytes, value: object, name: str = "payload") -> None:
-    """Raise `Invalid`, blaming `name`, if an object in `raw` has a key twice: readers differ on which of them counts.
+    """Raise `Invalid` for `name` if an object in `raw` has a key twice, because parsers differ in the value they keep.
 
-    The parser keeps the last and says nothing. But then its `value` has fewer colons than the text when it is written
-    anew, since all others are in texts and stay; unless one is spelled as a number there, which has to be looked at.
+    The parser keeps the last value without an error. Then `value`, encoded again, has fewer colons than `raw`: other
+    colons are inside of texts and stay. A colon escaped as `\\u003a` changes the count, so such texts are parsed again.
     """
     if raw.count(b":") == _encode(value).count(b":") and b"\\u003" not in raw:
         return
@@ -113,7 +113,7 @@ def _unique(members: list[tuple[str, object]]) -> None:
 def check_limits(
     raw: bytes, *, limit: int = PAYLOAD_LIMIT, depth: int = DEPTH_LIMIT, keys: int = KEYS_LIMIT, name: str = "payload"
 ) -> None:
-    """Raise `Invalid`, blaming `name`, if `raw`, known to be JSON, is over a limit."""
+    """Raise `Invalid` for `name` if `raw`, which must be valid JSON, exceeds a limit."""
     if len(raw) > limit:
         raise _too_large(len(raw), limit, name)
     if _may_exceed(raw, depth, keys):
@@ -121,7 +121,7 @@ def check_limits(
 
 
 def _may_exceed(raw: bytes, depth: int, keys: int) -> bool:
-    """Whether a look at the parsed value is needed: brackets and colons inside texts are counted here, too."""
+    """Return whether the parsed value has to be checked; brackets and colons inside of texts count here as well."""
     size = len(raw)
     if size > 2 * depth and raw.count(b"[") + raw.count(b"{") > depth:
         return True
@@ -129,10 +129,10 @@ def _may_exceed(raw: bytes, depth: int, keys: int) -> bool:
 
 
 def _check_escapes(raw: bytes, name: str) -> None:
-    r"""Refuse \u0000, which Postgres cannot store as text, and halves of surrogate pairs, which UTF-8 cannot."""
+    r"""Raise `Invalid` for \u0000, which Postgres cannot store as text, and halves of surrogate pairs."""
     if b"\\u0000" not in raw and not _SURROGATE.search(raw):
         return
-    single = raw.replace(rb"\\", b"__")  # an escaped backslash begins no escape
+    single = raw.replace(rb"\\", b"__")  # a backslash that is itself escaped begins no escape
     if b"\\u0000" in single:
         raise Invalid(f"{name} contains the character U+0000", code="nul_character", field=name)
     if _SURROGATE.search(_SURROGATE_PAIR.sub(b"__", single)):
@@ -140,7 +140,7 @@ def _check_escapes(raw: bytes, name: str) -> None:
 
 
 def _check_shape(value: object, depth: int, keys: int, name: str) -> None:
-    """Walk a parsed value level by level, each node once."""
+    """Raise `Invalid` if a parsed value is too deep or has too many keys; visits each node once, level by level."""
     level = [value]
     for _ in range(depth):
         children: list[object] = []

@@ -1,4 +1,4 @@
-"""Choices a caller makes once and the engine follows for the life of a run: retries, ids, closing."""
+"""Policies of a start: retries, reuse of ids, and children when their parent closes."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -11,7 +11,7 @@ from assay.core.model.ids import SECOND, Time
 
 
 class IdConflict(StrEnum):
-    """What a start does when its id has an *open* run (C22)."""
+    """The effect of a start whose id has an *open* run."""
 
     FAIL = "fail"
     USE_EXISTING = "use_existing"
@@ -19,7 +19,7 @@ class IdConflict(StrEnum):
 
 
 class IdReuse(StrEnum):
-    """What a start does when the last run of its id is *closed* (C24)."""
+    """The effect of a start when the last run of its id is *closed*."""
 
     ALLOW_DUPLICATE = "allow_duplicate"
     ALLOW_DUPLICATE_FAILED_ONLY = "allow_duplicate_failed_only"
@@ -27,7 +27,7 @@ class IdReuse(StrEnum):
 
 
 class ParentClose(StrEnum):
-    """What becomes of an open child when its parent's run closes (C35, R17)."""
+    """The effect of the end of a parent's run on an open child."""
 
     TERMINATE = "terminate"
     ABANDON = "abandon"
@@ -35,11 +35,11 @@ class ParentClose(StrEnum):
 
 
 FIELD_NAMES = {"backoff": "backoff_coefficient"}
-"""What callers are told of fields of a retry policy, unless they have names of their own for them."""
+"""The names of retry policy fields in errors, unless the caller used other names."""
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, omit_defaults=True):
-    """When a failed attempt is tried again; `max_attempts` 0 means without end (R27)."""
+    """The rule for attempts after a failure; `max_attempts` 0 means no limit."""
 
     max_attempts: int = 3
     initial_interval: Time = SECOND
@@ -48,7 +48,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, omit_defaults=True):
     non_retryable: tuple[str, ...] = ()
 
     def checked(self, keys: Mapping[str, str] | None = None) -> "RetryPolicy":
-        """Itself, or `Invalid` naming the field that makes no sense, by the caller's own name for it if it is known."""
+        """Return the policy; raise `Invalid` for a bad field. `keys` has the caller's names of fields."""
         flaw = self._flaw()
         if flaw is None:
             return self
@@ -68,7 +68,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, omit_defaults=True):
         return None
 
     def delay_after(self, attempt: int, failure: FailureInfo) -> Time | None:
-        """How long to wait after failed attempt number `attempt`, or None when it was the last one."""
+        """Return the delay after failed attempt number `attempt`; None after the last attempt."""
         if failure.retryable is False or self._listed(failure):
             return None
         if self.max_attempts and attempt >= self.max_attempts:
@@ -76,7 +76,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, omit_defaults=True):
         return self._interval(attempt)
 
     def state_after(self, attempt: int, failure: FailureInfo) -> str:
-        """Why there is no further attempt, in the words of the failure's `retry_state`."""
+        """Return the reason why no attempt follows, as a value of `retry_state`."""
         if failure.retryable is False or self._listed(failure):
             return "non_retryable_failure"
         if self.max_attempts and attempt >= self.max_attempts:

@@ -1,4 +1,4 @@
-"""What decisions answer to their callers."""
+"""The replies of decisions to their callers."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,30 +12,30 @@ from assay.core.model.run import Activity
 from assay.core.schedules.model import Schedule
 
 ReplyCallback: TypeAlias = Callable[[Any, AssayError | None], object]
-"""Called once when it is durable what became of a request: with its reply, or with why it was refused.
+"""Called once with the reply to a request after its commit, or with the error.
 
-The way of workers, whose requests are the bulk: it costs neither a future nor a turn of the loop.
+Most requests come from workers, which use callbacks: cheaper than a future and an iteration of the loop.
 """
 
 
 class SettableFuture(Protocol):
-    """A future, as far as it is needed here."""
+    """The methods of a future that core needs; core does not import asyncio."""
 
     def done(self) -> bool:
-        """Is it settled, or does nobody wait for it any more?"""
+        """Return whether the future has a result or was cancelled."""
         ...
 
     def set_result(self, result: Any, /) -> None:
-        """Settle it."""
+        """Set the result."""
         ...
 
     def set_exception(self, exception: AssayError, /) -> None:
-        """Settle it with an error."""
+        """Set an error as the outcome."""
         ...
 
 
 def future_callback(future: SettableFuture) -> ReplyCallback:
-    """Have a future told, if it is still wanted."""
+    """Return a callback that sets the outcome of a future, unless the future is done."""
     return partial(_settle, future)
 
 
@@ -49,10 +49,10 @@ def _settle(future: SettableFuture, reply: Any, error: AssayError | None) -> Non
 
 
 class Started(msgspec.Struct, frozen=True):
-    """A start's answer; `started` is False when an existing run was used (C22).
+    """The reply to a start; `started` is False if an existing run is used.
 
-    `repeated`: its request id was heard before, and this is what was answered then. Whether it asks for the same as
-    then is for the caller to find out: what a run was started with is not at hand in a decision.
+    `repeated` is True if an earlier start had the same request id; the reply is the same as the first. The caller has
+    to compare the options of both starts: a decision does not have the input of the run.
     """
 
     key: RunKey
@@ -62,27 +62,27 @@ class Started(msgspec.Struct, frozen=True):
 
 
 class SchedulePut(msgspec.Struct, frozen=True):
-    """The schedule as it is after a put, and whether the put created it."""
+    """The schedule after a put, and whether the put created the schedule."""
 
     schedule: Schedule
     created: bool
 
 
 class Reopened(msgspec.Struct, frozen=True):
-    """A retry's answer: the new run, the activity that is tried again, if any, and what the copy leaves out."""
+    """The reply to a retry: the new run, the retried activity, if any, and counts of dropped events."""
 
     key: RunKey
     activity: Activity | None
     invalidated: int
-    """Activities that were scheduled after the cut."""
+    """The number of activities scheduled after the cut."""
     dropped: int
-    """Events after the cut that are not in the copy, the closing one included."""
+    """The number of events after the cut that are not in the copy, with the closing event."""
 
 
 class Advanced(msgspec.Struct, frozen=True):
-    """A turn's answer: were its commands accepted, and what the worker must know to go on.
+    """The reply to a turn: whether its commands were accepted, and the state of the run and the lease.
 
-    `recorded` tells for each outcome whether it became an event, even when the commands were refused (R8).
+    `recorded` has a flag per outcome: whether the outcome became an event, also if the commands were refused.
     """
 
     accepted: bool

@@ -1,4 +1,4 @@
-"""All that may be asked of a run. Each request names its run; `decide` answers it."""
+"""The requests to runs. Each request names its run; `decide` makes the decision."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -16,24 +16,24 @@ from assay.core.model.policies import IdConflict, IdReuse, ParentClose, RetryPol
 from assay.core.model.start_options import StartOptions
 
 HELD_EPOCH = -1
-"""Stands for the epoch of whatever lease the worker holds: workers of the original know only their own id (R34)."""
+"""Stands for the epoch of the lease that the worker holds: polling workers send only their own id."""
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
-    """The common face of all requests."""
+    """The base class of all requests."""
 
     allowed_when_closed: ClassVar[bool] = False
-    """May it be decided on a run that has ended? All others are refused there (I5)."""
+    """True if the request may be decided for a closed run; other requests are refused (I5)."""
 
 
 class ToRun(Request, frozen=True, gc=False):
-    """A request to exactly one run."""
+    """A request to the run with this id."""
 
     run_id: RunId
 
 
 class ToWorkflow(Request, frozen=True, gc=False):
-    """A request to the current run of an id, or to the named run of it."""
+    """A request to the current run of a workflow id, or to the named run."""
 
     namespace: Namespace
     workflow_id: WorkflowId
@@ -41,7 +41,7 @@ class ToWorkflow(Request, frozen=True, gc=False):
 
 
 class FirstSignal(msgspec.Struct, frozen=True, gc=False):
-    """A message that is in the history before anything from outside (C41)."""
+    """A signal recorded with the start, before any other signal."""
 
     name: str
     payload: Payload = NULL
@@ -76,7 +76,7 @@ class Signal(ToWorkflow, frozen=True, gc=False):
 
 
 class RequestCancel(ToWorkflow, frozen=True, gc=False):
-    """Ask an open run to end; with `deadline` it is terminated if it has not by then."""
+    """Request the cancellation of an open run; with `deadline`, a run still open after this time is terminated."""
 
     reason: str | None = None
     sender: str | None = None
@@ -84,39 +84,39 @@ class RequestCancel(ToWorkflow, frozen=True, gc=False):
 
 
 class Terminate(ToWorkflow, frozen=True, gc=False):
-    """End an open run without asking its code."""
+    """End an open run without notice to its code."""
 
     reason: str | None = None
     by: str | None = None
 
 
 class RestartAsNew(ToWorkflow, frozen=True, gc=False):
-    """Continue-as-new asked from outside (R38): an open run is closed, a closed one left alone."""
+    """Continue as new by a request from outside: an open run is closed, a closed run stays as it is."""
 
     allowed_when_closed: ClassVar[bool] = True
     input: Payload = NULL
     signals: tuple[Recorded, ...] = ()
     new_workflow_id: WorkflowId | None = None
-    """Another id begins a chain of its own."""
+    """Another workflow id begins a new chain."""
     keep_input: bool = False
-    """The next run has the input of this one, which is read before the decision, instead of `input`."""
+    """True to use the input of this run, read before the decision, instead of `input`."""
 
 
 class RetryFailed(ToWorkflow, frozen=True, gc=False):
-    """Let a closed run go on as a new run of its id, with a copy of its history up to a cut."""
+    """Continue a closed run as a new run of its id, with a copy of its history up to a cut."""
 
     allowed_when_closed: ClassVar[bool] = True
     requested_by: str = ""
     reason: str = ""
     from_seq: int | None = None
-    """The last event to keep; None for the cut that undoes no finished work."""
+    """The last event to keep; None for the latest cut that undoes no finished work."""
     histories: Mapping[RunId, Sequence[Recorded]] = MappingProxyType({})
-    """The histories of the run and of the children that may be reopened with it, and the closing events of children
-    that ended by themselves; filled in by the engine."""
+    """The histories of the run and of its children to reopen, and the closing events of children that ended by
+    themselves; filled in by the engine."""
     named: tuple[WorkflowId, ...] = ()
-    """The children whose newest runs the decision depends on; filled in by the engine."""
+    """The ids of children whose newest runs the decision needs; filled in by the engine."""
     complete: bool = True
-    """Was everything read? Not if the tree of children is larger than one request may reopen."""
+    """False if the tree of children is larger than a request may reopen, and was not read to the end."""
 
 
 class ScheduleDirect(ToWorkflow, frozen=True, gc=False):
@@ -124,11 +124,11 @@ class ScheduleDirect(ToWorkflow, frozen=True, gc=False):
 
     command: ScheduleActivity = ScheduleActivity()
     known: bool = False
-    """Is there an activity with this seq already, open or closed? Only the store can tell."""
+    """True if an open or closed activity has this seq; read from the store."""
 
 
 class LeaseTask(ToRun, frozen=True, gc=False):
-    """Give the due workflow task to a worker. `lease` is None for a worker that lives and dies with this engine."""
+    """Lease the due workflow task to a worker. `lease` is None for a worker in the process of the engine."""
 
     worker: WorkerId
     lease: Time | None
@@ -136,7 +136,7 @@ class LeaseTask(ToRun, frozen=True, gc=False):
 
 
 class StepOutcome(msgspec.Struct, frozen=True, gc=False):
-    """How an inline step ended in its worker."""
+    """The outcome of an inline step."""
 
     seq: int
     name: str
@@ -149,7 +149,7 @@ class StepOutcome(msgspec.Struct, frozen=True, gc=False):
 
 
 class ActivityOutcome(msgspec.Struct, frozen=True, gc=False):
-    """A success that the worker has already advanced on (R8); failures are the engine's to judge."""
+    """The result of an activity with which the worker has already advanced. Failures are reported separately."""
 
     seq: int
     attempt_id: int
@@ -158,11 +158,11 @@ class ActivityOutcome(msgspec.Struct, frozen=True, gc=False):
 
 
 class Advance(ToRun, frozen=True, gc=False):
-    """A worker's turn on a run: outcomes it advanced on, then the commands that follow (design section 6).
+    """The completion of a workflow task: outcomes that the worker advanced with, then the resulting commands.
 
-    `seen_seq` is the last event it had applied before these outcomes; `pending` says that the code stopped at local
-    work (a step, or a side effect in a speculative turn) and needs the lease to go on; `early`, that it has yet to go
-    on from the outcomes, and needs the lease for that.
+    `seen_seq` is the last event that the worker had applied before these outcomes. With `pending` the code stopped at
+    local work (a step, or a side effect in a speculative turn); with `early` the code has not yet run on from the
+    outcomes. In both cases the worker keeps the lease.
     """
 
     worker: WorkerId
@@ -175,13 +175,13 @@ class Advance(ToRun, frozen=True, gc=False):
     lease: Time | None = None
     local: bool = False
     unread: tuple[Recorded, ...] = ()
-    """Signals to carry over when a command continues as new; filled in by the engine (R19)."""
+    """Signals to carry over if a command continues as new; filled in by the engine."""
     unused: frozenset[tuple[str, int]] = frozenset()
-    """Kind of event and seq of those commands that come out of order and repeat nothing; filled in by the engine."""
+    """(kind of event, seq) of commands with a seq below the highest that have no event yet; filled in by the engine."""
 
 
 class FailTask(ToRun, frozen=True, gc=False):
-    """The task could not be done: non-determinism, no handler (R21). The run stays open."""
+    """Report a failed workflow task: non-determinism, no handler. The run stays open."""
 
     worker: WorkerId
     epoch: int
@@ -190,7 +190,7 @@ class FailTask(ToRun, frozen=True, gc=False):
 
 
 class ExtendTask(ToRun, frozen=True, gc=False):
-    """Keep the lease of a workflow task."""
+    """Extend the lease of a workflow task."""
 
     worker: WorkerId
     epoch: int
@@ -198,14 +198,14 @@ class ExtendTask(ToRun, frozen=True, gc=False):
 
 
 class ReleaseTask(ToRun, frozen=True, gc=False):
-    """Give a workflow task back undone, as when a worker stops; counts as no failure."""
+    """Release a workflow task undone, for example when a worker stops; not counted as a failure."""
 
     worker: WorkerId
     epoch: int
 
 
 class LeaseActivity(ToRun, frozen=True, gc=False):
-    """Give a waiting activity to a worker: a new attempt begins."""
+    """Lease a waiting activity to a worker: a new attempt begins."""
 
     seq: int
     worker: WorkerId
@@ -216,7 +216,7 @@ class LeaseActivity(ToRun, frozen=True, gc=False):
 
 
 class CompleteActivity(ToRun, frozen=True, gc=False):
-    """An attempt succeeded."""
+    """Record the result of a successful attempt."""
 
     seq: int
     attempt_id: int
@@ -224,7 +224,7 @@ class CompleteActivity(ToRun, frozen=True, gc=False):
 
 
 class FailActivity(ToRun, frozen=True, gc=False):
-    """An attempt failed; the policy says what follows."""
+    """Record a failed attempt; the retry policy decides about another attempt."""
 
     seq: int
     attempt_id: int
@@ -232,7 +232,7 @@ class FailActivity(ToRun, frozen=True, gc=False):
 
 
 class CancelledActivity(ToRun, frozen=True, gc=False):
-    """An attempt that was asked to stop has stopped."""
+    """Record the end of an attempt whose cancellation was requested."""
 
     seq: int
     attempt_id: int
@@ -240,7 +240,7 @@ class CancelledActivity(ToRun, frozen=True, gc=False):
 
 
 class HeartbeatActivity(ToRun, frozen=True, gc=False):
-    """An attempt is alive; its details are given to the next one (R33)."""
+    """Record the heartbeat of an attempt; the next attempt receives the details."""
 
     seq: int
     attempt_id: int
@@ -249,7 +249,7 @@ class HeartbeatActivity(ToRun, frozen=True, gc=False):
 
 
 class ExtendActivity(ToRun, frozen=True, gc=False):
-    """The process that runs an attempt is alive; says nothing of the attempt itself (R9)."""
+    """Extend the lease of an attempt because its process is alive; not a heartbeat of the attempt."""
 
     seq: int
     attempt_id: int
@@ -257,7 +257,7 @@ class ExtendActivity(ToRun, frozen=True, gc=False):
 
 
 class ReleaseActivity(ToRun, frozen=True, gc=False):
-    """Take an attempt back as if it had not begun; `lost` counts it, as when its worker died (R9, R11)."""
+    """Release an attempt uncounted, as if it had not begun; with `lost`, when its worker died, count the attempt."""
 
     seq: int
     attempt_id: int
@@ -265,13 +265,13 @@ class ReleaseActivity(ToRun, frozen=True, gc=False):
 
 
 class LoseTask(ToRun, frozen=True, gc=False):
-    """The holder of the workflow task is known to be dead: it died with the engine that held it (R9)."""
+    """Take the workflow task from a worker that died together with its engine."""
 
     epoch: int
 
 
 class Elapse(ToRun, frozen=True, gc=False):
-    """A deadline has come. `kind` is `run`, `activity` or `timer`; harmless if nothing is due after all."""
+    """Handle a deadline. `kind` is `run`, `activity` or `timer`; without effect if nothing is due."""
 
     allowed_when_closed: ClassVar[bool] = True
     kind: str = "run"
@@ -279,7 +279,7 @@ class Elapse(ToRun, frozen=True, gc=False):
 
 
 class Deliver(ToRun, frozen=True, gc=False):
-    """Hand a message from the outbox to its run; taken at most once, acknowledged always."""
+    """Deliver an outbox message to its run; applied at most once, always acknowledged."""
 
     allowed_when_closed: ClassVar[bool] = True
     message: OutboxMessage

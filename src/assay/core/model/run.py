@@ -1,4 +1,4 @@
-"""The folded state of one run: all that a decision about it needs, and nothing that is only for show."""
+"""The state of a run: the fields that decisions need, and no others."""
 
 import msgspec
 
@@ -16,11 +16,11 @@ CLOSED_STATUSES = (COMPLETED, FAILED, CANCELLED, TIMED_OUT)
 
 NON_DETERMINISM, NO_HANDLER, TASK_FAILED = "non_determinism", "no_handler", "task_failed"
 STUCK_REASONS = (NON_DETERMINISM, NO_HANDLER, TASK_FAILED)
-"""Why a task may be stuck, as records and workers name it."""
+"""The reasons of a stuck task, in records and in reports of workers."""
 
 
 class Stuck(msgspec.Struct, frozen=True, gc=False):
-    """Why a run's task cannot be done at present (R21); a fact beside the history, not in it."""
+    """The reason why a run's task cannot be completed at present; stored beside the history, not in it."""
 
     reason: str
     message: str
@@ -29,9 +29,9 @@ class Stuck(msgspec.Struct, frozen=True, gc=False):
 
 
 class Task(msgspec.Struct, frozen=True, gc=False):
-    """The run's one workflow task: due since, who holds it, how often it failed.
+    """The workflow task of a run: since when due, the worker that holds the task, the number of failures.
 
-    `epoch` is raised by every grant and fences what the holder sends (I7, R7).
+    Every lease raises `epoch`; reports under an earlier epoch are refused (I7).
     """
 
     since: Time | None = None
@@ -46,21 +46,21 @@ class Task(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def ready(self) -> bool:
-        """May it be given to a worker now?"""
+        """Return whether the task may be leased now."""
         return self.since is not None and self.worker is None and self.not_before is None
 
     def deadline(self) -> Time | None:
-        """When something must be done about it if nothing happens."""
+        """Return when the lease or the back-off of the task ends."""
         if self.worker is not None:
             return self.until
         return self.not_before if self.since is not None else None
 
 
 class Activity(msgspec.Struct, frozen=True, gc=False):
-    """An activity that has no outcome yet, with its current attempt.
+    """An activity without an outcome, with its current attempt.
 
-    `attempt` counts starts, so `max_attempts` bounds executions (I8); `attempt_id` names the current one and is the
-    fence of everything its worker reports.
+    `attempt` counts starts: `max_attempts` limits executions (I8). `attempt_id` is the id of the current attempt;
+    reports of other attempts are refused.
     """
 
     seq: int
@@ -85,16 +85,16 @@ class Activity(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def running(self) -> bool:
-        """Does a worker hold the current attempt?"""
+        """Return whether a worker holds the current attempt."""
         return self.worker is not None
 
     @property
     def ready(self) -> bool:
-        """May it be given to a worker now?"""
+        """Return whether the activity may be leased now."""
         return self.worker is None and self.not_before is None
 
     def deadline(self) -> Time | None:
-        """The first moment at which one of its clocks (R10), its lease or its back-off runs out."""
+        """Return the first time at which a time-out, the lease or the back-off ends."""
         options = self.options
         due = None if options.schedule_to_close is None else self.scheduled_at + options.schedule_to_close
         if self.worker is None:
@@ -113,7 +113,7 @@ class Activity(msgspec.Struct, frozen=True, gc=False):
         return due
 
     def limits(self) -> list[tuple[Time, str]]:
-        """Its running clocks: when each is over, and what that is called."""
+        """Return the current time-outs: the end of each, and its name."""
         options = self.options
         clocks: list[tuple[Time, str]] = []
         if options.schedule_to_close is not None:
@@ -138,7 +138,7 @@ def _sooner(one: Time | None, other: Time | None) -> Time | None:
 
 
 class Child(msgspec.Struct, frozen=True, gc=False):
-    """An open child of this run."""
+    """An open child of a run."""
 
     workflow_id: WorkflowId
     run_id: RunId
@@ -146,11 +146,11 @@ class Child(msgspec.Struct, frozen=True, gc=False):
     close_policy: ParentClose
     cancel_sent: bool = False
     adopted_seq: int | None = None
-    """The child's seq in the earlier run that started it; None for a child that this run started."""
+    """The child's seq in the earlier run that started the child; None for a child of this run."""
 
 
 class Run(msgspec.Struct):
-    """One execution of a workflow, as of the last decision or lease that was folded into it.
+    """One execution of a workflow, as of the last decision or lease.
 
     A rule creates a run (`rules/new_runs.py`, `rules/retry.py`), and from then on only `fold` changes it.
     """
@@ -176,14 +176,14 @@ class Run(msgspec.Struct):
     run_deadline: Time | None = None
     task: Task = Task()
     input: Payload = NULL
-    """Kept only for a run that may be repeated by retry or cron; otherwise it is in the first event alone."""
+    """Kept only for a run with a retry policy or a cron schedule, because the next run needs the input."""
     memo: Payload = NULL
     search: Payload = NULL
     awaiting: str | None = None
     activity_mark: int = -1
     timer_mark: int = -1
     effect_mark: int = -1
-    """The highest seq of each kind so far; a worker that leaves its seqs out counts from 0."""
+    """The highest seq of each kind so far; polling workers count from 0."""
     step_mark: int = 0
     signals: int = 0
     activities: dict[int, Activity] = msgspec.field(default_factory=dict)
@@ -195,20 +195,20 @@ class Run(msgspec.Struct):
     activity_bytes: int = 0
     """The sizes of `tail` and `activities` (`core/model/sizes.py`), added up as they change."""
     open_steps: set[int] | None = None
-    """Steps up to `step_mark` without an outcome, for they may end in any order; None in a run read from the store."""
+    """Steps up to `step_mark` without an outcome, because steps end in any order; None in a run read from the store."""
 
     @property
     def key(self) -> RunKey:
-        """Its full identity."""
+        """Return the full identity of the run."""
         return RunKey(self.namespace, self.workflow_id, self.run_id)
 
     @property
     def closed(self) -> bool:
-        """Has it ended? A closed run never changes again (I5)."""
+        """Return whether the run has ended; a closed run never changes again (I5)."""
         return self.closed_at is not None
 
     def deadline(self) -> Time | None:
-        """When the run itself needs attention: its task, its time-outs, a cancel that may turn into a termination."""
+        """Return the run's next deadline: of its task, its time-outs, or a cancel that becomes a termination."""
         if self.closed_at is not None:
             return None
         due = self.task.deadline()

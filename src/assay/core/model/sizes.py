@@ -1,6 +1,6 @@
-"""How many bytes of memory the folded state of a run takes: payloads exactly, everything beside them as a constant.
+"""The memory of a run's state in bytes: exact for payloads, a constant for each object.
 
-`fold` adds up events and activities as they come and go, so that `run_bytes` costs the same for a run of any size.
+`fold` adds and subtracts the sizes of events and activities; `run_bytes` takes the same time for a run of any size.
 """
 
 from typing import Any, Final
@@ -17,15 +17,15 @@ EVENT_BYTES: Final = 256
 ACTIVITY_BYTES: Final = 768
 CHILD_BYTES: Final = 384
 TIMER_BYTES: Final = 128
-"""Of one object without its payloads, with its place in a dict or list; rounded up."""
+"""The bytes of an object without its payloads, with its entry in a dict or list; rounded up."""
 
 _MEASURED_TYPES: Final = (Payload, str, str | None)
 _measured_fields: Final[dict[type[Event], tuple[str, ...]]] = {}
-"""Names of the payloads and texts of each kind of event, worked out when the first one is measured."""
+"""The names of the payload and text fields of each kind of event, filled in when the first event is measured."""
 
 
 def event_bytes(event: Event) -> int:
-    """Return the size of an event in a tail. The start of a run is not counted: the run holds the same object."""
+    """Return the size of an event in a tail. The start data is not counted, because the run holds the same object."""
     kind = type(event)
     names = _measured_fields.get(kind)
     if names is None:

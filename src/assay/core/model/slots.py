@@ -1,11 +1,11 @@
-"""Free slots of a worker: how much more work may be leased to it."""
+"""Free slots of a worker: how much more work the engine may lease to the worker."""
 
 
 class Slots:
     """The free slots of one worker: for workflow tasks, for activities, and processes for activities that need one.
 
-    An activity that runs in a process takes an activity slot and a process. A count below zero means that more work is
-    leased than the worker has slots for: a process exited after it was offered.
+    An activity that runs in a process takes an activity slot and a process. A count below zero means more leases
+    than slots: a process exited after the worker had offered its slot.
     """
 
     __slots__ = ("activities", "process_activities", "processes", "tasks", "withheld")
@@ -20,10 +20,10 @@ class Slots:
         self.tasks = tasks
         self.activities = activities
         self.process_activities = process_activities
-        """The names of the activities that run in a process."""
+        """The names of activities to run in a process."""
         self.processes = processes
         self.withheld: frozenset[str] = frozenset()
-        """The names of activities that the worker takes none of at present."""
+        """The names of activities that the worker accepts no attempts of at present."""
 
     @property
     def exhausted(self) -> frozenset[str]:

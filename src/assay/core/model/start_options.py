@@ -1,6 +1,6 @@
-"""The options of a start, listed once: requests, commands and bodies inherit them, and every conversion goes over them.
+"""The options of a start, listed once: requests, commands and bodies inherit them, and conversions iterate over them.
 
-How to add one is written in CONTRIBUTING.md.
+CONTRIBUTING.md describes how to add an option.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,14 +15,14 @@ Span = TypeVar("Span")
 Policy = TypeVar("Policy")
 Reuse = TypeVar("Reuse")
 JsonObject = Annotated[Payload, msgspec.Meta(title="object")]
-"""A payload that must be a JSON object."""
+"""A payload with a JSON object."""
 
 
 class StartOptions(msgspec.Struct, Generic[Span, Policy, Reuse], frozen=True, gc=False, kw_only=True):
-    """The options that a start by a client and a start of a child have in common.
+    """The common options of a start by a client and the start of a child.
 
     The parameters are the types of a duration, a retry policy and an id reuse policy: parsed in a request, as the
-    caller spells them in a command or body. The order is that of the encoded command, so add new options at the end.
+    caller spells them in a command or body. Encoded commands have this order: add new options at the end.
     """
 
     search_attributes: JsonObject = NULL
@@ -41,11 +41,11 @@ class StartOptions(msgspec.Struct, Generic[Span, Policy, Reuse], frozen=True, gc
 
 
 SpelledOptions = StartOptions[float | str, dict[str, Any], str]
-"""Options as a command or body has them: durations in seconds or as a text such as "1h30m"."""
+"""The options of a command or body: durations in seconds or as a text, for example "1h30m"."""
 
 
 class OptionKind:
-    """The kinds of options: an edge has one function per kind, not one per option. A kind is the type of its fields."""
+    """The kinds of options: conversions have a function per kind, not per option. A kind is the type of its fields."""
 
     OBJECT: Final[Any] = JsonObject
     DURATION: Final[Any] = Span | None
@@ -71,12 +71,12 @@ def options_of(*kinds: Any) -> tuple[str, ...]:
 
 
 def by_option(by_kind: Mapping[Any, Entry]) -> dict[str, Entry]:
-    """Return, for each option whose kind is in `by_kind`, what stands there for its kind."""
+    """Return a dict from each option whose kind is in `by_kind` to the entry of its kind."""
     return {name: by_kind[kind] for name, kind in OPTION_KINDS.items() if kind in by_kind}
 
 
 def given_options(options: StartOptions[Any, Any, Any], converts: Mapping[str, Convert]) -> dict[str, Any]:
-    """Return the options that have a value, by name, each converted by its function in `converts` if there is one."""
+    """Return the options with a value by name, each converted by its function in `converts`, if any."""
     found: dict[str, Any] = {}
     for name, value in zip(OPTION_KINDS, _values(options), strict=True):
         if value is not None and value is not NULL:

@@ -1,11 +1,11 @@
-"""Texts that callers give, beside ids: as every store can keep them (I20)."""
+"""Checks of texts from callers, so that every store can keep the texts unchanged (I20)."""
 
 from assay.core.model.errors import Invalid
 from assay.core.model.limits import LIMITS
 
 
 def check_words(value: object, name: str) -> str:
-    """A text for people, of which every store can keep each letter, and within its limit; or `Invalid`."""
+    """Return a text for people; raise `Invalid` if a store cannot keep every character, or beyond the size limit."""
     if not isinstance(value, str):
         raise not_a_text(value, name)
     if "\0" in value:
@@ -21,10 +21,10 @@ def check_words(value: object, name: str) -> str:
 
 
 def not_a_text(value: object, name: str) -> Invalid:
-    """What is said of a value that should have been a text."""
+    """Return the error for a value of another type than str."""
     return Invalid(f"{name} must be a text, not {type(value).__name__}", field=name)
 
 
 def plain(value: str) -> str:
-    """The text itself: one of a subclass cannot be written as JSON."""
+    """Return the text as a plain str, because subclasses of str cannot be encoded as JSON."""
     return value if type(value) is str else str.__str__(value)

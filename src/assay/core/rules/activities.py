@@ -1,7 +1,7 @@
-"""Rules of activities: scheduled, tried attempt by attempt (`leases`), and ended with exactly one outcome.
+"""Rules of activities: scheduled, run in attempts (see `leases`), and ended with exactly one outcome.
 
-An attempt is fenced by its id (I8). Start-to-close, heartbeat and a lost lease end the attempt and retry by policy;
-schedule-to-start and schedule-to-close are final (R10). Only the final outcome is an event.
+An attempt is fenced by its id (I8). A start-to-close time-out, a heartbeat time-out and a lost lease end the attempt,
+and the retry policy applies; schedule-to-start and schedule-to-close time-outs are final. Only the outcome is an event.
 """
 
 import msgspec
@@ -32,22 +32,22 @@ replace = msgspec.structs.replace
 DEFAULT_RETRY = DEFAULT_OPTIONS.retry
 
 HIGHEST_SEQ = 2**53
-"""The highest number of a command; every database and every JSON parser can hold it."""
+"""The highest seq of a command; every database and every JSON parser supports this number."""
 
 INTERVALS = {"initial_interval": "initial_interval_secs", "maximum_interval": "maximum_interval_secs"}
-"""What a command calls the intervals of a retry policy."""
+"""The names of a retry policy's intervals in a command."""
 
 FINAL_LIMITS = ("schedule_to_close", "schedule_to_start")
 
 
 def schedule(decision: Decision, command: cmd.ScheduleActivity, at: Moment) -> None:
-    """Record and queue an activity, once per `seq`."""
+    """Record and schedule an activity, once per `seq`."""
     if decision.takes(ActivityScheduled, command.seq, decision.activity_mark):
         _schedule(decision, command, at)
 
 
 def schedule_direct(run: Run, request: rq.ScheduleDirect, at: Moment) -> Decision:
-    """Schedule from outside the run's code, unless the seq is known already."""
+    """Schedule an activity by a request from outside, unless an activity has this seq."""
     command = request.command
     decision = Decision.of(run, at.now)
     if not 0 <= command.seq <= HIGHEST_SEQ:
@@ -89,15 +89,17 @@ def _schedule(decision: Decision, command: cmd.ScheduleActivity, at: Moment) -> 
 
 
 def check_open(decision: Decision, commands: int) -> None:
-    """Refuse a turn of so many commands if it leaves more activities open than a run may have."""
+    """Raise `Invalid` if a decision with this number of commands exceeds the limit of open activities."""
     limit = LIMITS.pending_activities
+    # The cheap bound comes first: `decision.activities()` copies a dict.
     if len(decision.run.activities) + commands > limit and len(decision.activities()) > limit:
         raise Invalid(f"a run may have at most {limit} open activities", code="limit_exceeded", field="commands")
 
 
 def options_of(command: cmd.ScheduleActivity) -> ActivityOptions:
-    """The command's knobs as options, with the defaults of the original for what it leaves out."""
+    """Return the options of an activity from its command; absent values take the defaults."""
     retry = _retry_of(command)
+    # Most activities have the default options: sharing one object saves memory, and leases compare by identity.
     if (
         retry is DEFAULT_RETRY
         and command.start_to_close_secs is None
@@ -139,7 +141,7 @@ def _retry_of(command: cmd.ScheduleActivity) -> RetryPolicy:
         max_attempts=3 if command.max_attempts is None else command.max_attempts,
         initial_interval=initial,
         backoff=2.0 if command.backoff_coefficient is None else command.backoff_coefficient,
-        # an interval above the default cap was asked for: the cap must not undo it
+        # The default maximum must not shorten a longer initial interval of the caller.
         maximum_interval=max(60 * SECOND, initial) if longest is None else _time(longest, "maximum_interval_secs"),
         non_retryable=command.non_retryable,
     ).checked(INTERVALS)
@@ -156,7 +158,7 @@ def _optional(seconds: float | None, name: str) -> Time | None:
 
 
 def request_cancel(decision: Decision, command: cmd.RequestCancelActivity, _: Moment) -> None:
-    """Withdraw a waiting activity; tell a running one."""
+    """Withdraw a waiting activity; request the cancellation of a running activity."""
     activity = decision.activity(command.seq)
     if activity is None or activity.cancel_requested:
         return
@@ -168,14 +170,14 @@ def request_cancel(decision: Decision, command: cmd.RequestCancelActivity, _: Mo
 
 
 def withdraw(decision: Decision, activity: Activity, details: Payload = NULL) -> None:
-    """End an activity as cancelled; an event, so that whoever still waits for it hears of it."""
+    """End an activity as cancelled, with an event for code that still waits for the activity."""
     decision.record(ActivityCancelled(activity.id, activity.seq, activity.name, details))
     decision.add(CloseActivity(activity, CANCELLED))
     decision.wake()
 
 
 def held(run: Run, seq: int, attempt_id: int) -> Activity:
-    """The activity, if `attempt_id` is its current attempt; otherwise the report comes too late (4.3)."""
+    """Return the activity if `attempt_id` is its current attempt; raise `Refused` for a late report (I8)."""
     activity = run.activities.get(seq)
     if activity is None:
         raise Refused("the activity already has its outcome", code="already_reported")
@@ -185,7 +187,7 @@ def held(run: Run, seq: int, attempt_id: int) -> Activity:
 
 
 def complete(run: Run, request: rq.CompleteActivity, at: Moment) -> Decision:
-    """Record a success."""
+    """Record the result of an attempt as the outcome of its activity."""
     activity = held(run, request.seq, request.attempt_id)
     decision = Decision.of(run, at.now)
     succeed(decision, activity, request.result)
@@ -194,13 +196,13 @@ def complete(run: Run, request: rq.CompleteActivity, at: Moment) -> Decision:
 
 
 def succeed(decision: Decision, activity: Activity, result: Payload, time: Time | None = None) -> None:
-    """Record `result` as the activity's outcome."""
+    """Record `result` as the outcome of an activity."""
     decision.record(ActivityCompleted(activity.id, activity.seq, activity.name, result), time)
     decision.add(CloseActivity(activity, COMPLETED, result=result))
 
 
 def fail(run: Run, request: rq.FailActivity, at: Moment) -> Decision:
-    """Try again or record the failure, as the policy says."""
+    """Schedule another attempt or record the failure, as the retry policy requires."""
     activity = held(run, request.seq, request.attempt_id)
     decision = Decision.of(run, at.now)
     _attempt_failed(decision, activity, request.failure, "failed")
@@ -208,7 +210,7 @@ def fail(run: Run, request: rq.FailActivity, at: Moment) -> Decision:
 
 
 def cancelled(run: Run, request: rq.CancelledActivity, at: Moment) -> Decision:
-    """Record that an attempt stopped because it was asked to."""
+    """Record that an attempt stopped because of a cancel request."""
     activity = held(run, request.seq, request.attempt_id)
     decision = Decision.of(run, at.now)
     withdraw(decision, activity, request.details)
@@ -216,7 +218,7 @@ def cancelled(run: Run, request: rq.CancelledActivity, at: Moment) -> Decision:
 
 
 def heartbeat(run: Run, request: rq.HeartbeatActivity, at: Moment) -> Decision:
-    """Feed the heartbeat clock and keep the details for the next attempt."""
+    """Restart the heartbeat time-out and keep the details for the next attempt."""
     activity = held(run, request.seq, request.attempt_id)
     decision = Decision.of(run, at.now)
     beaten = replace(
@@ -231,7 +233,7 @@ def heartbeat(run: Run, request: rq.HeartbeatActivity, at: Moment) -> Decision:
 
 
 def extend(run: Run, request: rq.ExtendActivity, at: Moment) -> Decision:
-    """Keep the attempt's lease; the activity's own clocks go on (R9)."""
+    """Extend the lease of an attempt; its time-outs do not change."""
     activity = held(run, request.seq, request.attempt_id)
     decision = Decision.of(run, at.now)
     extended = replace(activity, lease_until=at.now + request.lease)
@@ -241,7 +243,7 @@ def extend(run: Run, request: rq.ExtendActivity, at: Moment) -> Decision:
 
 
 def release(run: Run, request: rq.ReleaseActivity, at: Moment) -> Decision:
-    """Take an attempt back: uncounted when it never ran, counted when its worker was lost (R9, R11)."""
+    """Release an attempt: not counted if it never ran, counted if its worker was lost."""
     activity = held(run, request.seq, request.attempt_id)
     decision = Decision.of(run, at.now)
     if request.lost:
@@ -249,7 +251,7 @@ def release(run: Run, request: rq.ReleaseActivity, at: Moment) -> Decision:
     elif activity.cancel_requested:
         withdraw(decision, activity)
     else:
-        # the id is burnt with the attempt, so that a late report of it can never match (I8)
+        # The waiting activity gets a new attempt id: a late report of the released attempt must never match (I8).
         attempt = activity.attempt - 1
         decision.add(
             PutActivity(replace(_unleased(activity), attempt=attempt, attempt_id=at.ids.number(), queued_at=at.now))
@@ -258,7 +260,7 @@ def release(run: Run, request: rq.ReleaseActivity, at: Moment) -> Decision:
 
 
 def elapse(run: Run, seq: int, at: Moment) -> Decision:
-    """Do what the activity's clocks ask for at this time, if anything."""
+    """Apply the time-outs of an activity, or end its back-off, if due."""
     decision = Decision.of(run, at.now)
     activity = run.activities.get(seq)
     if activity is None:

@@ -1,4 +1,4 @@
-"""Rules of search attributes, memo, side effects, versions and query snapshots: what code leaves for others to read."""
+"""Rules of search attributes, memo, side effects, versions and query snapshots."""
 
 import re
 
@@ -18,12 +18,12 @@ _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def upsert_search(decision: Decision, command: cmd.UpsertSearchAttributes, at: Moment) -> None:
-    """The original's form of an upsert."""
+    """Merge search attributes by key: the command of polling workers."""
     upsert(decision, cmd.UpsertAttributes(search=command.patch), at)
 
 
 def upsert(decision: Decision, command: cmd.UpsertAttributes, _: Moment) -> None:
-    """Merge by key; a null removes the key."""
+    """Merge search attributes and memo by key; a null removes the key."""
     search, memo = attributes(decision)
     if command.search != NULL:
         search = check_search(merge(search, command.search, "search_attributes"))
@@ -34,7 +34,7 @@ def upsert(decision: Decision, command: cmd.UpsertAttributes, _: Moment) -> None
 
 
 def attributes(decision: Decision) -> tuple[Payload, Payload]:
-    """Search attributes and memo as this decision leaves them."""
+    """Return search attributes and memo after this decision."""
     for effect in reversed(decision.effects):
         if isinstance(effect, PutAttributes):
             return effect.search, effect.memo
@@ -42,14 +42,14 @@ def attributes(decision: Decision) -> tuple[Payload, Payload]:
 
 
 def merge(current: Payload, patch: Payload, name: str) -> Payload:
-    """The two objects merged shallowly."""
+    """Return two JSON objects merged at the top level, without keys whose value is null."""
     merged = {**_object(current, name), **_object(patch, name)}
     kept = {key: value for key, value in merged.items() if bytes(value) != b"null"}
     return Payload(msgspec.json.encode(kept)) if kept else NULL
 
 
 def check_search(search: Payload) -> Payload:
-    """Search attributes within their limits, or `Invalid`."""
+    """Return search attributes; raise `Invalid` beyond their limits."""
     found = _object(search, "search_attributes")
     if len(found) > LIMITS.search_attributes:
         raise Invalid(f"at most {LIMITS.search_attributes} search attributes", field="search_attributes")
@@ -74,7 +74,7 @@ def _object(raw: Payload, name: str) -> dict[str, msgspec.Raw]:
 
 
 def record_side_effect(decision: Decision, command: cmd.RecordSideEffect, _: Moment) -> None:
-    """Keep a value, once per `seq`; workers of the original are given a task at once to go on with it (R2)."""
+    """Record a value, once per `seq`; with `resume`, for polling workers, make a task due at once."""
     if type(command.name) is not str:
         raise not_a_text(command.name, "side effect name")
     if decision.takes(SideEffectRecorded, command.seq, decision.effect_mark):
@@ -85,10 +85,10 @@ def record_side_effect(decision: Decision, command: cmd.RecordSideEffect, _: Mom
 
 
 def record_version(decision: Decision, command: cmd.RecordVersion, _: Moment) -> None:
-    """Keep the version of a change."""
+    """Record the version of a change."""
     decision.record(VersionRecorded(command.change_id, command.version))
 
 
 def record_snapshot(decision: Decision, command: cmd.RecordSnapshot, _: Moment) -> None:
-    """Replace what queries answer."""
+    """Replace the state that queries return."""
     decision.add(PutSnapshot(decision.last_seq, command.state))

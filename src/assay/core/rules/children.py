@@ -1,4 +1,4 @@
-"""Rules between a parent and its children: started together, told of each other's end exactly once (I16, I17)."""
+"""Rules of children: started in the parent's transaction (I16), with exactly one message about their end (I17)."""
 
 import msgspec
 
@@ -28,7 +28,7 @@ from assay.core.rules.moment import Moment
 
 
 def start(decision: Decision, command: cmd.StartChildWorkflow, at: Moment, seen_seq: int) -> None:
-    """Create the child in this transaction, or record why not as its failure (R15)."""
+    """Start a child in this transaction, or record the reason for a refusal as the child's failure."""
     run = decision.run
     existing = at.current.get(WorkflowId(command.workflow_id))
     if WorkflowId(command.workflow_id) in decision.children() or (existing is not None and _own(run, existing)):
@@ -49,7 +49,7 @@ def start(decision: Decision, command: cmd.StartChildWorkflow, at: Moment, seen_
     decision.add(PutChild(child))
     unaware = run.cancel_seq > seen_seq or (command.unaware and run.cancel_seq > 0)
     if unaware and policy is not ParentClose.ABANDON:
-        # the code that ordered this child had not heard of the cancel: the child must (I16)
+        # The code issued the command before it received the cancel request, which must reach the child as well (I16).
         _cancel(decision, child, "parent cancelled")
 
 
@@ -63,7 +63,7 @@ def _own(run: Run, existing: Run) -> bool:
 
 
 def _is_inherited(run: Run, existing: Run) -> bool:
-    """Return whether a run was started as a child by the run whose history this one has, after the cut."""
+    """Return whether a child was started after the cut by an earlier run with the same history."""
     parent, reopening = existing.start.parent, run.start.reopening
     if parent is None or reopening is None:
         return False
@@ -71,7 +71,7 @@ def _is_inherited(run: Run, existing: Run) -> bool:
 
 
 def _adopt(decision: Decision, command: cmd.StartChildWorkflow, existing: Run) -> None:
-    """Take over an open child that the earlier run had started: its end goes to this run."""
+    """Take over an open child of the earlier run: the message about its end goes to this run."""
     link = existing.start.parent or ParentLink(decision.run.workflow_id, decision.run.run_id)
     name, sent = existing.workflow_id, existing.cancel_seq > 0
     decision.record(ChildWorkflowStarted(name, existing.start.workflow_type, existing.run_id, command.seq))
@@ -102,7 +102,7 @@ def _not_started(command: cmd.StartChildWorkflow, error: AssayError) -> ChildWor
 
 
 def notify_parent(decision: Decision, closing: Event) -> None:
-    """Put the run's outcome into the outbox for its parent."""
+    """Add a message with the outcome of the run to the outbox, for the parent."""
     run = decision.run
     parent = run.start.parent
     if parent is None:
@@ -119,7 +119,7 @@ def notify_parent(decision: Decision, closing: Event) -> None:
 
 
 def outcome(run: Run, parent: ParentLink, closing: Event) -> Event:
-    """What a parent's history says of a child's end."""
+    """Return the event about a child's end for the history of its parent."""
     if isinstance(closing, WorkflowCompleted | WorkflowContinuedAsNew):
         result = closing.result if isinstance(closing, WorkflowCompleted) else NULL
         return ChildWorkflowCompleted(run.workflow_id, result, run.run_id, parent.child_seq)
@@ -142,18 +142,18 @@ CLOSINGS: dict[str, tuple[str, str, Kind]] = {
     "WorkflowTerminated": ("terminated", "workflow terminated", Kind.CANCELED),
     "WorkflowTimedOut": ("timed_out", "workflow timed out", Kind.TIMEOUT),
 }
-"""By closing event: the reason, the text when there is none, the kind of failure."""
+"""By closing event: the close reason, the default error text, the kind of failure."""
 
 
 def cancel_children(decision: Decision, reason: str | None) -> None:
-    """A cancel goes on to all attached children (R17, R18)."""
+    """Send a cancel request to all children, except with the close policy ABANDON."""
     for child in decision.children().values():
         if child.close_policy is not ParentClose.ABANDON and not child.cancel_sent:
             _cancel(decision, child, reason)
 
 
 def parent_closed(decision: Decision) -> None:
-    """Apply each open child's close policy; one that is already asked to cancel is left to finish it (R17)."""
+    """Apply the close policy of each open child; a child with a cancel request may finish its cancellation."""
     for child in decision.children().values():
         if child.cancel_sent:
             continue
@@ -181,10 +181,10 @@ def _request(run: Run, child: Child, kind: str, reason: str | None) -> OutboxMes
 
 
 def address(run: Run) -> str:
-    """Return the name under which a run sends requests to its children."""
+    """Return the sender in a run's requests to its children."""
     return address_of(run.namespace, run.workflow_id)
 
 
 def address_of(namespace: str, workflow_id: str) -> str:
-    """Return the name under which the runs of a workflow id send requests to their children."""
+    """Return the sender in requests to children by any run of a workflow id."""
     return f"wf://{namespace}/{workflow_id}"

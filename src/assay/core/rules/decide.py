@@ -1,8 +1,8 @@
-"""Every decision about one run: the table of all requests and the rule of each.
+"""Decisions about a run: the table of requests and their rules.
 
-`decide` is a plain function of its arguments: no clock, no chance, no I/O. It returns what is to be recorded, or
-raises an `AssayError` and nothing has happened (I2). It changes nothing itself: `fold` applies its decision to the run.
-Leases that a batch grants on its own account do not pass through here; their rules stand in `rules/leases.py`.
+`decide` is a pure function: no clock, no random numbers, no I/O. The result is a decision to record, or an `AssayError`
+without any effect (I2). `decide` changes nothing itself: `fold` applies the decision to the run. Leases granted by a
+batch itself do not pass through `decide`; their rules are in `rules/leases.py`.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from assay.core.rules.moment import Moment
 
 
 def decide(run: Run | None, request: rq.Request, at: Moment) -> Decision:
-    """What `request` does to `run` at this moment."""
+    """Return the decision about a request to a run; raise `AssayError` if the request is refused."""
     if isinstance(request, rq.StartWorkflow):
         return lifecycle.start(run, request, at)
     if run is None:
@@ -33,7 +33,7 @@ def decide(run: Run | None, request: rq.Request, at: Moment) -> Decision:
 
 def _missing(request: rq.Request) -> NotFound:
     name, run_id = getattr(request, "workflow_id", None), getattr(request, "run_id", None)
-    # the original does not tell a run that is missing from one that has ended
+    # The API has the same error for a missing and a closed run.
     more = " or already terminal" if isinstance(request, rq.RequestCancel | rq.Terminate) else ""
     error = NotFound(f"workflow {name or run_id} not found{more}")
     error.workflow_id, error.run_id = name, run_id
@@ -51,7 +51,7 @@ def _closed(run: Run, request: rq.Request) -> NotFound | Refused:
 
 
 def elapse(run: Run, request: rq.Elapse, at: Moment) -> Decision:
-    """A deadline has come: of the run, of one of its activities, or of one of its timers."""
+    """Handle a deadline of the run, of an activity, or of a timer."""
     if run.closed:
         return Decision.of(run, at.now)
     match request.kind:

@@ -1,7 +1,7 @@
-"""How a decision or a lease changes the state of its run.
+"""Apply decisions and leases to the state of their run.
 
 No other module assigns a field of a `Run` (`tests/architecture/test_runs.py`). Facts about the rows of a run, such as
-their version, are no part of it: the write path keeps them in a `StoredRun`.
+their version, are not part of a `Run`: the write path keeps them in a `StoredRun`.
 """
 
 from collections.abc import Callable
@@ -23,11 +23,11 @@ CLOSE_REASONS: dict[type[ev.Event], str | None] = {
     ev.WorkflowTimedOut: "timed_out",
     ev.WorkflowContinuedAsNew: "continued_as_new",
 }
-"""`close_reason` by closing event (D8)."""
+"""The `close_reason` of a run by closing event."""
 
 
 def fold(run: Run, decision: Decision) -> None:
-    """Apply all of `decision`: events in order, then effects."""
+    """Apply a decision to its run: events in order, then effects, then the task."""
     if decision.events:
         for recorded in decision.events:
             apply(run, recorded)
@@ -40,31 +40,31 @@ def fold(run: Run, decision: Decision) -> None:
     if decision.seen_seq != run.seen_seq:
         _saw(run, decision.seen_seq)
     if run.closed_at is not None:
-        _empty(run)  # also of what the closing decision itself had begun
+        _empty(run)  # also of activities, timers and children that the closing decision itself began
 
 
 def put_activity(run: Run, activity: Activity) -> None:
-    """Add an open activity, or replace it."""
+    """Add or replace an open activity."""
     known = run.activities.get(activity.seq)
     if known is None:
         run.activity_bytes += activity_bytes(activity)
-    # A lease replaces the activity and keeps its payloads: most often there is nothing to add up.
+    # A lease replaces the activity and keeps its payloads: usually the size is unchanged.
     elif known.details is not activity.details or known.last_failure is not activity.last_failure:
         run.activity_bytes += activity_bytes(activity) - activity_bytes(known)
     run.activities[activity.seq] = activity
 
 
 def trim_tail(run: Run) -> None:
-    """Drop a tail that is too large to be kept in memory.
+    """Drop a tail that is too large for memory.
 
-    Only between batches: while one is decided, its requests must find the events of the requests before them.
+    Called only between batches: while a batch is decided, later requests need the events of earlier requests.
     """
     if run.tail_bytes > TAIL_BYTES or (run.tail is not None and len(run.tail) > TAIL_EVENTS):
         run.tail, run.tail_bytes = None, 0
 
 
 def apply(run: Run, recorded: ev.Recorded) -> None:
-    """Apply one event."""
+    """Apply an event to its run."""
     event = recorded.event
     run.last_seq = seq = recorded.seq
     run.last_time = recorded.time
@@ -78,7 +78,7 @@ def apply(run: Run, recorded: ev.Recorded) -> None:
 
 
 def _remember(run: Run, events: list[ev.Recorded]) -> None:
-    """Keep for the next task what its worker has not seen."""
+    """Append events to the tail, for the next workflow task."""
     if run.tail is not None:
         run.tail.extend(events)
         for recorded in events:
@@ -109,7 +109,7 @@ def _cancel_requested(run: Run, _: ev.WorkflowCancelRequested) -> None:
 
 
 def _activity_scheduled(run: Run, event: ev.ActivityScheduled) -> None:
-    if run.status == PENDING:  # scheduled from outside, before any worker looked at the run
+    if run.status == PENDING:  # scheduled from outside, before any lease of the workflow task
         run.status, run.updated_at = RUNNING, run.last_time
     if event.activity_seq > run.activity_mark:
         run.activity_mark = event.activity_seq
@@ -124,7 +124,8 @@ def _side_effect(run: Run, event: ev.SideEffectRecorded) -> None:
 
 
 def _step(run: Run, event: ev.StepCompleted | ev.StepFailed) -> None:
-    if run.open_steps is not None and event.step_seq != run.step_mark + 1:  # else they end as they began
+    # A step out of order: the steps that it overtook are still open.
+    if run.open_steps is not None and event.step_seq != run.step_mark + 1:
         run.open_steps.update(range(run.step_mark + 1, event.step_seq))
         run.open_steps.discard(event.step_seq)
     if event.step_seq > run.step_mark:
@@ -154,7 +155,7 @@ EVENTS: dict[type[ev.Event], Callable[[Run, Any], None]] = {
 
 
 def give(run: Run, task: Task, time: Time) -> None:
-    """Change the workflow task; a run whose task was ever held has begun."""
+    """Replace the workflow task; the first lease of the task makes the run RUNNING."""
     if task.epoch and run.status == PENDING:
         run.status = RUNNING
         run.updated_at = time
@@ -209,7 +210,7 @@ def _put_attributes(run: Run, effect: fx.PutAttributes) -> None:
 
 
 def _nothing(_run: Run, _effect: fx.Effect) -> None:
-    """For effects that concern only the store or other runs."""
+    """Do nothing: the effect concerns only the store or other runs."""
 
 
 EFFECTS: dict[type[fx.Effect], Callable[[Run, Any], None]] = {

@@ -1,8 +1,8 @@
-"""Rules of leases: a workflow task or an attempt of an activity is given to one worker.
+"""Rules of leases: a workflow task or an attempt of an activity is leased to one worker.
 
-A worker with a free slot requests work that waits in a queue. That is a request like any other: `decide` calls
-`lease_task` or `lease_activity`. Work that becomes ready while a worker has a free slot is leased by the batch that
-made it ready. Such leases are the most frequent change of all and consist of the lease alone, so `lease_ready_task` and
+Work that waits in a queue is leased by a request when a worker has a free slot: `decide` calls `lease_task` or
+`lease_activity`. Work that becomes ready while a worker has a free slot is leased by the batch that made the work
+ready. These leases are the most frequent change of all and consist of the lease alone: `lease_ready_task` and
 `lease_ready_activity` apply them to the run without a `Decision`. Both ways grant the same lease (`_granted_task`,
 `_new_attempt`). A worker may also keep its task with an accepted turn: see `workflow_tasks`.
 """
@@ -19,14 +19,14 @@ from assay.core.rules.moment import Moment
 
 
 def lease_task(run: Run, request: rq.LeaseTask, at: Moment) -> Decision:
-    """Decide to give the due workflow task to the worker that requests it."""
+    """Lease the due workflow task to the worker of the request."""
     decision = Decision.of(run, at.now)
     decision.reply = decision.task = _granted_task(run, request, at)
     return decision
 
 
 def lease_activity(run: Run, request: rq.LeaseActivity, at: Moment) -> Decision:
-    """Decide to begin a new attempt of an activity for the worker that requests it."""
+    """Lease a new attempt of an activity to the worker of the request."""
     decision = Decision.of(run, at.now)
     decision.reply = leased = _new_attempt(run, request, at)
     decision.add(PutActivity(leased))
@@ -34,19 +34,19 @@ def lease_activity(run: Run, request: rq.LeaseActivity, at: Moment) -> Decision:
 
 
 def lease_ready_task(run: Run, request: rq.LeaseTask, at: Moment) -> None:
-    """Give a workflow task that this batch made due to a worker, in the same transaction."""
+    """Lease a workflow task that this batch made due, in the same transaction."""
     give(run, _granted_task(run, request, at), max(at.now, run.last_time))
 
 
 def lease_ready_activity(run: Run, request: rq.LeaseActivity, at: Moment) -> Activity:
-    """Begin an attempt of an activity that this batch made ready, in the same transaction; return the activity."""
+    """Lease an activity that this batch made ready, in the same transaction; return the activity."""
     leased = _new_attempt(run, request, at)
     put_activity(run, leased)
     return leased
 
 
 def _granted_task(run: Run, request: rq.LeaseTask, at: Moment) -> Task:
-    """Return the due task as the worker holds it, under a new epoch: what an earlier holder sends is refused (I7)."""
+    """Return the task with its new lease, under a new epoch: reports of an earlier holder are refused (I7)."""
     if not run.task.ready:
         raise Refused("no workflow task is due", code="not_ready")
     return replace(
@@ -55,7 +55,7 @@ def _granted_task(run: Run, request: rq.LeaseTask, at: Moment) -> Task:
         stuck=None,
         epoch=run.task.epoch + 1,
         worker=request.worker,
-        # the time-out that the run was started with goes before the one that the worker requests
+        # A task time-out in the options of the start takes precedence over the lease of the worker.
         until=None if request.lease is None else at.now + (run.start.task_timeout or request.lease),
         local=request.local,
         granted_seq=run.last_seq,
@@ -63,7 +63,7 @@ def _granted_task(run: Run, request: rq.LeaseTask, at: Moment) -> Task:
 
 
 def _new_attempt(run: Run, request: rq.LeaseActivity, at: Moment) -> Activity:
-    """Return the activity with a new attempt, fenced by its id (I8)."""
+    """Return the activity with a new attempt, fenced by the attempt's id (I8)."""
     activity = run.activities.get(request.seq)
     if activity is None or not activity.ready:
         raise Refused("the activity is not waiting for a worker", code="not_ready")

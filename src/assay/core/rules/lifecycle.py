@@ -1,7 +1,7 @@
-"""Rules of a run's beginning and end: start, cancel, terminate, time-outs, and what follows a close.
+"""Rules of the start and the end of runs: start, cancel, terminate, time-outs, and the next run of a chain.
 
-A run closes once (I5). Its successor, if it has one, is born in the same transaction (I18); only the end of the chain
-is told to the parent.
+A run closes once (I5). The next run of a chain, if any, begins in the same transaction (I18); the parent is notified
+only of the end of the chain.
 """
 
 from msgspec.structs import replace
@@ -36,7 +36,7 @@ from assay.core.rules.moment import Moment
 
 
 def start(run: Run | None, request: rq.StartWorkflow, at: Moment) -> Decision:
-    """Start a run, or answer with the one that is there, as the policies say."""
+    """Start a run, or reply with the existing run, as the policies of the request require."""
     checked_start(request)
     ended: Decision | None = None
     if run is not None and request.request_id is not None and request.request_id == run.start.request_id:
@@ -59,10 +59,11 @@ def start(run: Run | None, request: rq.StartWorkflow, at: Moment) -> Decision:
 
 
 def _may_stand_in(run: Run, request: rq.StartWorkflow) -> bool:
-    """Return whether the caller may take the existing run for the one that it asks for.
+    """Return whether the caller may use the existing run instead of a new run, so that the types must agree.
 
-    An open run is attached to. The refusal to repeat a completed one names the run, so that its result can be read; a
-    run of this id that was closed by continue-as-new is never judged, because the newest one is the end of its chain.
+    With `use_existing` the caller attaches to an open run. With `allow_duplicate_failed_only` the refusal names the
+    completed run, for the caller to read its result. The run is never closed by continue-as-new, because the newest
+    run of an id is the end of its chain.
     """
     if request.id_conflict_policy is IdConflict.USE_EXISTING:
         return True
@@ -70,7 +71,7 @@ def _may_stand_in(run: Run, request: rq.StartWorkflow) -> bool:
 
 
 def _repeated(run: Run, at: Moment) -> Decision:
-    """Answer a start that was heard before as the first time, whatever has become of its chain (I15)."""
+    """Return the first reply again to a repeated start, whatever the state of its chain (I15)."""
     decision = Decision.of(run, at.now)
     first = replace(run.key, run_id=run.start.first_run_id)
     decision.reply = Started(first, PENDING, started=True, repeated=True)
@@ -85,7 +86,7 @@ def _existing(run: Run, request: rq.StartWorkflow, at: Moment) -> Decision:
         decision.record(SignalReceived(message.name, message.payload, message.sender))
         decision.wake()
     if request.signals and _start_delayed(run):
-        # a plain signal would not end the delay (capabilities 4.7)
+        # Signal-with-start ends the start delay; a plain signal does not.
         decision.task = replace(decision.task, not_before=None)
     decision.reply = Started(run.key, run.status, started=False)
     return decision
@@ -97,14 +98,14 @@ def _start_delayed(run: Run) -> bool:
 
 
 def cancel(run: Run, request: rq.RequestCancel, at: Moment) -> Decision:
-    """Ask the run to end."""
+    """Request the cancellation of the run."""
     check_text(request.reason, "reason")
     check_text(request.sender, "from")
     return cancel_decision(run, request.reason, request.sender, request.deadline, at)
 
 
 def cancel_decision(run: Run, reason: str | None, sender: str | None, deadline: Time | None, at: Moment) -> Decision:
-    """Record the request, withdraw what nobody has begun, go on to the children (R18)."""
+    """Record a cancel request, withdraw activities that wait for a worker, and cancel the children."""
     decision = Decision.of(run, at.now)
     if deadline is not None:
         decision.add(SetDeadlines(cancel_deadline=at.now + deadline))
@@ -113,7 +114,7 @@ def cancel_decision(run: Run, reason: str | None, sender: str | None, deadline: 
     until = None if deadline is None else seconds(at.now + deadline)
     decision.record(WorkflowCancelRequested(reason, sender, until))
     children.cancel_children(decision, reason)
-    if run.task.epoch == 0:  # no worker ever looked at it: there is no code to ask
+    if run.task.epoch == 0:  # no worker ever held the task: no code can handle the request
         close(decision, WorkflowCancelled(reason), at)
         return decision
     for activity in run.activities.values():
@@ -128,20 +129,20 @@ def cancel_decision(run: Run, reason: str | None, sender: str | None, deadline: 
 
 
 def terminate(run: Run, request: rq.Terminate, at: Moment) -> Decision:
-    """End the run now."""
+    """Terminate the run now."""
     check_text(request.reason, "reason")
     return terminate_decision(run, request.reason or "terminated", request.by, at)
 
 
 def terminate_decision(run: Run, reason: str, by: str | None, at: Moment) -> Decision:
-    """End the run now; its chain ends with it."""
+    """Return the decision to terminate a run now; its chain ends as well."""
     decision = Decision.of(run, at.now)
     close(decision, WorkflowTerminated(reason, by), at)
     return decision
 
 
 def complete(decision: Decision, command: cmd.CompleteWorkflow, at: Moment) -> None:
-    """Close with a result; a cron run has its next one."""
+    """Close the run with a result; a run with a cron schedule is followed by the next run."""
     run = decision.run
     next_run_id = None
     if run.start.cron_schedule is not None:
@@ -150,18 +151,18 @@ def complete(decision: Decision, command: cmd.CompleteWorkflow, at: Moment) -> N
 
 
 def fail(decision: Decision, command: cmd.FailWorkflow, at: Moment) -> None:
-    """Close as failed; retry policy first, then cron, may open the next run."""
+    """Close the run as failed; the retry policy, or else the cron schedule, may open the next run."""
     failure = command.failure or FailureInfo(kind=Kind.UNKNOWN, message=command.error)
     close(decision, WorkflowFailed(command.error, failure, _after_failure(decision, failure, at)), at)
 
 
 def cancelled(decision: Decision, command: cmd.CancelWorkflow, at: Moment) -> None:
-    """Close as cancelled; the chain ends (capabilities 4.5)."""
+    """Close the run as cancelled; the chain ends."""
     close(decision, WorkflowCancelled(command.reason), at)
 
 
 def continue_as_new(decision: Decision, command: cmd.ContinueAsNew, at: Moment, unread: tuple[Recorded, ...]) -> None:
-    """Close and begin the next run of the same id; unread signals, and a cancel unheard, go along in order (R19)."""
+    """Close the run and begin the next run; unread signals and an unseen cancel request are carried over."""
     check_id(command.workflow_type or decision.run.start.workflow_type, "workflow_type")
     check_id(command.task_queue or decision.run.start.task_queue, "task_queue")
     search, memo = attributes.attributes(decision)
@@ -187,7 +188,7 @@ def continue_as_new(decision: Decision, command: cmd.ContinueAsNew, at: Moment, 
 
 
 def restart_as_new(run: Run, request: rq.RestartAsNew, at: Moment) -> Decision:
-    """Continue-as-new from outside (R38)."""
+    """Continue as new by a request from outside."""
     if request.new_workflow_id not in (None, run.workflow_id):
         return _restart_elsewhere(run, request, request.new_workflow_id, at)
     if run.closed:
@@ -207,7 +208,7 @@ def restart_as_new(run: Run, request: rq.RestartAsNew, at: Moment) -> Decision:
 
 
 def _restart_elsewhere(run: Run, request: rq.RestartAsNew, name: WorkflowId, at: Moment) -> Decision:
-    """Begin a chain under another id, like that of `run`; if that is open, it ends here and its parent hears so."""
+    """Begin a new chain like that of `run` under another id; an open `run` is closed, and its parent notified."""
     newest = at.current.get(name)
     new_runs.check_free(newest)
     start = checked_start(replace(_same_start(run, request.input), workflow_id=name))
@@ -223,7 +224,7 @@ def _restart_elsewhere(run: Run, request: rq.RestartAsNew, name: WorkflowId, at:
 
 
 def _same_start(run: Run, input: Payload) -> rq.StartWorkflow:
-    """A start like the one that began the closed `run`: a chain of its own, with neither parent nor old deadline."""
+    """Return a start request with the options of `run`, for a new chain without parent and old deadline."""
     start = run.start
     return rq.StartWorkflow(
         namespace=run.namespace,
@@ -236,14 +237,14 @@ def _same_start(run: Run, input: Payload) -> rq.StartWorkflow:
 
 
 def _unseen(run: Run, request: rq.RestartAsNew) -> tuple[Recorded, ...]:
-    """Signals that no accepted task has seen; those in memory are newer than what was read from the store."""
+    """Return the signals after the last accepted task; the tail in memory is newer than the store's signals."""
     if run.tail is None:
         return request.signals
     return tuple(recorded for recorded in run.tail if isinstance(recorded.event, SignalReceived))
 
 
 def elapse(run: Run, at: Moment) -> Decision:
-    """Do what the run's own deadlines ask for at this time, if anything; its task has rules of its own."""
+    """Apply the time-outs of the run and the deadline of its cancellation, if due; its task has other rules."""
     decision = Decision.of(run, at.now)
     execution, cancel_by = run.start.execution_deadline, run.cancel_deadline
     if execution is not None and execution <= at.now:
@@ -257,10 +258,10 @@ def elapse(run: Run, at: Moment) -> Decision:
 
 
 def _after_failure(decision: Decision, failure: FailureInfo, at: Moment) -> RunId | None:
-    """The run that follows a failed one, if its retry policy or its cron schedule asks for one (4.4)."""
+    """Open the next run after a failure, if the retry policy or the cron schedule requires; return its id."""
     run = decision.run
     if run.cancel_seq:
-        return None  # whoever asked it to end did not ask for another one
+        return None  # after a cancel request no further run may begin
     policy = run.start.retry_policy
     delay = None if policy is None else policy.delay_after(run.start.attempt, failure)
     if delay is not None and _in_time(run, at.now + delay):
@@ -301,7 +302,7 @@ def _follow(
 
 
 def close(decision: Decision, event: Event, at: Moment) -> None:
-    """End the run: its open work is withdrawn, its children follow their policy, its parent is told."""
+    """Close the run: withdraw open activities, apply the close policy to children, notify the parent."""
     for activity in decision.activities().values():
         decision.add(CloseActivity(activity, CANCELLED))
     children.parent_closed(decision)

@@ -1,7 +1,7 @@
-"""Rules of what comes from outside a run: signals, and messages from other runs.
+"""Rules of signals and of messages from other runs.
 
-An accepted signal is in the history exactly once and in order (I14); a message from the outbox is taken at most once
-and acknowledged in the same transaction (I17).
+An accepted signal is in the history exactly once and in order (I14). An outbox message is applied at most once, and
+acknowledged in the same transaction (I17).
 """
 
 import msgspec
@@ -34,11 +34,11 @@ from assay.core.rules import lifecycle
 from assay.core.rules.moment import Moment
 
 FORWARDED = ">"
-"""In the key of a message: it was sent to a run that had ended, and went on to that run's successor."""
+"""Part of the key of a message that was forwarded from a closed run to the next run of its chain."""
 
 
 def signal(run: Run, request: rq.Signal, at: Moment) -> Decision:
-    """Record a signal and wake the run."""
+    """Record a signal and make a workflow task due."""
     if run.signals >= LIMITS.signals:
         raise Invalid(f"a run takes at most {LIMITS.signals} signals; continue as new", code="limit_exceeded")
     check_text(request.sender, "from")
@@ -58,22 +58,22 @@ def signal(run: Run, request: rq.Signal, at: Moment) -> Decision:
 
 
 def wait(decision: Decision, command: WaitForSignal, _: Moment) -> None:
-    """Record that the run waits."""
+    """Record that the run waits for a signal."""
     if type(command.name) is not str:
         raise not_a_text(command.name, "signal name")
     decision.record(WorkflowAwaitingSignal(command.name, command.timer_seq))
 
 
 def deliver(run: Run, request: rq.Deliver, at: Moment) -> Decision:
-    """Give the run a message, or pass it on to the run's successor, or let it go if there is nobody left."""
+    """Apply a message to an open run; forward the message of a closed run to the next run, if any."""
     message = request.message
     if run.closed:
         decision = Decision.of(run, at.now)
-        # a child's end concerns only a reopened run, and a completed run is never reopened
+        # The end of a child matters only to a reopened run, and a completed run is never reopened.
         if run.next_run_id is not None and (message.kind != CHILD_CLOSED or run.status != COMPLETED):
             decision.add(Send(_forwarded(message, run.next_run_id)))
     elif message.kind != CHILD_CLOSED and FORWARDED in message.key and run.start.reopening is not None:
-        # sent by the parent's old run to the child's: both go on, and neither was asked to end
+        # The parent's old run sent this to the child's old run. Both were reopened, so the request is void.
         decision = Decision.of(run, at.now)
     elif message.kind == CANCEL:
         decision = lifecycle.cancel_decision(run, message.reason, message.sender, None, at)
@@ -112,9 +112,10 @@ def _child_closed(run: Run, message: OutboxMessage, at: Moment) -> Decision:
 
 
 def _is_end_of(child: Child, event: ChildWorkflowCompleted | ChildWorkflowFailed, message: OutboxMessage) -> bool:
-    """Return whether a message is about this very child, and not about an earlier one of its id (I17).
+    """Return whether a message is about this child, and not about an earlier child with the same id (I17).
 
-    An adopted child sends its end to the run that started it, which passes it on; a child of this run sends it here.
+    An adopted child sends its end to the run that started the child, and that run forwards the message; a child of this
+    run sends its end directly.
     """
     if FORWARDED in message.key:
         return child.adopted_seq == event.child_seq

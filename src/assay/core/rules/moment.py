@@ -1,4 +1,4 @@
-"""What a decision may know beside its run and its request: the time, fresh ids, and the runs its commands name."""
+"""The context of a decision beside its run and its request: the time, new ids, and the runs that commands name."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -10,7 +10,7 @@ NO_RUNS: Mapping[WorkflowId, Run] = MappingProxyType({})
 
 
 class Moment:
-    """The circumstances of one decision."""
+    """The context of one decision."""
 
     __slots__ = ("current", "history_full", "ids", "now")
 
@@ -20,6 +20,6 @@ class Moment:
         self.now = now
         self.ids = ids
         self.current = current
-        """The newest run of each workflow id that the request names, in the namespace of its run."""
+        """The newest run of each workflow id in the request, in the namespace of the decided run."""
         self.history_full = history_full
         """True if the stored events of the run take more bytes than a history may."""

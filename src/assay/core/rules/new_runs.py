@@ -1,4 +1,4 @@
-"""How runs begin: by a start, as a child, or as the successor of a run that closed (capabilities 3.2)."""
+"""Rules of new runs: by a start request, as a child, or as the next run of a chain."""
 
 from operator import attrgetter
 from typing import Any, Final
@@ -21,13 +21,13 @@ from assay.core.schedules.timetable import parse_timetable
 
 
 def check_free(existing: Run | None) -> None:
-    """Refuse an id whose newest run is open (I15)."""
+    """Raise `AlreadyExists` for an id whose newest run is open (I15)."""
     if existing is not None and not existing.closed:
         raise _taken(existing, f"workflow '{existing.workflow_id}' is already running")
 
 
 def check_reuse(existing: Run | None, policy: IdReuse) -> None:
-    """Refuse a closed id that its policy does not allow to be used again (C24)."""
+    """Raise `AlreadyExists` if the policy does not allow another run after the closed one."""
     if existing is None or policy is IdReuse.ALLOW_DUPLICATE:
         return
     if policy is IdReuse.REJECT_DUPLICATE:
@@ -37,7 +37,7 @@ def check_reuse(existing: Run | None, policy: IdReuse) -> None:
 
 
 def check_type(existing: Run, workflow_type: str) -> None:
-    """Refuse to take a run of another workflow type for a run of `workflow_type`."""
+    """Raise `AlreadyExists` if the existing run has another workflow type."""
     if workflow_type not in existing.start.chain_types:
         found = existing.start.workflow_type
         message = f"workflow id '{existing.workflow_id}' has a run of type '{found}', not '{workflow_type}'"
@@ -50,10 +50,10 @@ def _taken(existing: Run, message: str, code: str | None = None) -> AlreadyExist
 
 
 def new_run(request: StartWorkflow, previous: Run | None, at: Moment, parent: ParentLink | None = None) -> Decision:
-    """A new run by request."""
+    """Return the first decision of a new run by request; `previous` is the last run of the same id."""
     run_id = at.ids.run_id()
     first_task_at = _first_task_at(request, at.now)
-    # a time-out of zero is none (capabilities 4.3)
+    # a time-out of zero means no time-out
     deadline = at.now + request.execution_timeout if request.execution_timeout else None
     start = StartData(
         workflow_type=request.workflow_type,
@@ -70,7 +70,7 @@ def new_run(request: StartWorkflow, previous: Run | None, at: Moment, parent: Pa
     options = recorded_options(request)
     if request.run_timeout is not None or request.execution_timeout is not None:
         options["run_timeout"] = _run_timeout(request)
-    if options:  # most starts have none, and are not to pay for the keywords
+    if options:  # most starts have no options, and the copy is expensive
         start = replace(start, **options)
     number = 1 if previous is None else previous.number + 1
     run = empty_run(request.namespace, request.workflow_id, run_id, number, start, request.input, at)
@@ -81,10 +81,10 @@ def new_run(request: StartWorkflow, previous: Run | None, at: Moment, parent: Pa
 
 
 def recorded_options(options: StartWorkflow | StartData) -> dict[str, Any]:
-    """Return the options with a value that a run records under the same name, of a request or of a run."""
+    """Return the options with a value, of a request or of a run, that `StartData` records under the same name."""
     found: dict[str, Any] = {}
     values = _recorded(options)
-    if values == _NONE_GIVEN:  # as in most starts
+    if values == _NONE_GIVEN:  # the fast path of most starts
         return found
     for name, value in zip(_RECORDED, values, strict=True):
         if value is not None and value is not NULL:
@@ -98,7 +98,7 @@ _NONE_GIVEN: Final = _recorded(StartData("", "", RunId("")))
 
 
 def _run_timeout(request: StartWorkflow) -> Time | None:
-    """How long one run may take: no longer than its chain, and as long as that if nobody says (C27)."""
+    """Return the time-out of one run: at most the time-out of its chain, which is also the default."""
     run, chain = request.run_timeout, request.execution_timeout
     return min(run, chain) if run and chain else run or chain or None
 
@@ -140,7 +140,7 @@ def empty_run(
 
 
 def first_decision(run: Run, input: Payload, at: Moment) -> Decision:
-    """Decide the first event of a new run, and its first task, at once or when its time has come."""
+    """Return the decision with the first event of a new run, and its first task: due now or at `first_task_at`."""
     start, first = run.start, run.start.first_task_at
     decision = Decision.of(run, at.now)
     decision.record(WorkflowStarted(input, start))
@@ -163,7 +163,7 @@ def next_run(
     last_failure: FailureInfo | None = None,
     signals: tuple[Recorded, ...] = (),
 ) -> Decision:
-    """The next run of the chain: same id, new history; what was agreed at the start goes on (4.4)."""
+    """Return the first decision of the next run of a chain: same id, new history, the options of the start."""
     old = run.start
     kind, first_kind = workflow_type or old.workflow_type, old.chain_types[1]
     start = replace(
@@ -190,5 +190,5 @@ def next_run(
 
 
 def next_cron_time(cron_schedule: str, after: Time) -> Time | None:
-    """The next time at which a cron schedule starts a run."""
+    """Return the next time at which a cron schedule starts a run; None if never."""
     return parse_timetable(cron_schedule).next(after, after)

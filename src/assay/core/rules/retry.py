@@ -1,8 +1,9 @@
-"""Rules of retrying a closed run: it goes on as a new run of its id, with a copy of its history up to the cut.
+"""Rules of retrying a closed run: a new run of the same id continues with a copy of the history up to the cut.
 
-What was open before the cut is open again: activities wait for a worker, timers are armed. Children that the end of
-their parent ended are reopened with it, down the tree; those that ended by themselves are recorded with their outcome;
-open ones that nobody asked to end are adopted. The closed runs stay as they were, but for their successors' names.
+Work that was open at the cut is open again: activities wait for a worker, timers are armed. Children that ended because
+their parent closed are reopened with the parent, at all levels. Children that ended by themselves are recorded with
+their outcome. Open children without a cancel request are adopted. The closed runs do not change, except for the id of
+the next run.
 """
 
 from collections import deque
@@ -66,15 +67,15 @@ from assay.core.rules.retry_cut import (
 )
 
 REOPENED = "reopen"
-"""The initiator of a run that begins with another's history."""
+"""The initiator of a run that begins with a copied history."""
 
 
 class Unprepared(Exception):
-    """Raised if a history that a decision needs was not read, or has grown since: read it and decide again."""
+    """Raised if a needed history was not read, or has grown since; the engine reads the history and decides again."""
 
 
 def retry(run: Run, request: rq.RetryFailed, at: Moment) -> Decision:
-    """Open the run again with the children that its end ended, or raise `Refused`."""
+    """Reopen the run, and the children that ended because of its end; raise `Refused` if this is impossible."""
     check_requester(request.requested_by, request.reason)
     _check(run, request, at)
     history = _history_of(run, request)
@@ -91,7 +92,7 @@ def retry(run: Run, request: rq.RetryFailed, at: Moment) -> Decision:
 
 
 def check_requester(requested_by: str | None, reason: str | None) -> None:
-    """Raise `Invalid` unless a request names who asks for a retry, and why."""
+    """Raise `Invalid` unless a retry request has a requester and a reason."""
     for name, text in (("requested_by", requested_by), ("reason", reason)):
         if not (check_text(text, name) or "").strip():
             raise Invalid("requested_by and reason are required", field=name)
@@ -99,7 +100,7 @@ def check_requester(requested_by: str | None, reason: str | None) -> None:
 
 def _check(run: Run, request: rq.RetryFailed, at: Moment) -> None:
     if request.run_id is None and not run.closed and run.start.reopening is not None:
-        # of two requests at once the second finds the run that the first one opened
+        # The second of two simultaneous requests finds the run that the first has opened.
         raise Refused(f"workflow {run.workflow_id} was retried already and is open", code="already_continued")
     refusal = refusal_of(run)
     if refusal is None and at.current.get(run.workflow_id, run).number != run.number:
@@ -109,7 +110,7 @@ def _check(run: Run, request: rq.RetryFailed, at: Moment) -> None:
 
 
 def _history_of(run: Run, request: rq.RetryFailed) -> Sequence[Recorded]:
-    """Return the whole history of a run as it was read for this request."""
+    """Return the whole history of a run, read before this decision."""
     history = request.histories.get(run.run_id, ())
     if len(history) != run.last_seq:
         raise Unprepared(run.run_id) if request.complete else _too_many()
@@ -122,7 +123,7 @@ def _too_many() -> Refused:
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """A run that is to be reopened: its history, the cut, the new run's id and, for a child, its new parent."""
+    """A run to reopen: its history, the cut, the new run's id and, for a child, its new parent."""
 
     run: Run
     history: Sequence[Recorded]
@@ -132,7 +133,7 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 def _copies(root: _Part, request: rq.RetryFailed, at: Moment) -> "list[_Copy]":
-    """Return the copy of a run, and after it those of all children that are reopened with it."""
+    """Return the copy of a run, followed by the copies of all children that are reopened with the run."""
     waiting = deque([root])
     made: list[_Copy] = []
     while waiting:
@@ -146,7 +147,7 @@ def _copies(root: _Part, request: rq.RetryFailed, at: Moment) -> "list[_Copy]":
 
 
 class _Copy:
-    """A new run in the making: the events, and beside them the rows that they stand for."""
+    """A new run under construction: its events, and the rows that correspond to them."""
 
     def __init__(self, part: _Part, request: rq.RetryFailed, at: Moment) -> None:
         self._part = part
@@ -172,7 +173,7 @@ class _Copy:
 
     @property
     def _retried_seq(self) -> int | None:
-        """The activity that is tried again: the one whose failure is the first event after the cut."""
+        """Return the seq of the retried activity: its failure is the first event after the cut."""
         event = self._part.history[self._part.cut].event if self._part.cut < len(self._part.history) else None
         return event.activity_seq if isinstance(event, ActivityFailed) else None
 
@@ -203,7 +204,7 @@ class _Copy:
         )
 
     def fill(self) -> None:
-        """Record what the prefix has once more, and the signals that came after it."""
+        """Record the events before the cut again, and the signals after the cut."""
         decision = self.decision
         for recorded in self._prefix:
             decision.record(self._copied(recorded.event), recorded.time)
@@ -220,28 +221,28 @@ class _Copy:
             decision.add(PutChild(child))
         for outcome in self._outcomes:
             decision.record(outcome)
-        # whether the last events of the prefix were answered cannot be told from it: the code looks once more
+        # The prefix does not show whether the code has handled its last events, so a workflow task is due.
         decision.task = Task(since=self._at.now, epoch=1)
 
     def superseded(self) -> Decision:
-        """Return the decision about the old run: it names its successor, and ends first if it is still open."""
+        """Return the decision about the old run: set its next run, and close the old run if it is open."""
         decision = Decision.of(self._old, self._at.now)
         if self._old.closed:
             decision.add(SetNext(self._part.run_id))
         else:
-            # the message that would end it may be under way: it ends here, and the message finds a closed run
+            # The parent's message that ends the child may be in the outbox: closed now, the child ignores the message.
             parent = self._old.start.parent
             by = None if parent is None else children.address_of(self._old.namespace, parent.workflow_id)
             lifecycle.close(decision, WorkflowTerminated("parent closed", by, self._part.run_id), self._at)
         return decision
 
     def tried_again(self) -> Activity | None:
-        """Return the activity whose failure was cut off, unless the old run had given it up."""
+        """Return the activity whose failure was cut off, unless the old run had cancelled the activity."""
         seq = self._retried_seq
         return None if seq is None or seq in self._cancelled else self._by_seq.get(seq)
 
     def dropped(self) -> int:
-        """Return how many events after the cut are not in the copy."""
+        """Return the number of events after the cut that are not in the copy."""
         later = self._part.history[self._part.cut :]
         kept = sum(1 for _ in carried_signals(self._part.history, self._part.cut))
         ends = {_end(event) for event in self._outcomes}
@@ -276,14 +277,14 @@ class _Copy:
         return replace(event, start=self.decision.run.start)
 
     def _child_started(self, event: ChildWorkflowStarted) -> Event:
-        """Name the child's new run where this start is the one that is open."""
+        """Replace the run id in the start event of an open child by the child's new run."""
         child = self._taken.get(WorkflowId(event.child_workflow_id))
         if child is None or child.seq != event.child_seq or child.adopted_seq is not None:
             return event
         return replace(event, run_id=child.run_id)
 
     def _scheduled(self, event: ActivityScheduled) -> Event:
-        """Activities have ids of their own in every run (R35)."""
+        """Schedule an activity of the copy, with a new id: ids are unique across runs."""
         number, now = self._numbers[event.activity_seq], self._at.now
         self._by_seq[event.activity_seq] = Activity(
             seq=event.activity_seq,
@@ -316,7 +317,7 @@ class _Copy:
     # children
 
     def _take_children(self) -> None:
-        """Decide about each child that the prefix has started, and remember those that the rest had started."""
+        """Decide about each child started before the cut, and note the children started after the cut."""
         before = () if self._old.start.reopening is None else self._old.start.reopening.adopted
         self._adopted = dict.fromkeys(before)
         for name, recorded in self._waiting.items():
@@ -329,7 +330,7 @@ class _Copy:
                 self._adopted[_adoption(child)] = None
 
     def _own(self, name: WorkflowId) -> Run | None:
-        """Return the newest run of a child's id, if it is still this family's child."""
+        """Return the newest run of a child's id, if this run or an earlier copy of it is the parent."""
         child = self._at.current.get(name)
         if child is None or child.start.parent is None:
             return None
@@ -362,7 +363,7 @@ class _Copy:
         self._taken[name] = Child(name, run_id, started.child_seq, link.close_policy)
 
     def _was_cancelled_before(self, child: Run, link: ParentLink, seq: int) -> bool:
-        """Return whether the child was asked to cancel because of a request that is in the copy, too."""
+        """Return whether the child was cancelled because of a cancel request that is also in the copy."""
         if not self._cancel_seq or link.close_policy is ParentClose.ABANDON:
             return False
         late = child.cancel_seq > 0 and link.close_policy is ParentClose.TERMINATE
@@ -372,7 +373,7 @@ class _Copy:
         if child.closed and child.status not in (FAILED, CANCELLED):
             return None
         if child.closed and len(self._request.histories.get(child.run_id, ())) == 1 < child.last_seq:
-            return None  # only the closing event was read: the child ended by itself
+            return None  # only the closing event was read, because the child ended by itself
         return cut_by(self._address, _history_of(child, self._request))
 
     def _closing(self, child: Run) -> Event:
@@ -382,7 +383,7 @@ class _Copy:
         return history[-1].event
 
     def _recorded_end(self, started: ChildWorkflowStarted) -> Event | None:
-        """Return the end of a child as the events after the cut have it: its id was used again since."""
+        """Return the end of a child from the events after the cut, if the child's id was used again since."""
         for recorded in self._part.history[self._part.cut :]:
             event = recorded.event
             if _end(event) is not None and _end(event) == (started.child_workflow_id, started.child_seq):
@@ -397,7 +398,7 @@ def _end(event: Event) -> tuple[str, int] | None:
 
 
 def _is_of(child: Run, started: ChildWorkflowStarted) -> bool:
-    """Return whether this start brought the child about, or adopted it."""
+    """Return whether this event started or adopted the child."""
     link = child.start.parent
     return started.run_id == child.run_id or (link is not None and link.child_seq == started.child_seq)
 
@@ -415,6 +416,6 @@ def _unknown_end(started: ChildWorkflowStarted) -> Event:
 
 
 def _origin(old: Run) -> RunId:
-    """The run that had this history first, however often it was copied."""
+    """Return the run that had this history first, before any copy."""
     reopening = old.start.reopening
     return old.run_id if reopening is None or reopening.origin is None else reopening.origin

@@ -1,7 +1,8 @@
-"""Rules of which runs can be retried, where their history is cut, and which events go along.
+"""Rules of retries: the runs that can be retried, the cut of their history, and the events that are carried over.
 
-The copy keeps the events before the cut. A cut undoes no finished work: history is cut before a failed activity only if
-the code did nothing but fail after it, before a cancel request, or else before the closing event.
+The copy keeps the events before the cut. A cut undoes no finished work. The cut of a cancelled run is before the cancel
+request. The cut of a failed run is before the last failed activity, if the code did nothing after it but fail. In all
+other cases the cut is before the closing event.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,13 +32,13 @@ from assay.core.model.ids import WorkflowId
 from assay.core.model.run import CANCELLED, COMPLETED, FAILED, Run
 
 _GIVES_UP: Final = (ActivityCancelRequested, TimerCancelled)
-"""Echoes of commands that end work begun earlier, as a failure does on its way out of a task group or a time-out."""
+"""Echoes of commands that cancel earlier work; a failure that leaves a task group or a time-out issues them."""
 _STEPS: Final = (StepCompleted, StepFailed)
 _OUTCOMES: Final = (ActivityCompleted, ActivityFailed, ActivityCancelled)
 
 
 def refusal_of(run: Run) -> Refused | None:
-    """Return why a run cannot be retried, as far as the run alone shows it."""
+    """Return the reason why a run cannot be retried, as far as the run alone shows; None if there is no reason."""
     name = run.workflow_id
     if not run.closed:
         return Refused(f"workflow {name} is {run.status}; only a closed run can be retried", code="not_retryable")
@@ -51,12 +52,12 @@ def refusal_of(run: Run) -> Refused | None:
 
 
 def already_continued(run: Run) -> Refused:
-    """Return the refusal of a run whose id went on in another run."""
+    """Return the refusal for a run with a next run of the same id."""
     return Refused(f"workflow {run.workflow_id} has gone on in another run already", code="already_continued")
 
 
 def cut_of(status: str, history: Sequence[Recorded], from_seq: int | None = None) -> int:
-    """Return how many events of a closed run's history its copy keeps.
+    """Return the number of events that the copy of a closed run's history keeps.
 
     Raise `Invalid` if `from_seq`, the last event to keep, is not before the closing event.
     """
@@ -81,16 +82,16 @@ def _last(history: Sequence[Recorded], kind: type[Event], otherwise: int) -> int
 
 
 def _is_ordered(event: Event) -> bool:
-    """Return whether an event shows that code went on: it echoes a command, or is the outcome of an inline step."""
+    """Return whether an event proves progress of the code: the echo of a command, or the outcome of an inline step."""
     return isinstance(event, _STEPS) or not (event.is_input or isinstance(event, _GIVES_UP))
 
 
 def cut_by(parent: str, history: Sequence[Recorded]) -> int | None:
-    """Return where a child's history is cut if its parent ended it; None if the child ended by itself.
+    """Return the cut of a child's history if the parent ended the child; None if the child ended by itself.
 
     Args:
-        parent: The address of the parent, as it stands in requests to cancel and terminations.
-        history: All events of the child, which may be open.
+        parent: The address of the parent: the sender of its cancel requests and terminations.
+        history: All events of the child; the child may be open.
     """
     requests = (place for place, recorded in enumerate(history) if _is_from(parent, recorded.event))
     ended_at = next(requests, None)
@@ -101,7 +102,7 @@ def cut_by(parent: str, history: Sequence[Recorded]) -> int | None:
 
 
 def is_end_by(parent: str, closing: Event) -> bool:
-    """Return whether a parent may have caused this end of its child; a cancelled child's history shows by whom."""
+    """Return whether the parent may have caused this end; only the history of a cancelled child shows the sender."""
     return isinstance(closing, WorkflowCancelled) or _is_from(parent, closing)
 
 
@@ -115,12 +116,12 @@ def _is_from(parent: str, event: Event) -> bool:
 
 
 def carried_signals(history: Sequence[Recorded], cut: int) -> Iterator[Recorded]:
-    """Yield the events after a cut that are appended to the copy: an accepted signal is never lost (I1, I14)."""
+    """Yield the signals after a cut, to append to the copy: an accepted signal is never lost (I1) (I14)."""
     return (recorded for recorded in history[cut:] if isinstance(recorded.event, SignalReceived))
 
 
 def dropped_names(history: Sequence[Recorded], cut: int) -> list[str]:
-    """Return the names of the activities and steps whose events a cut drops, but for an activity it tries again."""
+    """Return the names of activities and steps with events after the cut, without the retried activity."""
     names = [
         recorded.event.name
         for place, recorded in enumerate(history[cut:])
@@ -131,7 +132,7 @@ def dropped_names(history: Sequence[Recorded], cut: int) -> list[str]:
 
 
 def open_children(history: Sequence[Recorded]) -> dict[WorkflowId, Recorded]:
-    """Return the events that started children whose end is not in the history, by the child's workflow id."""
+    """Return the start events of children without an end in the history, by the child's workflow id."""
     found: dict[WorkflowId, Recorded] = {}
     for recorded in history:
         event = recorded.event
@@ -139,18 +140,18 @@ def open_children(history: Sequence[Recorded]) -> dict[WorkflowId, Recorded]:
             found[WorkflowId(event.child_workflow_id)] = recorded
         elif isinstance(event, ChildWorkflowCompleted | ChildWorkflowFailed):
             started = found.get(WorkflowId(event.child_workflow_id))
-            # a second start of an open child's id fails, which is not the end of the first
+            # A second start with the id of an open child fails; the failure is not the end of the first child.
             if started is not None and getattr(started.event, "child_seq", None) == event.child_seq:
                 del found[WorkflowId(event.child_workflow_id)]
     return found
 
 
 def started_children(history: Sequence[Recorded]) -> list[WorkflowId]:
-    """Return the workflow ids of all children that a part of a history started."""
+    """Return the workflow ids of all children started in a part of a history."""
     events = (recorded.event for recorded in history)
     return [WorkflowId(event.child_workflow_id) for event in events if isinstance(event, ChildWorkflowStarted)]
 
 
 def concerned_children(history: Sequence[Recorded], cut: int) -> dict[WorkflowId, None]:
-    """Return the workflow ids of the children whose newest runs decide about a copy that is cut here."""
+    """Return the ids of children whose newest runs are needed for a copy with this cut."""
     return dict.fromkeys([*open_children(history[:cut]), *started_children(history[cut:])])

@@ -1,4 +1,4 @@
-"""Rules of durable timers: once, and never early (I10)."""
+"""Rules of durable timers: a timer fires once, and never early (I10)."""
 
 from assay.core.model import commands as cmd
 from assay.core.model.effects import ArmTimer, Decision, DropTimer
@@ -10,7 +10,7 @@ from assay.core.rules.moment import Moment
 
 
 def schedule(decision: Decision, command: cmd.ScheduleTimer, at: Moment) -> None:
-    """Record and arm a timer, once per `seq`; due at max(event time, engine's now) + duration (R12)."""
+    """Record and arm a timer, once per `seq`; due at max(event time, engine time) + duration."""
     if not decision.takes(TimerScheduled, command.seq, decision.timer_mark):
         return
     if command.duration_secs > 3_200_000_000 or command.duration_secs != command.duration_secs:
@@ -29,14 +29,14 @@ def schedule(decision: Decision, command: cmd.ScheduleTimer, at: Moment) -> None
 
 
 def cancel(decision: Decision, command: cmd.CancelTimer, _: Moment) -> None:
-    """Give up a running timer; one that has fired stays fired."""
+    """Cancel a timer that has not fired."""
     if decision.has_timer(command.seq):
         decision.record(TimerCancelled(command.seq))
         decision.add(DropTimer(command.seq))
 
 
 def elapse(run: Run, seq: int, at: Moment) -> Decision:
-    """Fire the timer if its time has come."""
+    """Fire a timer if it is due."""
     decision = Decision.of(run, at.now)
     due = run.timers.get(seq)
     if due is not None and due <= at.now:

@@ -1,7 +1,7 @@
-"""Rules of the workflow task while one worker holds it (`leases`), and what that worker may do with it.
+"""Rules of a leased workflow task: its completion, failure, extension and release (see `leases` for the lease itself).
 
-A lease has an epoch, raised by every grant; only the current one is listened to (I7, R7). A turn may bring outcomes
-the worker already advanced on; then its commands are accepted only if nothing else has happened to the run (R8).
+Every lease raises the epoch of the task, and reports under an earlier epoch are refused (I7). A turn may include
+outcomes with which the worker has already advanced: then its commands are accepted only if no other event was recorded.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from assay.core.rules.activities import HIGHEST_SEQ
 from assay.core.rules.moment import Moment
 
 CLOCK_TOLERANCE: Time = SECOND
-"""How far a time proposed by a worker may be from the engine's (R12)."""
+"""The largest accepted difference between a time in a worker's report and engine time."""
 
 LONGEST_BACKOFF: Time = 60 * SECOND
 
@@ -44,9 +44,9 @@ def _stale() -> Refused:
 
 
 def advance(run: Run, request: rq.Advance, at: Moment) -> Decision:
-    """Record what the worker found out and, if it still knows all there is to know, what its code asks for."""
+    """Record the outcomes of a turn and, if the worker has seen every event, apply its commands."""
     seen = request.seen_seq if request.seen_seq >= 0 else run.task.granted_seq
-    # who has seen less than an accepted turn under the same lease repeats that turn
+    # A worker that has seen less than an accepted turn of the same lease repeats that turn.
     holds = _holds(run, request) and seen >= run.seen_seq
     if not holds and not request.outcomes:
         raise _stale()
@@ -59,7 +59,7 @@ def advance(run: Run, request: rq.Advance, at: Moment) -> Decision:
         except AssayError as error:
             if not any(recorded):
                 raise
-            refusal = error.code  # a bad command does not undo the outcomes before it (R8)
+            refusal = error.code  # a bad command does not undo the outcomes before it
             decision = Decision.of(run, at.now)
             recorded = _record_outcomes(decision, request, holds)
     elif not any(recorded) and not holds:
@@ -69,7 +69,7 @@ def advance(run: Run, request: rq.Advance, at: Moment) -> Decision:
 
 def _accepted(decision: Decision, request: rq.Advance, seen: int, holds: bool, at: Moment) -> Decision:
     if decision.task.since is not None:
-        decision.task = replace(decision.task, since=None)  # due again only for what the worker has not seen
+        decision.task = replace(decision.task, since=None)  # due again only for events that the worker has not seen
     _apply_commands(decision, request, seen, at)
     _settle(decision, request, seen)
     decision.reply = Advanced(
@@ -89,11 +89,14 @@ def _has_steps(request: rq.Advance) -> bool:
 
 
 def _refusal(decision: Decision, request: rq.Advance, seen: int, holds: bool, recorded: tuple[bool, ...]) -> str | None:
-    """Why the commands of this turn cannot be accepted, or None."""
+    """Return the code of the reason why the commands of this turn are refused; None if they are accepted."""
     run = decision.run
     if not request.outcomes:
+        # Without speculation only a close must have seen every event: an unseen signal must not be lost (I14).
         newer = run.last_seq > seen
         return "unhandled_events" if newer and any(isinstance(c, cmd.CLOSING) for c in request.commands) else None
+    # The code ran on from outcomes that were not recorded yet. Any other event since would come before them in the
+    # history, and a replay would see another order.
     if run.last_seq != seen or run.task.epoch != request.epoch:
         return "unhandled_events"
     if not holds and (run.task.worker is not None or run.task.since is not None):
@@ -102,7 +105,7 @@ def _refusal(decision: Decision, request: rq.Advance, seen: int, holds: bool, re
 
 
 def _plausible(decision: Decision, request: rq.Advance) -> bool:
-    """Did the worker's clock agree with ours, so that `now()` was what the history will say (R12)?"""
+    """Return whether the outcomes' times fit engine time: on replay `now()` has to return the same times."""
     last = decision.run.last_time
     for outcome in request.outcomes:
         if outcome.time < last or abs(outcome.time - decision.now) > CLOCK_TOLERANCE:
@@ -112,7 +115,7 @@ def _plausible(decision: Decision, request: rq.Advance) -> bool:
 
 
 def _record_outcomes(decision: Decision, request: rq.Advance, holds: bool) -> tuple[bool, ...]:
-    """Record those that count, each judged alone; steps only from the holder of the task."""
+    """Record the valid outcomes; return a flag for each. Steps are accepted only from the holder of the task."""
     if not request.outcomes:
         return ()
     return tuple(
@@ -152,7 +155,7 @@ def _record_outcome(decision: Decision, outcome: rq.StepOutcome | rq.ActivityOut
 
 
 def _step_open(decision: Decision, seq: int) -> bool:
-    """May step `seq` still get its outcome (I6)? Steps run side by side and end in any order."""
+    """Return whether step `seq` has no outcome yet (I6); concurrent steps end in any order."""
     run = decision.run
     if seq <= run.step_mark:
         begun = seq > 0 if run.open_steps is None else seq in run.open_steps
@@ -165,7 +168,7 @@ def _step_open(decision: Decision, seq: int) -> bool:
 
 
 def _refused(decision: Decision, code: str, holds: bool, recorded: tuple[bool, ...]) -> Decision:
-    """Keep the outcomes, drop the commands, and leave a task due: the worker has to look again."""
+    """Refuse the commands of a turn, keep its outcomes, and make a task due: the code decides again with all events."""
     if holds:
         decision.task = replace(decision.task, worker=None, until=None, local=False)
     decision.wake()
@@ -176,7 +179,7 @@ def _refused(decision: Decision, code: str, holds: bool, recorded: tuple[bool, .
 
 
 def _apply_commands(decision: Decision, request: rq.Advance, seen: int, at: Moment) -> None:
-    """Apply the commands in order; the first that closes the run is the last that counts."""
+    """Apply commands in order, up to the first that closes the run."""
     commands, decision.unused = request.commands, request.unused
     if len(commands) > LIMITS.commands:
         raise Invalid(f"at most {LIMITS.commands} commands in one turn", code="limit_exceeded", field="commands")
@@ -201,7 +204,7 @@ def _apply_commands(decision: Decision, request: rq.Advance, seen: int, at: Mome
 
 
 def _settle(decision: Decision, request: rq.Advance, seen: int) -> None:
-    """What the task is after an accepted turn: done, due again, or kept for local work."""
+    """Set the task after an accepted turn: done, due again, or still leased for local work."""
     if decision.closes:
         decision.seen_seq = decision.last_seq
         return
@@ -211,7 +214,7 @@ def _settle(decision: Decision, request: rq.Advance, seen: int) -> None:
     if len(decision.events) > outcomes:
         inputs = [recorded.seq for recorded in decision.events[outcomes:] if recorded.event.is_input]
     if run.input_seq > seen or request.early:
-        # up to where its code knows the history: all of it, unless an input came in between or outcomes are ahead of it
+        # An input event arrived that the code has not seen, or the code has not yet run on from the outcomes.
         decision.seen_seq = seen
     else:
         decision.seen_seq = inputs[0] - 1 if inputs else decision.last_seq
@@ -221,7 +224,7 @@ def _settle(decision: Decision, request: rq.Advance, seen: int) -> None:
     if request.pending or request.early:
         decision.task = Task(
             since=since,
-            # a grant like any other: the same turn must not be taken again when its message comes twice (I7)
+            # A new lease with a new epoch: a message that arrives twice must not apply the same turn twice (I7).
             epoch=decision.task.epoch + 1,
             worker=request.worker,
             until=None if request.lease is None else decision.now + request.lease,
@@ -233,7 +236,7 @@ def _settle(decision: Decision, request: rq.Advance, seen: int) -> None:
 
 
 def fail(run: Run, request: rq.FailTask, at: Moment) -> Decision:
-    """The task cannot be done at present: back off and show the run as stuck (R21)."""
+    """Back off from a task that cannot be completed at present, and mark the run as stuck."""
     _held(run, request)
     decision = Decision.of(run, at.now)
     decision.task = _backed_off(run, at.now, request.reason, request.message, run.task.failures + 1)
@@ -241,7 +244,7 @@ def fail(run: Run, request: rq.FailTask, at: Moment) -> Decision:
 
 
 def lose(run: Run, request: rq.LoseTask, at: Moment) -> Decision:
-    """The holder died with its engine: the task is due again at once, or later if that keeps happening (R3)."""
+    """Release the task of a worker that died with its engine: due at once, or after a back-off if this repeats."""
     if run.task.worker is None or run.task.epoch != request.epoch:
         raise _stale()
     decision = Decision.of(run, at.now)
@@ -250,7 +253,7 @@ def lose(run: Run, request: rq.LoseTask, at: Moment) -> Decision:
 
 
 def extend(run: Run, request: rq.ExtendTask, at: Moment) -> Decision:
-    """Keep the lease."""
+    """Extend the lease of the task."""
     _held(run, request)
     decision = Decision.of(run, at.now)
     decision.task = replace(run.task, until=None if run.task.until is None else at.now + request.lease)
@@ -259,7 +262,7 @@ def extend(run: Run, request: rq.ExtendTask, at: Moment) -> Decision:
 
 
 def release(run: Run, request: rq.ReleaseTask, at: Moment) -> Decision:
-    """Take the task back undone; no failure."""
+    """Release the task undone, without counting a failure."""
     _held(run, request)
     decision = Decision.of(run, at.now)
     decision.task = replace(run.task, worker=None, until=None, local=False)
@@ -268,7 +271,7 @@ def release(run: Run, request: rq.ReleaseTask, at: Moment) -> Decision:
 
 
 def elapse(run: Run, at: Moment) -> Decision:
-    """Take back an expired lease; let a delayed task go out."""
+    """Release an expired lease; make a delayed task due."""
     decision = lifecycle.elapse(run, at)
     task = run.task
     if decision.closes:
@@ -313,4 +316,4 @@ COMMANDS: dict[type[cmd.Command], Callable[[Decision, Any, Moment], None]] = {
     cmd.FailWorkflow: lifecycle.fail,
     cmd.CancelWorkflow: lifecycle.cancelled,
 }
-"""What each command does; starting a child and continuing as new need more than the command and stand above."""
+"""The rule of each command. The start of a child and continue-as-new need more arguments: see `_apply_commands`."""

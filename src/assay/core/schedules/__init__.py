@@ -1,1 +1,1 @@
-"""Schedules: cron expressions, due times, and the rules of a fire."""
+"""Schedules: cron expressions, due times, and the rules of fires."""

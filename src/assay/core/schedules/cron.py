@@ -1,13 +1,13 @@
-"""Cron expressions: the text people write, turned into sets of wall-clock times that can be searched.
+"""Parse cron expressions into sets of wall-clock times.
 
-Rules owned here (wire 4.1, D15):
-* 6 or 7 fields, seconds first, year 1970-2100 last: the original's dialect. Days of the week are 1-7 from Sunday, and
-  a day must match its number AND its weekday.
-* 5 fields, minutes first: Unix. Sunday is 0 or 7, and a day matches its number OR its weekday once both fields are
-  restricted; as in crontab(5), a field that starts with `*` (or `?`) is not, also as `*/2`.
+The dialect:
+* 6 or 7 fields, seconds first, year 1970-2100 last, as in Quartz. Days of the week are 1-7 from Sunday, and a day must
+  match its number AND its weekday.
+* 5 fields, minutes first, as in Unix. Sunday is 0 or 7, and a day matches its number OR its weekday if both fields are
+  restricted; as in crontab(5), a field with `*` or `?` at its start is not restricted, even `*/2`.
 * An item is `*`, `a`, `a-b` (ascending), each with an optional step `/n` of 1 to the field's maximum; `a/n` runs to the
   maximum, a single name takes no step. `?` is `*` in the two day fields only.
-* Every refusal names the field, its text and the character (from 0) where it went wrong.
+* Every error names the field, its text and the position (from 0) of the bad character.
 """
 
 import re
@@ -19,17 +19,17 @@ from assay.core.model.errors import Invalid
 from assay.core.schedules.wall_times import FIRST_YEAR, LAST_YEAR, WallTimes, on_weekdays
 
 LONGEST_EXPRESSION = 2_000
-"""Room to list every second, minute and year one by one; more is no schedule, and a longer one costs time (S32)."""
+"""Characters; enough to list every second, minute and year. Longer texts would only cost time to parse."""
 
 
 class Field(msgspec.Struct, frozen=True):
-    """What one field of an expression takes."""
+    """The allowed values of a field of an expression."""
 
     name: str
     low: int
     high: int
     top: int
-    """Where `*` and `a/n` end: at `high`, but on Saturday in Unix, where 7 is Sunday once more."""
+    """The end of `*` and `a/n`: `high`, except for Unix weekdays, where 7 is Sunday again."""
     names: dict[str, int] = {}
     takes_question_mark: bool = False
     base: int = 0
@@ -44,14 +44,14 @@ class Field(msgspec.Struct, frozen=True):
 
 
 class Word(NamedTuple):
-    """A field's text and where it starts."""
+    """The text of a field and its position."""
 
     text: str
     at: int
 
 
 def _numbered(words: str, first: int) -> dict[str, int]:
-    """Each word and its first three letters, numbered from `first`."""
+    """Return the number of each word, counted from `first`; also by the first three letters."""
     numbered = list(enumerate(words.split(), first))
     return {word[:3]: number for number, word in numbered} | {word: number for number, word in numbered}
 
@@ -91,7 +91,7 @@ EVERY_HOUR = (1 << 24) - 1
 
 
 def parse_cron(expression: str) -> WallTimes:
-    """The times `expression` names, or `Invalid` pointing at what is wrong with it."""
+    """Return the times of a cron expression; raise `Invalid` with the position of the first error."""
     check_length(expression)
     words = [Word(match.group(), match.start()) for match in WORD.finditer(expression)]
     if words and words[0].text.startswith("@"):
@@ -110,7 +110,7 @@ def parse_cron(expression: str) -> WallTimes:
 
 
 def check_length(expression: str) -> None:
-    """`Invalid` for a text too long to look at."""
+    """Raise `Invalid` for a text beyond the length limit."""
     if len(expression) > LONGEST_EXPRESSION:
         raise refused(f"The cron expression is {len(expression)} characters long; {LONGEST_EXPRESSION} are allowed")
 
@@ -152,14 +152,14 @@ def _field_bits(field: Field, word: Word) -> int:
     for text in word.text.split(","):
         low, high, step = _span(Item(field, word, text, at))
         count = (high - low) // step + 1
-        # The sum of `count` powers of 2**step, as a closed form: a long list of steps must not cost a loop each (S32).
+        # The sum of `count` powers of 2**step, as a closed form: a loop would make long lists expensive.
         bits |= ((1 << count * step) - 1) // ((1 << step) - 1) << low - field.base
         at += len(text) + 1
     return bits
 
 
 class Item(NamedTuple):
-    """One item of a field's list, and where it starts."""
+    """An item of a field's list, and its position."""
 
     field: Field
     word: Word
@@ -174,7 +174,7 @@ class Item(NamedTuple):
 
 
 def _span(item: Item) -> tuple[int, int, int]:
-    """The first value of `item`, the last and the step."""
+    """Return the first value, the last value and the step of an item."""
     parts = ITEM_PARTS.fullmatch(item.text)
     if parts is None:
         raise item.wrong(f"{shortened(item.text)} is not understood" if item.text else "an item of the list is missing")
@@ -198,7 +198,7 @@ def _bounds(item: Item, parts: re.Match[str]) -> tuple[int, int]:
         raise item.wrong("a range is of two numbers or two names")
     high = _value(item, last, parts.start("last"))
     if item.field is UNIX_DAY_OF_WEEK and last.isalpha() and low > high == 0:
-        high = 7  # fri-sun ascends: Sunday ends a Unix week as well as it starts it
+        high = 7  # fri-sun ascends: Sunday is both the first and the last day of a Unix week
     if high < low:
         raise item.wrong(f"the range {first}-{last} runs backwards ({low}-{high})")
     return low, high
@@ -217,10 +217,10 @@ def _value(item: Item, text: str, offset: int) -> int:
 
 
 def refused(problem: str) -> Invalid:
-    """The refusal of a cron expression."""
+    """Return the error for a cron expression."""
     return Invalid(f"{problem}.", code="bad_cron", field="cron_expr")
 
 
 def shortened(text: str) -> str:
-    """`text` quoted for a message, in plain characters and not at any length."""
+    """Return a text quoted for an error message, in ASCII and shortened."""
     return ascii(text if len(text) <= 60 else text[:57] + "...")

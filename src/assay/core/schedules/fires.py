@@ -1,7 +1,7 @@
-"""Rules of due times: each fires once or is recorded with the reason why not (I11, R43, R44).
+"""Rules of due times: each due time fires once, or is recorded with the reason for not firing (I11).
 
-A fire is one transaction: the record of the due time, the schedule's next due time, and the run it starts. So a crash
-leaves either all of it or none, and two engines cannot fire the same due time.
+A fire is one transaction: the record of the due time, the schedule's next due time, and the new run. A crash leaves
+all three or nothing, and two engines cannot fire the same due time.
 """
 
 from typing import Any, assert_never
@@ -19,42 +19,42 @@ from assay.core.rules.moment import Moment
 from assay.core.schedules.model import RECHECK_INTERVAL, Fire, FireOutcome, Missed, Overlap, Schedule, Trigger, Waiting
 
 LATE_FIRE_GRACE: Time = 5 * SECOND
-"""A fire this late is merely late; where an older one is still to come, no engine was running."""
+"""A fire up to this late is on time; an older due time means that no engine was running."""
 FIRES_PER_DECISION = 100
-"""Due times that one decision fires; what is left is as due as before, and comes with the next."""
+"""Due times fired by one decision; the rest stays due for the next decision."""
 MAX_WAITING_FIRES = 100
 MAX_WATCHED_RUNS = 100
-"""Open runs that a schedule keeps an eye on; only `allow_all` can have more."""
+"""Open runs that a schedule records; only with `allow_all` a schedule can have more."""
 MAX_MISSED_RECORDS = 1_000
-"""Due times of one outage or pause that have a record each; what is beyond has one together."""
+"""Due times of an outage or pause with a record each; all further due times share one record."""
 
 
 MAX_GIVEN_UP_RANGES = 20
-"""Ranges of missed due times that a schedule remembers, for a clock that is set back; the newest count."""
+"""Ranges of missed due times that a schedule keeps, for a wall clock that is set back; the oldest are dropped."""
 
 
 class ScheduleDecision:
-    """What one request does to one schedule: its new state, fires, runs, and messages to other runs."""
+    """The result of one request to one schedule: its new state, fires, runs, and messages to other runs."""
 
     def __init__(self, schedule: Schedule, at: Moment, wall: Time) -> None:
         self.schedule = schedule
         self.at = at
-        """The circumstances, in engine time, of the runs that it starts and ends."""
+        """The context of decisions about runs, in engine time."""
         self.now = wall
-        """The wall clock, which due times are compared with."""
+        """The wall time, which due times are compared with."""
         self.changed = False
         self.deleted = False
         self.fires: list[Fire] = []
         self.retaken: list[Fire] = []
-        """Fires of due times that are recorded as missed."""
+        """Due times recorded as missed that fire now; the records are replaced."""
         self.runs: list[Decision] = []
-        """Runs that begin, and those that end to make room."""
+        """Decisions about runs that begin, and about runs that end because of the overlap policy."""
         self.messages: list[OutboxMessage] = []
         self.answer: object = None
         self.overlap = schedule.overlap_policy
         self.waiting_limit: int | None = MAX_WAITING_FIRES
         self.open = self._open_runs() if looks_at_runs(schedule, self.overlap) else None
-        """Its open runs, oldest first; None where they do not matter."""
+        """The schedule's open runs, oldest first; None if the policy does not depend on open runs."""
 
     @property
     def reply(self) -> object:
@@ -62,7 +62,7 @@ class ScheduleDecision:
         return self.schedule if self.answer is None else self.answer
 
     def follow(self, overlap: Overlap, *, unlimited: bool = False) -> None:
-        """Apply another policy than the schedule's from here on; with `unlimited` any number of fires may wait."""
+        """Apply another overlap policy from here on; with `unlimited` any number of fires may wait."""
         self.overlap = overlap
         self.waiting_limit = None if unlimited else MAX_WAITING_FIRES
         if self.open is None and looks_at_runs(self.schedule, overlap):
@@ -73,27 +73,27 @@ class ScheduleDecision:
         return [run for run in found if run is not None and not run.closed]
 
     def change(self, **fields: Any) -> None:
-        """Fields of the schedule are now as given."""
+        """Set fields of the schedule."""
         self.schedule = replace(self.schedule, **fields, updated_at=self.now)
         self.changed = True
 
     def fire(self, due: Time, outcome: FireOutcome, reason: str | None = None, **fields: Any) -> Fire:
-        """What has become of a due time."""
+        """Return the record of a due time."""
         schedule = self.schedule
         return Fire(schedule.namespace, schedule.name, due, self.now, outcome, reason, **fields)
 
     def started_run(self, workflow_id: str) -> Decision | None:
-        """The run of this id that this decision starts."""
+        """Return the decision about the run of this id that this decision starts, if any."""
         found = (run for run in self.runs if run.run.workflow_id == workflow_id and not run.run.last_seq)
         return next(found, None)
 
     def newest(self, workflow_id: str) -> Run | None:
-        """The newest run of an id, as this decision leaves it."""
+        """Return the newest run of an id after this decision."""
         started = self.started_run(workflow_id)
         return self.at.current.get(WorkflowId(workflow_id)) if started is None else started.run
 
     def note(self, due: Time, outcome: FireOutcome, reason: str | None = None, **fields: Any) -> Fire:
-        """Record what has become of a due time."""
+        """Add the record of a due time; return the record."""
         fire = self.fire(due, outcome, reason, **fields)
         self.fires.append(fire)
         self.change()
@@ -101,12 +101,12 @@ class ScheduleDecision:
 
 
 def looks_at_runs(schedule: Schedule, overlap: Overlap) -> bool:
-    """Does it matter which of its runs are open?"""
+    """Return whether decisions depend on the schedule's open runs."""
     return bool(schedule.waiting) or overlap is not Overlap.ALLOW_ALL
 
 
 def due_times(schedule: Schedule, now: Time) -> list[Time]:
-    """The due times that a decision at `now` may fire."""
+    """Return the due times that a decision at `now` may fire."""
     found: list[Time] = []
     due = None if schedule.paused else _made_up_from(schedule, now)
     while due is not None and due <= now and len(found) < FIRES_PER_DECISION:
@@ -116,7 +116,7 @@ def due_times(schedule: Schedule, now: Time) -> list[Time]:
 
 
 def catch_up(decision: ScheduleDecision) -> None:
-    """Deal with all that has come due, in order, before anything else happens to the schedule."""
+    """Fire or record all due times up to now, in order, before the request itself is applied."""
     schedule, now = decision.schedule, decision.now
     if schedule.paused:
         _start_waiting(decision, by_hand=True)
@@ -138,7 +138,7 @@ def catch_up(decision: ScheduleDecision) -> None:
 
 
 def _look_back(decision: ScheduleDecision) -> None:
-    """Go back to due times that were given up as missed and are still to come, as the wall clock was set back."""
+    """Return to due times recorded as missed that are in the future again, because the wall clock was set back."""
     schedule, now = decision.schedule, decision.now
     if any(last > now for _, last in schedule.given_up):
         first = schedule.after(now)
@@ -147,7 +147,7 @@ def _look_back(decision: ScheduleDecision) -> None:
 
 
 def _go_past(decision: ScheduleDecision, due: Time) -> None:
-    """Count a due time as decided, and go on to the next."""
+    """Mark a due time as decided, and set the next due time."""
     schedule = decision.schedule
     if schedule.gave_up(due):
         decision.retaken.append(decision.fire(due, FireOutcome.MISSED))
@@ -163,7 +163,7 @@ def _cut(ranges: tuple[tuple[Time, Time], ...], start: Time, end: Time) -> tuple
 
 
 def _made_up_from(schedule: Schedule, now: Time) -> Time | None:
-    """The first due time that is not given up as missed; it may be in the future (R44)."""
+    """Return the first due time that is not recorded as missed; possibly in the future."""
     due = schedule.next_run_at
     over = now - schedule.jitter
     if due is None or due > over - LATE_FIRE_GRACE:
@@ -182,14 +182,14 @@ def _made_up_from(schedule: Schedule, now: Time) -> Time | None:
 
 
 def leave(decision: ScheduleDecision, until: Time, outcome: FireOutcome, reason: str | None) -> None:
-    """Record the due times up to `until` as not fired, and go on after them."""
+    """Record the due times up to `until` as not fired, and set the next due time."""
     schedule = decision.schedule
     first = due = schedule.next_run_at
     last: Time | None = None
     for _ in range(MAX_MISSED_RECORDS):
         if due is None or due > until:
             break
-        if not schedule.gave_up(due):  # else it has a record already
+        if not schedule.gave_up(due):  # a missed due time has a record already
             decision.note(due, outcome, reason)
         last, due = due, schedule.after(due)
     if due is not None and due <= until:
@@ -201,7 +201,7 @@ def leave(decision: ScheduleDecision, until: Time, outcome: FireOutcome, reason:
         return
     given_up = schedule.given_up
     if outcome is not FireOutcome.MISSED:
-        # Due times of a pause are never made up for, even if the clock is set back.
+        # Due times of a pause never fire later, even if the clock is set back.
         given_up = _cut(given_up, first, last)
     elif last > schedule.decided_until:
         given_up = (*given_up, (max(first, schedule.decided_until + 1), last))[-MAX_GIVEN_UP_RANGES:]
@@ -209,7 +209,7 @@ def leave(decision: ScheduleDecision, until: Time, outcome: FireOutcome, reason:
 
 
 def fire(decision: ScheduleDecision, due: Time, trigger: Trigger, workflow_id: str) -> Fire:
-    """One due time: start a run, or let it wait, or say why not."""
+    """Fire a due time: start a run, queue the fire, or record the reason for not firing."""
     before = decision.newest(workflow_id)
     if before is not None and _was_started_for(before, decision.schedule, due):
         facts = {"workflow_id": workflow_id, "run_id": before.run_id, "trigger": trigger}
@@ -240,7 +240,7 @@ def _first_name(decision: ScheduleDecision) -> str:
 
 
 def _wait(decision: ScheduleDecision, fire: Waiting) -> Fire:
-    """Keep a fire until its turn has come; it is recorded when it is started, until then it is in the schedule."""
+    """Queue a fire in the schedule until no run is open; its record is added when the run starts."""
     waiting = decision.schedule.waiting
     if decision.waiting_limit is not None and len(waiting) >= decision.waiting_limit:
         reason = f"{decision.waiting_limit} fires are waiting already"
@@ -251,7 +251,7 @@ def _wait(decision: ScheduleDecision, fire: Waiting) -> Fire:
 
 
 def _count(decision: ScheduleDecision, trigger: Trigger) -> None:
-    """A run that the schedule starts by itself is one less that it may start."""
+    """Decrement the schedule's remaining runs for a run that its timetable starts."""
     left = decision.schedule.remaining
     if left is not None and trigger is Trigger.TIME:
         decision.change(remaining=left - 1)
@@ -280,7 +280,7 @@ def _replaced(schedule: Schedule) -> str:
 
 
 def _terminate(decision: ScheduleDecision) -> None:
-    """End the open runs in the same transaction; one that this decision starts ends as soon as it has begun."""
+    """Terminate the open runs in the same transaction, also runs that this decision itself starts."""
     reason = _replaced(decision.schedule)
     for run in decision.open or ():
         started = decision.started_run(run.workflow_id)
@@ -308,7 +308,7 @@ def _start(decision: ScheduleDecision, fire: Waiting, *, counted: bool = False) 
 
 
 def _was_started_for(run: Run, schedule: Schedule, due: Time) -> bool:
-    """Is it, or does it follow, the run for this due time?"""
+    """Return whether a run was started for this due time, or follows a run that was."""
     return run.start.schedule == schedule.name and run.start.scheduled_for == due
 
 
@@ -337,9 +337,9 @@ def _request(schedule: Schedule, fire: Waiting) -> StartWorkflow:
 
 
 def _start_waiting(decision: ScheduleDecision, *, by_hand: bool = False) -> None:
-    """Start the fire that waits longest if no run of the schedule is open; one that cannot start makes way.
+    """Start the oldest waiting fire if no run of the schedule is open; if its start fails, try the next fire.
 
-    With `by_hand`, as while the schedule is paused, only triggers and backfills may start.
+    With `by_hand`, while the schedule is paused, only triggers and backfills may start.
     """
     while not decision.open:
         allowed = (fire for fire in decision.schedule.waiting if not by_hand or fire.trigger is not Trigger.TIME)

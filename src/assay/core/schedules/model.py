@@ -1,4 +1,4 @@
-"""A schedule: when to start which workflow, and what to do when runs overlap or fires are missed (R43, R44)."""
+"""Schedules: the workflow to start, the due times, and the policies for overlapping runs and missed fires."""
 
 import hashlib
 from enum import StrEnum
@@ -11,11 +11,12 @@ from assay.core.model.payload import NULL, Payload
 from assay.core.schedules.timetable import Timetable, parse_timetable
 
 RECHECK_INTERVAL: Time = 30 * SECOND
-"""How long fires wait at most before somebody looks whether the open run is closed: who was to say so may have died."""
+"""The interval at which a schedule with waiting fires is checked again: the engine that was to report the end of the
+open run may have died."""
 
 
 class Overlap(StrEnum):
-    """What a fire does while the run of an earlier one is open (R43)."""
+    """The effect of a fire while the run of an earlier fire is open."""
 
     SKIP = "skip"
     QUEUE = "queue"
@@ -25,7 +26,7 @@ class Overlap(StrEnum):
 
 
 class Missed(StrEnum):
-    """Which of the fires that came while no engine ran are made up for, within the window (R44)."""
+    """The due times from a time without an engine that fire later, within the window."""
 
     SKIP = "skip"
     LAST = "last"
@@ -33,7 +34,7 @@ class Missed(StrEnum):
 
 
 class Trigger(StrEnum):
-    """Why a schedule fires: its time has come, somebody wants it now, or for a due time of the past."""
+    """The cause of a fire: a due time, a manual trigger, or a backfill of past due times."""
 
     TIME = "time"
     MANUAL = "manual"
@@ -41,7 +42,7 @@ class Trigger(StrEnum):
 
 
 class FireOutcome(StrEnum):
-    """What became of a due time."""
+    """The outcome of a due time."""
 
     STARTED = "started"
     QUEUED = "queued"
@@ -53,7 +54,7 @@ class FireOutcome(StrEnum):
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """A fire that waits for the open run to close, and the workflow id of the run it will start."""
+    """A fire that waits until the open run closes, with the workflow id of its own run."""
 
     due_at: Time
     workflow_id: str
@@ -61,7 +62,7 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 class Schedule(msgspec.Struct, frozen=True):
-    """A schedule as it is now. Each due time fires once: the next is computed from the last, never from now (I11)."""
+    """The state of a schedule. The next due time is computed from the last, never from now: each fires once (I11)."""
 
     namespace: Namespace
     name: str
@@ -78,7 +79,7 @@ class Schedule(msgspec.Struct, frozen=True):
     jitter: Time = 0
     end_at: Time | None = None
     remaining: int | None = None
-    """How many more runs it may start by itself; those asked for by hand or by a backfill do not count."""
+    """The number of runs that the timetable may still start; triggers and backfills do not count."""
     search_attributes: Payload = NULL
     memo: Payload = NULL
     paused: bool = False
@@ -89,14 +90,14 @@ class Schedule(msgspec.Struct, frozen=True):
     last_run_at: Time | None = None
     last_workflow_id: str | None = None
     running: tuple[str, ...] = ()
-    """Workflow ids of its runs that were open when somebody looked last, oldest first."""
+    """The workflow ids of runs that were open at the last decision, oldest first."""
     waiting: tuple[Waiting, ...] = ()
-    """Fires that wait for the open run to close, oldest first."""
+    """Fires that wait until the open run closes, oldest first."""
     decided_until: Time = 0
-    """The latest due time that was decided. The wall clock may be set back before it: nothing fires again (I11)."""
+    """The latest decided due time. Nothing fires again if the wall clock is set back before this time (I11)."""
     given_up: tuple[tuple[Time, Time], ...] = ()
-    """Due times up to `decided_until` that were recorded only as missed: ranges, both ends included, oldest first. They
-    fire after all when the wall clock was set back and reaches them again."""
+    """Ranges of due times up to `decided_until` recorded as missed, both ends included, oldest first. These due times
+    fire after all if the wall clock was set back and reaches them again."""
     updated_at: Time = 0
     version: int = 0
 
@@ -106,11 +107,11 @@ class Schedule(msgspec.Struct, frozen=True):
         return schedule_key(self.namespace, self.name)
 
     def timetable(self) -> Timetable:
-        """When it fires."""
+        """Return the timetable of the schedule."""
         return _timetable(self.cron_expr, self.timezone, self.dst)
 
     def after(self, time: Time) -> Time | None:
-        """Return the first due time after `time` that is still to fire, or None when there is none left."""
+        """Return the first due time after `time` that is still to fire; None if no due time is left."""
         if self.remaining == 0:
             return None
         due = self._due_after(time)
@@ -124,7 +125,7 @@ class Schedule(msgspec.Struct, frozen=True):
         return self._due_after(self.decided_until)
 
     def gave_up(self, due: Time) -> bool:
-        """Was a due time recorded only as missed?"""
+        """Return whether a due time was recorded as missed."""
         return any(first <= due <= last for first, last in self.given_up)
 
     def _due_after(self, time: Time) -> Time | None:
@@ -132,9 +133,9 @@ class Schedule(msgspec.Struct, frozen=True):
         return None if due is None or (self.end_at is not None and due > self.end_at) else due
 
     def latest(self, due: Time, until: Time) -> Time:
-        """The last due time up to `until`, if `due` is one; found by halving, for there may be millions of them."""
+        """Return the last due time up to `until`, by bisection: there may be millions from `due` on."""
         low, high = due, until
-        while high - low >= SECOND:  # no two due times are closer
+        while high - low >= SECOND:  # due times are at least a second apart
             middle = (low + high) // 2
             found = self.after(middle)
             if found is not None and found <= until:
@@ -144,14 +145,14 @@ class Schedule(msgspec.Struct, frozen=True):
         return low
 
     def delay(self, due: Time) -> Time:
-        """How much later than due the fire happens: spread by jitter, the same whoever asks."""
+        """Return the jitter of a due time: the same delay on every engine."""
         if self.jitter <= 0:
             return 0
         seed = hashlib.blake2b(f"{self.namespace}/{self.name}/{due}".encode(), digest_size=8).digest()
         return int.from_bytes(seed) % self.jitter
 
     def wakes_at(self) -> Time | None:
-        """When somebody has to look at it."""
+        """Return the time of the next decision about the schedule."""
         if self.paused:
             return None
         fires = None if self.next_run_at is None else self.next_run_at + self.delay(self.next_run_at)
@@ -161,13 +162,13 @@ class Schedule(msgspec.Struct, frozen=True):
         return checks if fires is None else min(fires, checks)
 
     def run_name(self, due: Time) -> str:
-        """The workflow id of the run for a due time: the same on every engine, so that it can start only once."""
+        """Return the workflow id of the run for a due time: equal on every engine, so that the run starts only once."""
         whole, fraction = divmod(due, SECOND)
         return f"{self.name}-{whole}.{fraction:06}" if fraction else f"{self.name}-{whole}"
 
 
 class Fire(msgspec.Struct, frozen=True):
-    """What became of one due time, and why."""
+    """The record of a due time: its outcome, and the reason."""
 
     namespace: Namespace
     schedule: str
@@ -179,7 +180,7 @@ class Fire(msgspec.Struct, frozen=True):
     run_id: RunId | None = None
     trigger: Trigger = Trigger.TIME
     until: Time | None = None
-    """Set in a record that stands for all due times from `due_at` up to this one: an outage may have millions."""
+    """The last due time of a record for many due times from `due_at` on: an outage may have millions."""
 
     @property
     def key(self) -> RunId:
@@ -188,17 +189,17 @@ class Fire(msgspec.Struct, frozen=True):
 
 
 def schedule_key(namespace: str, name: str) -> RunId:
-    """What a schedule is called where runs have their id: for its deadline, and to tie writes to each other."""
+    """Return the key of a schedule in places that hold run ids: deadlines, and groups of writes."""
     return RunId(f"{escaped(namespace)}/{name}")
 
 
 def escaped(namespace: str) -> str:
-    """A namespace without a slash, to stand before one."""
+    """Return a namespace with its slashes escaped."""
     return namespace.replace("%", "%25").replace("/", "%2F")
 
 
 def named_by(key: RunId) -> tuple[Namespace, str]:
-    """The namespace and the name of the schedule that is called `key`."""
+    """Return the namespace and the name of the schedule with this key."""
     namespace, _, name = key.partition("/")
     return Namespace(namespace.replace("%2F", "/").replace("%25", "%")), name
 

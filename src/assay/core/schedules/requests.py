@@ -1,4 +1,4 @@
-"""All that may be asked of a schedule."""
+"""The requests to schedules."""
 
 from typing import Any
 
@@ -10,53 +10,53 @@ from assay.core.schedules.model import Overlap, Schedule
 
 
 class ScheduleRequest(Request, frozen=True, gc=False):
-    """The common face of requests to a schedule."""
+    """The base class of requests to a schedule."""
 
     namespace: Namespace
     name: str
 
 
 class CreateSchedule(ScheduleRequest, frozen=True, gc=False):
-    """Make a schedule; its times and state are set by the decision."""
+    """Create a schedule; the decision sets its times and state."""
 
     schedule: Schedule
 
 
 class PutSchedule(ScheduleRequest, frozen=True, gc=False):
-    """Make a schedule, or replace the definition of the one that has the name."""
+    """Create a schedule, or replace the definition of the schedule with this name."""
 
     schedule: Schedule
 
 
 class PatchSchedule(ScheduleRequest, frozen=True, gc=False):
-    """Change fields of a schedule; the next fire is computed anew when its times change."""
+    """Change fields of a schedule; the next due time is computed again if the timetable changes."""
 
     changes: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class PauseSchedule(ScheduleRequest, frozen=True, gc=False):
-    """Stop firing until it is resumed."""
+    """Pause a schedule: nothing fires until it is resumed."""
 
     reason: str | None = None
     by: str | None = None
 
 
 class ResumeSchedule(ScheduleRequest, frozen=True, gc=False):
-    """Fire again, from now on."""
+    """Resume a paused schedule from now on."""
 
 
 class DeleteSchedule(ScheduleRequest, frozen=True, gc=False):
-    """Forget the schedule; its runs go on."""
+    """Delete a schedule; its runs continue."""
 
 
 class TriggerSchedule(ScheduleRequest, frozen=True, gc=False):
-    """Fire once, now."""
+    """Fire a schedule once, now."""
 
     overlap: Overlap | None = None
 
 
 class BackfillSchedule(ScheduleRequest, frozen=True, gc=False):
-    """Fire for each due time of a past range."""
+    """Fire a schedule for each due time of a past range."""
 
     start: Time = 0
     end: Time = 0
@@ -64,8 +64,8 @@ class BackfillSchedule(ScheduleRequest, frozen=True, gc=False):
 
 
 class ElapseSchedule(ScheduleRequest, frozen=True, gc=False):
-    """A due time has come."""
+    """Handle the deadline of a schedule."""
 
 
 class ScheduledRunClosed(ScheduleRequest, frozen=True, gc=False):
-    """A run that the schedule started has ended."""
+    """Handle the end of a run that the schedule started."""

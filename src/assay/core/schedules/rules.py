@@ -1,4 +1,4 @@
-"""Rules of schedules: created, changed, paused, fired by hand or for the past. What came due before is done first."""
+"""Rules of schedules: create, change, pause, trigger, backfill. Due times up to now are always handled first."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,21 +18,21 @@ from assay.core.schedules.fires import ScheduleDecision, catch_up, due_times, fi
 from assay.core.schedules.model import FireOutcome, Overlap, Schedule, Trigger
 
 MAX_NAME_BYTES = LIMITS.id_bytes - 28
-"""Bytes; the due time is added to it to name a run."""
+"""The limit of a schedule's name: a run's workflow id is the name followed by the due time."""
 MAX_BACKFILL_FIRES = 1_000
 TIMING = ("cron_expr", "timezone", "dst", "end_at", "remaining")
-"""Fields that make the next fire be computed anew when they change."""
+"""Fields of the timetable: after a change the next due time is computed again."""
 DEFINITION = (
     *TIMING,
     *("workflow_type", "task_queue", "input", "overlap_policy", "missed", "window", "jitter"),
     *("search_attributes", "memo"),
 )
-"""Fields that a put replaces; the others are the schedule's past and its pause."""
+"""Fields that a put replaces; the other fields are the schedule's past and its pause."""
 ENGINE = "engine"
 
 
 def decide_schedule(schedule: Schedule | None, request: rq.ScheduleRequest, at: Moment, wall: Time) -> ScheduleDecision:
-    """Decide what `request` does to `schedule` at the wall time `wall`; the newest runs of `run_names` are in `at`."""
+    """Return the decision about a request at the wall time `wall`; `at` has the newest runs of all `run_names`."""
     if isinstance(request, rq.CreateSchedule):
         return _create(schedule, request, at, wall)
     if isinstance(request, rq.PutSchedule) and schedule is None:
@@ -57,7 +57,7 @@ def decide_schedule(schedule: Schedule | None, request: rq.ScheduleRequest, at: 
 
 
 def run_names(schedule: Schedule, request: rq.ScheduleRequest, now: Time) -> tuple[str, ...]:
-    """The workflow ids whose newest runs a decision may look at: those that may be open, and those it may start."""
+    """Return the workflow ids whose newest runs a decision needs: possibly open runs, and runs it may start."""
     names = [fire.workflow_id for fire in schedule.waiting]
     if looks_at_runs(schedule, schedule.overlap_policy) or _overlap(request) is not None:
         names += schedule.running
@@ -65,7 +65,7 @@ def run_names(schedule: Schedule, request: rq.ScheduleRequest, now: Time) -> tup
         names += [schedule.run_name(due) for due in due_times(schedule, now)]
         if isinstance(request, rq.BackfillSchedule):
             names += [schedule.run_name(due) for due in _past(schedule, request, now)]
-    except Invalid:  # the decision will say so
+    except Invalid:  # the decision raises the same error
         pass
     return tuple(names)
 
@@ -77,12 +77,12 @@ def _overlap(request: rq.ScheduleRequest) -> Overlap | None:
 
 
 def _one_by_one(request: rq.ScheduleRequest) -> bool:
-    """Return True for a backfill that names no policy: none of its due times is left out, whatever the schedule's."""
+    """Return True for a backfill without a policy: its due times are queued, and no due time is left out."""
     return isinstance(request, rq.BackfillSchedule) and request.overlap is None
 
 
 def _broken(decision: ScheduleDecision, error: Invalid) -> ScheduleDecision:
-    """Time zones can vanish from a machine: what cannot be computed any more is paused, and says why."""
+    """Pause a schedule whose due times cannot be computed any more, for example because a time zone was removed."""
     due = decision.schedule.next_run_at
     if due is not None:
         decision.note(due, FireOutcome.FAILED, str(error))
@@ -109,7 +109,7 @@ def _create(
 
 
 def check_schedule(schedule: Schedule) -> None:
-    """Raise `Invalid` with what is wrong about a schedule."""
+    """Raise `Invalid` for a bad field of a schedule."""
     check_id(schedule.namespace, "namespace")
     check_id(schedule.name, "name")
     if len(schedule.name.encode()) > MAX_NAME_BYTES:
@@ -135,18 +135,18 @@ def _never_fires(schedule: Schedule) -> Invalid:
 
 
 def _put(decision: ScheduleDecision, request: rq.PutSchedule) -> None:
-    """Replace the definition; the schedule's past, its open and waiting runs, and a pause stay."""
+    """Replace the definition of a schedule; its past, its open and waiting runs, and a pause stay."""
     _redefine(decision, {name: getattr(request.schedule, name) for name in DEFINITION})
     decision.answer = SchedulePut(decision.schedule, created=False)
 
 
 def _patch(decision: ScheduleDecision, request: rq.PatchSchedule) -> None:
-    """Change fields."""
+    """Change fields of a schedule."""
     _redefine(decision, request.changes)
 
 
 def _redefine(decision: ScheduleDecision, fields: dict[str, Any]) -> None:
-    """Change fields; what the old times made due up to now has been fired, or is recorded as not fired."""
+    """Change fields of a schedule; due times of the old timetable have fired, or are recorded as not fired."""
     before = decision.schedule
     changes = {name: value for name, value in fields.items() if getattr(before, name) != value}
     if not changes:
@@ -184,7 +184,7 @@ def _pause(decision: ScheduleDecision, request: rq.PauseSchedule) -> None:
 
 
 def _resume(decision: ScheduleDecision, _: rq.ResumeSchedule) -> None:
-    """Fires due while it was paused are recorded and never made up for (R44); what waited before may start."""
+    """Resume a schedule: due times of the pause are recorded and never fire; fires that waited before may start."""
     schedule = decision.schedule
     if not schedule.paused:
         return
@@ -195,13 +195,13 @@ def _resume(decision: ScheduleDecision, _: rq.ResumeSchedule) -> None:
 
 
 def _trigger(decision: ScheduleDecision, _: rq.TriggerSchedule) -> None:
-    """Fire now, whatever the clock says and also while paused; overlap applies as ever."""
+    """Fire now, also while the schedule is paused; the overlap policy applies."""
     number = decision.at.ids.number()
     decision.answer = fire(decision, decision.now, Trigger.MANUAL, f"{decision.schedule.name}-manual-{number}")
 
 
 def _backfill(decision: ScheduleDecision, request: rq.BackfillSchedule) -> None:
-    """Fire for each due time of a past range that no run was started for."""
+    """Fire each due time of a past range without a run."""
     due = _past(decision.schedule, request, decision.now)
     fires = [fire(decision, time, Trigger.BACKFILL, decision.schedule.run_name(time)) for time in due]
     decision.answer = tuple(fires)
@@ -222,7 +222,7 @@ def _past(schedule: Schedule, request: rq.BackfillSchedule, now: Time) -> list[T
 
 
 def _nothing_more(_decision: ScheduleDecision, _request: rq.ScheduleRequest) -> None:
-    """What is due was dealt with before."""
+    """Do nothing more: `catch_up` has handled all due times."""
 
 
 RULES: dict[type[rq.ScheduleRequest], Callable[[ScheduleDecision, Any], None]] = {

@@ -1,8 +1,8 @@
-"""Wall-clock times as bit sets, and the search for the next of them; no time zones here.
+"""Wall-clock times as bit sets, and the search for the next time; without time zones.
 
-A wall time is a number: the seconds from 1970-01-01 00:00 to it on a clock that is never changed. The search carries
-from one field to the next like an odometer and jumps over months and years without a match, so a fire in forty years
-costs no more than one in five seconds.
+A wall time is a number: the seconds since 1970-01-01 00:00 on a clock without changes. The search carries from field to
+field like an odometer and skips months and years without a match: a due time in forty years costs no more than a due
+time in five seconds.
 """
 
 import calendar
@@ -19,13 +19,13 @@ LEAP_FEBRUARY = (2 << 29) - 2
 
 
 def on_weekdays(wanted: set[int]) -> tuple[int, ...]:
-    """The days of a month on the `wanted` weekdays (0 is Monday), for a month that starts on Monday, on Tuesday, ..."""
+    """Return the days of a month on these weekdays (0 is Monday), for months that start on Monday, on Tuesday, ..."""
     six_weeks = sum(1 << weekday + 7 * week for weekday in wanted for week in range(6))
     return tuple((six_weeks >> first << 1) & MONTH_DAYS[1] for first in range(7))
 
 
 def _year_kinds() -> dict[int, int]:
-    """The fourteen calendars a year can have: for each a year that has it, and the bit set of all that do."""
+    """Return the fourteen calendars of years: for each an example, and the bit set of all years with this calendar."""
     kinds: dict[tuple[bool, int], list[int]] = {}
     for year in range(FIRST_YEAR, LAST_YEAR + 1):
         kinds.setdefault((calendar.isleap(year), date(year, 1, 1).weekday()), []).append(year)
@@ -36,7 +36,7 @@ YEAR_KINDS = _year_kinds()
 
 
 class WallTimes(msgspec.Struct, frozen=True, gc=False):
-    """The times an expression names: bit n of a field is its value n, of `years` 1970 + n."""
+    """The wall times of an expression: bit n of a field stands for the value n, in `years` for 1970 + n."""
 
     seconds: int
     minutes: int
@@ -45,14 +45,14 @@ class WallTimes(msgspec.Struct, frozen=True, gc=False):
     months: int
     years: int
     weekdays: tuple[int, ...]
-    """What `on_weekdays` says."""
+    """The result of `on_weekdays`."""
     either_day: bool
-    """Unix: a day matches by its number or by its weekday."""
+    """True for Unix: a day matches by its number or by its weekday."""
     every_hour: bool
-    """The hours are `*` or a step over all of them: an interval rather than times of day."""
+    """True if the hours are `*` or a step over all hours: an interval, not times of day."""
 
     def next_wall(self, wall: int) -> int | None:
-        """The first wall time named that is later than `wall`, or None when there is none up to 2100."""
+        """Return the first matching wall time after `wall`; None if there is no match up to 2100."""
         today, second = divmod(max(wall + 1, 0), DAY_SECONDS)
         day = self._day_from(today)
         if day == today:
@@ -63,7 +63,7 @@ class WallTimes(msgspec.Struct, frozen=True, gc=False):
         return None if day is None else day * DAY_SECONDS + self._hour(_lowest(self.hours, 0))
 
     def _time_from(self, start: int) -> int | None:
-        """The first second of a day at or after second `start`."""
+        """Return the first matching second of a day at or after second `start`."""
         minute, second = divmod(start, 60)
         hour, minute = divmod(minute, 60)
         if self.hours >> hour & 1:
@@ -74,17 +74,17 @@ class WallTimes(msgspec.Struct, frozen=True, gc=False):
         return self._hour(_lowest(self.hours, hour + 1)) if self.hours >> hour + 1 else None
 
     def _hour(self, hour: int) -> int:
-        """The first second of a day in `hour`."""
+        """Return the first matching second of a day in `hour`."""
         return hour * 3600 + _lowest(self.minutes, 0) * 60 + _lowest(self.seconds, 0)
 
     def possible(self) -> "WallTimes":
-        """The same times, without the years that have none of its days: a search then never walks through them."""
+        """Return the same times without the years that have no matching day, to keep the search short."""
         months = [month for month in range(1, 13) if self.months >> month & 1]
         kinds = [years for sample, years in YEAR_KINDS.items() if any(self._days_of(sample, month) for month in months)]
         return msgspec.structs.replace(self, years=self.years & sum(kinds))
 
     def _day_from(self, start: int) -> int | None:
-        """The first day at or after day `start` (0 is 1970-01-01)."""
+        """Return the first matching day at or after day `start` (0 is 1970-01-01)."""
         today = date.fromordinal(start + EPOCH_DAY)
         year, month, days = today.year, today.month, 0
         if self.months >> month & 1 and self.years >> year - FIRST_YEAR & 1:
@@ -102,7 +102,7 @@ class WallTimes(msgspec.Struct, frozen=True, gc=False):
         return days & (LEAP_FEBRUARY if month == 2 and calendar.isleap(year) else MONTH_DAYS[month])
 
     def _month_after(self, year: int, month: int) -> tuple[int, int]:
-        """The next wanted year and month; month 0 after the last."""
+        """Return the next matching year and month; month 0 after the last."""
         if self.years >> year - FIRST_YEAR & 1 and self.months >> month + 1:
             return year, _lowest(self.months, month + 1)
         ahead = year + 1 - FIRST_YEAR
@@ -112,6 +112,6 @@ class WallTimes(msgspec.Struct, frozen=True, gc=False):
 
 
 def _lowest(bits: int, start: int) -> int:
-    """The lowest bit of `bits` from `start` up; there must be one."""
+    """Return the lowest set bit of `bits` from `start` up; at least one bit must be set."""
     rest = bits >> start
     return start + (rest & -rest).bit_length() - 1
