@@ -15,10 +15,10 @@ from assay.core.schedules.model import Fire, Schedule, schedule_key
 
 
 class StoredRun(Run):
-    """A run with facts about its rows. The write path keeps them; no decision rests on them."""
+    """A run together with facts about its rows. The write path maintains them; no decision depends on them."""
 
     version: int = 0
-    """The version of the row, which every UPDATE checks and raises; 0 before the run is written for the first time."""
+    """The version of the row, checked and raised by every UPDATE; 0 before the first write of the run."""
     armed: Time | None = None
     """The deadline that the store holds for this run."""
     history_bytes: int = 0
@@ -26,12 +26,12 @@ class StoredRun(Run):
 
     @staticmethod
     def of(run: Run) -> "StoredRun":
-        """Return a run that a rule has created as one to be stored."""
+        """Return the stored form of a run that a rule has created."""
         return StoredRun(*astuple(run))
 
 
 class RequestOutcome(msgspec.Struct, frozen=True, gc=False):
-    """What a request with an idempotency key was answered the first time (4.4)."""
+    """The first reply to a request with an idempotency key; repetitions of the request receive the same reply."""
 
     namespace: str
     key: str
@@ -42,7 +42,7 @@ class RequestOutcome(msgspec.Struct, frozen=True, gc=False):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """What a run's queries answer, and as of which event."""
+    """The results of a run's queries, as of an event."""
 
     run_id: RunId
     event_seq: int
@@ -51,7 +51,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 class StoredEvent(msgspec.Struct, frozen=True, gc=False):
-    """An event as bytes, in its place."""
+    """A row of the events table: an encoded event with its run and seq."""
 
     run_id: RunId
     seq: int
@@ -60,11 +60,13 @@ class StoredEvent(msgspec.Struct, frozen=True, gc=False):
     payload: bytes
     data: bytes | None
     claimed: int = 0
-    """1 if the run was claimed for the first time in the same transaction, after this event: no event says so."""
+    """1 if a worker claimed the run for the first time in the same transaction and after this event.
+
+    No event records a claim."""
 
 
 class Extent(Enum):
-    """How much of a row a change writes."""
+    """The columns of a row that a change writes."""
 
     ALL = auto()
     STATE = auto()
@@ -74,7 +76,7 @@ class Extent(Enum):
 class ActivityChange(msgspec.Struct, frozen=True, gc=False):
     """An activity's row after a decision; `status` is PENDING or RUNNING while it is open.
 
-    `extent` tells how much of the row is new: all of it, what changes while it is open, or only its outcome.
+    `extent` selects the columns to write: all, the state of an open activity, or only the outcome.
     """
 
     run: Run
@@ -87,7 +89,7 @@ class ActivityChange(msgspec.Struct, frozen=True, gc=False):
 
 
 class AttemptEnd(msgspec.Struct, frozen=True, gc=False):
-    """An attempt that ended without being its activity's outcome."""
+    """An attempt that ended and did not decide its activity's outcome."""
 
     run: Run
     activity: Activity
@@ -97,7 +99,7 @@ class AttemptEnd(msgspec.Struct, frozen=True, gc=False):
 
 
 class ScheduleChange(msgspec.Struct, frozen=True):
-    """A schedule's row after a decision, None when it is deleted; the row must still have version - 1."""
+    """A schedule's row after a decision; None deletes the row. The stored row must still have version - 1."""
 
     namespace: str
     name: str
@@ -106,17 +108,17 @@ class ScheduleChange(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> RunId:
-        """What a lost one is called, and what the runs decided with it are tied to."""
+        """Return the key of the schedule: the id in the set of lost runs, and in the ties to runs decided with it."""
         return schedule_key(self.namespace, self.name)
 
     @property
     def is_new(self) -> bool:
-        """Is there to be no such row yet?"""
+        """Return whether the change inserts the row."""
         return self.version == 1
 
 
 class Unfired(msgspec.Struct, frozen=True):
-    """Due times of one schedule that started no run; told under a name that nothing else has."""
+    """Due times of a schedule that started no run; `name` makes the row of their note unique."""
 
     key: RunId
     name: str
@@ -124,39 +126,39 @@ class Unfired(msgspec.Struct, frozen=True):
 
 
 class Changes(msgspec.Struct):
-    """One transaction's worth of changes; what stays empty costs nothing."""
+    """The changes of a transaction; empty fields cost nothing."""
 
     new_runs: list[StoredRun] = msgspec.field(default_factory=list)
     runs: list[StoredRun] = msgspec.field(default_factory=list)
-    """Changed runs; `version` is already the new one, the row must still have the one before."""
+    """Changed runs. `version` is the new version, and the stored row must still have the previous version."""
     events: list[StoredEvent] = msgspec.field(default_factory=list)
     claims: list[tuple[Run, Time]] = msgspec.field(default_factory=list)
-    """Runs that were claimed for the first time, each before any event that it has here."""
+    """Runs that were claimed for the first time, before any of their events in this transaction."""
     activities: dict[int, ActivityChange] = msgspec.field(default_factory=dict)
-    """By activity id, so that an activity that changes twice in a batch is written once."""
+    """By activity id: an activity that changes twice in a batch is written once."""
     attempts: list[AttemptEnd] = msgspec.field(default_factory=list)
     deadlines: dict[tuple[RunId, str, int], Time | None] = msgspec.field(default_factory=dict)
-    """By (run, kind, ref): when it is due, or None to forget it."""
+    """Due times by (run, kind, ref); None deletes the deadline."""
     closed: list[RunId] = msgspec.field(default_factory=list)
-    """Runs that ended: all their deadlines go."""
+    """Runs that ended: all their deadlines are deleted."""
     snapshots: dict[RunId, Snapshot] = msgspec.field(default_factory=dict)
     attributed: list[Run] = msgspec.field(default_factory=list)
     """Runs whose search attributes changed."""
     schedules: dict[tuple[str, str], ScheduleChange] = msgspec.field(default_factory=dict)
-    """Schedules that lost their compare-and-set come back by their key, like runs; a name taken is a `Conflict`."""
+    """Schedules that lost their compare-and-set are returned by key, like runs. An existing name is a `Conflict`."""
     fires: list[Fire] = msgspec.field(default_factory=list)
-    """What became of due times; a due time that is there already is a `Conflict` (I11)."""
+    """The results of due times; a due time with a stored result is a `Conflict` (I11)."""
     retaken: list[Fire] = msgspec.field(default_factory=list)
-    """Fires whose due times are recorded as missed: that record makes way for the new one."""
+    """Fires whose due times are recorded as missed: the new record replaces the old record."""
     unfired: list[Unfired] = msgspec.field(default_factory=list)
     messages: list[tuple[RunId, OutboxMessage, Time]] = msgspec.field(default_factory=list)
-    """Messages for the outbox, each with the run that sends it; a key that is there already is the same message."""
+    """Messages for the outbox, each with its sending run. A message with a stored key is the same message."""
     acknowledged: list[tuple[RunId, str]] = msgspec.field(default_factory=list)
-    """Keys of messages that were taken, each with the run that took it."""
+    """Keys of delivered messages, each with the receiving run."""
     outcomes: list[tuple[RunId | None, RequestOutcome]] = msgspec.field(default_factory=list)
-    """Answers to keep, each with the run it is about, if any."""
+    """Replies to keep, each with the run that the request concerned, if any."""
     not_before: tuple[Time, Time] | None = None
-    """For changes that fire deadlines: the engine time and the wall time that they were decided at. Where engines share
-    a store its clock must have reached both when the changes are written (I10)."""
+    """For changes that fire deadlines: the engine time and the wall time of the decision. The clock of a shared store
+    must have reached both when the changes are written (I10)."""
     ties: list[tuple[RunId, RunId]] = msgspec.field(default_factory=list)
-    """Runs decided together, as a parent and the child it starts: if one is lost, so is the other (I2)."""
+    """Pairs of runs decided together, as a parent and its new child: if either is lost, both are (I2)."""

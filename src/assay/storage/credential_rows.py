@@ -6,7 +6,7 @@ from assay.core.model.ids import Time
 
 
 class KeyRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A stored API key; the key itself is not in it."""
+    """A stored API key; the text of the key is not stored."""
 
     digest: str
     prefix: str
@@ -21,7 +21,7 @@ class KeyRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A browser that is signed in; `roles` and `queues` are JSON."""
+    """A signed-in browser; `roles` and `queues` are JSON."""
 
     digest: str
     user_name: str | None

@@ -1,4 +1,4 @@
-"""Forked children: their connections belong to the parent process, so each store forgets them without closing."""
+"""Forked children: the connections belong to the parent process, therefore each store drops them without closing."""
 
 import os
 from typing import Protocol
@@ -9,7 +9,7 @@ class ForkedStore(Protocol):
     """A store whose connections a forked child must not use."""
 
     def forked(self) -> None:
-        """Forget the connections; called in the child, which must send nothing to the database."""
+        """Drop the connections; called in the child, which must send nothing to the database."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What a history must be by itself, and what its run's row must say if it was made from it (I2, I4-I6, I13)."""
+"""Checks of a history by itself, and of its run's row against the row that the history folds to (I2, I4-I6, I13)."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from assay.core.model.run import PENDING, RUNNING, Run
 from assay.core.rules.fold import apply
 
 Flaw = tuple[str, str]
-"""The number of what is broken, and a sentence."""
+"""The number of the violated invariant, and a sentence."""
 
 _REBUILT = (
     "last_seq",
@@ -27,17 +27,18 @@ _REBUILT = (
     "error",
     "closed_at",
 )
-"""What of a row follows from the events alone."""
+"""The columns of a run's row that follow from its events alone."""
 
 
 _ACTIVITY_OUTCOMES = (ev.ActivityCompleted, ev.ActivityFailed, ev.ActivityCancelled)
 
 
 def flaws(run: Run, history: Sequence[ev.Recorded]) -> Iterator[Flaw]:
-    """All that is wrong with a run's history or with its row."""
+    """Yield every flaw of a run's history and of its row."""
     yield from _order(history)
     yield from _ending(run, history)
     yield from _outcomes(history)
+    # The effect of an unknown event on the row is unknown as well: such a history cannot be folded.
     if history and not any(isinstance(recorded.event, UnknownEvent) for recorded in history):
         yield from _row(run, history)
 
@@ -58,9 +59,9 @@ def _ending(run: Run, history: Sequence[ev.Recorded]) -> Iterator[Flaw]:
     if closing and closing[-1] is not history[-1]:
         yield "I4", f"event {history[-1].seq} follows the end of the run"
     if run.closed and not closing:
-        yield "I5", f"the run is {run.status}, but no event says how it ended"
+        yield "I5", f"the run is {run.status}, but no event closes it"
     if closing and (not run.closed or run.status != closing[-1].event.closes):
-        yield "I5", f"the run is {run.status}, its last event says {closing[-1].event.closes}"
+        yield "I5", f"the run is {run.status}, its last event closes it as {closing[-1].event.closes}"
 
 
 def _outcomes(history: Sequence[ev.Recorded]) -> Iterator[Flaw]:
@@ -73,19 +74,19 @@ def _outcomes(history: Sequence[ev.Recorded]) -> Iterator[Flaw]:
 
 
 def scheduled_activities(history: Sequence[ev.Recorded]) -> set[int]:
-    """The activities that a history orders."""
+    """Return the seqs of the activities that a history schedules."""
     events = (recorded.event for recorded in history)
     return {event.activity_seq for event in events if isinstance(event, ev.ActivityScheduled)}
 
 
 def decided_activities(history: Sequence[ev.Recorded]) -> set[int]:
-    """The activities whose outcome is in a history."""
+    """Return the seqs of the activities whose outcome is in a history."""
     events = (recorded.event for recorded in history)
     return {event.activity_seq for event in events if isinstance(event, _ACTIVITY_OUTCOMES)}
 
 
 def _step(event: ev.Event) -> tuple[str, object] | None:
-    """The step that this event is the outcome of."""
+    """Return kind and number of the step whose outcome the event is; None for other events."""
     match event:
         case ev.ActivityCompleted() | ev.ActivityFailed() | ev.ActivityCancelled():
             return "activity", event.activity_seq
@@ -100,7 +101,7 @@ def _step(event: ev.Event) -> tuple[str, object] | None:
 
 
 def _row(run: Run, history: Sequence[ev.Recorded]) -> Iterator[Flaw]:
-    """Fold the history again and compare (verify --rebuild)."""
+    """Fold the history again and yield each difference from the stored row."""
     rebuilt = Run(run.namespace, run.workflow_id, run.run_id, run.number, run.start, run.created_at, tail=None)
     for recorded in history:
         apply(rebuilt, recorded)
@@ -115,7 +116,7 @@ def _row(run: Run, history: Sequence[ev.Recorded]) -> Iterator[Flaw]:
 
 
 def open_timers(history: Sequence[ev.Recorded]) -> set[int]:
-    """The timers that a history has begun and not ended."""
+    """Return the seqs of the timers that a history has started and not ended."""
     begun: set[int] = set()
     for recorded in history:
         match recorded.event:

@@ -8,13 +8,13 @@ from assay.core.model.ids import RunId, Time
 from assay.core.schedules.model import Fire
 
 Position = tuple[int, int]
-"""A place in the journal: the transaction that wrote a row, and the row's id. Later commits have greater ones."""
+"""A position in the journal: the transaction that wrote a row, and the row's id. Later commits have greater ones."""
 
 BEGINNING: Position = (0, 0)
 
 
 class JournalEntry(msgspec.Struct, frozen=True, gc=False):
-    """An event in the journal, with what its run is called."""
+    """An event in the journal, with the names of its run."""
 
     transaction: int
     id: int
@@ -29,16 +29,16 @@ class JournalEntry(msgspec.Struct, frozen=True, gc=False):
     payload: bytes
     data: bytes | None
     claimed: int
-    """1 if a worker took up the run for the first time in the same transaction, and after this event."""
+    """1 if a worker claimed the run for the first time in the same transaction and after this event."""
 
     @property
     def position(self) -> Position:
-        """Where it stands."""
+        """Return the position in the journal."""
         return self.transaction, self.id
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A run that a worker has taken up for the first time; no event says so."""
+    """A run that a worker has claimed for the first time; no event records the claim."""
 
     namespace: str
     workflow_id: str
@@ -48,18 +48,18 @@ class Claim(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What happened in one transaction beside the events of its histories."""
+    """The changes of a transaction that no history records."""
 
     transaction: int
     id: int
     time: Time
     claims: tuple[Claim, ...] = ()
     fires: tuple[Fire, ...] = ()
-    """Due times of schedules that started no run; a fire that did is in the first event of its run."""
+    """Due times of schedules that started no run. A fire with a run is in the first event of the run."""
 
     @property
     def position(self) -> Position:
-        """Where it stands."""
+        """Return the position in the journal."""
         return self.transaction, self.id
 
 
@@ -67,7 +67,7 @@ JournalRow = JournalEntry | Note
 
 
 class JournalPage(list[JournalRow]):
-    """Rows of the journal; `more` is True if other rows may follow the last of these."""
+    """A page of the journal; `more` is True if further rows may follow the last row."""
 
     __slots__ = ("more",)
 

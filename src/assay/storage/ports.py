@@ -1,13 +1,13 @@
 """The ports between the engine and a database.
 
 `Store` is the port of the write path and of reads, `Registry` of namespaces, workers and queues, `Journal` of the event
-stream, `Leftovers` of rows that are kept for a while. A store moves rows; it decides nothing. Recovery relies on these
+stream, `Leftovers` of rows with a limited lifetime. A store moves rows and decides nothing. Recovery relies on these
 rules:
 
-* `write` is one transaction. When it returns, all of it is durable and survives a power cut (I1, I2), except for the
-  runs it names as lost: of those nothing was written, another engine was faster. When it raises `Rejected`, nothing
-  was written. When it raises `OutcomeUnknown`, it may or may not have been (I3): the caller must not tell anybody
-  that it failed. When it raises `Broken`, the engine must stop. Whatever else it raises, nothing was written.
+* `write` is one transaction. When `write` returns, the transaction is durable and survives a power cut (I1, I2). The
+  runs in the returned set are the exception: another engine changed them first, and nothing was written for them.
+* `Rejected` means nothing was written. `OutcomeUnknown` means the transaction may or may not be durable (I3), and the
+  caller must not report a failure. `Broken` means the engine must stop. After any other exception nothing was written.
 * Reads see every write that has returned (I23).
 """
 
@@ -94,14 +94,14 @@ __all__ = [
 
 
 class Rejected(AssayError):
-    """The store did not take the write: no room, busy, or a constraint; nothing was changed."""
+    """The store refused the write and changed nothing: the disk is full, the database busy, a constraint violated."""
 
     code = "store_rejected"
     kind = Kind.UNAVAILABLE
 
 
 class Conflict(Rejected):
-    """A uniqueness rule was about to be broken: a decision was made on old knowledge (R45)."""
+    """The write would have violated a uniqueness constraint: its decision was based on stale rows."""
 
     code = "store_conflict"
 
@@ -112,28 +112,28 @@ class CommitStatus(Enum):
     COMMITTED = auto()
     ABORTED = auto()
     IN_PROGRESS = auto()
-    """Neither of the two yet: the COMMIT may still be on its way to the database."""
+    """Not decided yet: the COMMIT may still be on its way to the database."""
     UNKNOWN = auto()
-    """The database has no record of the transaction, and never will have one."""
+    """The database has no record of the transaction and will never have a record of it."""
 
 
 class UnansweredCommit(Protocol):
     """A transaction whose COMMIT was sent and not answered, in a store that keeps the status of transactions."""
 
     lost: frozenset[RunId]
-    """The runs that `write` would have returned: of these nothing was written even if the rest is durable."""
+    """The runs that `write` would have returned: nothing was written for them even if the rest is durable."""
 
     async def status(self) -> CommitStatus:
-        """Return the transaction's status; raise `Rejected` if the store does not answer."""
+        """Return the transaction's status; raise `Rejected` if the store does not respond."""
         ...
 
     async def abort_if_idle(self) -> None:
-        """End the transaction if its COMMIT has not reached the database; raise `Rejected` if that fails."""
+        """End the transaction if its COMMIT has not reached the database; raise `Rejected` if the attempt fails."""
         ...
 
 
 class OutcomeUnknown(AssayError):
-    """The store failed after COMMIT was sent: the write may be there or not (I3)."""
+    """The store failed after COMMIT was sent: the write may or may not be durable (I3)."""
 
     code = "outcome_unknown"
     kind = Kind.UNAVAILABLE
@@ -142,20 +142,20 @@ class OutcomeUnknown(AssayError):
 
 
 class Broken(OutcomeUnknown):
-    """The storage itself fails (I/O error, corruption): stop serving, do not try again (4.8)."""
+    """The storage itself fails (I/O error, corruption): the engine must stop and must not retry."""
 
     code = "store_broken"
 
 
 class Replaced(Broken, Unavailable):
-    """The files of the store were deleted or replaced under the engine: nothing is acknowledged any more (I1)."""
+    """The files of the store were deleted or replaced under the engine: no write may be acknowledged (I1)."""
 
     code = "store_replaced"
 
 
 READ_SECONDS: Final = 5.0
-"""The longest time for a caller's read. A longer one would take connections and processors from others, and on SQLite
-keep the WAL from beginning anew."""
+"""The longest time for a caller's read. A longer read would take connections and processors from other callers, and on
+SQLite its snapshot would keep the WAL from restarting at its beginning."""
 
 
 class ReadTooLong(Unavailable):
@@ -164,17 +164,17 @@ class ReadTooLong(Unavailable):
     code = "read_too_long"
 
     def __init__(self, seconds: float = READ_SECONDS) -> None:
-        super().__init__(f"the read took longer than {seconds:g} s and was interrupted: ask for less")
+        super().__init__(f"the read took longer than {seconds:g} s and was interrupted: request less")
 
 
 class TooManyReads(Unavailable):
-    """A caller's read was refused: as many as the store allows run already."""
+    """A caller's read was refused: the store already runs its maximum number of reads."""
 
     code = "too_many_reads"
 
 
 class Deadline(msgspec.Struct, frozen=True, gc=False):
-    """Something that must be looked at when its time comes: `kind` is run, activity or timer."""
+    """A time at which the engine must act on a run; `kind` is run, activity, timer or schedule."""
 
     run_id: RunId
     kind: str
@@ -183,7 +183,7 @@ class Deadline(msgspec.Struct, frozen=True, gc=False):
 
 
 class HeldLease(msgspec.Struct, frozen=True, gc=False):
-    """A lease in the hands of a worker; `seq` is -1 for the workflow task, `fence` its epoch or attempt."""
+    """A lease that a worker holds; `seq` is -1 for the workflow task, `fence` is the task's epoch or the attempt id."""
 
     run_id: RunId
     seq: int
@@ -193,7 +193,7 @@ class HeldLease(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunRecord(msgspec.Struct, frozen=True):
-    """A run as it is shown to callers: its row, its input, and its result or the event that says why it has none."""
+    """A run as callers see it: the row, the input, and either the result or the event that closed the run without."""
 
     run: StoredRun
     input: Payload
@@ -202,7 +202,7 @@ class RunRecord(msgspec.Struct, frozen=True):
 
 
 class RunPage(list[RunRecord]):
-    """A page of a list of runs; `more` is True if other runs follow the last of these."""
+    """A page of a list of runs; `more` is True if further runs follow the last run of the page."""
 
     __slots__ = ("more",)
 
@@ -212,7 +212,7 @@ class RunPage(list[RunRecord]):
 
 
 class StoredActivity(msgspec.Struct, frozen=True):
-    """An activity as it is shown to callers, open or closed."""
+    """An activity as callers see it, open or closed."""
 
     run_id: RunId
     namespace: str
@@ -234,11 +234,11 @@ class StoredActivity(msgspec.Struct, frozen=True):
     completed_at: Time | None
     last_heartbeat: Time | None
     last_failure: FailureInfo | None = None
-    """Of the attempt before, while another is to come."""
+    """The failure of the previous attempt, while another attempt is to follow."""
     not_before: Time | None = None
-    """Until when the next attempt has to wait, if it has to."""
+    """The earliest time of the next attempt, if the attempt has to wait."""
     queued_at: Time = 0
-    """Since when the last attempt waited for a worker, or could have."""
+    """The time from which a worker could take the last attempt."""
 
 
 class MeasuredStore(Protocol):
@@ -246,76 +246,76 @@ class MeasuredStore(Protocol):
 
     @property
     def wal_bytes(self) -> int | None:
-        """Return the size of the write-ahead log; None where the store does not keep one of its own."""
+        """Return the size of the write-ahead log; None for a store without its own log."""
         ...
 
 
 class Store(MeasuredStore, Protocol):
-    """What the engine needs of a database, and nothing more."""
+    """The calls that the engine requires of a database."""
 
     shared: bool
-    """May other engines write to it at the same time? Then the run cache can be stale and ready work must be polled."""
+    """True if other engines may write at the same time: the run cache can be stale and ready work must be polled."""
 
     inline: bool
-    """Does `write` finish without giving up the event loop? Then no reader of the loop can see half of it."""
+    """True if `write` never suspends: no other task of the event loop can then run between its beginning and end."""
 
     async def open(self) -> None:
         """Connect, take the single-instance lock where there is one, check durability settings, migrate."""
         ...
 
     async def close(self) -> None:
-        """Let go of everything `open` took."""
+        """Release all resources that `open` acquired."""
         ...
 
     async def clock(self, jump: Jump | None = None) -> ClockReading:
-        """Read the clock that counts: the database's where several engines share it, this machine's otherwise.
+        """Return a reading of the authoritative clock: the database's if several engines share it, else this machine's.
 
-        A jump is first taken out of the shared correction, unless that was changed since.
+        A jump is first removed from the shared correction, unless another engine has changed the correction since.
         """
         ...
 
     def subscribe(
         self, wake: Callable[[], None], closed: Callable[[Collection[RunId] | None], None] | None = None
     ) -> None:
-        """Call `wake` when another engine may have left work or events, `closed` with the runs that it has closed.
+        """Call `wake` when another engine may have added work or events, `closed` with the runs that it has closed.
 
-        None stands for any run. Hints can be lost: readers poll as well.
+        `closed` receives None if any run may have closed. Hints can be lost, therefore readers poll as well.
         """
         ...
 
     async def load(
         self, run_ids: Sequence[RunId], workflow_ids: Sequence[tuple[Namespace, WorkflowId]]
     ) -> Sequence[StoredRun]:
-        """The runs named by id and the newest run of each workflow id, folded; unknown ones are left out."""
+        """Return the runs with these ids and the newest run of each workflow id, folded; unknown ids are left out."""
         ...
 
     async def write(self, changes: Changes) -> frozenset[RunId]:
-        """Write all of `changes` in one transaction; the runs that lost a compare-and-set come back unwritten."""
+        """Write `changes` in one transaction; return the runs that lost a compare-and-set and were not written."""
         ...
 
     async def outcomes(self, keys: Sequence[tuple[str, str]]) -> Sequence[RequestOutcome]:
-        """The stored outcomes of those (namespace, key) pairs that have one."""
+        """Return the stored outcomes of these (namespace, key) pairs; pairs without an outcome are left out."""
         ...
 
     async def events(
         self, run_id: RunId, after: int = 0, limit: int = 10_000, kind: str | None = None
     ) -> Sequence[Recorded]:
-        """A page of a history in order of seq."""
+        """Return a page of a history in order of seq."""
         ...
 
     async def due(self, now: Time, wall: Time, limit: int) -> Sequence[Deadline]:
-        """Return deadlines that have come, oldest first: of schedules by the wall clock, others by engine time."""
+        """Return due deadlines, oldest first. Schedules are due by the wall clock, runs by engine time."""
         ...
 
     async def next_due(self) -> tuple[Time | None, Time | None]:
-        """Return the next deadline in engine time, and the next of a schedule by the wall clock."""
+        """Return the next deadline of runs in engine time, and of schedules by the wall clock."""
         ...
 
     async def ready_tasks(self, demands: Sequence[Demand], now: Time) -> Sequence[ReadyTask]:
-        """Return workflow tasks that wait for a worker, at most `limit` for each demand, its oldest first.
+        """Return workflow tasks that wait for a worker, at most `limit` for each demand, oldest first.
 
-        Where engines compete the tasks are reserved for a moment, and all demands of one task queue together are met
-        with the oldest tasks of that queue, at most as many as one of them allows.
+        A shared store reserves the tasks for a short time, and meets all demands of a task queue together with the
+        oldest tasks of the queue, up to the limit of a single demand.
         """
         ...
 
@@ -324,107 +324,107 @@ class Store(MeasuredStore, Protocol):
         ...
 
     async def local_leases(self) -> Sequence[HeldLease]:
-        """Leases of workers that lived inside an engine process of this store (R9)."""
+        """Return the leases of workers that ran inside an engine process of this store."""
         ...
 
     async def leases(self, worker: WorkerId | None = None) -> Sequence[HeldLease]:
-        """Leases of one worker over the network, or of all of them (R9, R11)."""
+        """Return the leases of a worker that is connected over the network, or of all network workers."""
         ...
 
     async def messages(self, before: Time, limit: int) -> Sequence[OutboxMessage]:
-        """Outbox messages put there before a time, oldest first."""
+        """Return outbox messages that were created before a time, oldest first."""
         ...
 
     async def numbers(self, count: int) -> int:
-        """Reserve `count` numbers of the one integer sequence; the first of them."""
+        """Reserve `count` numbers of the store's integer sequence; return the first number."""
         ...
 
     async def load_schedules(self, keys: Sequence[tuple[Namespace, str]]) -> Sequence[Schedule]:
-        """The schedules of those (namespace, name) pairs that exist."""
+        """Return the schedules with these (namespace, name) pairs; unknown pairs are left out."""
         ...
 
     async def list_schedules(self, namespace: str | None, *, waiting: bool = False) -> Sequence[Schedule]:
-        """The schedules of a namespace, or of all, by name; with `waiting` only those that have fires waiting."""
+        """Return schedules by name, of a namespace or of all; with `waiting` only schedules with waiting fires."""
         ...
 
     async def fires(self, namespace: str, name: str, limit: int) -> Sequence[Fire]:
-        """The latest fires of a schedule, newest first."""
+        """Return the latest fires of a schedule, newest first."""
         ...
 
     async def count_fires(self, namespace: str, name: str) -> int:
-        """How many fires of a schedule are kept."""
+        """Return the number of stored fires of a schedule."""
         ...
 
     async def describe(self, namespace: str, workflow_id: str, run_id: str | None) -> RunRecord | None:
-        """One run as callers see it; the newest of the id unless `run_id` says which."""
+        """Return a run as callers see it: the run with `run_id`, or the newest run of the workflow id."""
         ...
 
     async def list_runs(self, wanted: RunFilter) -> RunPage:
-        """Return a page of runs as callers see them; it is never empty while `more` is True."""
+        """Return a page of runs as callers see them; a page with `more` has at least one run."""
         ...
 
     async def count_runs(self, wanted: RunFilter) -> int:
-        """How many runs a filter matches, whatever its page."""
+        """Return the number of runs that a filter matches, without regard to cursor, offset and limit."""
         ...
 
     async def activity(self, number: int) -> StoredActivity | None:
-        """An activity by its own id or by the id of one of its attempts (R35)."""
+        """Return the activity whose own id, or the id of any of its attempts, is `number`."""
         ...
 
     async def snapshot(self, run_id: RunId) -> Snapshot | None:
-        """What a run's queries answer."""
+        """Return the stored results of a run's queries."""
         ...
 
 
 class Registry(Protocol):
     """The rows beside the histories: namespaces, workers, queues and the engine's own secrets.
 
-    No decision depends on them. A change that has a `RequestOutcome` writes it in the same transaction, so a repeated
-    request has its effect once.
+    No decision depends on them. The `RequestOutcome` of a change is written in the same transaction, therefore a
+    repeated request takes effect once.
     """
 
     async def namespaces(self) -> Sequence[NamespaceRow]:
-        """All namespaces, by name."""
+        """Return all namespaces, by name."""
         ...
 
     async def create_namespace(self, row: NamespaceRow, outcome: RequestOutcome | None = None) -> bool:
-        """Create a namespace; False if it was there already."""
+        """Create a namespace; return False if the name exists."""
         ...
 
     async def delete_namespace(self, name: str, outcome: RequestOutcome | None = None) -> bool:
-        """Forget a namespace that has no open run; False if it has one or was not there."""
+        """Delete a namespace; return False if the namespace has an open run or does not exist."""
         ...
 
     async def counts(self, namespace: str, seen_after: Time) -> NamespaceCounts:
-        """What a namespace holds."""
+        """Return the numbers of runs and workers in a namespace."""
         ...
 
     async def register(self, row: WorkerRow, outcome: RequestOutcome | None = None) -> None:
-        """Keep a worker's registration."""
+        """Store a worker's registration."""
         ...
 
     async def seen(self, workers: Sequence[tuple[str, Time]], health: Mapping[str, WorkerHealth]) -> None:
-        """Write when workers gave their last sign of life, and the health that some of them reported."""
+        """Store the times of the workers' last heartbeats, and their health where a worker reported its health."""
         ...
 
     async def worker(self, worker_id: str) -> WorkerRow | None:
-        """A registration by its id."""
+        """Return a worker's registration by its id."""
         ...
 
     async def workers(self, namespace: str, seen_after: Time) -> Sequence[WorkerRow]:
-        """Workers that were heard of after a time, in order of registration."""
+        """Return workers whose last heartbeat is after a time, in order of registration."""
         ...
 
     async def holdings(self, workers: Sequence[str]) -> dict[str, int]:
-        """How many tasks each of these workers holds."""
+        """Return the number of tasks that each worker holds."""
         ...
 
     async def queues(self, namespace: str, seen_after: Time) -> Sequence[QueueRow]:
-        """The queues that have open work or workers, by name."""
+        """Return the queues that have open work or workers, by name."""
         ...
 
     async def waiting(self) -> Sequence[WaitingWork]:
-        """Return how much work waits for a worker, by namespace and task queue."""
+        """Return the amount of work that waits for a worker, by namespace and task queue."""
         ...
 
     async def waits(self, namespace: str, queue: str, names: Sequence[str] | None) -> bool:
@@ -432,23 +432,23 @@ class Registry(Protocol):
         ...
 
     async def secret(self, name: str, fresh: bytes) -> bytes:
-        """A secret of this database; `fresh` becomes it if there is none yet."""
+        """Return a secret of this database; store `fresh` first if the secret does not exist."""
         ...
 
 
 class Journal(Protocol):
-    """All events and notes in the order in which they became durable, which never changes once read (I24)."""
+    """All events and notes in commit order; the order never changes once rows are read (I24)."""
 
     async def head(self) -> Position:
-        """The position of the newest row that may be read."""
+        """Return the position of the newest readable row."""
         ...
 
     async def position(self, row_id: int) -> Position:
-        """The position of the row with this id, or of the last one before it."""
+        """Return the position of the row with this id, or of the last row before."""
         ...
 
     async def since(self, time: Time) -> int | None:
-        """The id of the first row of this time or later; none if all are older."""
+        """Return the id of the first row at or after a time; None if all rows are older."""
         ...
 
     async def after(self, position: Position, limit: int) -> JournalPage:
@@ -456,35 +456,35 @@ class Journal(Protocol):
         ...
 
     async def oldest_after(self, position: Position) -> Time | None:
-        """Return the time of the first row after a position, also if the row cannot be read in order yet."""
+        """Return the time of the first row after a position, including rows that are not readable in order yet."""
         ...
 
     async def concerns(self, namespaces: Collection[str], after: Position, before: int | None) -> bool:
-        """Is any row of these namespaces after a position and, unless that is None, below an id?"""
+        """Return whether these namespaces have a row after a position and, unless `before` is None, below that id."""
         ...
 
 
 class Leftovers(Protocol):
-    """Rows that are kept for a while: outcomes of old requests, due times that started no run, old notes.
+    """Rows with a limited lifetime: outcomes of old requests, due times without a run, old notes.
 
-    Histories are never deleted here. A deletion that is interrupted goes on at the next call.
+    Histories are never deleted here. An interrupted deletion continues at the next call.
     """
 
     async def forget_outcomes(self, before: Time, limit: int) -> int:
-        """Forget answers given before a time, oldest first; how many.
+        """Delete outcomes from before a time, oldest first; return their number.
 
-        An answer stays while a run of its namespace is open that is as old as itself: it may be about that run, and is
-        kept for the life of it (4.4).
+        An outcome may belong to any open run of its namespace that is at least as old, and must live as long as its
+        run. Outcomes are therefore kept while such a run is open.
         """
         ...
 
     async def forget_fires(self, before: Time, limit: int) -> int:
-        """Forget records from before a time of due times that started no run; how many.
+        """Delete fires from before a time that started no run; return their number.
 
-        One that did start a run is kept like the run: a backfill must not start it again (I11).
+        A fire that started a run is kept like the run: a backfill must not start the due time again (I11).
         """
         ...
 
     async def forget_notes(self, before: Time, limit: int) -> int:
-        """Forget notes of the journal from before a time, which nobody is told any more; how many."""
+        """Delete notes of the journal from before a time, which are no longer streamed; return their number."""
         ...

@@ -27,7 +27,7 @@ class ReadyActivity(msgspec.Struct, frozen=True, gc=False):
 
 
 class Demand(msgspec.Struct, frozen=True, gc=False):
-    """Work that workers of an engine can take: of one task queue, and of one workflow type or activity name."""
+    """Work that workers of an engine can take: a task queue, and a workflow type or activity name."""
 
     namespace: Namespace
     queue: str
@@ -35,4 +35,4 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     """None for work of all types."""
     limit: int
     after: tuple[str, Time, RunId, int] | None = None
-    """Type, age, run and seq (0 of a task) of the last work of the page before; only without other engines."""
+    """Type, age, run and seq (0 for a task) of the last work of the previous page; only if no other engine competes."""

@@ -6,25 +6,25 @@ from assay.core.model.ids import Time
 
 
 class ServedQueue(msgspec.Struct, frozen=True):
-    """A task queue whose workers serve these workflow types and no others."""
+    """A task queue whose workers serve only these workflow types."""
 
     queue: str
     workflow_types: tuple[str, ...]
 
 
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which runs a list shows; newest first. `cursor` is (created_at, run_id) of the last one already seen."""
+    """The runs of a list, newest first. `cursor` is (created_at, run_id) of the last run of the previous page."""
 
     namespace: str
     status: str | None = None
     open: bool | None = None
-    """True for runs that are open, False for closed ones."""
+    """True for open runs, False for closed runs."""
     stuck: bool | None = None
-    """True for runs that wait for a fix: whose workflow task failed, or waits for a handler that `served` lacks."""
+    """True for runs that wait for a fix: the workflow task failed, or no worker in `served` has its workflow type."""
     served: tuple[ServedQueue, ...] = ()
-    """Queues on which a waiting task of another type is stuck, since only the engine's list of workers shows it."""
+    """Queues on which waiting tasks of other types are stuck. Passed in, because only the engine has the workers."""
     served_before: Time | None = None
-    """Only tasks that have waited since before this time are stuck for lack of a handler."""
+    """Tasks that began to wait after this time are not stuck yet for lack of a worker."""
     workflow_type: str | None = None
     task_queue: str | None = None
     workflow_id: str | None = None
@@ -32,13 +32,13 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     created_after: Time | None = None
     created_before: Time | None = None
     search: tuple[tuple[str, object], ...] = ()
-    """(key, JSON value) pairs that must all be there, typed: 5 is 5.0 but not "5". An attribute that is a list has each
-    of its elements; a wanted list wants them all; null and objects are never there."""
+    """(key, JSON value) pairs that a run must have, typed: 5 equals 5.0 but not "5". An attribute with a list has each
+    element as a value, a list in the filter requires every element, and null and objects match no run."""
     text: str | None = None
     parent_run_id: str | None = None
-    """Children that this run has started."""
+    """Only children of this run."""
     oldest_first: bool = False
     cursor: tuple[Time, str] | None = None
     offset: int = 0
     limit: int = 50
-    """How many runs at most. A page also ends with the run that takes its documents past `RUNS_PAGE_BYTES`."""
+    """The maximum number of runs. A page also ends with the run whose documents exceed `RUNS_PAGE_BYTES`."""

@@ -1,4 +1,4 @@
-"""Slots for callers' searches: a few run at a time, some more wait for a moment, the rest is refused."""
+"""Slots for callers' searches: a few run at a time, some wait for a limited time, further searches are refused."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,12 +8,12 @@ from typing import Final
 from assay.storage.ports import TooManyReads
 
 SEARCH_WAIT_SECONDS: Final = 5.0
-"""The longest wait for a slot: together with the longest search it stays below the usual time-outs of clients."""
+"""The longest wait for a slot: the sum of wait and search stays below the usual time-outs of clients."""
 MAX_WAITING_SEARCHES: Final = 100
 
 
 class SearchSlots:
-    """As many slots as a store has connections for searches."""
+    """A slot for each connection that a store has for searches."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -22,7 +22,7 @@ class SearchSlots:
 
     @asynccontextmanager
     async def all_reserved(self) -> AsyncIterator[None]:
-        """Hold all slots for the time of the block, once the searches that run have ended; later ones wait."""
+        """Hold all slots during the block, once the running searches have ended; later searches wait."""
         taken = 0
         try:
             for _ in range(self._count):
@@ -35,7 +35,7 @@ class SearchSlots:
 
     @asynccontextmanager
     async def reserved(self, *, patient: bool = False) -> AsyncIterator[None]:
-        """Hold a slot for the time of the block; raise `TooManyReads` if none becomes free in time, unless patient."""
+        """Hold a slot during the block; raise `TooManyReads` if no slot becomes free in time, unless `patient`."""
         if not patient and self._waiting >= MAX_WAITING_SEARCHES:
             raise TooManyReads(f"{self._waiting} searches wait already: try again later")
         self._waiting += 1

@@ -1,4 +1,4 @@
-"""Which database a URL names (D21): `sqlite://w.db` and a bare name are relative, `sqlite:///var/w.db` is absolute."""
+"""Parse the URL of a database: `sqlite://w.db` and a bare name are relative paths, `sqlite:///var/w.db` is absolute."""
 
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -11,19 +11,19 @@ EXAMPLES = "sqlite://app.db, sqlite:///var/lib/assay/app.db, postgres://user@hos
 
 
 class SqliteUrl(msgspec.Struct, frozen=True):
-    """A file, relative to the current folder unless absolute."""
+    """The path of a SQLite file, relative to the current folder unless absolute."""
 
     path: Path
 
 
 class PostgresUrl(msgspec.Struct, frozen=True):
-    """A server's database, in the words of its driver."""
+    """The connection string of a Postgres database, in the form that the driver takes."""
 
     dsn: str
 
 
 def parse_url(url: str) -> SqliteUrl | PostgresUrl:
-    """The database that `url` names, or `Invalid` with a word on what was expected."""
+    """Return the database that `url` names; raise `Invalid` with examples if the URL has another form."""
     text = url.strip()
     scheme, separator, rest = text.partition("://")
     if not separator:
@@ -48,7 +48,7 @@ def _file(name: str, url: str) -> Path:
 def _postgres(text: str, url: str) -> PostgresUrl:
     try:
         parts = urlsplit(text)
-        _ = parts.port  # only reading it finds a bad one
+        _ = parts.port  # urlsplit validates the port on access
     except ValueError as error:
         raise _invalid(url, str(error)) from None
     if not parts.path.strip("/") and not parts.query:
@@ -57,5 +57,5 @@ def _postgres(text: str, url: str) -> PostgresUrl:
 
 
 def _invalid(url: str, reason: str) -> Invalid:
-    shown = url if "@" not in url else url.partition("://")[0] + "://..."  # a password does not belong into messages
+    shown = url if "@" not in url else url.partition("://")[0] + "://..."  # the URL may contain a password
     return Invalid(f"{shown!r} is no database URL: {reason}; examples: {EXAMPLES}", code="bad_url", field="url")

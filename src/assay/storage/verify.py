@@ -1,7 +1,7 @@
-"""`assay verify`: looks for violations of the contract in a store, live or copied, and changes nothing (2.3).
+"""Find violations of the invariants in a store, live or copied, without changing the store: `assay verify`.
 
-Questions about single rows are asked of the whole database; histories are read run by run, folded again and compared
-with what the tables say. A run that changes while it is looked at is looked at twice: only what is wrong both times is.
+Checks of single rows are queries over the whole database. Histories are read run by run, folded again and compared with
+the tables. A run may change while it is read, therefore a flaw is reported only if a second read confirms the flaw.
 """
 
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -18,14 +18,14 @@ from assay.storage.sql import activity_rows, checks, queries, rows
 from assay.storage.sql.reads import SqlReads
 
 OVERDUE_TIME: Time = 60 * SECOND
-"""How late a deadline or a message may be before it counts as forgotten."""
+"""The age from which a due deadline or an undelivered message counts as overdue."""
 
 RUNS_PER_PAGE = 200
 EVENTS_PER_GROUP = 5_000
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """Something that must never be: the number of the rule, the run, and a sentence."""
+    """A violated invariant: its number, the run, and a sentence."""
 
     invariant: str
     run_id: str
@@ -33,11 +33,11 @@ class Violation(msgspec.Struct, frozen=True):
 
 
 class _RunRows(msgspec.Struct):
-    """All that the tables say about one run."""
+    """The rows of a run in all tables."""
 
     run: StoredRun
     followed_from: str | None = None
-    """What the run that continues this one says it follows."""
+    """The previous run that the next run of the chain names."""
     size: int = 0
     unreadable: str | None = None
     history: list[Recorded] = msgspec.field(default_factory=list)
@@ -47,7 +47,13 @@ class _RunRows(msgspec.Struct):
 
 
 async def verify(store: SqlReads, now: Time, *, patience: Time = OVERDUE_TIME) -> AsyncIterator[Violation]:
-    """Every violation that can be found."""
+    """Yield every violation in a store.
+
+    Args:
+        store: The reads of the store.
+        now: The present in engine time.
+        patience: The age from which deadlines and messages are overdue.
+    """
     for invariant, sentence, question in checks.ROW_CHECKS:
         for row in await store.query(question):
             yield Violation(invariant, row[0], sentence.format(*row))
@@ -62,13 +68,13 @@ async def verify(store: SqlReads, now: Time, *, patience: Time = OVERDUE_TIME) -
 
 
 async def _stuck(store: SqlReads) -> list[str]:
-    """Open runs without a task, an activity, a timer, a child, a message or a signal to wait for (L1)."""
+    """Return open runs without a task, an activity, a timer, a child, a message or an awaited signal."""
     suspects = [RunId(run_id) for (run_id,) in await store.query(checks.STUCK_RUNS)]
     return [run.run_id for run in await store.load(suspects, ()) if not run.children]
 
 
 async def _groups(store: SqlReads) -> AsyncIterator[list[StoredRun]]:
-    """All runs, in groups whose histories fit into memory together."""
+    """Yield all runs, in groups whose histories fit into memory together."""
     last = ""
     while page := await store.query(checks.RUNS_AFTER, last, RUNS_PER_PAGE):
         group: list[StoredRun] = []
@@ -82,7 +88,7 @@ async def _groups(store: SqlReads) -> AsyncIterator[list[StoredRun]]:
 
 
 async def _confirmed(store: SqlReads, runs: Sequence[StoredRun]) -> AsyncIterator[Violation]:
-    """What is wrong with these runs and still is when they are read once more."""
+    """Yield the flaws of these runs that a second read finds as well."""
     suspects = await _flawed(store, runs)
     if not suspects:
         return
@@ -132,7 +138,7 @@ def _flaws(kept: _RunRows) -> Iterator[Flaw]:
     if kept.run.history_bytes != kept.size:
         yield "I2", f"history_bytes is {kept.run.history_bytes}, its events have {kept.size}"
     if kept.followed_from not in (None, kept.run.run_id):
-        yield "I18", f"the run continues as {kept.run.next_run_id}, which says it follows {kept.followed_from}"
+        yield "I18", f"the run continues as {kept.run.next_run_id}, which follows {kept.followed_from}"
 
 
 def _activities(kept: _RunRows) -> Iterator[Flaw]:
@@ -150,12 +156,12 @@ def _activities(kept: _RunRows) -> Iterator[Flaw]:
 
 
 def _deadlines(kept: _RunRows) -> Iterator[Flaw]:
-    """Somebody looks at the run before the first of its clocks is over; each timer has a deadline of its own."""
+    """Check that the run's deadline is not after its first time-out, and that each open timer has a deadline."""
     clocks = (kept.run.deadline(), *(activity.deadline() for activity in kept.open))
     due = min((clock for clock in clocks if clock is not None), default=None)
     found = kept.deadlines.get(("run", 0))
     if due is not None and (found is None or found > due):
-        yield "I12", f"the deadline of the run is {found}, its clocks say {due}"
+        yield "I12", f"the deadline of the run is {found}, its first time-out is {due}"
     timers = open_timers(kept.history)
     armed = {ref for kind, ref in kept.deadlines if kind == "timer"}
     for seq in timers ^ armed:

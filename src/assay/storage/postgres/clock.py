@@ -1,10 +1,11 @@
-"""The time that engines on one Postgres share: the server's clock plus a correction that takes its steps out.
+"""The time that engines on a Postgres server share: the server's clock plus a correction that removes its steps.
 
-An engine reads the clock on a connection of its own, so that a busy pool does not lengthen the round trip, and holds a
-shared advisory lock there for its life. Engine time is read by functions in the database, for all engines alike.
+An engine reads the clock on a dedicated connection, because a busy pool would lengthen the round trip, and holds a
+shared advisory lock on the connection while the engine runs. Functions in the database compute the engine time, the
+same for all engines.
 
-An engine that found the time right leaves that in a second advisory lock, whose number is the wall time: other engines
-see it, nothing is written for it, and it ends with its engine.
+An engine that has confirmed the time holds a second advisory lock, numbered with the confirmed wall time. Other engines
+can see the lock, no row is written, and the lock ends with its engine.
 """
 
 from typing import Any
@@ -15,31 +16,31 @@ from assay.storage.postgres.connections import DRIVER_ERRORS, connect, translate
 from assay.storage.sql import queries
 
 ENGINE_LOCK_ID = 7_016_996_765_293_437_283
-"""The advisory lock that each engine holds, shared."""
+"""The advisory lock that every running engine holds in shared mode."""
 CONFIRMED_LOCK_CLASS = 1_634_956_153
-"""The class of the advisory locks that confirm the time."""
+"""The class of the advisory locks that confirm a wall time."""
 CONFIRMED_TIME_UNIT: Time = 2 * SECOND
-"""The wall time that one number of such a lock stands for: 31 bits of it last until the next century."""
+"""The wall time per lock number: with 31 bits the numbers last into the next century."""
 
 
 class PostgresClock:
-    """Reads and corrects the shared time."""
+    """A connection that reads and corrects the shared time."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
         self._connection: Any = None
         self._began = self._alone = False
         self._reading = ClockReading(0, 0)
-        """The last reading, which this engine may confirm."""
+        """The last reading: the time that this engine may confirm."""
         self._confirmed: int | None = None
-        """The number of the lock that confirms the time."""
+        """The number of the held lock that confirms the time."""
 
     async def read(self, jump: Jump | None = None) -> ClockReading:
-        """Read the clock; a jump is first taken out of the correction, unless that was changed since."""
+        """Return a reading of the clock; a jump is first removed from the correction, unless it has changed since."""
         try:
             if self._connection is None:
                 self._connection = await self._connect()
-            if jump is not None and jump.by == 0:
+            if jump is not None and jump.by == 0:  # the caller found the last reading right: confirm it
                 if jump.version == self._reading.version:
                     await self._confirm()
                 return self._reading
@@ -65,7 +66,7 @@ class PostgresClock:
             await self._connection.execute(queries.FORGET_CONFIRMATION, CONFIRMED_LOCK_CLASS, former)
 
     async def min_writer(self) -> int:
-        """Return the oldest schema that a writer of this database must have been made for."""
+        """Return the minimum schema version that the database requires of a writer."""
         try:
             if self._connection is None:
                 self._connection = await self._connect()
@@ -75,12 +76,12 @@ class PostgresClock:
             raise translated(error) from error
 
     async def _connect(self) -> Any:
-        """Connect and take the lock; the first engine of all drops the correction."""
+        """Connect and take the shared lock; an engine that finds no other engine alive first drops the correction."""
         connection = await connect(self._dsn)
         try:
             if not self._began and await connection.fetchval("SELECT pg_try_advisory_lock($1)", ENGINE_LOCK_ID):
                 await connection.execute(queries.DROP_CORRECTION)
-                # Shared before the other is given up: no engine that starts now may find nobody alive.
+                # Take the shared lock before releasing the exclusive lock: a starting engine must find this engine.
                 await connection.execute("SELECT pg_advisory_lock_shared($1)", ENGINE_LOCK_ID)
                 await connection.execute("SELECT pg_advisory_unlock($1)", ENGINE_LOCK_ID)
                 self._alone = True
@@ -93,7 +94,7 @@ class PostgresClock:
         return connection
 
     def forget(self) -> None:
-        """Let go of the connection; the next reading makes another."""
+        """Drop the connection; the next reading connects again."""
         connection, self._connection, self._confirmed = self._connection, None, None
         if connection is not None:
             connection.terminate()

@@ -1,4 +1,4 @@
-"""Transactions of Postgres whose COMMIT was not answered: their status, asked for by transaction id (I3)."""
+"""Transactions of Postgres with an unanswered COMMIT: their status, read by transaction id (I3)."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -22,25 +22,25 @@ class PostgresCommit:
         self._fetch = fetch
         self.lost = lost
         self.xid: int | None = None
-        """The transaction's id as its statements returned it; None while it has written nothing."""
+        """The transaction's id, returned by its first write; None before."""
         self.event: tuple[RunId, int] | None = None
-        """The run and seq of an event that the transaction has written, if it has written any."""
+        """The run and seq of an event of the transaction; None if the transaction writes no event."""
 
     async def status(self) -> CommitStatus:
         """See `UnansweredCommit`."""
         if self.xid is None:
-            return CommitStatus.COMMITTED  # nothing was written, so committed and aborted are the same
+            return CommitStatus.COMMITTED  # without a write, committed and aborted are the same
         try:
             ((status,),) = await self._fetch(queries.TRANSACTION_STATUS, self.xid)
         except Invalid:
-            # The id was not assigned yet: this is not the server that assigned it, but one that took over from it.
+            # The server has not assigned this id yet: after a failover, another server is the primary.
             return CommitStatus.UNKNOWN
         if status == "committed" and not await self._is_ours():
             return CommitStatus.UNKNOWN
         return STATUSES.get(status, CommitStatus.UNKNOWN)
 
     async def _is_ours(self) -> bool:
-        """Return False if the committed transaction is another one: a server that took over assigns ids again."""
+        """Return False if a different transaction has this id: after a failover the new primary assigns ids again."""
         return self.event is None or bool(await self._fetch(queries.EVENT_OF_TRANSACTION, *self.event, self.xid))
 
     async def abort_if_idle(self) -> None:

@@ -1,10 +1,10 @@
-"""Connections to Postgres: how they are opened, what the server must promise, and what its errors mean (4.7).
+"""Connections to Postgres: their settings, the checks of the server, and the translation of its errors.
 
-40001, 40P01, 55P03, lost connections   tried again before COMMIT; from COMMIT itself OutcomeUnknown
+40001, 40P01, 55P03, lost connections   retried before COMMIT; OutcomeUnknown from COMMIT
 23xxx                                   Conflict
 XX00x, 58030                            Broken
-22xxx                                   Invalid: a value that Postgres cannot hold
-anything else                           OutcomeUnknown from COMMIT, Rejected before it
+22xxx                                   Invalid: Postgres cannot store the value
+any other error                         OutcomeUnknown from COMMIT, Rejected before COMMIT
 """
 
 import logging
@@ -37,8 +37,8 @@ SESSION_SETTINGS = {
     "jit": "off",
     "enable_seqscan": "off",
 }
-"""Each session says so itself: what the server or the role is set to must not weaken a commit. Every question here has
-an index; a plan that was made while a table was small must not read all of it later."""
+"""Set by each session, because settings of the server or the role must not weaken a commit. Every query has an index:
+without `enable_seqscan = off`, a plan made while a table was small would later scan the grown table."""
 
 CONNECT_OPTIONS: dict[str, Any] = {
     "timeout": 5,
@@ -47,10 +47,10 @@ CONNECT_OPTIONS: dict[str, Any] = {
     "statement_cache_size": 200,
     "max_cached_statement_lifetime": 0,
 }
-"""A command that takes longer than the server allows waits for a connection that is gone."""
+"""`command_timeout` is longer than the server's `statement_timeout`: only a dead connection exceeds it."""
 
 _LOST = (
-    pg.InternalClientError,  # a connection that the server closed while the driver was looking elsewhere
+    pg.InternalClientError,  # the server closed the connection, and the driver noticed too late
     OSError,
     TimeoutError,
     pg.InterfaceError,
@@ -66,12 +66,12 @@ DRIVER_ERRORS = (asyncpg.PostgresError, pg.InterfaceError, pg.InternalClientErro
 
 
 def is_transient(error: BaseException) -> bool:
-    """May the same be tried again, as nothing was committed?"""
+    """Return whether an error before COMMIT is transient: nothing was committed, and a retry may succeed."""
     return isinstance(error, _TRANSIENT) and not isinstance(error, pg.DataError)
 
 
 def translated(error: BaseException, *, committing: bool = False) -> AssayError:
-    """What a driver's error means to the engine."""
+    """Return the engine's error for a driver's error."""
     text = f"Postgres: {error} ({type(error).__name__})"
     if isinstance(error, _BROKEN):
         return Broken(text)
@@ -85,7 +85,7 @@ def translated(error: BaseException, *, committing: bool = False) -> AssayError:
 
 
 async def connect(dsn: str) -> Any:
-    """A connection outside the pool, for what must not wait for others."""
+    """Return a connection outside the pools, for uses that must not wait for a free connection."""
     try:
         return await asyncpg.connect(dsn, **CONNECT_OPTIONS)
     except DRIVER_ERRORS as error:
@@ -97,15 +97,15 @@ def _at(dsn: str) -> str:
     """Return the host and port of a URL for messages: without user and password."""
     parts = urlsplit(dsn)
     if not parts.hostname:
-        return ""  # a socket, or a server that the environment names
+        return ""  # a Unix socket, or a server named by the environment
     return f" at {parts.hostname}:{parts.port or POSTGRES_PORT}"
 
 
 async def refuse_transaction_pooling(connection: Any, dsn: str) -> None:
-    """Refuse a pooler that gives each transaction another session, and warn of any other pooler.
+    """Refuse a pooler that assigns a session per transaction, and warn of any other pooler.
 
-    A pooler invents the process id that it announces. Behind one that pools transactions, an idle connection has lent
-    its session to the next one, together with the settings of the session.
+    A pooler announces an invented process id, which differs from the backend's. Behind a transaction pooler, a second
+    connection uses the session of the idle first connection and sees its settings.
     """
     if await connection.fetchval("SELECT pg_backend_pid()") == connection.get_server_pid():
         return
@@ -122,13 +122,13 @@ async def refuse_transaction_pooling(connection: Any, dsn: str) -> None:
 
 
 async def refuse_unsafe(connection: Any) -> None:
-    """Refuse a server that is too old or that forgets commits."""
+    """Refuse a server that is too old or may lose commits."""
     version = connection.get_server_version().major
     if version < MIN_SERVER_VERSION:
         raise Unavailable(
             f"Postgres {version} is too old: {MIN_SERVER_VERSION} or newer is needed", code="store_too_old"
         )
     if await connection.fetchval("SHOW fsync") != "on":
-        raise Unavailable("Postgres runs with fsync=off and would forget commits: turn it on", code="store_unsafe")
+        raise Unavailable("Postgres runs with fsync=off and may lose commits: turn it on", code="store_unsafe")
     if await connection.fetchval("SHOW synchronous_commit") == "off":
         raise Unavailable("synchronous_commit cannot be turned on in this database", code="store_unsafe")

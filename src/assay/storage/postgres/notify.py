@@ -1,7 +1,7 @@
-"""Hints between engines that share a Postgres: "there is something new", sent seldom and lost without harm (4.6).
+"""Hints between engines that share a Postgres server: new work or closed runs, sent by NOTIFY. Losing a hint is safe.
 
-NOTIFY takes a lock that all commits of a server share, so hints are coalesced and travel on a connection of their own,
-never inside a write. A listener that lost its connection listens again first and then assumes that it missed something.
+NOTIFY takes a lock that all commits of a server share. Hints are therefore coalesced and sent on a dedicated
+connection, never inside a write. After a lost connection the listener subscribes again and then assumes missed hints.
 """
 
 import asyncio
@@ -19,17 +19,17 @@ CHANNEL = "assay"
 HINT_INTERVAL_SECONDS = 0.02
 CLOSED, ANY_RUN = ":", "*"
 MAX_NAMED_RUNS = 200
-"""Closed runs that one hint names: a payload has at most 8,000 bytes. A hint about more runs is about any run."""
+"""The maximum number of runs in a hint: a payload has at most 8,000 bytes. A hint about more runs names any run."""
 RECONNECT_SECONDS = (0.1, 0.5, 2.0, 5.0)
 KEEPALIVE_SECONDS = 30
-"""How often a silent connection is asked whether it is still there; a dead one says nothing by itself."""
+"""The interval of keep-alive queries: a dead connection does not report its end."""
 
 
 ClosedListener = Callable[[Collection[RunId] | None], None]
 
 
 class Hints:
-    """Sends and receives hints while it is open."""
+    """A sender and a listener of hints, each a background task with a dedicated connection."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -44,7 +44,7 @@ class Hints:
         self._tasks: list[asyncio.Task[None]] = []
 
     def subscribe(self, wake: Callable[[], None], closed: ClosedListener | None = None) -> None:
-        """Call `wake` on hints of others about work, `closed` on hints about runs; both when one may be missed."""
+        """Call `wake` on hints of other engines about work, `closed` on hints about runs, both after lost hints."""
         self._wakes.append(wake)
         if closed is not None:
             self._on_closed.append(closed)
@@ -56,14 +56,14 @@ class Hints:
         self._tasks.append(asyncio.create_task(self._forever(self._send)))
 
     async def close(self) -> None:
-        """Stop both."""
+        """Stop sender and listener."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def send(self, *, work: bool, closed: Collection[RunId] = ()) -> None:
-        """Send a hint to other engines, at once or together with the next: ready work, or runs that were closed."""
+        """Send a hint about ready work or closed runs to other engines, at once or joined with the next hint."""
         self._work = self._work or work
         self._closed.update(closed)
         self._pending.set()
@@ -90,7 +90,7 @@ class Hints:
                 await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, hint)
                 await asyncio.sleep(HINT_INTERVAL_SECONDS)
         except BaseException:
-            self._work = True  # this hint may not have gone out
+            self._work = True  # the hint may be lost: send another after the reconnect
             self._pending.set()
             raise
         finally:

@@ -1,6 +1,6 @@
-"""Connections to Postgres, in pools by purpose: a pool that is exhausted delays its own purpose and no other.
+"""Pools of connections to Postgres by purpose: an exhausted pool delays only its own purpose.
 
-writes     transactions, and the reads by key that prepare them
+writes     transactions, and their reads by key
 timing     deadlines, leases, ready work and the outbox: the engine's own loops (I10)
 reads      callers' reads by key, histories, the journal
 searches   callers' lists and counts, which may scan a whole namespace
@@ -22,12 +22,12 @@ READ_CONNECTIONS: Final = 4
 SEARCH_CONNECTIONS: Final = 4
 
 _FOR_CALLERS: Final = {"statement_timeout": f"{READ_SECONDS:g}s", "default_transaction_read_only": "on"}
-# A search that was planned in parallel would take the processors that commits need.
+# Parallel plans of searches would take processors away from commits.
 _FOR_SEARCHES: Final = {**_FOR_CALLERS, "max_parallel_workers_per_gather": "0"}
 
 
 class ConnectionPool:
-    """Connections for one purpose, opened when they are needed."""
+    """Connections for a purpose, opened on demand."""
 
     def __init__(self, dsn: str, size: int, settings: dict[str, str] | None = None) -> None:
         self._dsn = dsn
@@ -36,7 +36,7 @@ class ConnectionPool:
         self._pool: Any = None
 
     async def open(self) -> None:
-        """Make the pool; no connection is opened yet."""
+        """Create the pool; no connection is opened yet."""
         options = {**CONNECT_OPTIONS, "server_settings": {**SESSION_SETTINGS, **(self._settings or {})}}
         self._pool = await asyncpg.create_pool(
             self._dsn, min_size=0, max_size=self.size, reset=_reset_nothing, **options
@@ -50,14 +50,14 @@ class ConnectionPool:
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Any]:
-        """Lend a connection for the time of the block; it is closed if anything goes wrong with it."""
+        """Hold a connection during the block; close the connection if the block raises."""
         if self._pool is None:
             raise Broken("the store is not open")
         connection = await self._acquire()
         try:
             yield connection
         except BaseException:
-            with suppress(pg.InterfaceError):  # the pool has taken a lost connection back: nothing is left to end
+            with suppress(pg.InterfaceError):  # raised if the pool has already reclaimed a lost connection
                 connection.terminate()
             raise
         finally:
@@ -74,7 +74,7 @@ class ConnectionPool:
 
 
 class CallerPool(ConnectionPool):
-    """Connections for callers' reads, which are refused when they take too long or the pool is exhausted."""
+    """Connections for callers' reads; a read is refused if the read takes too long or the pool is exhausted."""
 
     async def _acquire(self) -> Any:
         try:
@@ -86,7 +86,7 @@ class CallerPool(ConnectionPool):
             raise TooManyReads(text) from None
 
     async def fetch(self, text: str, arguments: Sequence[object]) -> Sequence[Sequence[Any]]:
-        """Return the rows of a statement; raise `ReadTooLong` if it exceeds its time."""
+        """Return the rows of a statement; raise `ReadTooLong` if the statement exceeds its time."""
         try:
             return await super().fetch(text, arguments)
         except pg.QueryCanceledError:
@@ -94,11 +94,11 @@ class CallerPool(ConnectionPool):
 
 
 async def _reset_nothing(_connection: Any) -> None:
-    """Reset nothing: no session state is ever set, and a connection that saw an error is closed."""
+    """Skip the reset of a returned connection: sessions have no state, and connections with errors are closed."""
 
 
 class ConnectionPools:
-    """All pools of a store."""
+    """The pools of a store."""
 
     def __init__(self, dsn: str, writes: int) -> None:
         self.writes = ConnectionPool(dsn, writes)
@@ -107,7 +107,7 @@ class ConnectionPools:
         self.searches = CallerPool(dsn, SEARCH_CONNECTIONS, _FOR_SEARCHES)
 
     async def open(self) -> None:
-        """Make the pools."""
+        """Create the pools."""
         for pool in (self.writes, self.timing, self.reads, self.searches):
             await pool.open()
 

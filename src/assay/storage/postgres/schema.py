@@ -1,4 +1,4 @@
-"""Migrations on Postgres: one engine at a time, each step recorded in the transaction that takes it (U1-U3)."""
+"""Migrations on Postgres: a single engine migrates at a time, and records each migration in the same transaction."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,26 +10,31 @@ from assay.storage.sql.dialect import PostgresDialect
 DIALECT = PostgresDialect()
 
 SCHEMA_LOCK_ID = 0x6173736179
-"""The advisory lock of whoever changes the schema."""
+"""The advisory lock that an engine holds while it changes the schema."""
 
 _LONG_TIMEOUTS = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '60s'"
 _SHORT_LOCK_TIMEOUT = "SET LOCAL lock_timeout = '2s'"
-"""A change that waits for a long reader makes everybody else wait behind it: better to give up and try again."""
+"""A schema change that waits for a long reader blocks all later readers: better to fail soon and retry."""
 
 _HAS_VERSIONS = """
 SELECT 1 FROM pg_tables WHERE tablename = 'schema_versions' AND schemaname = ANY(current_schemas(false))"""
-"""Not to_regclass: it answers from a cache that does not hear of what others did while this one waited for the lock."""
+"""Instead of to_regclass, whose cache may miss a table that another engine created during the wait for the lock."""
 
 
 async def migrate(
     connection: Any, known: Sequence[schema_versions.Migration], *, allowed: bool
 ) -> Sequence[schema_versions.Migration]:
-    """Bring the schema up to date (R46); the steps that it took."""
+    """Apply the missing migrations; return them.
+
+    Raises:
+        Unavailable: The schema is too new, or migrations are missing and not `allowed`.
+    """
     if not schema_versions.missing(await _recorded(connection), known):
         return ()
     async with connection.transaction():
         await connection.execute(_LONG_TIMEOUTS)
         await connection.execute("SELECT pg_advisory_xact_lock($1)", SCHEMA_LOCK_ID)
+        # Read again under the lock: another engine may have migrated during the wait.
         todo = schema_versions.missing(await _recorded(connection), known)
         if not allowed:
             schema_versions.refuse_unmigrated(todo)
@@ -51,5 +56,5 @@ async def _recorded(connection: Any) -> Sequence[Sequence[Any]]:
 
 
 def outdated(min_writer: int) -> Broken | None:
-    """Return the error for all writes of an engine that is too old for the schema; None if it may write (I26)."""
+    """Return the error for all writes of an engine too old for the schema; None for an engine that may write (I26)."""
     return Broken(schema_versions.too_new(min_writer)) if min_writer > schema_versions.newest_known() else None

@@ -1,7 +1,7 @@
-"""The store on Postgres: any number of engines, which meet in compare-and-set and never trust a lock they once had.
+"""The store on Postgres: any number of engines, coordinated by compare-and-set and never by a lock held before.
 
-A write is one transaction on one connection, shielded from the caller's cancellation. A connection that saw anything go
-wrong is thrown away, never given back with a transaction that may still be open (4.7).
+A write is a transaction on a single connection, shielded from the caller's cancellation. A connection with an error is
+closed and never returned to the pool, because its transaction may still be open.
 """
 
 import asyncio
@@ -43,16 +43,16 @@ DIALECT = PostgresDialect()
 MAX_TRANSIENT_ATTEMPTS = 6
 FIRST_TRANSIENT_RETRY_SECONDS = 0.01
 COPY_MIN_ROWS = 8
-"""Rows for which COPY is cheaper than a statement, although it needs one more word from the server."""
+"""The number of rows from which COPY, despite its additional round trip, is cheaper than INSERT."""
 RESERVATION_TIME: Time = 2 * SECOND
 MAX_CLOCK_CHECKS, CLOCK_CHECK_SECONDS = 100, 0.05
-"""How often, and after how long, a write that fires deadlines looks again whether the shared time has reached them."""
+"""Checks, and the pause between two checks, of a write that fires deadlines and waits for the shared time."""
 
 R = TypeVar("R")
 
 
 class _Undo(Exception):
-    """Runs that were updated must stay as they are, for one they are tied to was lost."""
+    """Updated runs must be rolled back, because a run tied to them was lost."""
 
     def __init__(self, lost: frozenset[RunId]) -> None:
         super().__init__(lost)
@@ -60,17 +60,17 @@ class _Undo(Exception):
 
 
 def _leaves_work(changes: Changes) -> bool:
-    """Is there work that nobody took at once, so that other engines should look for it?"""
+    """Return whether the changes leave ready work without a worker, which other engines should look for."""
     return any(run.task.ready for run in (*changes.new_runs, *changes.runs)) or any(
         change.activity.ready for change in changes.activities.values()
     )
 
 
 async def _wait_for_clocks(connection: Any, now: Time, wall: Time) -> None:
-    """Wait until the shared clocks have reached the times by which deadlines were found due (I10).
+    """Wait until the shared clocks have reached the times at which deadlines were found due (I10).
 
-    They have, but for the error of this engine's own clock, or if the server's clock was set back a moment ago; then
-    the correction follows within seconds.
+    Usually both have. Exceptions are the error of this engine's own clock, and a server clock that was just set back:
+    its correction follows within seconds.
     """
     for _ in range(MAX_CLOCK_CHECKS):
         shared, shared_wall = await connection.fetchrow(queries.CLOCKS)
@@ -78,7 +78,7 @@ async def _wait_for_clocks(connection: Any, now: Time, wall: Time) -> None:
         if early <= 0:
             return
         await asyncio.sleep(min(CLOCK_CHECK_SECONDS, early / SECOND))
-    raise Rejected("deadlines are not due by the time that all engines share; they are looked at again")
+    raise Rejected("deadlines are not due by the engines' shared time; they are checked again")
 
 
 class PostgresStore(SqlReads):
@@ -94,7 +94,7 @@ class PostgresStore(SqlReads):
         self._dsn = dsn
         self._migrate = migrate
         self.migrated: Sequence[schema_versions.Migration] = ()
-        """The steps of the schema that opening it took."""
+        """The migrations that `open` applied."""
         self._chance = chance
         self._pools = ConnectionPools(dsn, pool_size)
         self._pool_size = pool_size
@@ -121,7 +121,7 @@ class PostgresStore(SqlReads):
         call_after_fork(self)
 
     def forked(self) -> None:
-        """In a forked child: forget the connections, whose sockets are the parent's to speak on (R28)."""
+        """Drop the connections in a forked child: their sockets belong to the parent."""
         self._abandoned = [self._pools, self._hints, self._writes, self._clock]
         self._pools, self._hints, self._writes = ConnectionPools(self._dsn, self._pool_size), Hints(self._dsn), set()
         self._clock = PostgresClock(self._dsn)
@@ -152,7 +152,7 @@ class PostgresStore(SqlReads):
         return await self._shielded(self._write(changes))
 
     async def change(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> Sequence[Sequence[Sequence[Any]]]:
-        """Execute statements in one transaction, for what is no decision; the rows of each."""
+        """Execute statements that are no decision in one transaction; return the rows of each."""
         if self._outdated is not None:
             raise self._outdated
 
@@ -162,7 +162,7 @@ class PostgresStore(SqlReads):
         return await self._shielded(self._retried(partial(self._transaction, act)))
 
     async def _shielded(self, writing: Coroutine[Any, Any, R]) -> R:
-        """Finish what was begun when the caller is cancelled: a commit cannot be called back."""
+        """Run a write to its end even if the caller is cancelled: a sent COMMIT cannot be revoked."""
         task = asyncio.create_task(writing)
         self._writes.add(task)
         task.add_done_callback(self._writes.discard)
@@ -183,7 +183,7 @@ class PostgresStore(SqlReads):
             return lost
 
     async def _attempt(self, changes: Changes, lost: frozenset[RunId]) -> frozenset[RunId]:
-        """Write in one transaction; return the runs that are lost, those of earlier attempts included."""
+        """Write in a transaction; return the lost runs, including the lost runs of earlier attempts."""
         commit = PostgresCommit(self._fetch, lost)
         try:
             await self._transaction(partial(self._apply, changes, commit))
@@ -208,7 +208,7 @@ class PostgresStore(SqlReads):
         return result
 
     async def _apply(self, changes: Changes, commit: PostgresCommit, connection: Any) -> None:
-        """Compare and set runs and schedules first; of the losers nothing else is written (R45)."""
+        """Compare and set runs and schedules first, then write all other rows except the losers'."""
         if changes.not_before is not None:
             await _wait_for_clocks(connection, *changes.not_before)
         schedules = changed_schedules(changes)
@@ -220,7 +220,7 @@ class PostgresStore(SqlReads):
         )
         wanted = {run.run_id for run in changes.runs} | {change.key for change in schedules}
         lost = lost_with(changes, frozenset(wanted - won))
-        if lost & won:
+        if lost & won:  # their updates are part of this transaction already: roll back and write again without them
             raise _Undo(lost)
         commit.lost |= lost
         kept = without(changes, lost) if lost else changes
@@ -240,7 +240,7 @@ class PostgresStore(SqlReads):
     async def _compare_and_set(
         self, table: Table, cells: list[Cells], commit: PostgresCommit, connection: Any
     ) -> set[RunId]:
-        """The keys of the rows that were as expected, and are now as given."""
+        """Return the keys of the rows that had the expected version and are now updated."""
         if not cells:
             return set()
         found = await connection.fetch(DIALECT.write(Verb.UPDATE, table), *DIALECT.arrays(table, cells))
@@ -274,7 +274,7 @@ class PostgresStore(SqlReads):
         return found
 
     async def local_leases(self) -> Sequence[HeldLease]:
-        """See `Store`: none that can be told to be dead, for other engines live on."""
+        """See `Store`: none, because other engines may be alive and their local workers with them."""
         return ()
 
     async def _fetch(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
@@ -307,7 +307,7 @@ class PostgresStore(SqlReads):
         return await self._retried(act)
 
     async def _retried(self, act: Callable[[], Awaitable[R]]) -> R:
-        """Try again what failed for a reason that passes and left nothing behind."""
+        """Call `act`; retry after transient errors, which leave no changes, with exponential backoff and jitter."""
         for attempt in range(1, MAX_TRANSIENT_ATTEMPTS):
             try:
                 return await act()

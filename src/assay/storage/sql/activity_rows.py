@@ -1,4 +1,4 @@
-"""Between activities and their rows: the order of columns is that of `tables`."""
+"""Convert activities to rows and back; the columns have the order of `tables`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +20,7 @@ _failure = msgspec.json.Decoder(FailureInfo).decode
 
 
 def activity_row(change: ActivityChange) -> Cells:
-    """A row of ACTIVITIES."""
+    """Return a row of ACTIVITIES."""
     activity = change.activity
     closed = change.status not in OPEN_STATUSES
     return (
@@ -49,17 +49,17 @@ def activity_row(change: ActivityChange) -> Cells:
         change.time if closed else None,
         None if change.result is NULL else document(change.result),
         change.error,
-        None,  # whoever changes an activity ends its reservation
+        None,  # reserved_until: any change of an activity ends its reservation
     )
 
 
 def closing_row(change: ActivityChange) -> Cells:
-    """A row of ACTIVITY_CLOSINGS."""
+    """Return a row of ACTIVITY_CLOSINGS."""
     return change.activity.id, change.status, change.time, document(change.result), change.error
 
 
 def activity_of(row: Sequence[Any]) -> tuple[RunId, Activity]:
-    """An open activity and its run, from a row of ACTIVITIES."""
+    """Return the run id and the open activity of a row of ACTIVITIES."""
     id_, run_id, seq, name, queue, _namespace, input_, options, scheduled_at, _status = row[:10]
     attempt, attempt_id, not_before, worker, local, queued_at, started_at, lease_until, heartbeat_at = row[10:19]
     details, cancel_requested, last_failure = row[19:22]
@@ -87,12 +87,12 @@ def activity_of(row: Sequence[Any]) -> tuple[RunId, Activity]:
 
 
 def is_open(row: Sequence[Any]) -> bool:
-    """Has the activity of a row of ACTIVITIES no outcome yet?"""
+    """Return whether the activity of a row of ACTIVITIES has no outcome yet."""
     return row[22] is None
 
 
 def activity_record(row: Sequence[Any]) -> StoredActivity:
-    """A row of ACTIVITIES followed by the workflow id of its run."""
+    """Return the record of a row of ACTIVITIES, followed by the workflow id of its run."""
     id_, run_id, seq, name, queue, namespace, input_, options, scheduled_at, status = row[:10]
     attempt, attempt_id, not_before, worker, _local, queued_at, started_at, _lease, heartbeat_at = row[10:19]
     last_failure, completed_at, result, error, _reserved, workflow_id = row[21:27]
@@ -123,7 +123,7 @@ def activity_record(row: Sequence[Any]) -> StoredActivity:
 
 
 def attempt_row(end: AttemptEnd) -> Cells:
-    """A row of ATTEMPTS."""
+    """Return a row of ATTEMPTS."""
     activity = end.activity
     failure = None if end.failure is None else _encode(end.failure)
     return (

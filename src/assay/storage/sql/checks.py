@@ -1,9 +1,9 @@
-"""The questions of `assay verify`: rows that should not exist (reliability 2.3)."""
+"""Queries of `assay verify` for rows that must not exist."""
 
 from assay.storage.sql.queries import RUN_COLUMNS, RUN_TABLES, columns
 from assay.storage.sql.tables import ACTIVITIES
 
-# ruff: noqa: S608  # what is put together here are constants of this file and of `queries`; values are parameters
+# ruff: noqa: S608  # only constants of this file and of `queries` are joined; values are parameters
 
 ROW_CHECKS: tuple[tuple[str, str, str], ...] = (
     (
@@ -44,7 +44,7 @@ WHERE d.kind = 'schedule' AND s.key IS NULL""",
     ),
     (
         "I11",
-        "the schedule wants to be looked at and has no such deadline",
+        "the schedule has a next wake-up and no deadline for it",
         """SELECT s.key FROM schedules s
 LEFT JOIN deadlines d ON d.run_id = s.key AND d.kind = 'schedule' AND d.due_at = s.wakes_at
 WHERE s.wakes_at IS NOT NULL AND d.run_id IS NULL""",
@@ -63,7 +63,7 @@ GROUP BY namespace, workflow_id, number HAVING count(*) > 1""",
     ),
     (
         "I17",
-        "the run is closed, but neither is its parent told nor a message under way",
+        "the run is closed, but its parent has no event of it and the outbox no message",
         """SELECT c.run_id FROM runs c JOIN runs p ON p.run_id = c.parent_run_id
 WHERE c.closed_at IS NOT NULL AND c.next_run_id IS NULL AND p.closed_at IS NULL
     AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.run_id = p.run_id AND o.key = c.run_id || '/closed')
@@ -81,7 +81,7 @@ WHERE (r.close_reason = 'continued_as_new' AND r.next_run_id IS NULL)
     OR (r.next_run_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM runs n WHERE n.run_id = r.next_run_id))""",
     ),
 )
-"""What is broken, a sentence about a row, and the question for the rows that break it; the first cell is the run."""
+"""(violated invariant, sentence about a row, query for the rows that violate it); the first column is the run."""
 
 STUCK_RUNS = """
 SELECT r.run_id FROM runs r
@@ -90,7 +90,7 @@ WHERE r.closed_at IS NULL AND r.task_since IS NULL AND r.task_worker IS NULL AND
     AND NOT EXISTS (SELECT 1 FROM deadlines d WHERE d.run_id = r.run_id AND d.kind = 'timer')
     AND NOT EXISTS (SELECT 1 FROM runs c WHERE c.parent_run_id = r.run_id AND c.closed_at IS NULL)
     AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.run_id = r.run_id)"""
-"""Runs with nothing of their own that could go on; a reopened one may still wait for an adopted child (L1, R20)."""
+"""Runs without any own work that could continue them; a reopened run may still wait for an adopted child."""
 
 OVERDUE_CHECKS: tuple[tuple[str, str, str], ...] = (
     (
@@ -104,7 +104,7 @@ OVERDUE_CHECKS: tuple[tuple[str, str, str], ...] = (
         "SELECT run_id, key, $1 - created_at FROM outbox WHERE created_at < $1 - $2",
     ),
 )
-"""The same for what is late; the parameters are the time and the patience."""
+"""The same for overdue rows; the parameters are the present and the tolerated delay."""
 
 RUNS_AFTER = f"SELECT {RUN_COLUMNS} FROM {RUN_TABLES} WHERE r.run_id > $1 ORDER BY r.run_id LIMIT $2"
 

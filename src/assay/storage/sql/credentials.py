@@ -1,7 +1,7 @@
 """API keys, sessions and tickets in either database.
 
-Each change of keys or sessions first updates the one row of `credential_changes`. The row's lock makes changes of all
-engines happen one after the other; its number shows every engine that there was a change.
+Each change of keys or sessions first updates the single row of `credential_changes`. The lock of the row serializes the
+changes of all engines, and its number shows every engine that keys have changed.
 """
 
 # ruff: noqa: S608  # the names of columns are a constant of this file; values are parameters
@@ -62,7 +62,7 @@ class CredentialDatabase(Protocol):
     """The calls of a store that credentials need."""
 
     async def query(self, text: str, *arguments: object) -> Rows:
-        """Return the rows of a question."""
+        """Return the rows of a query."""
         ...
 
     async def change(self, statements: Sequence[Statement]) -> Sequence[Rows]:

@@ -1,9 +1,9 @@
-"""What the two databases spell differently, and nothing else: placeholders, bulk binding, locks and type names.
+"""The differences between the SQL of SQLite and Postgres: placeholders, bulk binding, locks and type names.
 
-Statements are written once, in `queries` and as the shapes below. They say `$1` for a parameter and ask for fragments
-by name: `$one_of(1)` is membership in a list of texts, `$pairs(1)` a table of pairs, `$claim` a lock that passes over
-rows which another transaction has locked, `$demands(1, 2, 3, 4)` a table of work that workers can take,
-`$committed_after(1, 2, 3)` events `e` after a position and below a horizon, in order of commits.
+Statements are written once, in `queries` and in the shapes below. They use `$1` for a parameter and name fragments:
+`$one_of(1)` is membership in a list of texts, `$pairs(1)` a table of pairs, `$claim` a lock that skips rows locked by
+other transactions, `$demands(1, 2, 3, 4)` a table of work that workers can take, `$committed_after(1, 2, 3)` the events
+`e` after a position and below a horizon, in commit order.
 """
 
 import re
@@ -22,16 +22,16 @@ Row = Sequence[object]
 
 
 class Verb(StrEnum):
-    """What is done with the rows of a table."""
+    """The operation of a write on the rows of a table."""
 
     INSERT = "insert"
     KEEP = "keep"
-    """Insert, but leave a row that has the same key."""
+    """Insert, but keep an existing row with the same key."""
     UPSERT = "upsert"
     UPDATE = "update"
-    """Compare and set: only a row whose `version` is the one before (R45)."""
+    """Compare and set: change only a row with the previous `version`."""
     SET = "set"
-    """Change some columns of a row that is there."""
+    """Change some columns of an existing row."""
     DELETE = "delete"
 
 
@@ -39,23 +39,23 @@ class Dialect(Protocol):
     """The fragments of one database."""
 
     def write(self, verb: Verb, table: Table) -> str:
-        """The statement that does `verb` with rows of `table`."""
+        """Return the statement that applies `verb` to rows of `table`."""
         ...
 
     def query(self, text: str) -> str:
-        """A statement with its parameters and fragments spelled out."""
+        """Return a statement with its parameters and fragments expanded."""
         ...
 
     def script(self, text: str) -> str:
-        """A migration with its type names and table options spelled out."""
+        """Return a migration with its type names and table options expanded."""
         ...
 
     def texts(self, values: Sequence[str]) -> object:
-        """The argument of `$one_of`."""
+        """Return the argument of `$one_of`."""
         ...
 
     def pairs(self, values: Sequence[tuple[str, str]]) -> tuple[object, ...]:
-        """The arguments of `$pairs`, which stand last."""
+        """Return the arguments of `$pairs`, which must be the last arguments of a query."""
         ...
 
 
@@ -82,7 +82,7 @@ def _on_conflict(verb: Verb, table: Table) -> str:
 
 
 class SqliteDialect:
-    """One prepared statement per table, executed for row after row."""
+    """SQLite: a prepared statement for each table, executed row by row."""
 
     _fragments: Mapping[str, str] = {
         "one_of": "IN (SELECT value FROM json_each(?{0}))",
@@ -167,11 +167,13 @@ CREATE FUNCTION assay_time() RETURNS bigint LANGUAGE sql VOLATILE AS
         * greatest(0, coalesce(abs(c.correction_us) - greatest(0, read.wall - c.seen_at) / 100, 0))
     FROM (SELECT assay_wall() AS wall) AS read LEFT JOIN clock c ON c.id = 1';
 """
-"""The one place that reads the server's clock, and the engine time that all engines derive from it."""
+"""`assay_wall` reads the server's clock, `assay_time` derives the engine time of all engines.
+
+The correction shrinks by 1 % of the time since `seen_at`, therefore engine time never steps."""
 
 
 class PostgresDialect:
-    """One statement for all rows of a table: each column is one array."""
+    """Postgres: a single statement for all rows of a table, with an array for each column."""
 
     _fragments: Mapping[str, str] = {
         "one_of": "= ANY(${0}::text[])",
@@ -195,7 +197,7 @@ class PostgresDialect:
         "identity": "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
         "transaction": "bigint NOT NULL DEFAULT (pg_current_xact_id()::text::bigint)",
         "table": "",
-        # Room for new versions of a row beside the old one: its lease changes with every step (4.7).
+        # Free space on the page for new versions of a row: its lease changes with every step.
         "hot_table": "WITH (fillfactor = 70)",
         "key_table": "",
         "append_only_events": (
@@ -226,7 +228,7 @@ class PostgresDialect:
         return f"INSERT INTO {table.name} ({columns}) SELECT * FROM unnest({arrays}){conflict}"  # noqa: S608
 
     def _compare_and_set(self, table: Table, source: str, matching: str) -> str:
-        """Rows are locked in the order of their keys first, so that engines never wait for each other in a circle."""
+        """Return the statement; rows are locked in key order first, to prevent deadlocks between engines."""
         settings = ", ".join(f"{name} = source.{name}" for name in table.changing)
         key = table.keys[0]
         return (
@@ -242,7 +244,10 @@ class PostgresDialect:
         return f"WITH written AS ({self.write(verb, table)}) SELECT pg_current_xact_id()"
 
     def arrays(self, table: Table, cells: Iterable[tuple[object, ...]]) -> list[object]:
-        """The parameters of `write`: a column of numbers as one text, because the driver looks long at each number."""
+        """Return the parameters of `write`.
+
+        A column of numbers is sent as a single text, because the driver encodes numbers one by one and slowly.
+        """
         columns = zip(*cells, strict=True)
         return [
             _numbers(column) if kind is Type.INT else column
@@ -259,20 +264,24 @@ class PostgresDialect:
         return Template(text).substitute(self._types)
 
     def texts(self, values: Sequence[str]) -> object:
-        """See `Dialect`. What Postgres cannot hold is not there; asking for it would fail all that ask with it (L2)."""
+        """See `Dialect`.
+
+        Postgres stores no text with U+0000, and such a parameter would fail the whole batched query. The value matches
+        no row, therefore it is left out.
+        """
         return [value for value in values if "\0" not in value]
 
     def pairs(self, values: Sequence[tuple[str, str]]) -> tuple[object, ...]:
-        """See `Dialect`; and `texts` on what is left out."""
+        """See `Dialect`; pairs with U+0000 are left out as in `texts`."""
         held = [pair for pair in values if "\0" not in pair[0] and "\0" not in pair[1]]
         return [first for first, _ in held], [second for _, second in held]
 
     def demands(self, values: Sequence[Demand]) -> tuple[object, ...]:
-        """Return the arguments of `$demands`; and see `texts` on what is left out."""
-        held = [one for one in values if "\0" not in f"{one.namespace}{one.queue}{one.kind}"]
+        """Return the arguments of `$demands`; demands with U+0000 are left out as in `texts`."""
+        held = [demand for demand in values if "\0" not in f"{demand.namespace}{demand.queue}{demand.kind}"]
         return (
-            [one.namespace for one in held],
-            [one.queue for one in held],
-            [one.kind for one in held],
-            [one.limit for one in held],
+            [demand.namespace for demand in held],
+            [demand.queue for demand in held],
+            [demand.kind for demand in held],
+            [demand.limit for demand in held],
         )

@@ -23,7 +23,7 @@ OLDEST_AFTER = "SELECT e.time FROM events e WHERE $committed_after(1, 2, 3) LIMI
 
 NEWEST_POSITION = "SELECT e.written_by, e.id FROM events e WHERE $newest_committed(1)"
 INLINE_DOCUMENT_BYTES = 8_192
-"""A payload that is read together with others; larger ones are read by themselves, as far as a page has room."""
+"""The largest payload that a page's query returns. Larger payloads are read one by one, until the page is full."""
 
 DOCUMENTS = "SELECT e.payload, e.data FROM events e WHERE e.id = $1"
 
@@ -55,7 +55,7 @@ class SqlJournal:
         return _position(await self._store.browse(POSITION, row_id))
 
     async def since(self, time: Time) -> int | None:
-        """See `Journal`. Ids grow with time, so halving finds it: an index by time would be paid for by every event."""
+        """See `Journal`. Ids grow with time, which allows a binary search; an index by time would slow every event."""
         newest: int | None = (await self._store.browse(NEWEST_ID))[0][0]
         low, high = 1, (newest or 0) + 1
         while low < high:
@@ -75,7 +75,7 @@ class SqlJournal:
         for *row, size in rows:
             if (
                 size > INLINE_DOCUMENT_BYTES
-            ):  # one by one: the memory of a page must not depend on the payloads of its rows
+            ):  # one by one: the payloads of its rows must not determine the memory of a page
                 if held_bytes > JOURNAL_PAGE_BYTES:
                     page.more = True
                     break

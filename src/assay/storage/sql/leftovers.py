@@ -1,4 +1,4 @@
-"""What may be forgotten, in either database: looked for beside the writer, removed by key in short transactions."""
+"""Deletion of old rows in either database: found by the readers, deleted by key in short transactions."""
 
 from assay.core.model.ids import Time
 from assay.storage.sql.journal import NEWEST_ID
@@ -45,7 +45,7 @@ class SqlLeftovers:
         return len(found)
 
     async def forget_notes(self, before: Time, limit: int) -> int:
-        """See `Leftovers`. The newest row of all stays: SQLite would give its id again, which clients may have seen."""
+        """See `Leftovers`. The newest row stays: SQLite would reuse its id, which clients may hold as a cursor."""
         newest: int | None = (await self._store.query(NEWEST_ID))[0][0]
         found = [time for (time,) in await self._store.query(OLD_NOTES, before, limit, newest or 0)]
         if found:

@@ -1,7 +1,7 @@
-"""Notes in the journal: what happened and no history tells, as rows among the events (I24).
+"""Notes in the journal: changes that no history records, as rows among the events (I24).
 
-They are rows of the same table because that gives everything one order, also on a database with several writers. Their
-seq is 0, which no event has, and their run is none: `run_id` is the namespace, a slash and a name of their own.
+Notes are rows of the events table, because a single table gives events and notes one order, also with several writers.
+A note has seq 0, unlike any event, and no run: `run_id` is the namespace, a slash and a unique name.
 """
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ NOTE_SEQ: Final = 0
 CLAIMS: Final = "Claims"
 FIRES: Final = "Fires"
 ITEMS_PER_NOTE: Final = 500
-"""What one note tells at most: each has a number of the stream, and so many fit below the next row's."""
+"""The maximum number of items in a note: each item has an id in the stream, and this many fit below the next row's."""
 
 T = TypeVar("T")
 
@@ -29,17 +29,17 @@ _fires: Final = msgspec.json.Decoder(tuple[Fire, ...]).decode
 
 
 def note_rows(changes: Changes) -> list[Cells]:
-    """Rows of EVENTS, which come before the events of their transaction.
+    """Return rows of EVENTS, to be inserted before the events of their transaction.
 
-    So a claim is told before what followed it there; one that came after an event is noted in that event's own row.
+    A claim is therefore streamed before the events that followed. A claim after an event is marked in the event's row.
     """
     return [*_claim_rows(changes), *_fire_rows(changes)]
 
 
 def _claim_rows(changes: Changes) -> Iterator[Cells]:
-    """One row for many claims: a worker that takes up a hundred runs at once costs little more than one that takes one.
+    """Yield rows with many claims each: a worker that claims a hundred runs at once costs one row.
 
-    A run is taken up for the first time once, so its id makes a name that nobody else has.
+    A run has a single first claim, therefore its id makes the name of the row unique.
     """
     by_namespace: defaultdict[str, list[tuple[Claim, Time]]] = defaultdict(list)
     for run, time in changes.claims:
@@ -68,7 +68,7 @@ def _row(namespace: str, name: str, time: Time, kind: str, content: Sequence[obj
 
 
 def note_of(transaction: int, row_id: int, time: Time, kind: str, content: bytes) -> Note:
-    """The note of a row; one of a kind that only a later version knows says nothing."""
+    """Return the note of a row; a kind that only a later version has gives an empty note."""
     match kind:
         case "Claims":
             return Note(transaction, row_id, time, claims=_claims(content))

@@ -1,4 +1,4 @@
-"""Every question asked of the database, once and by name, in the words of `dialect`."""
+"""All queries of the stores, once and by name, with the placeholders of `dialect`."""
 
 from assay.core.model.limits import RUNS_PAGE_BYTES
 from assay.core.model.run import OPEN_STATUSES
@@ -6,11 +6,11 @@ from assay.storage.ports import RunFilter
 from assay.storage.sql.rows import canonical
 from assay.storage.sql.tables import ACTIVITIES, FIRES, OUTBOX, OUTCOMES, RUNS, SNAPSHOTS, Table
 
-# ruff: noqa: S608  # what is put together here are constants of this file and of `tables`; values are parameters
+# ruff: noqa: S608  # only constants of this file and of `tables` are joined; values are parameters
 
 
 def columns(table: Table, alias: str) -> str:
-    """The columns of a table, as a query names them."""
+    """Return the columns of a table for the select list of a query."""
     return ", ".join(f"{alias}.{name}" for name in table.names)
 
 
@@ -46,22 +46,22 @@ FROM runs c
 JOIN events opening ON opening.run_id = c.run_id AND opening.seq = 1
 WHERE c.parent_run_id $one_of(1) AND c.closed_at IS NULL
 UNION ALL
-SELECT told.run_id, {_CHILD_COLUMNS}
-FROM outbox told
-JOIN runs c ON c.run_id = $before(told.key, '/')
+SELECT ended.run_id, {_CHILD_COLUMNS}
+FROM outbox ended
+JOIN runs c ON c.run_id = $before(ended.key, '/')
 JOIN events opening ON opening.run_id = c.run_id AND opening.seq = 1
-WHERE told.run_id $one_of(1) AND told.kind = 'child_closed'"""
-"""A child is its parent's until the parent has taken the message of its end, not until that end. The key of such a
-message begins with the child's run id, also when it was passed on to a reopened run (R20)."""
+WHERE ended.run_id $one_of(1) AND ended.kind = 'child_closed'"""
+"""A child stays open to its parent until the parent has received the message of the child's end. The key of the message
+begins with the child's run id, also when the message was forwarded to a reopened run."""
 
 ADOPTED_CHILDREN = f"""
 SELECT c.parent_run_id, {_CHILD_COLUMNS}
 FROM runs c
 JOIN events opening ON opening.run_id = c.run_id AND opening.seq = 1
 WHERE c.parent_run_id $one_of(1) AND (c.closed_at IS NULL OR EXISTS (
-    SELECT 1 FROM outbox told WHERE told.kind = 'child_closed' AND $before(told.key, '/') = c.run_id
+    SELECT 1 FROM outbox ended WHERE ended.kind = 'child_closed' AND $before(ended.key, '/') = c.run_id
 ))"""
-"""The same for children of earlier runs: the message of their end may be on its way to any run in between."""
+"""The same for children of earlier runs: the message of their end may be addressed to any run in between."""
 
 EVENTS_AFTER = """
 SELECT seq, time, kind, payload, data, id FROM events WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT $3"""
@@ -93,7 +93,7 @@ READY_TASKS_OF_ALL_TYPES = f"""
 SELECT run_id, namespace, task_queue, workflow_type, task_since FROM runs
 WHERE {_READY_TASK} AND namespace = $1 AND task_queue = $2 AND (workflow_type, task_since, run_id) > ($3, $4, $5)
 ORDER BY workflow_type, task_since, run_id LIMIT $6"""
-"""In the order of the index, and not of age: a queue whose worker serves all types is read to its end anyway."""
+"""In the order of the index instead of age: a queue whose worker serves all types is read to its end anyway."""
 
 READY_ACTIVITIES = f"""
 SELECT run_id, namespace, task_queue, name, seq, queued_at FROM activities
@@ -144,8 +144,8 @@ UPDATE activities a SET reserved_until = $6 FROM ready WHERE a.id = ready.id
 RETURNING a.run_id, a.namespace, a.task_queue, a.name, a.seq, a.queued_at"""
 
 
-# For engines that compete: work that one has read is not shown to the others until a moment has passed. Only work that
-# workers of the engine can take at once is read, so that an engine without such work writes nothing.
+# For competing engines: a reservation hides returned work from other engines for a short time. Only work that free
+# workers can take at once is reserved, therefore an idle engine writes nothing.
 RESERVE_TASKS = _reserve_tasks("AND workflow_type = wanted.kind")
 RESERVE_TASKS_OF_ALL_TYPES = _reserve_tasks("")
 RESERVE_ACTIVITIES = _reserve_activities("AND name = wanted.kind")
@@ -185,8 +185,8 @@ OWN_TRANSACTION = "SELECT pg_current_xact_id_if_assigned()"
 TRANSACTION_STATUS = "SELECT pg_xact_status($1::xid8)"
 EVENT_OF_TRANSACTION = "SELECT 1 FROM events WHERE run_id = $1 AND seq = $2 AND written_by = $3::bigint"
 
-# Found by its transaction and not by its process id, which another backend may have by now. A backend that executes its
-# COMMIT is active: to end it there could show a commit before the synchronous standby has it.
+# Found by transaction id, because another backend may have reused the process id. A backend that executes its COMMIT is
+# active and is left alone: ending the backend could make a commit visible before the synchronous standby has it.
 END_IDLE_TRANSACTION = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND backend_xid = xid($1::xid8) AND state = 'idle in transaction'"""
@@ -199,7 +199,7 @@ SELECT a.run_id, a.seq, a.attempt_id
 FROM runs r
 CROSS JOIN activities a
 WHERE a.run_id = r.run_id AND r.closed_at IS NULL AND a.completed_at IS NULL AND a.local = 1 AND a.worker IS NOT NULL"""
-"""A cross join, because SQLite then takes the tables in this order: there are few open runs and many activities."""
+"""A cross join makes SQLite read the tables in this order: open runs are few, activities many."""
 
 LEASED_TASKS = """
 SELECT run_id, -1, task_epoch, task_worker, task_until FROM runs
@@ -249,11 +249,11 @@ UNION ALL
 LIMIT 1"""
 
 ENDINGS = ("WorkflowCompleted", "WorkflowFailed", "WorkflowTerminated", "WorkflowTimedOut")
-"""Last events that a record shows something of: a result, or why there is none."""
+"""Closing events with a part that records show: the result, or the reason for its absence."""
 
 
 def _documents(run: str) -> str:
-    """Return the joins to the documents of a run, which has the alias `run`."""
+    """Return the joins to the documents of the run with the alias `run`."""
     return f"""JOIN events opening ON opening.run_id = {run}.run_id AND opening.seq = 1
 LEFT JOIN documents d ON d.run_id = {run}.run_id
 LEFT JOIN events closing
@@ -284,7 +284,7 @@ INSERT INTO schema_versions (version, min_reader, min_writer, applied_at, checks
 
 
 class QueryBuilder:
-    """A statement and its arguments, put together condition by condition."""
+    """The conditions of a query and their arguments, added one by one."""
 
     def __init__(self) -> None:
         self.conditions: list[str] = []
@@ -297,12 +297,12 @@ class QueryBuilder:
         self.arguments.extend(values)
 
     def place(self, value: object) -> str:
-        """The placeholder of a value."""
+        """Add an argument; return its placeholder."""
         self.arguments.append(value)
         return f"${len(self.arguments)}"
 
 
-# Documents are measured without being read: both databases keep the length of a value apart from its overflow pages.
+# Measuring a document does not read the document: both databases store its length apart from its overflow pages.
 _DOCUMENT_BYTES = " + ".join(
     f"coalesce(octet_length({column}), 0)"
     for column in ("opening.payload", "opening.data", "closing.payload", "d.memo", "d.search")
@@ -310,7 +310,7 @@ _DOCUMENT_BYTES = " + ".join(
 
 
 def listed_runs(wanted: RunFilter) -> tuple[str, QueryBuilder]:
-    """Return the statement that finds the runs of a page and one run more; documents are not read."""
+    """Return the query for the runs of a page and the next run; documents are not read."""
     question = _matching(wanted)
     if wanted.cursor is not None:
         after = ">" if wanted.oldest_first else "<"
@@ -323,10 +323,10 @@ def listed_runs(wanted: RunFilter) -> tuple[str, QueryBuilder]:
 
 
 def list_runs(wanted: RunFilter) -> tuple[str, list[object]]:
-    """Return the statement for a page of records; the last column of each row is the number of runs that were found.
+    """Return the query for a page of records; the last column of each row is the number of runs found.
 
-    Runs are left out from the limit on, and after the run that takes the sum of all documents so far past
-    `RUNS_PAGE_BYTES`: the documents of these runs are never read.
+    A page ends at the limit, or with the run whose documents exceed `RUNS_PAGE_BYTES` in sum. The documents of later
+    runs are never read.
     """
     found, question = listed_runs(wanted)
     limit, most_bytes = question.place(wanted.limit), question.place(RUNS_PAGE_BYTES)
@@ -347,7 +347,7 @@ def _order(alias: str, wanted: RunFilter) -> str:
 
 
 def count_runs(wanted: RunFilter) -> tuple[str, list[object]]:
-    """How many runs a filter matches."""
+    """Return the query for the number of runs that a filter matches."""
     question = _matching(wanted)
     return f"SELECT count(*) FROM runs r WHERE {' AND '.join(question.conditions)}", question.arguments
 
@@ -387,7 +387,7 @@ def _matching(wanted: RunFilter) -> QueryBuilder:
 
 
 def _stuck_runs(question: QueryBuilder, wanted: RunFilter) -> str:
-    """Return the statement that finds stuck runs: two small sets, each by a partial index."""
+    """Return the query for stuck runs: two small sets, each found by a partial index."""
     found = "SELECT s.run_id FROM runs s WHERE s.namespace = $1 AND s.stuck IS NOT NULL AND s.closed_at IS NULL"
     if not wanted.served:
         return found
@@ -406,5 +406,5 @@ def _stuck_runs(question: QueryBuilder, wanted: RunFilter) -> str:
 
 
 def _folded(text: str) -> str:
-    """Lower case for ASCII alone, as both databases do it."""
+    """Return the text with ASCII letters in lower case: both databases fold only ASCII."""
     return "".join(letter.lower() if letter.isascii() else letter for letter in text)

@@ -1,4 +1,4 @@
-"""The reading half of a store, written once: what to ask, and what to make of the answer."""
+"""The reads of a store for both databases: queries, and the conversion of their rows."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -35,25 +35,25 @@ from assay.storage.sql.dialect import Dialect
 MAX_INT64 = 2**63 - 1
 
 EVENTS_PER_READ = 500
-"""Events read at a time; between two pages others may run."""
+"""Events per query; other tasks of the event loop may run between two queries."""
 BEFORE_ALL_WORK: tuple[str, Time, RunId, int] = ("", -1, RunId(""), -1)
 
 
 class SqlReads(ABC):
-    """Reads of the port over one primitive: rows for a statement."""
+    """The reads of `Store`, built on a single primitive that returns the rows of a query."""
 
     dialect: ClassVar[Dialect]
 
     @abstractmethod
     async def _fetch(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
-        """Return the rows of a short query by key that prepares a write."""
+        """Return the rows of a short query by key, as input of a write."""
 
     async def poll(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
         """Return the rows of a short query of the engine's own loops: deadlines, ready work, the outbox."""
         return await self._fetch(text, *arguments)
 
     async def query(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
-        """Return the rows of a query of the engine itself that may take long."""
+        """Return the rows of a possibly long query of the engine itself."""
         return await self._fetch(text, *arguments)
 
     async def look_up(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
@@ -61,20 +61,20 @@ class SqlReads(ABC):
         return await self._fetch(text, *arguments)
 
     async def browse(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
-        """Return the rows of a caller's read along an index, which may be a long one."""
+        """Return the rows of a caller's read along an index; the read may be long."""
         return await self.query(text, *arguments)
 
     async def search(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
-        """Return the rows of a caller's list or count, which may read a whole namespace."""
+        """Return the rows of a caller's list or count; the query may read a whole namespace."""
         return await self.query(text, *arguments)
 
     @property
     def wal_bytes(self) -> int | None:
-        """See `Store`: None for a database that bounds its log itself."""
+        """See `Store`: None, because the database bounds its own log."""
         return None
 
     async def stream_horizon(self) -> int:
-        """Return a transaction id: all events of transactions below it are readable from now on, or never will be."""
+        """Return a transaction id below which no further event can appear: all committed ones are readable."""
         return MAX_INT64
 
     async def load(
@@ -106,7 +106,7 @@ class SqlReads(ABC):
             else:
                 runs[run_id].armed = due
         for parent, *row in await self._fetch(queries.OPEN_CHILDREN, wanted):
-            # a reopened run may have messages about children that are its predecessor's, and not its own
+            # A reopened run may have messages about children of its predecessor.
             if runs[parent].start.reopening is None or rows.parent_of(row) == parent:
                 child = rows.child_of(row)
                 runs[parent].children[child.workflow_id] = child
@@ -115,7 +115,7 @@ class SqlReads(ABC):
                 await self._adopt(run, run.start.reopening.adopted)
 
     async def _with_inputs(self, runs: dict[RunId, StoredRun]) -> dict[RunId, StoredRun]:
-        """Return the runs that may be repeated by retry or cron, with their inputs."""
+        """Return the runs with a retry policy or a cron schedule, with the inputs that their next runs need."""
         repeated = [run.run_id for run in runs.values() if run.start.retry_policy or run.start.cron_schedule]
         if not repeated:
             return {}
@@ -123,9 +123,9 @@ class SqlReads(ABC):
         return {run_id: replace(runs[run_id], input=Payload(payload)) for run_id, payload in found}
 
     async def _adopt(self, run: Run, adopted: Sequence[Adopted]) -> None:
-        """Add the children of earlier runs that a reopened run has taken over, as its history records."""
+        """Add the children that a reopened run has adopted from earlier runs, as its history records."""
         started = await self._started(run)
-        names = {(one.run_id, one.workflow_id) for one in adopted if one.workflow_id in started}
+        names = {(child.run_id, child.workflow_id) for child in adopted if child.workflow_id in started}
         if not names:
             return
         parents = self.dialect.texts(tuple({run_id for run_id, _ in names}))
@@ -136,11 +136,12 @@ class SqlReads(ABC):
                 run.children[child.workflow_id] = replace(child, seq=seq, adopted_seq=child.seq)
 
     async def _started(self, run: Run) -> dict[str, ChildWorkflowStarted]:
-        """Return the children that a run's history has started and not seen end."""
+        """Return the events of children that a run's history has started and not ended, by workflow id."""
         kinds = ("ChildWorkflowStarted", "ChildWorkflowCompleted", "ChildWorkflowFailed")
         found = [recorded for kind in kinds for recorded in await self.events(run.run_id, kind=kind)]
         started = open_children(sorted(found, key=lambda recorded: recorded.seq))
-        return {name: one.event for name, one in started.items() if isinstance(one.event, ChildWorkflowStarted)}
+        events = {name: recorded.event for name, recorded in started.items()}
+        return {name: event for name, event in events.items() if isinstance(event, ChildWorkflowStarted)}
 
     async def outcomes(self, keys: Sequence[tuple[str, str]]) -> Sequence[RequestOutcome]:
         """See `Store`."""
@@ -162,7 +163,7 @@ class SqlReads(ABC):
             if len(page) < size:
                 break
             after = found[-1].seq
-            await asyncio.sleep(0)  # let others run, where reading does not do so by itself
+            await asyncio.sleep(0)  # let other tasks run: reads on SQLite do not suspend
         return found
 
     async def due(self, now: Time, wall: Time, limit: int) -> Sequence[Deadline]:

@@ -60,7 +60,7 @@ SELECT a.task_queue, sum(CASE WHEN a.worker IS NULL THEN 1 ELSE 0 END),
     sum(CASE WHEN a.worker IS NULL THEN 0 ELSE 1 END), min(CASE WHEN a.worker IS NULL THEN a.queued_at END)
 FROM runs r JOIN activities a ON a.run_id = r.run_id
 WHERE r.namespace = $1 AND r.closed_at IS NULL AND a.completed_at IS NULL GROUP BY a.task_queue"""
-"""Through the open runs: an index of open activities would be paid for by every step of every run."""
+"""Joined through the open runs: an index of open activities would slow every step of every run."""
 
 QUEUED_TASKS = """
 SELECT task_queue, count(*), min(task_since) FROM runs
@@ -95,11 +95,11 @@ SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (SELECT 1 FROM namespaces WHERE n
 
 
 class SqlDatabase(Protocol):
-    """What the registry needs of a store."""
+    """The calls of a store that registry and leftovers need."""
 
     @property
     def dialect(self) -> Dialect:
-        """How this database spells things."""
+        """Return the SQL dialect of the database."""
         ...
 
     async def query(self, text: str, *arguments: object) -> Rows:
@@ -111,11 +111,11 @@ class SqlDatabase(Protocol):
         ...
 
     async def search(self, text: str, *arguments: object) -> Rows:
-        """Return the rows of a caller's read that may scan a whole namespace."""
+        """Return the rows of a caller's read; the query may scan a whole namespace."""
         ...
 
     async def change(self, statements: Sequence[Statement]) -> Sequence[Rows]:
-        """Execute statements in one transaction; the rows of each."""
+        """Execute statements in one transaction; return the rows of each."""
         ...
 
 
@@ -165,7 +165,7 @@ class SqlRegistry:
         await self._store.change([(REGISTER, cells), *outcome_statements(outcome)])
 
     async def seen(self, workers: Sequence[tuple[str, Time]], health: Mapping[str, WorkerHealth]) -> None:
-        """See `Registry`; in order of ids, so that two engines cannot wait for each other."""
+        """See `Registry`; rows are updated in order of ids, to prevent deadlocks between engines."""
         changes: list[Statement] = []
         for worker, time in sorted(workers):
             changes.append((SEEN, (worker, time)))
@@ -234,7 +234,7 @@ def _cells(outcome: RequestOutcome) -> tuple[object, ...]:
 
 
 def outcome_statements(outcome: RequestOutcome | None) -> list[Statement]:
-    """Return the statement that keeps the outcome of a request with an idempotency key, if there is one."""
+    """Return the statement that stores the outcome of a request; empty for a request without an idempotency key."""
     return [] if outcome is None else [(KEEP_OUTCOME, _cells(outcome))]
 
 

@@ -1,4 +1,4 @@
-"""Between the core's objects and rows of tables: the order of columns is that of `tables`."""
+"""Convert runs, events, messages and outcomes to rows and back; the columns have the order of `tables`."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -28,12 +28,12 @@ _attributes = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def document(content: Payload) -> bytes | None:
-    """A document as its column holds it."""
+    """Return the column of a document; NULL for an empty document."""
     return None if content is NULL or content == NULL else bytes(content)
 
 
 def payload(cell: bytes | None) -> Payload:
-    """The document of a column."""
+    """Return the document of a column."""
     return NULL if cell is None else Payload(cell)
 
 
@@ -66,12 +66,12 @@ def _state(run: StoredRun) -> Cells:
         run.effect_mark,
         run.step_mark,
         run.signals,
-        None,  # whoever changes a run ends its reservation
+        None,  # reserved_until: any change of a run ends its reservation
     )
 
 
 def run_row(run: StoredRun) -> Cells:
-    """A row of RUNS."""
+    """Return a row of RUNS."""
     start = run.start
     parent = start.parent
     return (
@@ -93,22 +93,22 @@ def run_row(run: StoredRun) -> Cells:
 
 
 def run_update_row(run: StoredRun) -> Cells:
-    """A row of RUN_UPDATES."""
+    """Return a row of RUN_UPDATES."""
     return (run.run_id, *_state(run))
 
 
 def run_closing_row(run: StoredRun) -> Cells:
-    """A row of RUN_CLOSINGS."""
+    """Return a row of RUN_CLOSINGS."""
     return (run.run_id, *_state(run), run.closed_at, run.close_reason, run.error, run.next_run_id)
 
 
 def start_of(data: bytes) -> StartData:
-    """What a run knows from its first moment on."""
+    """Return the start data in the first event of a run."""
     return _start(data)
 
 
 def run_of(row: Sequence[Any]) -> StoredRun:
-    """The run of a row as `queries` asks for it; what is in other tables is left empty."""
+    """Return the run of a row with `RUN_COLUMNS`; fields from other tables stay empty."""
     run_id, namespace, workflow_id, number, _type, _queue, created_at, _parent, _parent_run = row[:9]
     version, status, updated_at, last_time, last_seq, input_seq, seen_seq, history_bytes = row[9:17]
     cancel_seq, cancel_deadline, run_deadline = row[17:20]
@@ -157,7 +157,7 @@ def _task(cells: Sequence[Any]) -> Task:
 
 
 def run_record(row: Sequence[Any]) -> RunRecord:
-    """The record of a run's row followed by the payload of its first event and, if it has ended, what that says."""
+    """Return the record of a run's row, followed by the first event's payload and the closing event."""
     kind, content = row[45:47]
     if kind is None or kind == "WorkflowCompleted":
         return RunRecord(run_of(row), Payload(row[44]), payload(content))
@@ -165,7 +165,7 @@ def run_record(row: Sequence[Any]) -> RunRecord:
 
 
 def child_of(row: Sequence[Any]) -> Child:
-    """A child from its own run: (workflow_id, run_id, its StartData, whether its cancel was requested)."""
+    """Return a child from (workflow_id, run_id, StartData, cancel requested) of the child's own run."""
     workflow_id, run_id, data, cancelled = row
     parent = _start(data).parent
     seq, policy = (0, ParentClose.TERMINATE) if parent is None else (parent.child_seq, parent.close_policy)
@@ -173,30 +173,30 @@ def child_of(row: Sequence[Any]) -> Child:
 
 
 def parent_of(row: Sequence[Any]) -> RunId | None:
-    """Return the run that started the child of such a row."""
+    """Return the run that started the child of a row of `child_of`."""
     parent = _start(row[2]).parent
     return None if parent is None else parent.run_id
 
 
 def recorded(row: Sequence[Any]) -> Recorded:
-    """An event from (seq, time, kind, payload, data, id)."""
+    """Return an event from (seq, time, kind, payload, data, id)."""
     seq, time, kind, content, data, number = row
     return Recorded(seq, time, decode(kind, content, data), number)
 
 
 def snapshot_row(snapshot: Snapshot) -> Cells:
-    """A row of SNAPSHOTS."""
+    """Return a row of SNAPSHOTS."""
     return (snapshot.run_id, snapshot.event_seq, bytes(snapshot.state), snapshot.created_at)
 
 
 def snapshot_of(row: Sequence[Any]) -> Snapshot:
-    """A row of SNAPSHOTS."""
+    """Return the snapshot of a row of SNAPSHOTS."""
     run_id, event_seq, state, created_at = row
     return Snapshot(run_id, event_seq, Payload(state), created_at)
 
 
 def message_row(message: OutboxMessage, time: Time) -> Cells:
-    """A row of OUTBOX."""
+    """Return a row of OUTBOX."""
     event = message.event
     return (
         message.key,
@@ -213,24 +213,24 @@ def message_row(message: OutboxMessage, time: Time) -> Cells:
 
 
 def message_of(row: Sequence[Any]) -> OutboxMessage:
-    """A row of OUTBOX."""
+    """Return the message of a row of OUTBOX."""
     key, namespace, workflow_id, run_id, kind, reason, sender, event_kind, content, _time = row
     event = None if event_kind is None else decode(event_kind, content, None)
     return OutboxMessage(key, namespace, workflow_id, run_id, kind, reason, event, sender)
 
 
 def outcome_row(outcome: RequestOutcome) -> Cells:
-    """A row of OUTCOMES."""
+    """Return a row of OUTCOMES."""
     return (outcome.namespace, outcome.key, outcome.fingerprint, outcome.status, outcome.body, outcome.created_at)
 
 
 def document_row(run: Run) -> Cells:
-    """A row of DOCUMENTS."""
+    """Return a row of DOCUMENTS."""
     return (run.run_id, document(run.memo), document(run.search))
 
 
 def attribute_rows(run: Run) -> Iterator[Cells]:
-    """The rows of ATTRIBUTES by which a run is found."""
+    """Yield the rows of ATTRIBUTES by which searches find a run."""
     if run.search == NULL:
         return
     for key, value in _attributes(run.search).items():
@@ -240,7 +240,10 @@ def attribute_rows(run: Run) -> Iterator[Cells]:
 
 
 def canonical(value: object) -> str | None:
-    """A search value as typed text, equal for equal values: `s:prod`, `n:5` (also for 5.0), `b:true`; else None."""
+    """Return a search value as typed text, equal for equal values: `s:prod`, `n:5` (also for 5.0), `b:true`.
+
+    Values of other types match no search: None.
+    """
     match value:
         case bool():
             return "b:true" if value else "b:false"
@@ -255,5 +258,5 @@ def canonical(value: object) -> str | None:
 
 
 def has_new_documents(run: Run) -> bool:
-    """Does a run have other documents than it was started with?"""
+    """Return whether memo or search attributes of a run differ from its start data."""
     return run.memo != run.start.memo or run.search != run.start.search_attributes

@@ -1,4 +1,4 @@
-"""Between schedules and their rows: the order of columns is that of `tables`."""
+"""Convert schedules and fires to rows and back; the columns have the order of `tables`."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,12 +14,12 @@ _schedule = msgspec.json.Decoder(Schedule).decode
 
 
 def schedule_of(document: bytes) -> Schedule:
-    """A schedule from its document."""
+    """Return a schedule from its stored document."""
     return _schedule(document)
 
 
 def new_schedule_rows(changes: Changes) -> list[Cells]:
-    """Rows of SCHEDULES for those that were not there before."""
+    """Return the rows of SCHEDULES of new schedules."""
     return [
         (change.key, *_state(change), change.namespace, change.name)
         for change in changes.schedules.values()
@@ -28,12 +28,12 @@ def new_schedule_rows(changes: Changes) -> list[Cells]:
 
 
 def changed_schedules(changes: Changes) -> list[ScheduleChange]:
-    """Those that must be as they were when they were read; one that is to go is compared like the others."""
+    """Return the changes to compare and set: changed schedules, and deleted schedules before their deletion."""
     return [change for change in changes.schedules.values() if not change.is_new]
 
 
 def schedule_update_row(change: ScheduleChange) -> Cells:
-    """A row of SCHEDULE_UPDATES."""
+    """Return a row of SCHEDULE_UPDATES."""
     return (change.key, *_state(change))
 
 
@@ -45,12 +45,12 @@ def _state(change: ScheduleChange) -> Cells:
 
 
 def gone_schedule_rows(changes: Changes) -> list[Cells]:
-    """Rows of GONE_SCHEDULES."""
+    """Return the rows of GONE_SCHEDULES."""
     return [(change.key,) for change in _gone(changes)]
 
 
 def gone_fire_rows(changes: Changes) -> list[Cells]:
-    """Rows of GONE_FIRES."""
+    """Return the rows of GONE_FIRES."""
     return [(change.namespace, change.name) for change in _gone(changes)]
 
 
@@ -59,7 +59,7 @@ def _gone(changes: Changes) -> Iterator[ScheduleChange]:
 
 
 def fire_row(fire: Fire) -> Cells:
-    """A row of FIRES."""
+    """Return a row of FIRES."""
     return (
         fire.namespace,
         fire.schedule,
@@ -80,7 +80,7 @@ def missed_fire_row(fire: Fire) -> Cells:
 
 
 def fire_of(row: Sequence[Any]) -> Fire:
-    """A row of FIRES."""
+    """Return the fire of a row of FIRES."""
     namespace, schedule, due_at, fired_at, outcome, reason, workflow_id, run_id, cause, until = row
     facts = (FireOutcome(outcome), reason, workflow_id, run_id, Trigger(cause), until)
     return Fire(namespace, schedule, due_at, fired_at, *facts)

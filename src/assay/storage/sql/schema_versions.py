@@ -1,7 +1,7 @@
-"""Numbered forward migrations: which are known, which are missing, and whether this program may use a database (I26).
+"""Numbered forward migrations: the known and the missing ones, and whether this program may use a database (I26).
 
-A file says with `min_reader` and `min_writer` how old a program may be to work with the schema it makes (U1, U2). What
-was applied is recorded with a checksum, so that a file that was changed afterwards is found out.
+The header of a file gives with `min_reader` and `min_writer` the oldest program that can work with the new schema. Each
+applied migration is recorded with a checksum, to detect files that were changed afterwards.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ _HEADER = re.compile(r"^-- (min_reader|min_writer): (\d+)$", re.MULTILINE)
 
 
 class Migration(msgspec.Struct, frozen=True):
-    """One step of the schema."""
+    """A numbered change of the schema."""
 
     version: int
     min_reader: int
@@ -38,12 +38,12 @@ class Migration(msgspec.Struct, frozen=True):
 
     @property
     def checksum(self) -> str:
-        """What tells this text from any other."""
+        """Return the SHA-256 of the script."""
         return hashlib.sha256(self.script.encode()).hexdigest()
 
 
 class Applied(msgspec.Struct, frozen=True):
-    """A step that a database has taken."""
+    """A migration that was applied to a database."""
 
     version: int
     min_reader: int
@@ -53,7 +53,7 @@ class Applied(msgspec.Struct, frozen=True):
 
 @cache
 def known() -> tuple[Migration, ...]:
-    """The migrations that this program has, in order."""
+    """Return the migrations of this program, in order."""
     folder = resources.files("assay.storage.sql").joinpath("migrations")
     found = ((_FILE.fullmatch(file.name), file) for file in folder.iterdir())
     read = [migration(int(name[1]), file.read_text(encoding="utf-8")) for name, file in found if name is not None]
@@ -61,26 +61,30 @@ def known() -> tuple[Migration, ...]:
 
 
 def migration(version: int, script: str) -> Migration:
-    """A migration from its number and its text."""
+    """Return a migration from its number and its text."""
     header = {name: int(value) for name, value in _HEADER.findall(script)}
     return Migration(version, header["min_reader"], header["min_writer"], script)
 
 
 def missing(recorded: Iterable[Sequence[Any]], steps: Sequence[Migration]) -> Sequence[Migration]:
-    """The steps that a database has yet to take; refused if it was made by a program too new, or by another text."""
+    """Return the migrations that a database still needs.
+
+    Raises:
+        Unavailable: The schema requires a newer program, or was made by a migration with another text.
+    """
     applied = {row[0]: Applied(*row) for row in recorded}
     own = {step.version: step for step in steps}
     newest = max(own, default=0)
     for version, step in applied.items():
         if version > newest and max(step.min_reader, step.min_writer) > newest:
             raise Unavailable(
-                f"the database has schema {version}, which needs a program that knows schema {step.min_writer};"
-                f" this one knows {newest}: use a newer version of assay",
+                f"the database has schema {version}, which needs a program for schema {step.min_writer};"
+                f" this program is for schema {newest}: use a newer version of assay",
                 code="schema_too_new",
             )
         if version in own and step.checksum != own[version].checksum:
             raise Unavailable(
-                f"schema {version} of the database was made by another text than this program has:"
+                f"schema {version} of the database was made by a migration that differs from this program's:"
                 " it comes from an unreleased or changed version of assay",
                 code="schema_differs",
             )
@@ -88,20 +92,20 @@ def missing(recorded: Iterable[Sequence[Any]], steps: Sequence[Migration]) -> Se
 
 
 def newest_known() -> int:
-    """Return the newest schema that this program was made for."""
+    """Return the number of this program's newest schema."""
     return known()[-1].version
 
 
 def too_new(min_writer: int) -> str:
-    """Return the sentence for an engine that must not write to a database any more."""
+    """Return the error text for an engine that must no longer write to a migrated database."""
     return (
-        f"the database was migrated while this engine ran, and needs a program that knows schema {min_writer};"
-        f" this one knows {newest_known()} and must stop: use a newer version of assay"
+        f"the database was migrated while this engine ran, and needs a program for schema {min_writer};"
+        f" this program is for schema {newest_known()} and must stop: use a newer version of assay"
     )
 
 
 def refuse_unmigrated(steps: Sequence[Migration]) -> None:
-    """What is said when steps are missing and this program was told not to take them (R46)."""
+    """Raise `Unavailable` if migrations are missing; for a program that is configured not to migrate."""
     if steps:
         text = f"the database lacks schema {steps[-1].version}: run `assay migrate`, or start without --no-migrate"
         raise Unavailable(text, code="schema_too_old")

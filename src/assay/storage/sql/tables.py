@@ -1,7 +1,7 @@
-"""The tables that decisions write: each column once, with the type that both databases understand.
+"""The tables that decisions write: each column once, with a type that both databases have.
 
-Times are integers in microseconds, flags are 0 or 1, documents are JSON as bytes, nothing is SQL null. What an event
-says is not said again here: a run's input and its `StartData` are in its first event, its result in its last.
+Times are integers in microseconds, flags are 0 or 1, documents are JSON as bytes, absent values are NULL. Other tables
+do not repeat the contents of events: a run's input and `StartData` are in the first event, its result in the last.
 """
 
 from enum import StrEnum
@@ -18,27 +18,27 @@ class Type(StrEnum):
 
 
 class Table(msgspec.Struct, frozen=True, eq=False):
-    """A table as one kind of write sees it: the first `key` columns identify a row."""
+    """The columns of a table that a kind of write uses; the first `key` columns identify a row."""
 
     name: str
     columns: tuple[tuple[str, Type], ...]
     key: int
     fixed: int
-    """How many of the first columns an upsert leaves as they are; the key is among them."""
+    """The number of leading columns that an upsert does not change, including the key."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The column names in order."""
+        """Return the column names in order."""
         return tuple(name for name, _ in self.columns)
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The names of the key columns."""
+        """Return the names of the key columns."""
         return self.names[: self.key]
 
     @property
     def changing(self) -> tuple[str, ...]:
-        """The names of the columns that an update writes."""
+        """Return the names of the columns that an update writes."""
         return self.names[self.fixed :]
 
 
@@ -94,7 +94,7 @@ _RUN_CLOSE: dict[str, Type] = {"closed_at": I, "close_reason": T, "error": T, "n
 RUNS = _table("runs", 1, last_fixed="parent_run_id", **_RUN_IDENTITY, **_RUN_STATE, **_RUN_CLOSE)
 
 RUN_UPDATES = _table("runs", 1, run_id=T, **_RUN_STATE)
-"""A run that stays open. Leaving `closed_at` alone spares SQLite the index of open runs: it would be rewritten."""
+"""A run that stays open. Without `closed_at` in the UPDATE, SQLite does not rewrite the index of open runs."""
 
 RUN_CLOSINGS = _table("runs", 1, run_id=T, **_RUN_STATE, **_RUN_CLOSE)
 
@@ -155,7 +155,7 @@ CLOSED = _table("deadlines", 1, run_id=T)
 SNAPSHOTS = _table("snapshots", 1, run_id=T, event_seq=I, state=B, created_at=I)
 
 DOCUMENTS = _table("documents", 1, run_id=T, memo=B, search=B)
-"""Memo and search attributes of runs that changed them; apart, so that a long memo is not rewritten at each step."""
+"""Changed memos and search attributes; in a table of their own, because every step rewrites the row in `runs`."""
 
 ATTRIBUTES = _table("attributes", 3, run_id=T, key=T, value=T, namespace=T)
 UNATTRIBUTED = _table("attributes", 1, run_id=T)

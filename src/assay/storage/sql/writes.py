@@ -1,4 +1,4 @@
-"""The writing half of a store, written once: which rows go where, in which order, and what goes when a run is lost."""
+"""The writes of a store for both databases: rows by table, in order, without the runs that lost a compare-and-set."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,11 +13,11 @@ from assay.storage.sql.rows import Cells
 from assay.storage.sql.tables import Table
 
 Step = tuple[Verb, Table, Sequence[Cells]]
-"""Rows of one table and what to do with them."""
+"""An operation, a table and the rows to write."""
 
 
 def steps(changes: Changes) -> Iterator[Step]:
-    """What follows the compare-and-set of changed runs, in the order in which constraints hold at each step."""
+    """Yield the writes after the compare-and-set of changed runs; the order satisfies all constraints at each step."""
     if changes.new_runs:
         yield Verb.INSERT, t.RUNS, [rows.run_row(run) for run in changes.new_runs]
     if changes.claims or changes.unfired:
@@ -102,19 +102,19 @@ def _filled(*candidates: Step) -> Iterator[Step]:
 
 
 def lost_with(changes: Changes, losers: frozenset[RunId]) -> frozenset[RunId]:
-    """The losers and all runs that were decided together with one of them, over any number of steps (I2)."""
+    """Return the losers and all runs tied to them, directly or through further runs (I2)."""
     lost = set(losers)
     grown = -1
     while grown != len(lost):
         grown = len(lost)
-        for one, other in changes.ties:
-            if one in lost or other in lost:
-                lost.update((one, other))
+        for first, second in changes.ties:
+            if first in lost or second in lost:
+                lost.update((first, second))
     return frozenset(lost)
 
 
 def without(changes: Changes, lost: frozenset[RunId]) -> Changes:
-    """The changes that are left when nothing may be written about the lost runs."""
+    """Return the changes without all rows of the lost runs."""
     return Changes(
         new_runs=[run for run in changes.new_runs if run.run_id not in lost],
         runs=[run for run in changes.runs if run.run_id not in lost],

@@ -1,9 +1,9 @@
-"""Connections to a SQLite file: how they are opened, and what their errors mean to the engine (4.8).
+"""Connections to a SQLite file: their settings, and the translation of their errors.
 
-SQLITE_IOERR*, CORRUPT, NOTADB, CANTOPEN, READONLY   Broken: stop; what was being committed may be on disk
-SQLITE_FULL, BUSY                                    Rejected: SQLite has undone it
+SQLITE_IOERR*, CORRUPT, NOTADB, CANTOPEN, READONLY   Broken: stop; the transaction may be on disk
+SQLITE_FULL, BUSY                                    Rejected: SQLite has rolled the transaction back
 SQLITE_CONSTRAINT                                    Conflict
-anything else                                        OutcomeUnknown from COMMIT, Rejected before it
+any other error                                      OutcomeUnknown from COMMIT, Rejected before COMMIT
 """
 
 import os
@@ -24,14 +24,14 @@ _BROKEN = (apsw.IOError, apsw.CorruptError, apsw.NotADBError, apsw.CantOpenError
 _UNDONE = (apsw.FullError, apsw.BusyError, apsw.LockedError)
 
 PROGRESS_STEPS: Final = 10_000
-"""Steps of SQLite's virtual machine between two looks at the clock: about a millisecond."""
+"""Steps of SQLite's virtual machine between two checks of the clock: about a millisecond."""
 
 STATEMENT_CACHE_SIZE = 400
-"""Each row of an `executemany` takes the next place in apsw's cache of statements, whoever is there: there must be more
-places than rows in a batch, or every batch would have its statements parsed again."""
+"""Each row of an `executemany` takes the next entry of apsw's statement cache and evicts its statement. With fewer
+entries than rows in a batch, SQLite would parse the statements again for every batch."""
 _PRAGMAS = "PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA mmap_size = 0;"
-# The cache is small on purpose: a commit that has split a page looks through all of it, and what it does not hold is
-# in the cache of the system.
+# The page cache is small on purpose: a commit that has split a page scans the whole cache, and other pages are in the
+# file cache of the system.
 _WRITER_PRAGMAS = (
     "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -8192;"
 )
@@ -43,7 +43,7 @@ class WriteLocked(Rejected):
 
 
 def translated(error: apsw.Error, *, committing: bool = False) -> AssayError:
-    """What a driver's error means to the engine."""
+    """Return the engine's error for a driver's error."""
     text = f"SQLite: {error} ({type(error).__name__})"
     if isinstance(error, _BROKEN):
         return Broken(text)
@@ -55,7 +55,7 @@ def translated(error: apsw.Error, *, committing: bool = False) -> AssayError:
 
 
 def create(path: Path) -> None:
-    """Make an empty file that only its owner can read, durably; leave one that is there."""
+    """Create an empty file, durably and readable by its owner only; keep an existing file."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
@@ -69,7 +69,7 @@ def create(path: Path) -> None:
 
 
 def open_writer(path: Path, on_commit: Callable[[int], None]) -> apsw.Connection:
-    """The one connection that writes and checkpoints; `on_commit` hears how many pages the WAL has."""
+    """Return the only connection that writes and checkpoints; each commit calls `on_commit` with the WAL's pages."""
 
     def hook(_connection: apsw.Connection, _name: str, pages: int) -> int:
         on_commit(pages)
@@ -86,7 +86,7 @@ def open_writer(path: Path, on_commit: Callable[[int], None]) -> apsw.Connection
 
 
 def open_reader(path: Path) -> apsw.Connection:
-    """A connection that reads, and leaves the WAL to the writer even when it is closed."""
+    """Return a connection that reads and never checkpoints, not even on close: only the writer does."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=200)
     _set(connection, _PRAGMAS + _READER_PRAGMAS)
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -99,8 +99,8 @@ def open_read_only(path: Path) -> apsw.Connection:
     try:
         connection = _read_only(name)
     except apsw.CantOpenError:
-        # A WAL-mode file needs its `-shm` file, which cannot be made in a folder that is not writable. Without a WAL
-        # the file is complete, and no engine of this user can begin to write beside it.
+        # A WAL-mode file needs its `-shm` file, which cannot be created in a read-only folder. Without a WAL the file
+        # is complete, and no engine of this user can begin to write beside it.
         if os.access(path.parent, os.W_OK) or os.path.exists(f"{name}-wal"):
             raise
         connection = _read_only(f"file:{quote(name)}?immutable=1")
@@ -125,19 +125,19 @@ def _set(connection: apsw.Connection, pragmas: str) -> None:
 
 
 def rows(connection: apsw.Connection, text: str, arguments: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    """All rows of a statement; the cursor is done when this returns, so no read transaction is left open."""
+    """Return all rows of a statement; the cursor is exhausted, therefore no read transaction stays open."""
     try:
         return connection.execute(text, arguments).fetchall()
     except apsw.Error as error:
         raise translated(error) from error
     except UnicodeEncodeError as error:
-        raise Invalid(f"SQLite cannot hold this value: {error}") from error
+        raise Invalid(f"SQLite cannot store this value: {error}") from error
 
 
 def rows_within(
     connection: apsw.Connection, text: str, arguments: tuple[Any, ...], seconds: float | None
 ) -> list[tuple[Any, ...]]:
-    """Return all rows of a statement; raise `ReadTooLong` if it takes longer, since its snapshot keeps the WAL long."""
+    """Return all rows of a statement; raise `ReadTooLong` after `seconds`, because a snapshot keeps the WAL long."""
     end = float("inf") if seconds is None else time.monotonic() + seconds
     connection.set_progress_handler(lambda: time.monotonic() > end, PROGRESS_STEPS)
     try:
@@ -149,10 +149,10 @@ def rows_within(
 
 
 def sync_time(folder: Path) -> float:
-    """The usual time in seconds that the disk takes to make a small write durable."""
+    """Return the usual time in seconds in which the disk makes a small write durable."""
     taken = []
     with TemporaryFile(dir=folder, buffering=0) as file:
-        # a WAL is mostly overwritten in place: growing a file, as the first write does, takes longer
+        # A WAL is mostly overwritten in place. The first write is not measured: growing a file takes longer.
         file.write(b"\0" * 4096)
         os.fdatasync(file.fileno())
         for _ in range(9):
@@ -161,5 +161,5 @@ def sync_time(folder: Path) -> float:
             begin = time.perf_counter()
             os.fdatasync(file.fileno())
             taken.append(time.perf_counter() - begin)
-    # what the disk can do, and not what other programs make of it at this moment
+    # The first quartile measures the disk itself, without the momentary load of other programs.
     return statistics.quantiles(taken, n=4)[0]

@@ -1,7 +1,7 @@
-"""Who may use a database file: one engine at a time, on this machine (I9).
+"""Exclusive ownership of a database file: a single engine at a time, on this machine (I9).
 
-The lock is the kernel's: it goes with its process, so a restart after kill -9 begins at once and a paused owner keeps
-it. What the lock file says is only for the message to whoever comes second.
+The kernel holds the lock for the process. A restart after kill -9 therefore succeeds at once, and a paused owner keeps
+the lock. The content of the lock file is only used for the error message of a second engine.
 """
 
 import fcntl
@@ -35,20 +35,20 @@ NETWORK_FILESYSTEMS = frozenset(
             "ocfs2",
             "gfs2",
         ),
-        # Folders of the host in virtual machines, and so in containers on laptops.
+        # Folders of the host in virtual machines, also below containers on laptops.
         *("9p", "virtiofs", "vboxsf", "prl_fs", "vmhgfs", "fakeowner"),
     }
 )
 """File systems without the locks and the shared memory that SQLite needs."""
 
 LOCK_RETRY_SECONDS = (0.02, 0.04, 0.0)
-"""Seconds after each attempt to take the lock: `in_use` of another process holds it for some microseconds."""
+"""Pauses after each attempt to take the lock: `in_use` of another process holds the lock for some microseconds."""
 
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """What an owner leaves in the lock file."""
+    """The owner of a database file, as stored in the lock file."""
 
     pid: int
     host: str
@@ -57,7 +57,7 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 def _locked(descriptor: int, pause: float) -> bool:
-    """Return True if the lock could be taken, else False after a pause."""
+    """Try to take the lock; return False after a pause if another process holds it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -67,7 +67,7 @@ def _locked(descriptor: int, pause: float) -> bool:
 
 
 def in_use(database: Path) -> bool:
-    """Return True if an engine holds the lock of a file, as far as this user can find out."""
+    """Return whether an engine holds the lock of a file; True if this user cannot read the lock file."""
     try:
         descriptor = os.open(database.with_name(f"{database.name}.lock"), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -93,7 +93,7 @@ class FileLock:
         self._descriptor: int | None = None
 
     def take(self, now: Time) -> None:
-        """Take the lock, or say at once who has it."""
+        """Take the lock; raise `Unavailable` with the name of the owner if another engine holds the lock."""
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if not any(_locked(descriptor, pause) for pause in LOCK_RETRY_SECONDS):
             text = self._in_use(os.pread(descriptor, 4096, 0))
@@ -110,18 +110,18 @@ class FileLock:
             owner = msgspec.json.decode(content, type=Owner)
             who = f"process {owner.pid} on {owner.host} (assay {owner.version}) since {owner.since}"
         except msgspec.MsgspecError:
-            who = "another process"  # which has the lock but has not written its name yet
+            who = "another process"  # a process that holds the lock and has not written its name yet
         return f"{self._database} is in use by {who}; use Postgres for several engines"
 
     def release(self) -> None:
-        """Let go of the lock. The file stays: removing it would let two engines lock two files of one name."""
+        """Release the lock. The file stays: after its removal two engines could lock two files of the same name."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
 
 def refuse_network(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> None:
-    """Refuse a folder on a network filesystem; where the machine does not tell, trust it."""
+    """Refuse a folder on a network file system; accept every folder if the mounts cannot be read."""
     try:
         lines = mounts.read_bytes().splitlines()
     except OSError:

@@ -1,21 +1,25 @@
-"""Where commits run: on the event loop while the disk is fast, in a thread while it is slow."""
+"""The choice of where commits run: on the event loop while the disk is fast, in a thread while the disk is slow."""
 
 from typing import Final
 
 LAST_COMMITS: Final = 100
 MAX_SLOW_COMMITS: Final = LAST_COMMITS // 2
 BAD_COMMITS: Final = 5
-"""So many very slow commits in a row are enough: at 50 ms each, half a hundred would hold up the loop for seconds."""
+"""The number of very slow commits in a row that moves commits to the thread at once: at 50 ms each, fifty of them would
+block the loop for seconds."""
 BAD_FACTOR: Final = 10
 CALM_FACTOR: Final = 0.5
-"""Commits return to the loop when most of them take less than this part of the slow time, not sooner."""
+"""Commits return to the loop when most of them take less than this fraction of the slow time: hysteresis."""
 
 _WINDOW: Final = (1 << LAST_COMMITS) - 1
 _BAD: Final = (1 << BAD_COMMITS) - 1
 
 
 class CommitPace:
-    """The pace of the last hundred commits, one bit per commit and threshold: more than half are 1 if the median is."""
+    """The durations of the last hundred commits, as a bit per commit and threshold.
+
+    More than half of the bits are 1 if the median exceeds the threshold.
+    """
 
     def __init__(self, slow_seconds: float, *, in_thread: bool) -> None:
         self.in_thread = in_thread
@@ -24,7 +28,7 @@ class CommitPace:
         self._seen = self._slow = self._bad = self._uncalm = 0
 
     def add(self, seconds: float) -> None:
-        """Take the time of a commit into account."""
+        """Record the duration of a commit, and update `in_thread`."""
         slow = self._slow_seconds
         self._seen += 1
         self._slow = (self._slow << 1 | (seconds > slow)) & _WINDOW

@@ -1,7 +1,7 @@
-"""Read a SQLite file beside the engine that uses it, or a copy of one; nothing here can write.
+"""Read a SQLite file beside the engine that uses the file, or read a copy, without any write.
 
-The connections are read-only: they take no lock that an engine needs, they cannot move the WAL into the file, and the
-last of them leaves the WAL of an engine that was killed for the next engine.
+The connections are read-only: they take no lock that an engine needs and cannot checkpoint. Closing the last of them
+keeps the WAL of a killed engine for the next engine.
 """
 
 import asyncio
@@ -28,14 +28,14 @@ READER_THREADS: Final = 2
 
 
 class SqliteReader(SqlReads):
-    """A file that an engine may be using: only questions, no lock, no migration. See `Store`."""
+    """A file that an engine may be using: reads only, no lock, no migration. See `Store`."""
 
     dialect: ClassVar[SqliteDialect] = DIALECT
     shared = True
     inline = False
 
     def __init__(self, path: str | Path, *, clock: Callable[[], Time], seconds: float | None = READ_SECONDS) -> None:
-        """`seconds` is the longest time for one statement; None allows any."""
+        """Prepare to read; `seconds` is the longest time of a statement, None allows any."""
         self.path = Path(path).absolute()
         self._clock = clock
         self._seconds = seconds
@@ -60,7 +60,7 @@ class SqliteReader(SqlReads):
             raise
 
     async def close(self) -> None:
-        """Let go of the file."""
+        """Close all connections."""
         if self._threads is not None:
             for connection in self._opened:
                 connection.interrupt()
@@ -71,11 +71,11 @@ class SqliteReader(SqlReads):
         self._opened = []
 
     async def query(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
-        """Return the rows of a statement, each in a read transaction of its own."""
+        """Return the rows of a statement; each statement is a read transaction."""
         if self._threads is None:
             raise Broken(f"{self.path} is not open")
-        asked = self._threads.submit(self._read, DIALECT.query(text), arguments)
-        return await asyncio.wrap_future(asked)
+        read = self._threads.submit(self._read, DIALECT.query(text), arguments)
+        return await asyncio.wrap_future(read)
 
     async def _fetch(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
         return await self.query(text, *arguments)
@@ -84,7 +84,7 @@ class SqliteReader(SqlReads):
         return connections.rows_within(self._connection(), text, arguments, self._seconds)
 
     def _connection(self) -> apsw.Connection:
-        """Return the connection of this thread; a file that has been replaced since is opened anew."""
+        """Return the connection of this thread; open another if the file was replaced since."""
         try:
             found = identity_of(self.path)
         except OSError as error:
@@ -111,7 +111,7 @@ class SqliteReader(SqlReads):
     def subscribe(
         self, wake: Callable[[], None], closed: Callable[[Collection[RunId] | None], None] | None = None
     ) -> None:
-        """See `Store`: no process says when it has written to the file."""
+        """See `Store`: nothing is called, because SQLite does not report writes of other processes."""
 
     async def write(self, changes: Changes) -> frozenset[RunId]:
         """See `Store`."""
@@ -122,12 +122,12 @@ class SqliteReader(SqlReads):
         raise ReadOnly
 
     async def change(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> Sequence[Sequence[Sequence[Any]]]:
-        """Refuse: nothing can be changed here."""
+        """Raise `ReadOnly`."""
         raise ReadOnly
 
 
 def _refuse_schema(path: Path, recorded: Sequence[Sequence[Any]]) -> None:
-    """Raise `Unavailable` for a schema that this program would have to change, or does not know."""
+    """Raise `Unavailable` for a schema that is older or newer than this program's."""
     missing = schema_versions.missing(recorded, schema_versions.known())
     found, known = max((row[0] for row in recorded), default=0), schema_versions.known()[-1].version
     if missing or found != known:

@@ -1,4 +1,4 @@
-"""A SQLite file that is changed beside the engine that holds it: for single rows that no decision depends on."""
+"""Changes of a SQLite file beside the engine that owns the file: only for rows on which no decision depends."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from assay.storage.sql.dialect import Dialect
 from assay.storage.sqlite.writer import DIALECT
 
 BUSY_MILLISECONDS: Final = 10_000
-"""How long a change waits for the engine's own transaction."""
+"""The longest wait for the engine's own transaction."""
 
 Statement = tuple[str, tuple[object, ...]]
 Rows = Sequence[Sequence[Any]]
 
 
 class SharedFile:
-    """A connection to a file of this program's own schema, without the engine's lock."""
+    """A connection to a file with this program's schema, without the engine's lock."""
 
     def __init__(self, path: Path) -> None:
         self._connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
@@ -28,11 +28,11 @@ class SharedFile:
 
     @property
     def dialect(self) -> Dialect:
-        """Return how SQLite spells things."""
+        """Return the SQL dialect of SQLite."""
         return DIALECT
 
     def check_schema(self) -> None:
-        """Raise `Unavailable` if the file has another schema than this program's."""
+        """Raise `Unavailable` if the schema of the file is not this program's."""
         recorded = list(
             self._connection.execute("SELECT version, min_reader, min_writer, checksum FROM schema_versions")
         )
@@ -40,7 +40,7 @@ class SharedFile:
             raise Unavailable("the database has an older schema: run `assay migrate` first", code="schema_too_old")
 
     async def query(self, text: str, *arguments: object) -> Rows:
-        """Return the rows of a question."""
+        """Return the rows of a query."""
         return await asyncio.to_thread(self._execute, text, arguments)
 
     async def change(self, statements: Sequence[Statement]) -> Sequence[Rows]:

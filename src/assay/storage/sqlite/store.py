@@ -1,9 +1,9 @@
-"""The store on a SQLite file: one engine, one connection that writes, durable at each commit.
+"""The store on a SQLite file: a single engine, a single connection that writes, every commit durable.
 
-On a fast disk a write runs on the event loop and never suspends; on a slow one it runs in a thread of its own. Each
-commit is measured, so that writes move when the disk becomes slow or fast. Reads by key run on the loop, on the
-connection of the writer if writes run there as well, since its cache is warm. Longer reads run in threads with
-connections of their own and for a limited time: their snapshots keep the WAL from beginning anew.
+On a fast disk a write runs on the event loop and never suspends; on a slow disk the write runs in the writer's thread.
+Each commit is measured, and writes move when the disk becomes slow or fast. Reads by key run on the loop, on the
+writer's connection if writes run there as well, because its cache is warm. Longer reads run in threads, on connections
+of their own and for a limited time: their snapshots keep the WAL from restarting at its beginning.
 """
 
 import asyncio
@@ -32,21 +32,21 @@ from assay.storage.sqlite.pace import CommitPace
 from assay.storage.sqlite.writer import DIALECT, SqliteWriter
 
 SLOW_SYNC_SECONDS = 0.001
-"""Seconds. A disk that needs longer gets a writer thread, so that the event loop does not wait for it."""
+"""A disk with slower syncs gets a writer thread, because the event loop must not wait for the disk."""
 
 IDLE_SECONDS = 1.0
-"""After so long without a write there is time to cut a large WAL."""
+"""The time without a write after which a large WAL is truncated."""
 TRUNCATE_RETRY_SECONDS = 5.0
-"""Time between two attempts to cut a WAL while writes go on."""
+"""The time between two attempts to truncate a WAL during writes."""
 WAL_WARNING_BYTES = 256 * 1024 * 1024
 
 SCAN_THREADS = 2
 SEARCH_THREADS = 2
 SCAN_SECONDS = 30.0
-"""The longest time for a read of the engine itself; a caller's read has `READ_SECONDS`."""
+"""The longest time for a read of the engine itself; callers' reads have `READ_SECONDS`."""
 
 LOCK_WAIT_SECONDS = 5.0
-"""The longest wait for a process that holds the write lock of the file."""
+"""The longest wait for another process to release the write lock of the file."""
 LOCK_PAUSE_SECONDS = (0.005, 0.01, 0.02, 0.05)
 
 P = ParamSpec("P")
@@ -58,7 +58,7 @@ logger = logging.getLogger(__name__)
 
 
 def _in(pool: Executor | None, act: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> "asyncio.Future[R]":
-    """Call a function in a thread. The call goes on when its caller is cancelled: a commit cannot be undone."""
+    """Call a function in a thread; the call continues if its caller is cancelled, because a commit cannot be undone."""
     if pool is None:
         raise Broken("the store is not open")
     return asyncio.wrap_future(pool.submit(act, *arguments, **named))
@@ -73,13 +73,13 @@ class SqliteStore(SqlReads):
     def __init__(
         self, path: str | Path, *, in_thread: bool | None = None, clock: Callable[[], Time], migrate: bool = True
     ) -> None:
-        self.path = Path(path).resolve()  # two names of one file must share one lock
+        self.path = Path(path).resolve()  # two names of a file must have the same lock file
         self.inline = not in_thread
         self._in_thread = in_thread
         self._clock = clock
         self._migrate = migrate
         self.migrated: Sequence[schema_versions.Migration] = ()
-        """The steps of the schema that opening it took."""
+        """The migrations that `open` applied."""
         self._lock = FileLock(self.path)
         self._owned: OwnedFile | None = None
         self._replaced: Replaced | None = None
@@ -107,9 +107,7 @@ class SqliteStore(SqlReads):
             raise Invalid(f"the folder {folder} does not exist", field="path")
         refuse_network(folder)
         if not self._migrate and not self.path.exists():
-            schema_versions.refuse_unmigrated(
-                schema_versions.known()
-            )  # before there is a file and a lock that nobody wants
+            schema_versions.refuse_unmigrated(schema_versions.known())  # before a file and a lock file are created
         try:
             self._lock.take(self._clock())
             call_after_fork(self)
@@ -139,7 +137,7 @@ class SqliteStore(SqlReads):
             raise connections.translated(error) from error
 
     def _open_thread(self) -> None:
-        """Make the thread for writes, and the connection for reads on the loop; both stay when writes move back."""
+        """Create the thread for writes and the connection for reads on the loop; both stay if writes move back."""
         if self._writing is None:
             self._writing = ThreadPoolExecutor(1, "assay-sqlite-writer")
             self._reader = connections.open_reader(self.path)
@@ -171,7 +169,7 @@ class SqliteStore(SqlReads):
         self._lock.release()
 
     def forked(self) -> None:
-        """In a forked child: forget the connections without closing them, which would touch the parent's files."""
+        """Drop the connections in a forked child without closing them: closing would change the parent's files."""
         threads = (self._writing, self._scanning, self._searching)
         self._abandoned = [self._writer, self._reader, threads, self._scanners, self._truncating]
         self._writer = self._reader = self._writing = self._scanning = self._searching = self._idle = None
@@ -183,7 +181,7 @@ class SqliteStore(SqlReads):
         self._lock.release()
 
     async def clock(self, jump: Jump | None = None) -> ClockReading:
-        """See `Store`: no other engine needs a correction."""
+        """See `Store`: without other engines the clock needs no correction."""
         return ClockReading(self._clock(), self._clock())
 
     async def write(self, changes: Changes) -> frozenset[RunId]:
@@ -195,7 +193,7 @@ class SqliteStore(SqlReads):
         return lost
 
     async def _commit(self, writer: SqliteWriter, act: Callable[[P1], R], argument: P1) -> R:
-        """Run a transaction, and try again for a while if another process holds the write lock."""
+        """Run a transaction; retry for a limited time while another process holds the write lock."""
         try:
             try:
                 done = act(argument) if self.inline else await self._in_thread_of_writer(act, argument)
@@ -209,7 +207,7 @@ class SqliteStore(SqlReads):
         return done
 
     async def _when_unlocked(self, act: Callable[[P1], R], argument: P1) -> R:
-        """Try a transaction again and again. Between two attempts other requests are served: the loop never blocks."""
+        """Retry a transaction. The event loop serves other requests between two attempts and never blocks."""
         loop = asyncio.get_running_loop()
         end, attempt = loop.time() + LOCK_WAIT_SECONDS, 0
         while True:
@@ -229,9 +227,9 @@ class SqliteStore(SqlReads):
         return await asyncio.shield(call)
 
     def _move(self) -> None:
-        """Move writes to the thread, or back to the loop once the thread is idle."""
+        """Move writes to the thread, or back to the loop if the thread is idle."""
         if self.inline:
-            logger.warning("commits to %s take long: they run in a thread until the disk is fast again", self.path)
+            logger.warning("commits to %s are slow: they run in a thread until the disk is fast again", self.path)
             self._open_thread()
             self.inline = False
         elif not self._running:
@@ -244,7 +242,7 @@ class SqliteStore(SqlReads):
         return int(first)
 
     async def change(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> Sequence[Sequence[Sequence[Any]]]:
-        """Execute statements in one transaction, for what is no decision; the rows of each."""
+        """Execute statements that are no decision in one transaction; return the rows of each."""
         return await self._change(statements)
 
     async def _change(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> Sequence[Sequence[Sequence[Any]]]:
@@ -254,12 +252,12 @@ class SqliteStore(SqlReads):
     def subscribe(
         self, wake: Callable[[], None], closed: Callable[[Collection[RunId] | None], None] | None = None
     ) -> None:
-        """See `Store`: nobody else writes to the file."""
+        """See `Store`: nothing is called, because no other engine writes to the file."""
 
     async def _give_up(self, replaced: Replaced) -> None:
-        """Close everything, so that the file can be opened anew in this process, and refuse all calls from now on.
+        """Close all connections and refuse all further calls, to let this process open the file again.
 
-        A new connection would share the index of the lost WAL with connections that are still open.
+        With an old connection still open, a new connection would share the index of the lost WAL.
         """
         self._replaced = replaced
         for reader in self._scanners:
@@ -273,15 +271,13 @@ class SqliteStore(SqlReads):
             raise Broken(f"{self.path} is not open in this process")
         return self._writer
 
-    # the length of the WAL
-
     @property
     def wal_bytes(self) -> int | None:
         """See `Store`."""
         return None if self._writer is None else self._writer.wal_bytes
 
     def _keep_wal_short(self, writer: SqliteWriter) -> None:
-        """Cut a large WAL now, unless that was tried a moment ago, and in any case in the next quiet moment."""
+        """Truncate a large WAL now, unless the last attempt was recent, and again when writes pause."""
         loop = asyncio.get_running_loop()
         if self._idle is not None:
             self._idle.cancel()
@@ -291,7 +287,7 @@ class SqliteStore(SqlReads):
         if not self._warned_of_wal and writer.wal_bytes > WAL_WARNING_BYTES:
             self._warned_of_wal = True
             logger.warning(
-                "the WAL of %s has %d MiB and cannot be cut: a process reads the file for long",
+                "the WAL of %s has %d MiB and cannot be truncated: a process holds a long read of the file",
                 self.path,
                 writer.wal_bytes >> 20,
             )
@@ -301,22 +297,22 @@ class SqliteStore(SqlReads):
             self._truncating = asyncio.get_running_loop().create_task(self._truncate_wal(writer))
 
     async def _truncate_wal(self, writer: SqliteWriter) -> None:
-        """Hold new reads in threads, wait for the end of those that run, which have limits, and cut the WAL.
+        """Truncate the WAL after all reads in threads have ended; new reads wait meanwhile.
 
-        Searches are held first: they take longest, and the engine's own reads go on meanwhile. A process that reads the
-        file beside the engine can prevent the cut, which is tried again until it succeeds.
+        The slots of searches are reserved first: searches take longest, and the engine's own reads continue until then.
+        A process that reads the file beside the engine can prevent the truncation, which is then retried.
         """
         loop, done = asyncio.get_running_loop(), False
         try:
             async with self._searches.all_reserved(), self._scans.all_reserved():
                 if self._in_thread is False:
                     done = writer.truncate()
-                else:  # a long WAL takes a while to copy: writes move to the thread with it, and back when it is idle
+                else:  # copying a long WAL takes long: writes move to the thread, and back when the thread is idle
                     self._open_thread()
                     self.inline = False
                     done = await self._in_thread_of_writer(writer.truncate)
         except AssayError as error:
-            logger.warning("the WAL of %s could not be cut: %s", self.path, error)
+            logger.warning("the WAL of %s could not be truncated: %s", self.path, error)
         finally:
             self._truncating = None
             self._truncate_not_before = loop.time() + TRUNCATE_RETRY_SECONDS
@@ -327,10 +323,8 @@ class SqliteStore(SqlReads):
         elif writer is self._writer:
             self._idle = loop.call_later(TRUNCATE_RETRY_SECONDS, self._begin_truncate, writer)
 
-    # reads
-
     async def _fetch(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
-        if not self.inline and self._reader is not None:  # there is none once the store is closed
+        if not self.inline and self._reader is not None:  # None after `close`
             return connections.rows(self._reader, DIALECT.query(text), arguments)
         return self._opened().fetch(text, *arguments)
 

@@ -1,9 +1,9 @@
-"""The write-ahead log of a SQLite file: whether it is still the one at its path, and room ahead in it.
+"""The write-ahead log of a SQLite file: the check of its identity, and the preallocation of space.
 
-A commit that makes the file longer waits for the disk twice as long as others. SQLite writes the frames of a commit
-where the last ones ended and finds by their checksums which of them count, so zeros after them are as good as what a
-checkpointed log leaves there. A log begins anew once it is checkpointed and then overwrites itself; without this the
-first thousand pages after every start would be slow, and a short program is all start.
+A commit that extends the file waits for the disk twice as long as other commits. SQLite appends the frames of a commit
+after the last frames and validates frames by checksums, therefore zeros at the end are as harmless as the old frames of
+a checkpointed log. A checkpointed log restarts at its beginning and overwrites itself. Without preallocation the first
+thousand pages after every start would be slow, for a short program all of its commits.
 """
 
 import os
@@ -17,20 +17,20 @@ from assay.storage.sqlite.lock import Identity, identity_of
 
 WAL_HEADER_BYTES: Final = 32
 FRAME_HEADER_BYTES: Final = 24
-"""Bytes before the first frame, and before the page in each."""
+"""Sizes of the headers of the log and of each frame."""
 SPARE_FRAMES: Final = 8
-"""Frames that must fit: a small commit has three."""
+"""The minimum of preallocated frames before a commit: a small commit has three."""
 EXTEND_FRAMES: Final = 64
-"""Frames to make room for at a time."""
+"""The number of frames to preallocate at a time."""
 TIMESTAMP_TICK_SECONDS: Final = 0.02
-"""Longer than a tick of the clock by which file systems date changes: two changes in one tick have the same time."""
+"""Longer than a tick of the clock for file timestamps: two changes within a tick have the same timestamp."""
 
 
 class Wal:
-    """The log of one database, from the first commit of its writer on.
+    """The log of a database, from the first commit of its writer.
 
-    SQLite creates the log before the first commit and keeps it until the last connection is closed: a checkpoint, also
-    one that truncates, leaves the same file at the same path.
+    SQLite creates the log before the first commit and keeps the file until the last connection is closed: a checkpoint,
+    even with truncation, leaves the same file at the same path.
     """
 
     def __init__(self, database: Path, page_size: int) -> None:
@@ -48,8 +48,8 @@ class Wal:
     def check(self) -> None:
         """Raise `Replaced` unless the database and its log are the files that the writer has open (I1).
 
-        Called after every commit. Deleting and renaming a file change the time of its folder, so one `fstat` is enough
-        as long as this time stands, once it is older than a tick.
+        Called after every commit. Deleting or renaming a file changes the timestamp of its folder. A single `fstat` is
+        therefore enough while the timestamp stays the same, once the timestamp is older than a tick.
         """
         changed_at = os.fstat(self._folder).st_ctime_ns
         if changed_at == self._settled_at:
@@ -64,8 +64,8 @@ class Wal:
     def _compare(self) -> None:
         """Raise `Replaced` unless both paths name the files that are open.
 
-        The descriptor keeps the inode from being used again, so a path with the same inode names the same file, and
-        this file has a link. Closing the descriptor is harmless: SQLite takes its locks in the other two files.
+        The open descriptor prevents the reuse of the inode, therefore a path with the same inode names the same file.
+        Closing the descriptor is harmless: SQLite takes its locks in the other two files.
         """
         try:
             if self._log_is is None:
@@ -79,12 +79,12 @@ class Wal:
         raise _replaced(self._database, "another file has its name")
 
     def keep(self, used: int) -> None:
-        """Make room for a small commit after `used` frames; only between transactions, and after `check`."""
+        """Preallocate space for a small commit after `used` frames; only between transactions, and after `check`."""
         if used + SPARE_FRAMES > self._frames:
             try:
                 self._extend(used + EXTEND_FRAMES)
             except OSError:
-                self._frames = sys.maxsize  # it was only for speed; if the disk is full, the next commit says so
+                self._frames = sys.maxsize  # only an optimization: on a full disk the next commit fails by itself
 
     def size(self) -> int:
         """Return the size of the log in bytes; 0 before the first commit."""

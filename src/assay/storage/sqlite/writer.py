@@ -1,6 +1,6 @@
-"""The one connection that writes to a SQLite file and checkpoints it: transactions, fencing, migrations (4.5, 4.8).
+"""The only connection that writes to a SQLite file and checkpoints its WAL: transactions, fencing, migrations.
 
-Everything here blocks; the store decides in which thread.
+All calls block; the store chooses the thread.
 """
 
 import logging
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 CHECKPOINT_PAGES = 1_000
 LARGE_WAL_PAGES = 64 * 1024 * 1024 // 4096
 MAX_BACKUP_BYTES = 4 * 1024 * 1024 * 1024
-"""Bytes; a larger file is not copied before a migration, its owner is told instead (U4)."""
+"""A larger file is not copied before a migration; a warning is logged instead."""
 
 DIALECT = SqliteDialect()
 _UPDATE = DIALECT.write(Verb.UPDATE, t.RUN_UPDATES)
@@ -40,7 +40,7 @@ _SCHEDULE_VERSIONS = "SELECT key, version FROM schedules WHERE key $one_of(1)"
 
 
 class SqliteWriter:
-    """Writes whole transactions; after an I/O error it writes nothing more, because nobody knows what is on disk."""
+    """A writer of whole transactions; after an I/O error all further writes fail, because the disk state is unknown."""
 
     def __init__(self, path: Path, pace: CommitPace | None = None) -> None:
         self._path = path
@@ -49,18 +49,18 @@ class SqliteWriter:
         self._checkpointed_pages = 0
         self._generation = 0
         self._left_at = -1
-        """The version of the data after the last commit here: if it is still that, nobody else has written."""
+        """SQLite's data version after the last commit: unchanged while no other connection has written."""
         self._broken: Broken | None = None
         self._connection = connections.open_writer(path, self._on_commit)
         self._wal = Wal(path, self._connection.pragma("page_size"))
-        self._cursor = self._connection.cursor()  # one for all: a new one would cost as much as a small statement
+        self._cursor = self._connection.cursor()  # reused: a new cursor costs as much as a small statement
 
     def close(self) -> None:
-        """Let go of the file; the last to do so moves the WAL into it."""
+        """Close the file; the last connection to close moves the WAL into the file."""
         try:
             self._wal.check()
         except Replaced:
-            # The file may have been written by others since: frames of a WAL without a name must not overwrite it.
+            # Another process may have written the file since: frames of an unlinked WAL must not overwrite its pages.
             self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         self._connection.close()
         self._wal.close()
@@ -72,20 +72,20 @@ class SqliteWriter:
 
     @property
     def wal_is_large(self) -> bool:
-        """Should the WAL be cut as soon as there is time?"""
+        """Return whether the WAL should be truncated soon."""
         return self._wal_pages > LARGE_WAL_PAGES
 
     def take_over(self) -> None:
-        """Raise the generation, so that an engine that lost its lock file cannot write any more (I9).
+        """Raise the generation, to fence an engine whose lock file was removed (I9).
 
-        From now on a lock of another process is an error at once: the event loop must not wait for it.
+        Afterwards a lock of another process raises at once, because the event loop must not wait for the lock.
         """
         (self._generation,) = self.fetch(queries.GENERATION)[0]
         ((self._generation,),) = self.change([(queries.TAKE_GENERATION, ())])[0]
         self._connection.set_busy_timeout(0)
 
     def fetch(self, text: str, *arguments: Any) -> list[tuple[Any, ...]]:
-        """All rows of a statement."""
+        """Return all rows of a statement."""
         try:
             return connections.rows(self._connection, DIALECT.query(text), arguments)
         except Broken as broken:
@@ -93,19 +93,20 @@ class SqliteWriter:
             raise
 
     def change(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> list[list[tuple[Any, ...]]]:
-        """Execute statements in one transaction, for what is no decision; the rows of each."""
+        """Execute statements that are no decision in one transaction; return the rows of each."""
         self._begin()
         try:
             self._check_generation()
             found = [self.fetch(text, *arguments) for text, arguments in statements]
-        except BaseException as error:  # noqa: BLE001  # raised again once it is undone
+        except BaseException as error:  # noqa: BLE001  # raised again after the rollback
             self._roll_back(error)
         self._commit()
         return found
 
     def write(self, changes: Changes) -> frozenset[RunId]:
-        """One transaction; see `Store.write`."""
+        """Write in one transaction; see `Store.write`."""
         lost = frozenset[RunId]()
+        # Optimistic: losers are only searched for after an UPDATE has found an unexpected version.
         if not self._try(changes):
             lost = lost_with(changes, self._losers(changes))
             if not self._try(without(changes, lost)):
@@ -113,7 +114,7 @@ class SqliteWriter:
         return lost
 
     def _try(self, changes: Changes) -> bool:
-        """Write all of it, or nothing if a run has changed since it was read."""
+        """Write the changes; return False, with nothing written, if a run or schedule has another version."""
         self._begin()
         try:
             self._check_generation()
@@ -122,7 +123,7 @@ class SqliteWriter:
                 return False
             for verb, table, cells in steps(changes):
                 self._cursor.executemany(DIALECT.write(verb, table), cells)
-        except BaseException as error:  # noqa: BLE001  # raised again once it is undone
+        except BaseException as error:  # noqa: BLE001  # raised again after the rollback
             self._roll_back(error)
         self._commit()
         return True
@@ -163,6 +164,7 @@ class SqliteWriter:
             raise self._translated(error) from error
 
     def _check_generation(self) -> None:
+        # Fast path: without a write of another connection the generation cannot have changed.
         if self._connection.data_version() == self._left_at:
             return
         (generation,) = self._cursor.execute(_GENERATION).fetchall()[0]
@@ -175,7 +177,7 @@ class SqliteWriter:
             raise self._broken
 
     def _roll_back(self, error: BaseException) -> NoReturn:
-        """Undo, and say what happened; SQLite has already undone it after some errors."""
+        """Roll the transaction back, unless SQLite has already done so, and raise the translated error."""
         if self._connection.in_transaction:
             self._cursor.execute("ROLLBACK")
         if isinstance(error, apsw.Error):
@@ -192,14 +194,14 @@ class SqliteWriter:
                 self._cursor.execute("ROLLBACK")
             raise translated from error
         self.pace.add(time.perf_counter() - begun)
-        self._check_files()  # before the checkpoint, which must not write to a file that others have changed
+        self._check_files()  # before the checkpoint, which must not overwrite a replaced file
         self._left_at = self._connection.data_version()
         if self._wal_pages - self._checkpointed_pages >= CHECKPOINT_PAGES:
             self._checkpoint()
         self._wal.keep(self._wal_pages)
 
     def _check_files(self) -> None:
-        """Raise `Replaced`, now and from now on, if a crash would lose the last commit."""
+        """Raise `Replaced`, also from all later transactions, if a crash would lose the last commit."""
         try:
             self._wal.check()
         except Replaced as replaced:
@@ -214,11 +216,11 @@ class SqliteWriter:
 
     def _on_commit(self, pages: int) -> None:
         if pages < self._wal_pages:
-            self._checkpointed_pages = 0  # the WAL began anew
+            self._checkpointed_pages = 0  # the WAL restarted at its beginning
         self._wal_pages = pages
 
     def _checkpoint(self) -> None:
-        """Move what no reader needs from the WAL to the file. What was committed stays so, whatever happens here."""
+        """Copy the pages that no reader needs from the WAL to the file; a failure cannot undo a commit."""
         try:
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except apsw.Error as error:
@@ -227,11 +229,11 @@ class SqliteWriter:
         self._checkpointed_pages = self._wal_pages
 
     def truncate(self) -> bool:
-        """Move the whole WAL into the file and cut it; return False if a reader or a foreign lock prevents that."""
+        """Move the whole WAL into the file and truncate it; return False if a reader or a foreign lock prevents it."""
         try:
             self._check_files()
         except Replaced:
-            return False  # the next transaction raises it
+            return False  # the next transaction raises the error
         try:
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.Error as error:
@@ -245,7 +247,11 @@ class SqliteWriter:
     def migrate(
         self, known: Sequence[schema_versions.Migration], now: Time, *, allowed: bool
     ) -> Sequence[schema_versions.Migration]:
-        """Bring the schema up to date (R46); the steps that it took."""
+        """Apply the missing migrations in one transaction; return them.
+
+        Raises:
+            Unavailable: The schema is too new, or migrations are missing and not `allowed`.
+        """
         recorded = self._recorded()
         todo = schema_versions.missing(recorded, known)
         if not todo:
@@ -262,7 +268,7 @@ class SqliteWriter:
                 self.fetch(
                     queries.RECORD_SCHEMA_VERSION, step.version, step.min_reader, step.min_writer, now, step.checksum
                 )
-        except BaseException as error:  # noqa: BLE001  # raised again once it is undone
+        except BaseException as error:  # noqa: BLE001  # raised again after the rollback
             self._roll_back(error)
         self._commit()
         return todo
@@ -276,11 +282,11 @@ class SqliteWriter:
         return []
 
     def _back_up(self, version: int) -> None:
-        """Keep the file as it was before the migration (U4)."""
+        """Copy the file before a migration."""
         if self._path.stat().st_size > MAX_BACKUP_BYTES:
             logger.warning("%s is too large to be copied before its migration", self._path)
             return
         copy = self._path.with_name(f"{self._path.name}.bak-{version}")
         copy.unlink(missing_ok=True)
-        connections.create(copy)  # before it has content, which only its owner may read
+        connections.create(copy)  # created before it has content, which only its owner may read
         self.fetch("VACUUM INTO $1", str(copy))
