@@ -63,7 +63,7 @@ def test_no_type_is_taken_for_its_namesake():
         (messages.Problem, "Other"),
     ):
         assert schemas.of(kind) == {"$ref": f"#/components/schemas/{name}"}
-    with pytest.raises(TypeError, match="cannot both be called RetryPolicy"):
+    with pytest.raises(TypeError, match="cannot both have the name RetryPolicy"):
         schemas.of(RetryPolicy)
 
 

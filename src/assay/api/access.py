@@ -11,24 +11,24 @@ from assay.wire.errors import Forbidden
 
 
 class NamespaceSource(StrEnum):
-    """The namespace in which a permission is required."""
+    """The source of the namespace in which a route requires its permission."""
 
     NOWHERE = "nowhere"
     """Public: the route needs no credential."""
     QUERY = "query"
-    """The namespace that the query asks for."""
+    """The namespace of the query."""
     PATH = "path"
-    """The namespace that the path names."""
+    """The namespace in the path."""
     ALL = "all"
     """Every namespace."""
     SHOWN = "shown"
-    """Each namespace that the answer shows: the route leaves out all others."""
+    """Each namespace in the response: the route leaves out namespaces without the permission."""
     CONTENT = "content"
-    """A namespace that the body, a worker's registration or the thing itself names: the route checks it."""
+    """The namespace of the body, of a worker's registration or of a stored object: the route checks the permission."""
 
 
 class Access(msgspec.Struct, frozen=True):
-    """A permission and where it is required."""
+    """A permission, and the source of the namespace in which a route requires the permission."""
 
     permission: Permission | None
     where: NamespaceSource
@@ -51,7 +51,7 @@ def require(principal: Principal, permission: Permission, namespace: str) -> Non
     """Return if a caller has a permission in a namespace.
 
     Raises:
-        NotFound: The caller has no role there: the namespace is hidden, whether it exists or not.
+        NotFound: The caller has no role in the namespace. A hidden namespace looks like a missing namespace.
         Forbidden: The caller's role grants too little.
     """
     if principal.allows(permission, namespace):
@@ -62,10 +62,10 @@ def require(principal: Principal, permission: Permission, namespace: str) -> Non
 
 
 def require_shown(principal: Principal, permission: Permission) -> frozenset[str] | None:
-    """Return the namespaces in which a caller has a permission, None for all of them.
+    """Return the namespaces in which a caller has a permission; None means all namespaces.
 
     Raises:
-        Forbidden: There is no such namespace.
+        Forbidden: The caller has the permission in no namespace.
     """
     namespaces = principal.namespaces_with(permission)
     if namespaces is not None and not namespaces:
@@ -80,7 +80,7 @@ def require_queue(principal: Principal, queue: str, namespace: str) -> None:
 
 
 def forbidden(permission: Permission, namespace: str, message: str | None = None) -> Forbidden:
-    """Return the refusal of a caller whose role grants too little; it names the lowest role that would do."""
+    """Return the error for a caller whose role grants too little. The error names the lowest sufficient role."""
     role = LOWEST_ROLE[permission].value
     place = "all namespaces" if namespace == ALL_NAMESPACES else namespace
     return Forbidden(message or f"Needs the {role} role in {place}.", needs=role, namespace=namespace)

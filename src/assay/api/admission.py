@@ -1,4 +1,4 @@
-"""Bounds the callers' requests that wait, namespace by namespace: beyond the bound callers are asked to come back."""
+"""Limit the number of waiting requests per namespace. Requests above the limit are rejected with a 429."""
 
 from collections import Counter
 from types import TracebackType
@@ -7,18 +7,18 @@ from typing import Final
 from assay.core.model.errors import AssayError, Kind
 
 MAX_WAITING_REQUESTS: Final = 1_000
-"""Requests of one namespace that are accepted and not answered, the batch under way included."""
+"""Requests of one namespace that are accepted and not answered yet, including the current batch."""
 
 
 class NamespaceBusy(AssayError):
-    """Too many requests of a namespace wait; nothing was changed, and the same request may succeed a second later."""
+    """Too many requests of a namespace wait. Nothing was changed, and the same request may succeed a second later."""
 
     code = "namespace_busy"
     kind = Kind.RATE_LIMITED
 
 
 class Admission:
-    """Counts the waiting requests of each namespace. Workers and callers that wait for a result do not count."""
+    """The number of waiting requests per namespace. Workers, and callers that wait for a result, do not count."""
 
     def __init__(self, most: int = MAX_WAITING_REQUESTS) -> None:
         self._most = most
@@ -28,10 +28,10 @@ class Admission:
         return self._waiting.total()
 
     def admit(self, namespace: str) -> "Admitted":
-        """Return a context within which a request counts; raise `NamespaceBusy` if as many wait as may."""
+        """Return a context within which a request counts as waiting; raise `NamespaceBusy` at the limit."""
         if self._waiting[namespace] >= self._most:
             message = (
-                f"{self._most:,} requests of namespace '{namespace}' wait already; send this one again in a second"
+                f"{self._most:,} requests of namespace '{namespace}' wait already; send this request again in a second"
             )
             raise NamespaceBusy(message)
         return Admitted(self._waiting, namespace)
@@ -54,4 +54,4 @@ class Admitted:
         if left:
             self._waiting[self._namespace] = left
         else:
-            del self._waiting[self._namespace]  # names that were used once must not pile up
+            del self._waiting[self._namespace]  # a namespace that is used once must not take memory for ever

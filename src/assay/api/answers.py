@@ -1,4 +1,4 @@
-"""What goes back to a caller: JSON, nothing at all, or an error from the one table."""
+"""HTTP responses: JSON, an empty body, or an error."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -24,10 +24,10 @@ COMMON_HEADERS: Final[tuple[Header, ...]] = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
-"""On every answer, errors and streams included (5.2, S14); what an answer sets itself replaces its namesake."""
+"""Headers of every response, including errors and streams. A response's own header replaces the common header."""
 
 PLAIN: Final = (JSON,)
-"""The headers of an answer that is JSON and nothing else."""
+"""The headers of a plain JSON response. Compared by identity, for the prepared header bytes of `lines`."""
 _JSON_LINE: Final = b"%s: %s\r\n" % JSON
 _ALWAYS_LINES: Final = b"".join(b"%s: %s\r\n" % header for header in COMMON_HEADERS)
 
@@ -35,7 +35,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class HttpResponse:
-    """A complete answer."""
+    """A complete response: status, headers and body."""
 
     __slots__ = ("body", "headers", "status")
 
@@ -45,37 +45,40 @@ class HttpResponse:
         self.headers = headers
 
     def head(self) -> list[Header]:
-        """All its headers."""
+        """Return all headers."""
         own = list(self.headers)
         own.append((b"content-length", str(len(self.body)).encode()))
         return [*own, *common_headers(own)]
 
     def lines(self) -> bytes | None:
-        """All its headers as they travel, for an answer with none but the usual ones."""
+        """Return all headers as bytes of HTTP/1.1, or None for a response with unusual headers.
+
+        Most responses have the usual headers only; prepared bytes save building and encoding a list.
+        """
         if self.headers is PLAIN:
             return b"%scontent-length: %d\r\n%s" % (_JSON_LINE, len(self.body), _ALWAYS_LINES)
         return None if self.headers else b"content-length: %d\r\n%s" % (len(self.body), _ALWAYS_LINES)
 
     def with_header(self, name: bytes, value: bytes) -> "HttpResponse":
-        """The same with one header more."""
+        """Return a copy with a further header."""
         return HttpResponse(self.status, self.body, [*self.headers, (name, value)])
 
 
 def common_headers(own: Sequence[Header]) -> Sequence[Header]:
-    """The headers of every answer that this one does not set itself."""
-    if len(own) <= 2:  # its length and perhaps its type, the usual case
+    """Return the common headers that `own` does not replace."""
+    if len(own) <= 2:  # fast path: only the length, and perhaps the type
         return COMMON_HEADERS
     named = {name for name, _ in own}
     return [header for header in COMMON_HEADERS if header[0] not in named]
 
 
 def json(content: Any, status: int = 200, headers: Sequence[Header] = ()) -> HttpResponse:
-    """`content` as JSON."""
+    """Return a response with `content` as JSON."""
     return HttpResponse(status, _encode(content), [JSON, *headers] if headers else PLAIN)
 
 
 def listed(records: Sequence[Any], total: int | None = None, cursor: str | None = None) -> HttpResponse:
-    """A list: a bare array, and in headers how many there are in all and where the next page begins (R31)."""
+    """Return a response with a bare array; headers have the total count and the cursor of the next page."""
     headers: list[Header] = [(b"x-total-count", str(len(records) if total is None else total).encode())]
     if cursor is not None:
         headers.append((b"x-next-cursor", cursor.encode()))
@@ -83,17 +86,17 @@ def listed(records: Sequence[Any], total: int | None = None, cursor: str | None 
 
 
 def rendered(body: bytes, status: int) -> HttpResponse:
-    """JSON that is bytes already, or nothing."""
+    """Return a response with a body that is encoded already, or empty."""
     return HttpResponse(status, body, PLAIN if body else ())
 
 
 def empty(status: int = 200) -> HttpResponse:
-    """Success with nothing to say."""
+    """Return a response without a body."""
     return HttpResponse(status)
 
 
 def error(problem: AssayError, headers: Sequence[Header] = ()) -> HttpResponse:
-    """What went wrong."""
+    """Return the response for an error."""
     status = status_of(problem)
     if status in (429, 503):
         headers = [*headers, (b"retry-after", b"1")]
@@ -101,5 +104,5 @@ def error(problem: AssayError, headers: Sequence[Header] = ()) -> HttpResponse:
 
 
 def encoded(content: Any) -> bytes:
-    """`content` as the bytes of a body."""
+    """Return `content` as the bytes of a JSON body."""
     return _encode(content)

@@ -1,4 +1,7 @@
-"""The ASGI application: guard, route, react, answer. Nothing that a caller does is a server error (D5)."""
+"""The ASGI application: guard, find the route, authorize, call the route, send the response.
+
+A caller's mistake is always a 4xx with a stable code; a 500 is a bug of the engine.
+"""
 
 import contextlib
 import logging
@@ -23,23 +26,23 @@ log = logging.getLogger("assay.api")
 UNKNOWN: Final = "unknown"
 UNAUTHORIZED: Final = 401
 BOOTSTRAP: Final = "createApiKey"
-"""The operation that a caller without a credential may use once, to make the first key."""
+"""The operation that a caller without a credential may use once, to create the first key."""
 _PREFIX: Final = (PREFIXES[0] + "/").encode()
 NO_EXTENSIONS: Final[Mapping[str, Any]] = {}
 REPLY: Final = "assay.reply"
-"""Among the extensions of a scope: `reply(status, lines, body)` sends a whole answer, or says that it cannot."""
-INTERNAL: Final = answers.error(Failure("the engine made a mistake; its log says more", kind="INTERNAL"))
+"""An extension of the ASGI scope: `reply(status, lines, body)` sends a whole response, or returns False."""
+INTERNAL: Final = answers.error(Failure("Internal error; see the server log", kind="INTERNAL"))
 
 
 class Api:
-    """The engine over HTTP."""
+    """The ASGI application that serves one engine."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
         self._router = Router(ROUTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One connection's request, as ASGI has it."""
+        """Serve an HTTP request or a WebSocket, as ASGI specifies."""
         if scope["type"] == "http":
             await self._http(scope, receive, send)
         elif scope["type"] == "websocket":
@@ -58,7 +61,7 @@ class Api:
         self.backend.telemetry.answered(call.operation or UNKNOWN, answer.status)
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A connection that stays; a page of another site is no more welcome to it than to a change."""
+        """Serve a WebSocket. Its handshake is checked like a POST, so that pages of other sites are refused."""
         call = ApiCall({**scope, "method": "POST"}, receive, {})
         try:
             guard.check(call, self.backend.settings)
@@ -71,7 +74,7 @@ class Api:
             await send({"type": "websocket.http.response.body", "body": answer.body})
 
     def _connection(self, call: ApiCall) -> Connection:
-        """Who talks on a WebSocket; all else that is served at its address is no help to somebody who wants one."""
+        """Return the WebSocket function of the path; raise `NotFound` if the path serves plain HTTP only."""
         with contextlib.suppress(MethodNotAllowed):
             route, call.parameters = self._router.find(call.method, call.path)
             if route.connection is not None:
@@ -85,7 +88,10 @@ class Api:
             raise ReadOnly
 
     def _find(self, call: ApiCall) -> tuple[Route | None, AssayError | None]:
-        """Return the route of a request, or the reason why there is none: strangers are not told it."""
+        """Return the route of a request, or the error for a missing route.
+
+        The error is returned and not raised: callers without a credential get a 401 first.
+        """
         try:
             route, call.parameters = self._router.find(call.method, call.path)
         except AssayError as problem:
@@ -94,9 +100,9 @@ class Api:
         return route, None
 
     async def _authorize(self, call: ApiCall, route: Route | None) -> None:
-        """Find the caller of a request, and raise the refusal of a caller who may not make it.
+        """Authenticate the caller, and raise an error if the caller lacks the permission of the route.
 
-        Below the prefixes of the API a caller without a credential is refused before anything is told of the path.
+        Below the prefix of the API a caller without a credential gets a 401, whether the path exists or not.
         """
         auth = self.backend.auth
         if not auth.settings.is_on or (route is not None and route.access is PUBLIC):
@@ -133,14 +139,14 @@ class Api:
 
 
 def _about(problem: AssayError, call: ApiCall) -> AssayError:
-    """The problem, with the workflow that the path names, if it was about one and does not say so itself (D5)."""
+    """Return the error with the workflow id of the path, if the error is about a run and names no workflow."""
     if isinstance(problem, NotFound | Refused) and problem.workflow_id is None and "workflow_id" in call.parameters:
         problem.workflow_id, problem.run_id = call.parameters["workflow_id"], problem.run_id or call.text("run_id")
     return problem
 
 
 def _require(call: ApiCall, route: Route) -> None:
-    """Raise the refusal of a caller without the permission of a route, where the request line names the namespace."""
+    """Raise an error if the caller lacks the permission of a route, for routes whose request line has the namespace."""
     permission = route.access.permission
     if permission is None:
         return
@@ -152,7 +158,7 @@ def _require(call: ApiCall, route: Route) -> None:
         case NamespaceSource.ALL:
             require(call.principal, permission, ALL_NAMESPACES)
         case NamespaceSource.SHOWN | NamespaceSource.CONTENT | NamespaceSource.NOWHERE:
-            pass  # the route checks the namespaces that it finds
+            pass  # the route itself checks the namespaces of its content
 
 
 def _challenge(problem: AssayError) -> list[Header]:
@@ -161,6 +167,7 @@ def _challenge(problem: AssayError) -> list[Header]:
 
 async def _send(call: ApiCall, answer: HttpResponse, send: Send) -> None:
     body = b"" if call.method == "HEAD" else answer.body
+    # Fast path: our server writes status, headers and body in a single call, without two ASGI messages.
     lines, reply = answer.lines(), call.scope.get("extensions", NO_EXTENSIONS).get(REPLY)
     if lines is not None and reply is not None and reply(answer.status, lines, body):
         return

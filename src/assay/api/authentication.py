@@ -1,6 +1,6 @@
-"""The caller of a request: an API key or a token in its headers becomes a principal, or the request is a 401.
+"""Authenticate requests: an API key or a token in the headers becomes a principal, or the request gets a 401.
 
-A bearer that has the form of a token is a token, and is never tried as a key.
+A bearer with the form of a token is checked as a token only, never as a key.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class AuthSettings(msgspec.Struct, frozen=True):
     api_keys: bool = False
     issuer: str | None = None
     header: bytes | None = None
-    """A further header that carries a token, looked at where there is no `Authorization`."""
+    """A further header with a token, read if a request has no `Authorization`."""
 
     @property
     def is_on(self) -> bool:
@@ -49,7 +49,7 @@ class AuthSettings(msgspec.Struct, frozen=True):
 
     @property
     def mode(self) -> str:
-        """Return the mode as clients see it."""
+        """Return the mode that clients receive."""
         modes = [*(["jwt"] if self.issuer is not None else []), *(["api-key"] if self.api_keys else [])]
         return "+".join(modes) or "none"
 
@@ -68,8 +68,8 @@ class Authentication:
         """Return the principal of a request.
 
         Raises:
-            Unauthorized: There is no credential, or it is not valid.
-            TooManyAttempts: It is not valid, and there were many before it.
+            Unauthorized: The credential is missing or not valid.
+            TooManyAttempts: The credential is not valid, and many wrong credentials came before.
         """
         if not self.settings.is_on:
             return UNRESTRICTED
@@ -97,16 +97,16 @@ class Authentication:
         return key.principal()
 
     def _count_failure(self, call: ApiCall, bearer: str) -> None:
-        """Count a wrong credential for its address and for the key that it begins like."""
+        """Count a wrong credential for its address and, if it looks like a key, for the key's prefix."""
         now = self._clock.now()
         sources = [f"address {client_address(call)}", *([f"key {prefix_of(bearer)}"] if is_key(bearer) else [])]
         if max(self._failures.note(source, now) for source in sources) > 0:
             raise TooManyAttempts("too many wrong credentials; wait a moment")
 
     async def may_bootstrap(self, call: ApiCall) -> bool:
-        """Return whether a caller without a credential may make the first key.
+        """Return whether a caller without a credential may create the first key.
 
-        Only on this machine, never through a proxy, and only while no key was ever made.
+        Only callers on this machine may, not through a proxy, and only as long as no key has ever existed.
         """
         return self.settings.api_keys and _is_direct_loopback(call) and not await self.keys.had_key()
 
@@ -116,7 +116,10 @@ class Authentication:
             await asyncio.sleep(VALIDITY_CHECK_SECONDS)
 
     def is_valid(self, principal: Principal) -> bool:
-        """Return whether a principal that was authenticated earlier still is: long connections end with their key."""
+        """Return whether the credential of an authenticated principal is still valid.
+
+        Long connections check again and again, and end when their key expires or is revoked.
+        """
         if principal.expires_at is not None and self._clock.now() >= principal.expires_at:
             return False
         credential = principal.credential
@@ -129,7 +132,7 @@ def is_prefix(credential: str) -> bool:
 
 
 def client_address(call: ApiCall) -> str:
-    """Return the address that a request came from."""
+    """Return the address of the client."""
     client = call.scope.get("client")
     return str(client[0]) if client else "unknown"
 

@@ -1,4 +1,4 @@
-"""What the routes work with: the engine and what stands around it, put together once at the start."""
+"""The objects that routes use: the engine and the services around it, created once at startup."""
 
 import asyncio
 from collections.abc import Iterator
@@ -20,28 +20,28 @@ from assay.engine.worker_registry import WorkerRegistry
 from assay.worker_protocol.tokens import Tokens
 
 ALREADY_PAST: Final = 0.0
-"""A time of the loop's clock that is over."""
+"""A time on the loop's clock that is always over: a timeout set to it ends at once."""
 
 
 @dataclass(frozen=True)
 class ApiSettings:
-    """What an operator decides about the interface."""
+    """The operator's settings of the API."""
 
     task_lease: Time = 30 * SECOND
-    """How long a worker of the original may hold a workflow task (D19)."""
+    """The lease of a workflow task for a polling worker."""
     hosts: frozenset[str] = frozenset({"localhost", "127.0.0.1", "[::1]"})
-    """Names under which the engine may be called: whatever else a browser was told is refused (5.2)."""
+    """Accepted values of the `Host` header. Other names are refused, as a protection against DNS rebinding."""
     any_address: bool = False
-    """Is every address welcome as a name, because the engine listens on all of them?"""
+    """Accept every IP address as the `Host`, because the engine listens on all interfaces."""
     exposed: bool = False
-    """Can others than this machine call it, without proving who they are?"""
+    """Other machines can call the engine without a credential."""
     read_only: bool = False
-    """Is the database only read here, beside the engine that uses it?"""
+    """The database is only read here; another engine may be using it."""
 
 
 @dataclass
 class Backend:
-    """The engine as the routes see it."""
+    """The engine and its services, as routes use them."""
 
     engine: Engine
     worker_registry: WorkerRegistry
@@ -53,16 +53,16 @@ class Backend:
     auth: Authentication
     settings: ApiSettings = field(default_factory=ApiSettings)
     stream_slots: StreamSlots = field(default_factory=StreamSlots)
-    """Those of event streams."""
+    """Limits the open event streams."""
     shared_frames: SharedFrames = field(default_factory=SharedFrames)
     admission: Admission = field(default_factory=Admission)
-    """The callers' requests that wait, by namespace."""
+    """Limits the waiting requests per namespace."""
     drained: asyncio.Event = field(default_factory=asyncio.Event)
     _waiting: set[asyncio.Timeout] = field(default_factory=set)
 
     @contextmanager
     def held(self, limit: asyncio.Timeout) -> Iterator[None]:
-        """While somebody waits within this limit: it is over when the engine stops, so that the caller is answered."""
+        """Let a timeout expire early when the engine stops, so that the caller that waits gets a response."""
         if self.drained.is_set():
             limit.reschedule(ALREADY_PAST)
         self._waiting.add(limit)
@@ -72,7 +72,7 @@ class Backend:
             self._waiting.discard(limit)
 
     def drain(self) -> None:
-        """Let nobody wait here any longer."""
+        """End all waiting: answer held polls, disconnect workers, and expire the timeouts of waiting callers."""
         self.drained.set()
         self.polls.drain()
         self.exchange.drain()

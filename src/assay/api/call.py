@@ -1,4 +1,4 @@
-"""A request as routes see it: path parameters, query, headers and a body within its limits (R33, 5.4)."""
+"""A request as routes see it: path parameters, query, headers, and a body within its limits."""
 
 import asyncio
 import math
@@ -23,19 +23,19 @@ Body = TypeVar("Body", bound=msgspec.Struct)
 
 BODY_LIMIT_BYTES: Final = 4 * 1024 * 1024
 WRAPPING_LEVELS: Final = 8
-"""Levels of JSON that a body may put around a payload."""
+"""Levels of nesting that a body may have around a payload."""
 MAX_BODY_KEYS: Final = 200_000
-"""Keys of one object in a body as a whole; each payload in it has its own, lower limit."""
+"""Keys of an object in a whole body. Each payload in the body has its own, lower limit."""
 
 _SIMPLE: Final = re.compile(r"\w+=[\w.-]+", re.ASCII)
-"""A query with one parameter of which nothing has to be decoded, the usual case."""
+"""A query with a single parameter that needs no decoding, the usual case."""
 _SWAPPED: Final = {b"[": msgspec.Raw(b"{}"), b"{": msgspec.Raw(b"[]")}
 _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decoders: dict[type, Callable[[bytes], Any]] = {}
 
 
 class ApiCall:
-    """One request."""
+    """A request of a caller or a worker."""
 
     __slots__ = (
         "_body",
@@ -62,39 +62,39 @@ class ApiCall:
         self.limit = BODY_LIMIT_BYTES
         self.gone: asyncio.Task[None] | None = None
         self.principal = UNRESTRICTED
-        """The caller; everybody is an admin until the request is authenticated, which happens before it is routed."""
+        """The caller. The default is an admin: it stands if authentication is off, else it is replaced at once."""
         self.anonymous = False
-        """True for a caller without a credential that may make the first API key."""
+        """True for a caller without a credential that may create the first API key."""
         self._receive = receive
         self._headers: dict[bytes, bytes] | None = None
         self._query: list[tuple[str, str]] | None = None
         self._body: bytes | None = None
 
     def header(self, name: bytes) -> str | None:
-        """A header by its lower-case name."""
+        """Return a header by its lower-case name."""
         if self._headers is None:
             self._headers = dict(self.scope["headers"])
         found = self._headers.get(name)
         return None if found is None else found.decode("latin-1")
 
     def repeats(self, name: bytes) -> bool:
-        """Does a header come more than once, so that a proxy may have understood another one?"""
+        """Return whether a header occurs more than once. A proxy may have used another value than the engine."""
         given: list[tuple[bytes, bytes]] = self.scope["headers"]
         known = self._headers
         if known is not None and len(known) == len(given):
-            return False
+            return False  # as many different names as headers: no header is repeated
         return sum(key == name for key, _ in given) > 1
 
     # query
 
     def all(self, name: str) -> list[str]:
-        """All values of a query parameter."""
+        """Return all values of a query parameter."""
         if self._query is None:
             self._query = _parse_query(self.scope["query_string"])
         return [value for key, value in self._query if key == name]
 
     def text(self, name: str, default: str | None = None) -> str | None:
-        """A query parameter; one that is empty counts as absent."""
+        """Return the last value of a query parameter; an empty value counts as absent."""
         if not self.scope["query_string"]:
             return default
         found = self.all(name)
@@ -102,11 +102,11 @@ class ApiCall:
 
     @property
     def namespace(self) -> str:
-        """The namespace that the call is about (D6)."""
+        """Return the namespace of the request; `main` by default."""
         return self.text("namespace", "main") or "main"
 
     def number(self, name: str) -> float | None:
-        """A query parameter that must be a finite number."""
+        """Return a query parameter that must be a finite number."""
         text = self.text(name)
         if text is None:
             return None
@@ -119,7 +119,7 @@ class ApiCall:
         return value
 
     def whole(self, name: str) -> int | None:
-        """A query parameter that must be a whole number."""
+        """Return a query parameter that must be a whole number."""
         text = self.text(name)
         if text is None:
             return None
@@ -128,7 +128,7 @@ class ApiCall:
         return int(text)
 
     def flag(self, name: str, default: bool) -> bool:
-        """A query parameter that must be true or false."""
+        """Return a query parameter that must be true or false."""
         text = self.text(name)
         if text is None:
             return default
@@ -136,22 +136,22 @@ class ApiCall:
             raise Invalid(f"{name} must be true or false, not {text!r}", field=name)
         return text.lower() in ("true", "1")
 
-    def wait(self, asked: float | str | None = None) -> float | None:
-        """How long the caller is ready to wait, in seconds: `wait_secs` of the query, else `asked`."""
+    def wait(self, from_body: float | str | None = None) -> float | None:
+        """Return how long the caller waits at most, in seconds: `wait_secs` of the query, else `from_body`."""
         text = self.text("wait_secs")
-        told = asked if text is None else _number(text)
-        if told is None:
+        given = from_body if text is None else _number(text)
+        if given is None:
             return None
-        if isinstance(told, str):
-            return min(seconds(parse_duration(told, "wait_secs")), MAX_WAIT_SECONDS)
-        if told < 0 or not math.isfinite(told):
+        if isinstance(given, str):
+            return min(seconds(parse_duration(given, "wait_secs")), MAX_WAIT_SECONDS)
+        if given < 0 or not math.isfinite(given):
             raise Invalid("wait_secs must be a number of seconds, or a text such as '10s'", field="wait_secs")
-        return min(told, MAX_WAIT_SECONDS)
+        return min(given, MAX_WAIT_SECONDS)
 
     # body
 
     async def body(self) -> bytes:
-        """The whole body, read once."""
+        """Return the whole body; read it on the first call."""
         if self._body is None:
             self._body = await self._read()
         return self._body
@@ -174,7 +174,7 @@ class ApiCall:
         return self._small(b"".join(parts))
 
     async def _part(self) -> MutableMapping[str, Any]:
-        """The next part of the body. A caller that went away has asked for nothing: half a body is no empty one."""
+        """Return the next part of the body; raise if the caller disconnected, so that half a body has no effect."""
         message = await self._receive()
         if message["type"] == "http.disconnect":
             raise Invalid("the request ended before its body did", code="incomplete_body")
@@ -186,7 +186,7 @@ class ApiCall:
         return body
 
     async def read(self, kind: type[Body]) -> Body:
-        """The body as a struct; nothing, null, {} and [] are the same (D4)."""
+        """Return the body as a struct; an empty body, null, {} and [] have the same meaning."""
         body = await self.body()
         if is_empty(body):
             if body:
@@ -209,9 +209,9 @@ class ApiCall:
             raise Invalid(f"the body must be application/json, not {kind}", code="unsupported_media_type")
 
     def check_origin_type(self) -> None:
-        """Raise `Invalid` for the body of a page without `application/json`: browsers send that type only if allowed.
+        """Raise `Invalid` for the body of a web page whose type is not `application/json`.
 
-        A form or a script of another site can send any other type, or none, without asking the engine first.
+        A form or script of another site can send other types without a CORS preflight; `application/json` needs one.
         """
         if self.header(b"origin") is not None and self._content_type() != "application/json":
             raise Invalid("with an Origin the body must be application/json", code="unsupported_media_type")
@@ -222,7 +222,7 @@ class ApiCall:
     # presence
 
     def watch(self) -> "asyncio.Task[None]":
-        """A task that ends when the caller has gone; only after the body was read."""
+        """Return a task that ends when the caller disconnects; the body must have been read before."""
         if self.gone is None:
             self.gone = asyncio.get_running_loop().create_task(self._leaves())
         return self.gone
@@ -232,13 +232,13 @@ class ApiCall:
             pass
 
     def done(self) -> None:
-        """Nobody looks at the caller any more."""
+        """Stop watching the caller."""
         if self.gone is not None:
             self.gone.cancel()
 
 
 def _number(text: str) -> float | str:
-    """A number if the text is one: in a query everything is text."""
+    """Return the number that a text of the query holds, or the text itself."""
     try:
         return float(text)
     except ValueError:
@@ -271,6 +271,7 @@ def _decode(body: bytes, kind: type[Body]) -> Body:
         found: Body = decode(body)
         return found
     except msgspec.ValidationError as error:
+        # Decode again with empty tables swapped only after a failure: correct bodies pay nothing.
         again = _unempty(body, kind)
         if again is None:
             raise wrong_shape(error) from None
@@ -282,7 +283,7 @@ def _decode(body: bytes, kind: type[Body]) -> Body:
 
 
 def _unempty(body: bytes, kind: type[msgspec.Struct]) -> bytes | None:
-    """The body with its empty arrays as objects and the reverse: some clients know only one empty table."""
+    """Return the body with empty arrays as objects and vice versa: some languages have a single empty table."""
     try:
         members = _members(body)
     except msgspec.DecodeError:
@@ -294,7 +295,7 @@ def _unempty(body: bytes, kind: type[msgspec.Struct]) -> bytes | None:
 
 
 def wrong_shape(error: msgspec.ValidationError) -> Invalid:
-    """What is said of JSON that is not what was asked for."""
+    """Return the error for JSON of a wrong shape, with the path of the field."""
     message, _, path = str(error).partition(" - at `$")
     field = path.removesuffix("`").lstrip(".") or None
     if field is None and "missing required field `" in message:
@@ -303,7 +304,7 @@ def wrong_shape(error: msgspec.ValidationError) -> Invalid:
 
 
 def payload(raw: Payload, name: str) -> Payload:
-    """A document of a checked body, within the limits of a payload."""
+    """Return a document of a checked body; raise `Invalid` if it exceeds the limits of a payload."""
     if raw is NULL or raw == NULL:
         return NULL
     check_limits(bytes(raw), name=name)
@@ -311,7 +312,7 @@ def payload(raw: Payload, name: str) -> Payload:
 
 
 def document(raw: Payload, name: str) -> Payload:
-    """A payload that must be an object; an empty table is one, whatever it looks like."""
+    """Return a payload that must be an object; an empty array counts as an empty object."""
     found = payload(raw, name)
     if found is NULL:
         return found

@@ -1,6 +1,6 @@
-"""The page on which the API can be read and tried, without a word to the outside world (D17).
+"""The page on which the API can be read and tried, without requests to other hosts.
 
-The viewer is Scalar's, one file that `make setup` places into `viewer/`; it is not part of the repository.
+The viewer is Scalar's, a single file that `make setup` places into `viewer/`; it is not part of the repository.
 """
 
 from functools import cache
@@ -18,7 +18,7 @@ HTML: Final[Header] = (b"content-type", b"text/html; charset=utf-8")
 SCRIPT: Final[Header] = (b"content-type", b"text/javascript; charset=utf-8")
 POLICY: Final[Header] = (
     b"content-security-policy",
-    # the viewer writes its own styles into the page
+    # The viewer writes its own styles into the page.
     b"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:;"
     b" font-src 'self' data:; connect-src 'self'; worker-src 'self' blob:; form-action 'self'; base-uri 'none';"
     b" frame-ancestors 'none'",
@@ -58,18 +58,18 @@ FRONT: Final = """<h1>assay</h1>
 
 
 async def front(_: Backend, __: ApiCall) -> HttpResponse:
-    """Answer with the page at the root, which links what there is to read."""
+    """Return the page at the root, with links to the docs and the metrics."""
     return HttpResponse(200, DOCS_PAGE.format(body=FRONT).replace("assay API", "assay").encode(), (HTML, POLICY))
 
 
 async def page(_: Backend, __: ApiCall) -> HttpResponse:
-    """The page."""
+    """Return the page on which the API can be read and tried."""
     body = READER.format(settings=escape(SETTINGS)) if _viewer() is not None else MISSING
     return HttpResponse(200, DOCS_PAGE.format(body=body).encode(), (HTML, POLICY))
 
 
 async def part(_: Backend, call: ApiCall) -> HttpResponse:
-    """The viewer itself."""
+    """Return a file of the viewer."""
     viewer = _viewer() if call.parameters["file"] == VIEWER else None
     if viewer is None:
         raise NotFound(f"file {call.parameters['file']}")

@@ -1,8 +1,8 @@
-"""The frames of the event stream: which ones a row of the journal has, their numbers and their bytes (wire 1.7).
+"""The frames of the event stream: the frames of a journal row, their numbers and their bytes.
 
-Each row has 1,024 numbers: the cause of a run's first event comes one before 1,024 times the row's id, an event has
-that number itself, and derived frames come after it. The items of a note are counted from there. So a frame has the
-same number whenever it is sent, and by whichever engine; and its bytes are the same for all readers.
+Each row has 1,024 numbers. The frame of an event has the number 1,024 times the row's id; the frame of its cause has
+the number before, derived frames have the numbers after. The items of a note are counted from the same number. A frame
+therefore has the same number and the same bytes for all readers, at any time and on any engine.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,11 +19,11 @@ from assay.wire.stream_kinds import RUNNING, cause_of, facts_of, kind_of
 
 NUMBERS_PER_ROW: Final = 1_024
 CAUSE, EVENT, CLAIMED = -1, 0, 1
-"""What the numbers around an event stand for."""
+"""Offsets of the frames of a row from the number of its event."""
 
 
 class StreamFrame(msgspec.Struct):
-    """A frame whose bytes are made when the first reader needs them."""
+    """A frame of the event stream. Its bytes are encoded when the first reader needs them."""
 
     number: int
     kind: str
@@ -37,12 +37,12 @@ class StreamFrame(msgspec.Struct):
 
 
 def row_of(number: int) -> int:
-    """Return the row of the journal that a number belongs to."""
+    """Return the journal row of a number."""
     return (number - CAUSE) // NUMBERS_PER_ROW
 
 
 def last_of(row_id: int) -> int:
-    """Return the last number of a row: a client that has seen it goes on with the next row."""
+    """Return the last number of a row: a client with this cursor continues with the next row."""
     return (row_id + 1) * NUMBERS_PER_ROW + CAUSE - 1
 
 
@@ -84,7 +84,7 @@ def _unfired(fire: Fire) -> dict[str, Any]:
 
 
 def body_of(frame: StreamFrame) -> bytes:
-    """Return the bytes of a frame, in the shapes of both lines of the original."""
+    """Return the bytes of a frame."""
     if frame.body is None:
         frame.body = _encoded(frame)
     return frame.body
@@ -104,5 +104,5 @@ def _encoded(frame: StreamFrame) -> bytes:
         workflow_type=frame.workflow_type,
         payload={"namespace": frame.namespace, **named, **frame.facts()},
     )
-    # JSON has no line breaks inside, and kinds are words: no name that a caller chose can end a field.
+    # JSON has no line breaks and kinds are fixed words, so a name chosen by a caller cannot end a field.
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (frame.number, frame.kind.encode(), msgspec.json.encode(data))

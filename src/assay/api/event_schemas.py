@@ -1,4 +1,4 @@
-"""Schemas of events as answers show them: one for each kind, derived from the structs of `core.events` (R16, R41)."""
+"""JSON schemas of events as responses show them, a schema per kind, derived from the structs of `core.model.events`."""
 
 from typing import Any, Final
 
@@ -20,36 +20,35 @@ from assay.wire.render import DEFAULTS
 
 TYPES: Final = "EventType"
 SHOWN: Final[dict[Any, Any]] = {FailureInfo: responses.Failure, ActivityOptions: responses.ActivityOptions}
-"""What is shown otherwise than it is recorded."""
+"""Types whose shape in a response differs from the recorded shape."""
 
 BARE: Final[dict[type[Event], str | None]] = {
     WorkflowStarted: "input",
     WorkflowCompleted: "result",
     WorkflowCancelled: None,
 }
-"""Kinds whose payload is a bare value, and which of their fields it is; the others stand beside it."""
+"""Kinds whose payload is a bare value, with the field that holds the value; other fields stand beside the payload."""
 
 MAYBE_NULL: Final = frozenset({WorkflowCancelRequested})
-"""Kinds that have no payload if they have nothing to say."""
+"""Kinds whose payload may be null."""
 
 OPEN: Final = """{about}
 
-Its `event_type` tells what it is. Later versions add types and fields: fields that one does not know are passed over,
-and an event of a type that is not among `EventType` is an `{other}`. Who shows events can pass over it, too; who
-replays them cannot go on without it. `{known}` leaves such events out."""
+The field `event_type` has the type of the event. Later versions add types and fields: clients ignore unknown fields,
+and an event whose type is not in `EventType` is an `{other}`. A client that only shows events can skip such an event;
+a client that replays a history must stop at it. `{known}` leaves such events out."""
 
 
 def describe_events(schemas: Schemas) -> None:
-    """Put what is known of each kind in place of the common parts of events."""
-    said = "What an event can be; later versions add to it."
-    schemas.add(TYPES, words(KINDS, TYPES, said))
+    """Replace the common schema of events by schemas per kind."""
+    schemas.add(TYPES, words(KINDS, TYPES, "The types of events. Later versions add types."))
     events = EventSchemas(schemas)
     events.describe(responses.EventRecord, "Record", beside=True)
     events.describe(responses.HistoryEvent, "Event", beside=False)
 
 
 class EventSchemas(Schemas):
-    """Adds schemas of events to those of others."""
+    """Schemas of events, added to the components of other schemas."""
 
     def __init__(self, others: Schemas) -> None:
         super().__init__({kind: f"{name}Payload" for name, kind in KINDS.items()})
@@ -57,7 +56,13 @@ class EventSchemas(Schemas):
         self.described = others.described
 
     def describe(self, face: type[msgspec.Struct], word: str, *, beside: bool) -> None:
-        """Describe the events that have `face` in common; `word` ends the names of what is made of it."""
+        """Add a schema per kind for the events of a common struct.
+
+        Args:
+            face: The struct with the common fields.
+            word: The end of the components' names.
+            beside: Whether further fields of an event stand beside its payload.
+        """
         known, other = f"Known{word}", f"Other{word}"
         for name, kind in KINDS.items():
             self.add(name + word, self._event(face, kind, name + word, beside=beside))
@@ -111,7 +116,7 @@ class EventSchemas(Schemas):
 def _closed(title: str, members: dict[str, str]) -> Schema:
     return {
         "title": title,
-        "description": "An event of a type that this description knows.",
+        "description": "An event of a type in `EventType`.",
         "oneOf": [{"$ref": member} for member in members.values()],
         "discriminator": {"propertyName": "event_type", "mapping": members},
     }

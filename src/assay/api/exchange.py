@@ -25,21 +25,21 @@ log = logging.getLogger("assay.exchange")
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 MESSAGE_SOCKET: Final = "assay.message_socket"
-"""The extension of a connection's scope in which a server puts its `MessageSocket`."""
+"""The extension of the ASGI scope with the server's `MessageSocket`."""
 FORGET_AFTER_SECONDS: Final = 60.0
-"""The session of a worker is forgotten after so long without a message; reports that it repeats are decided again."""
+"""A worker's session is dropped after this time without a message. Reports repeated later are decided again."""
 SWEEP_INTERVAL: Final[Time] = SECOND
 HEARTBEAT_INTERVAL_SECONDS: Final = 5.0
-"""The pause between two heartbeats of a connected worker that the registry gets and shows."""
+"""The time between two heartbeats that the registry receives for a connected worker."""
 GOING_AWAY: Final = 1012
 WRONG_DATA: Final = 1007
 
 
 class MessageSocket(Protocol):
-    """A WebSocket that passes whole messages at once, without the iterations of the loop that ASGI needs."""
+    """A WebSocket that passes whole messages directly, without the extra loop iterations of ASGI."""
 
     def listen(self, receive: Callable[[bytes], bool]) -> None:
-        """Call `receive` with each message until it returns False; this message and later ones go the way of ASGI."""
+        """Call `receive` with each message until it returns False; that message and later messages go through ASGI."""
         ...
 
     def can_send(self) -> bool:
@@ -56,7 +56,7 @@ class MessageSocket(Protocol):
 
 
 class Exchange:
-    """All workers of our SDK that this engine serves."""
+    """The sessions of all SDK workers that this engine serves."""
 
     def __init__(self, engine: Engine, tokens: Tokens, worker_registry: WorkerRegistry) -> None:
         self._engine = engine
@@ -69,14 +69,14 @@ class Exchange:
         engine.on_replies(self._send_all)
 
     def drain(self) -> None:
-        """Disconnect all workers: requests that are held get an empty answer, and the workers try the next engine."""
+        """Disconnect all workers: held requests get an empty response, and the workers try the next engine."""
         self.draining = True
         for session in self._sessions.values():
             session.endpoint.disconnect()
             session.endpoint.outgoing.wakeup.set()
 
     async def run_once(self) -> Time | None:
-        """Disconnect workers that have fallen silent, and forget workers that stay silent."""
+        """Disconnect silent workers, and drop the sessions of workers that stay silent."""
         now = asyncio.get_running_loop().time()
         for key, session in tuple(self._sessions.items()):
             silent = now - session.received_at
@@ -96,16 +96,16 @@ class Exchange:
         session = self._sessions.get(key)
         if session is None:
             if message.hello is None:
-                raise NotFound(f"worker {worker} has not introduced itself here", code="unknown_worker")
+                raise NotFound(f"worker {worker} has not sent a hello to this engine", code="unknown_worker")
             session = self._sessions[key] = WorkerSession(self._engine, SealedLeases(self._tokens), namespace, worker)
         return session
 
     async def _receive(
         self, namespace: str, worker: str, message: wire.WorkerMessage, principal: Principal
     ) -> WorkerSession:
-        """Take in a message and return the session of its worker; raise `Refused` for a repeated or outdated one.
+        """Process a message and return the session of its worker; raise `Refused` for a repeated or outdated message.
 
-        A worker that receives this refusal has lost an answer, and sends a hello.
+        A worker that receives this error has lost a response, and sends a hello.
         """
         if self.draining:
             raise Unavailable("the engine is stopping", code="engine_stopped")
@@ -115,18 +115,18 @@ class Exchange:
             require_queue(principal, hello.queue, namespace)
         session = self._session(namespace, worker, message)
         if not session.endpoint.accepts(message):
-            raise Refused("this message came before, or too late", code="old_message")
+            raise Refused("this message was received before, or is outdated", code="old_message")
         if hello is not None and row is not None:
             await self._greet(session, hello, row)
         session.receive(message)
         return session
 
     async def _greet(self, session: WorkerSession, hello: wire.Hello, row: WorkerRow) -> None:
-        """Begin a connection, one at a time for each worker: the last of several counts."""
+        """Begin a connection. Hellos of a worker are processed in sequence, and the last connection counts."""
         async with session.hello_lock:
             former = self._senders.pop(session, None)
             if former is not None:
-                former.cancel()  # its connection may be dead without a sign of it
+                former.cancel()  # the old connection may be dead without having been closed
             await self._worker_registry.introduce(row)
             await session.greet(hello)
 
@@ -140,9 +140,9 @@ class Exchange:
         gone: "asyncio.Future[None]",
         principal: Principal = UNRESTRICTED,
     ) -> bytes:
-        """Return a message for a message; held while it would be empty, but not longer than the worker's `wait_secs`.
+        """Return the response to a message; hold the request while the response is empty, at most for `wait_secs`.
 
-        The answer is empty if the caller is `gone`, or the worker has sent another hello: its leases would be lost.
+        The response is empty if the caller is `gone` or the worker has sent another hello: leases in it would be lost.
         """
         message = decode_worker_message(body, careful=True)
         session = await self._receive(namespace, worker, message, principal)
@@ -157,7 +157,7 @@ class Exchange:
         return answer
 
     async def _hold(self, session: WorkerSession, message: wire.WorkerMessage, gone: "asyncio.Future[None]") -> None:
-        """Wait until the next message is not empty; after reports, until they are answered."""
+        """Wait until the next message is not empty; after reports, until all reports are answered."""
         endpoint, loop = session.endpoint, asyncio.get_running_loop()
         hello, wakeup = endpoint.hellos, endpoint.outgoing.wakeup
         end = loop.time() + min(max(message.wait_secs, 0.0), wire.MAX_WAIT_SECONDS)
@@ -181,7 +181,7 @@ class Exchange:
         socket: MessageSocket,
         principal: Principal = UNRESTRICTED,
     ) -> None:
-        """Serve a connection of a worker, from its acceptance to its end."""
+        """Serve a WebSocket of a worker, from the handshake to the end."""
         if (await receive())["type"] != "websocket.connect":
             return
         await send({"type": "websocket.accept"})
@@ -204,7 +204,10 @@ class Exchange:
                 self._detach(session, sender)
 
     def _receive_at_once(self, session: WorkerSession, body: bytes) -> bool:
-        """Take in a message that needs no waiting and no answer of its own; return False for any other, untouched."""
+        """Process a message that needs no waiting; return False, without any effect, for other messages.
+
+        Fast path: the server calls this function directly, without an iteration of the loop.
+        """
         try:
             message = decode_worker_message(body)
         except AssayError:
@@ -216,7 +219,7 @@ class Exchange:
         return True
 
     def wake(self, sender: "Sender") -> None:
-        """Send after the last reply of a commit that is published, else at the end of this iteration of the loop."""
+        """Send after the last reply of the current commit, or at the end of this loop iteration, to batch messages."""
         if not (self._awake or self._engine.replying):
             asyncio.get_running_loop().call_soon(self._send_all)
         self._awake.append(sender)
@@ -228,13 +231,13 @@ class Exchange:
 
     def _detach(self, session: WorkerSession, sender: "Sender") -> None:
         sender.cancel()
-        if self._senders.get(session) is sender:  # else the worker has another connection already
+        if self._senders.get(session) is sender:  # otherwise the worker has opened another connection
             del self._senders[session]
             session.endpoint.disconnect()
 
 
 class Sender:
-    """Sends the messages of one session on one WebSocket."""
+    """Sends the messages of a session on a WebSocket."""
 
     def __init__(self, exchange: Exchange, session: WorkerSession, socket: MessageSocket, send: Send) -> None:
         self._exchange = exchange
@@ -247,7 +250,7 @@ class Sender:
         wakeup.wake = self._wake
         socket.when_resumed(self._wake)
         wakeup.set()
-        self._wake()  # answers that have waited for a connection are sent on this one
+        self._wake()  # send the answers that have waited for a connection
 
     def _wake(self) -> None:
         self._exchange.wake(self)
@@ -257,7 +260,8 @@ class Sender:
         outgoing = self._session.endpoint.outgoing
         if self._over or not outgoing.wakeup.is_set:
             return
-        if self._exchange.draining or self._session.forgotten:  # a machine without power never closes by itself
+        # Close actively: a machine without power never closes its connection.
+        if self._exchange.draining or self._session.forgotten:
             self._over = True
             self._closing = asyncio.get_running_loop().create_task(_close(self._send, GOING_AWAY))
         elif self._socket.can_send():
@@ -265,12 +269,12 @@ class Sender:
             outgoing.sent()
 
     def cancel(self) -> None:
-        """Send no more on this connection."""
+        """Stop sending on this connection."""
         self._over = True
 
 
 def _reply_to_keep_alive(session: WorkerSession, message: wire.WorkerMessage) -> None:
-    """Answer a message without reports at once, so that its worker learns the time and that the engine lives."""
+    """Answer a message without reports at once: the worker needs the engine's time and a sign of life."""
     if not message.reports:
         session.endpoint.outgoing.wakeup.set()
 
@@ -278,7 +282,7 @@ def _reply_to_keep_alive(session: WorkerSession, message: wire.WorkerMessage) ->
 def _row(namespace: str, worker: str, hello: wire.Hello) -> WorkerRow:
     """Return the registration of a worker; raise `Invalid` for a hello with impossible values."""
     if hello.namespace != namespace:
-        raise Invalid("the namespace of the hello is not that of the address", field="hello.namespace")
+        raise Invalid("the namespace of the hello differs from the namespace of the address", field="hello.namespace")
     return WorkerRow(
         id=check_id(worker, "worker_id"),
         namespace=hello.namespace,
@@ -305,7 +309,7 @@ async def _next(receive: Receive) -> bytes | None:
 
 
 async def _refuse(send: Send, error: AssayError) -> None:
-    """Send the reason and close the connection; errors of a connection that is gone are ignored."""
+    """Send the reason and close the connection; ignore errors of a connection that is closed already."""
     message = wire.EngineMessage(time=0, problem=problem_of(error))
     code = GOING_AWAY if isinstance(error, Unavailable) else WRONG_DATA
     with contextlib.suppress(Exception):

@@ -1,4 +1,4 @@
-"""Who may call at all: only under the engine's own names, and no web page from elsewhere (5.2, S2, S15)."""
+"""Checks before routing: the size of the request, the `Host` against DNS rebinding, the `Origin` against CSRF."""
 
 from ipaddress import ip_address
 from typing import Final
@@ -16,25 +16,25 @@ DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 class WrongHost(AssayError):
-    """The request is for somebody else."""
+    """The `Host` of the request is not a name of this engine."""
 
     code = "wrong_host"
     kind = Kind.INVALID
 
 
 class CrossOrigin(AssayError):
-    """A page of another site asks for a change."""
+    """A page of another site requests a change."""
 
     code = "cross_origin"
     kind = Kind.PERMISSION_DENIED
 
 
 def check(call: ApiCall, settings: ApiSettings) -> None:
-    """Raise what speaks against a request before anybody looks at what it wants."""
+    """Raise an error for a request that is too large, has a wrong host, or is a change from another site."""
     _check_size(call)
     host = call.header(b"host") or ""
     if call.repeats(b"host") or not allowed(host, settings):
-        raise WrongHost(f"this engine is not called {host!r}; `--allowed-host` adds a name")
+        raise WrongHost(f"{host!r} is not a name of this engine; `assay serve --allowed-host` adds a name")
     if call.method not in READING_METHODS:
         _check_origin(call, host)
 
@@ -48,7 +48,10 @@ def _check_size(call: ApiCall) -> None:
 
 
 def allowed(host: str, settings: ApiSettings) -> bool:
-    """Is this one of the engine's names? A name that anybody can make point here is not (DNS rebinding)."""
+    """Return whether a `Host` is a name of the engine.
+
+    Unknown names are refused: with DNS rebinding, a name of an attacker can point to this machine.
+    """
     name = _name(host.lower())
     if name in settings.hosts or "*" in settings.hosts:
         return True
@@ -56,7 +59,7 @@ def allowed(host: str, settings: ApiSettings) -> bool:
 
 
 def _name(host: str) -> str:
-    """The host without its port."""
+    """Return the host without its port."""
     if host.startswith("["):
         return host.partition("]")[0] + "]"
     return host.partition(":")[0]
@@ -71,7 +74,7 @@ def _is_address(name: str) -> bool:
 
 
 def _check_origin(call: ApiCall, host: str) -> None:
-    """Raise `CrossOrigin` for a page of another site; browsers name the page's site, programs send neither header."""
+    """Raise `CrossOrigin` for a page of another site. Browsers send the headers; programs send neither."""
     site, origin = call.header(b"sec-fetch-site"), call.header(b"origin")
     if site is None and origin is None:
         return
@@ -94,6 +97,6 @@ def same_authority(origin: str, host: str) -> bool:
         wanted = called.hostname, called.port or default
     except ValueError:
         return False
-    # An Origin is scheme, host and port. A text with more than these was not sent by a browser.
+    # An Origin has scheme, host and port only. A browser sends no text with more parts.
     bare = "@" not in page.netloc and origin.lower() == f"{page.scheme}://{page.netloc}".lower()
     return bare and page.hostname is not None and found == wanted

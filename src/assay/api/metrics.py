@@ -1,4 +1,4 @@
-"""What the engine measures, in the text format of Prometheus."""
+"""The metrics of the engine, in the text format of Prometheus."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -15,16 +15,16 @@ from assay.engine.worker_registry import WaitingWork
 
 TYPE: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 MAX_LABELLED_QUEUES: Final = 100
-"""Queues that have lines of their own; the rest are counted together, so that names cannot fill a database (S40)."""
+"""Queues with samples of their own. Other queues are summed up, so that the number of time series is bounded."""
 
 Labels = Mapping[str, object]
 
 
 async def exposition(backend: Backend, _: ApiCall) -> HttpResponse:
-    """Everything, once."""
+    """Return all metrics."""
     try:
         waiting = await backend.worker_registry.waiting()
-    except AssayError:  # without its store the engine has metrics all the same, and none about work in the store
+    except AssayError:  # the store is away: report all other metrics
         waiting = ()
     return HttpResponse(200, "".join(_lines(backend, waiting)).encode(), (TYPE,))
 
@@ -56,8 +56,8 @@ def _lines(backend: Backend, waiting: Sequence[WaitingWork]) -> Iterator[str]:
     yield from _family("assay_event_stream_lag_seconds", "gauge", "Age of the oldest event not sent yet.", lag)
     if gauges.wal_bytes is not None:
         yield from _family("assay_wal_bytes", "gauge", "Size of the write-ahead log.", [({}, gauges.wal_bytes)])
-    told = sorted(telemetry.answers.items())
-    answers = [({"operation": operation, "status": status}, count) for (operation, status), count in told]
+    counted = sorted(telemetry.answers.items())
+    answers = [({"operation": operation, "status": status}, count) for (operation, status), count in counted]
     yield from _family("assay_http_answers_total", "counter", "Requests answered.", answers)
 
 

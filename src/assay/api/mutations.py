@@ -1,4 +1,4 @@
-"""Changes asked for over HTTP: decided once per `Idempotency-Key`, answered alike each time (4.4)."""
+"""Changes over HTTP: decided once per `Idempotency-Key`, with the same response for each repetition."""
 
 import hashlib
 from collections.abc import Callable
@@ -19,14 +19,14 @@ Render = Callable[[object], tuple[int, bytes]]
 
 
 def nothing(_: object) -> tuple[int, bytes]:
-    """Success with nothing to say."""
+    """Render any reply as success without a body."""
     return 200, b""
 
 
 async def report(
     backend: Backend, call: ApiCall, namespace: str, request: Request, render: Render = nothing
 ) -> HttpResponse:
-    """Have a worker's request decided, and answer when that is durable: workers are never told to come back later."""
+    """Submit a worker's request, and return the response when the outcome is durable. Workers are never rejected."""
     key = await key_of(call, namespace, render)
     reply = await backend.engine.submit(request, key)
     return _answer(Rendered(*render(reply)) if key is None else cast(Rendered, reply))
@@ -35,13 +35,13 @@ async def report(
 async def change(
     backend: Backend, call: ApiCall, namespace: str, request: Request, render: Render = nothing
 ) -> HttpResponse:
-    """Have a caller's request decided, and answer when that is durable.
+    """Submit a caller's request, and return the response when the outcome is durable.
 
     Raises:
-        NamespaceBusy: as many requests of the namespace wait as may.
+        NamespaceBusy: The namespace has reached its limit of waiting requests.
     """
     key = await key_of(call, namespace, render)
-    # Refused here, a request leaves no trace under its key: the same key has its effect when there is room again.
+    # A request rejected here is not recorded under its key: the same key has its effect when sent again later.
     with backend.admission.admit(namespace):
         reply = await backend.engine.submit(request, key, caller=namespace)
     return _answer(Rendered(*render(reply)) if key is None else cast(Rendered, reply))
@@ -53,25 +53,28 @@ def _answer(rendered: Rendered) -> HttpResponse:
 
 
 def answer_of(rendered: Rendered) -> HttpResponse:
-    """The answer of a change that was made elsewhere."""
+    """Return the response for a rendered outcome."""
     return _answer(rendered)
 
 
 async def key_of(call: ApiCall, namespace: str, render: Render) -> IdempotencyKey | None:
-    """The caller's key, bound to all that the request says."""
+    """Return the caller's idempotency key with a digest of the request, or None without a key.
+
+    The digest lets the engine refuse a key that is used again for a different request.
+    """
     text = call.header(b"idempotency-key")
     if text is None:
         return None
     if not 0 < len(text) <= MAX_KEY_CHARACTERS or not text.isprintable():
         raise Invalid(f"an idempotency key has 1 to {MAX_KEY_CHARACTERS} printable characters", field="Idempotency-Key")
-    told = [call.operation, *(f"{name}={value}" for name, value in sorted(call.parameters.items()))]
-    told += [call.namespace, call.text("run_id") or ""]
-    said = hashlib.sha256("\n".join(told).encode() + b"\n" + await call.body())
-    return IdempotencyKey(namespace, text, said.digest(), _refusing(render))
+    target = [call.operation, *(f"{name}={value}" for name, value in sorted(call.parameters.items()))]
+    target += [call.namespace, call.text("run_id") or ""]
+    request_hash = hashlib.sha256("\n".join(target).encode() + b"\n" + await call.body())
+    return IdempotencyKey(namespace, text, request_hash.digest(), _refusing(render))
 
 
 def _refusing(render: Render) -> Render:
-    """Renders refusals, too: they are outcomes like any other."""
+    """Return a function that also renders errors: an error is an outcome, and is repeated like a success."""
 
     def answered(reply: object) -> tuple[int, bytes]:
         if isinstance(reply, AssayError):

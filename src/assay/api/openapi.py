@@ -1,5 +1,6 @@
-"""The API's description in OpenAPI 3.1, from the table of routes (R41); `python -m assay.api.openapi` prints it."""
+"""The OpenAPI 3.1 description of the API, built from the table of routes; `python -m assay.api.openapi` prints it."""
 
+import inspect
 import re
 import sys
 from functools import cache
@@ -21,39 +22,39 @@ from assay.worker_protocol import messages
 
 ABOUT: Final = """The durable workflow engine assay. Every route is also served under `/api/v1/engine/workflow`.
 
-Times are seconds since the epoch, durations seconds or texts such as `1h30m`. Every error, whatever its status, is a
-`Problem`; its code is stable. A change that carries an `Idempotency-Key` has its effect once, however often it is
-sent. Later versions add fields, codes of errors and types of events."""
+Times are seconds since the epoch. Durations are seconds, or texts such as `1h30m`. The body of every error is a
+`Problem` with a stable code. A change with an `Idempotency-Key` has its effect once, even if the request is repeated.
+Later versions add fields, error codes and event types."""
 
 TAGS: Final = {
-    "workflows": "Runs: start them, look at them, talk to them, end them.",
-    "activities": "Activities of runs.",
-    "worker protocol": "How workers get tasks and report on them, in any language.",
-    "workers": "Who does the work.",
-    "queues": "Where work waits.",
-    "schedules": "Runs that begin when it is time.",
-    "namespaces": "Tenants.",
-    "events": "What happens, as it happens.",
-    "meta": "The engine about itself.",
+    "workflows": "Start, read, signal and end runs.",
+    "activities": "Read the activities of runs.",
+    "worker protocol": "Get tasks and report their outcomes, for workers in any language.",
+    "workers": "Register and list workers.",
+    "queues": "List task queues.",
+    "schedules": "Start runs at the times of a cron expression.",
+    "namespaces": "Separate workflows, schedules and workers of different tenants.",
+    "events": "Receive events while they are recorded.",
+    "meta": "Health, version, metrics and documentation of the engine.",
 }
 PROBLEMS: Final = {
-    "400": "Something in the request cannot be accepted.",
-    "404": "There is no such thing.",
-    "409": "The state of things does not allow it; nothing was changed.",
-    "410": "What was asked for is older than what is kept.",
+    "400": "The request is not valid.",
+    "404": "The object does not exist.",
+    "409": "The current state does not allow the change. Nothing was changed.",
+    "410": "The requested events have been deleted.",
     "413": "The body or a payload is too large.",
     "415": "The body is not JSON.",
-    "422": "The body is not what was asked for.",
-    "429": "Too much at a time; try again in a moment.",
-    "503": "The engine cannot take it now; try again with the same idempotency key.",
+    "422": "The body has a wrong shape.",
+    "429": "Too many requests. Try again in a moment.",
+    "503": "The engine is not available. Try again with the same idempotency key.",
 }
-ANY_PROBLEM: Final = "Any other error, such as a request that came too slowly or from a page of another site."
+ANY_PROBLEM: Final = "Any other error, such as a request that was sent too slowly or by a page of another site."
 READING_PROBLEMS: Final = ("400", "404", "503")
 CHANGING_PROBLEMS: Final = ("400", "404", "409", "413", "415", "422", "429", "503")
 KEY: Final = {
     "name": "Idempotency-Key",
     "in": "header",
-    "description": "A key of the caller's, 255 characters at most; the same key has its effect once.",
+    "description": "A key chosen by the caller, at most 255 characters. Requests with the same key have one effect.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255},
 }
 NAMES: Final[dict[type, str]] = {
@@ -61,17 +62,17 @@ NAMES: Final[dict[type, str]] = {
     RetryPolicy: "ExchangedRetryPolicy",
     **messages.COMPONENT_NAMES,
 }
-"""What workers of the SDK are sent, in microseconds and other words than records use, is not called like it."""
+"""Component names of structs in the worker protocol of the SDK whose class names are used by REST components, too."""
 
 
 @cache
 def document() -> bytes:
-    """The whole description, the same under both prefixes."""
+    """Return the description as indented JSON; it is the same under both prefixes."""
     return msgspec.json.format(msgspec.json.encode(description()), indent=2) + b"\n"
 
 
 def description() -> dict[str, Any]:
-    """The whole description."""
+    """Return the description as a dict."""
     schemas = Schemas(NAMES)
     schemas.of(Problem)
     paths: dict[str, dict[str, Any]] = {}
@@ -94,7 +95,7 @@ def description() -> dict[str, Any]:
 
 
 def _components(schemas: Schemas) -> dict[str, Any]:
-    """All types by name; commands are typed, although the body keeps them raw, and so are events."""
+    """Return all components by name. Commands and events are typed here, although the structs keep raw JSON."""
     properties = schemas.components[CommandsBody.__name__]["properties"]
     properties["commands"] = {"type": "array", "items": schemas.of(Sent), "default": []}
     describe_events(schemas)
@@ -105,7 +106,7 @@ def _operation(route: Route, schemas: Schemas) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": route.operation_id,
         "summary": route.summary,
-        "description": (route.reaction.__doc__ or "").strip(),
+        "description": inspect.cleandoc(route.reaction.__doc__ or ""),
         "tags": [route.tag],
         "parameters": _parameters(route, schemas),
         "responses": _responses(route, schemas),
@@ -156,8 +157,8 @@ def _responses(route: Route, schemas: Schemas) -> dict[str, Any]:
 _MEANINGS: Final = {
     200: "Done.",
     201: "Created.",
-    202: "Not yet: the run is still open.",
-    204: "Done, with nothing to show.",
+    202: "The run is still open.",
+    204: "Done. The response has no body.",
 }
 
 if __name__ == "__main__":

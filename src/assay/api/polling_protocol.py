@@ -1,7 +1,7 @@
-"""Commands as workers of the original send them, read with the tolerance they are used to (wire section 2).
+"""Parse the commands of polling workers, with the tolerance that their libraries require.
 
-Unknown types are skipped, a field that is null or missing has its default, a number may have come as 1.0, and an empty
-table may look like an array. What is left is checked like any other command.
+Unknown command types are skipped, a null or missing field has its default, an integer may be written as 1.0, and an
+empty object may be written as an empty array. The result is checked like the commands of other workers.
 """
 
 import logging
@@ -21,20 +21,20 @@ log = logging.getLogger("assay.wire")
 
 
 class FailTaskCommand(Command, frozen=True, gc=False, omit_defaults=True, tag="FailTask"):
-    """Say that the task cannot be done at present: it goes out again, later each time. Other commands do not count."""
+    """Fail the workflow task: it is retried with a growing delay, and other commands of the list are ignored."""
 
     reason: str = TASK_FAILED
     message: str = ""
 
     def stuck(self) -> tuple[str, str]:
-        """The reason and the message to show; a reason that is not one of ours becomes part of the message."""
+        """Return the reason and the message to show; an unknown reason becomes part of the message."""
         if self.reason in STUCK_REASONS:
             return self.reason, self.message
         return TASK_FAILED, f"{self.reason}: {self.message}" if self.message else self.reason
 
 
 Sent = AnyCommand | FailTaskCommand
-"""All that a worker may send on this route."""
+"""A command that a polling worker may send."""
 
 BY_TYPE: Final[dict[str, type[Command]]] = {str(kind.__struct_config__.tag): kind for kind in get_args(Sent)}
 
@@ -46,16 +46,16 @@ _OBJECTS: Final = frozenset({"patch", "state", "search", *options_of(OptionKind.
 
 
 _TEXTS: Final = frozenset({"summary", "details", "reason", "message"})
-"""Fields that hold a text for people."""
+"""Fields with a text for people."""
 
 
 def commands_of(raw: Payload) -> tuple[Sent, ...]:
-    """The commands of a list, or `Invalid` for one that cannot be understood."""
+    """Return the commands of a JSON list; raise `Invalid` for a command that cannot be decoded."""
     if is_empty(raw):
         return ()
     try:
         found = _tolerated(raw) if has_aliases(raw) else _exact(raw)
-    except msgspec.ValidationError:
+    except msgspec.ValidationError:  # the tolerant way is slower, and only needed if the exact way fails
         found = _tolerated(raw)
     for place, command in enumerate(found):
         _check_payloads(command, f"commands[{place}]")
@@ -77,10 +77,10 @@ def _command(fields: dict[str, msgspec.Raw], path: str) -> Any:
         log.warning("skipped a command of the unknown type %r", kind)
         return None
     given = canonical_fields(kind, {name: value for name, value in fields.items() if bytes(value) != b"null"}, path)
-    told = {name: _filled(name, value) for name, value in given.items()}
-    told.update({name: Payload(b"{}") for name in ("patch", "state") if name not in told})
+    filled = {name: _filled(name, value) for name, value in given.items()}
+    filled.update({name: Payload(b"{}") for name in ("patch", "state") if name not in filled})
     try:
-        return msgspec.json.decode(msgspec.json.encode({"type": kind, **told}), type=BY_TYPE[kind], strict=False)
+        return msgspec.json.decode(msgspec.json.encode({"type": kind, **filled}), type=BY_TYPE[kind], strict=False)
     except msgspec.ValidationError as error:
         raise Invalid(f"a {kind} command cannot be read: {error}", code="wrong_shape", field=path) from None
 
@@ -97,13 +97,13 @@ def _filled(name: str, value: msgspec.Raw) -> msgspec.Raw:
 
 
 def _with_objects(command: Sent) -> Sent:
-    """A command that could be read as it came may still hold an empty table that looks like an array."""
+    """Return the command with empty arrays replaced by empty objects in the fields that hold objects."""
     names = _OBJECTS.intersection(command.__struct_fields__)
     if not names:
         return command
     held = {name: value for name in names if isinstance(value := getattr(command, name), msgspec.Raw)}
-    told = {name: _filled(name, value) for name, value in held.items()}
-    return command if told == held else msgspec.structs.replace(command, **told)
+    filled = {name: _filled(name, value) for name, value in held.items()}
+    return command if filled == held else msgspec.structs.replace(command, **filled)
 
 
 def _check_payloads(command: Command, path: str) -> None:

@@ -1,7 +1,7 @@
-"""Polls of workers that fetch one task at a time, answered at once or held until a task is ready.
+"""Long polls of polling workers, answered at once or held until a task is ready.
 
-A poll is added to the engine as a worker with one free slot. A held workflow poll also ends when an activity waits on
-its queue: a worker that does one thing after the other would never come to the activity.
+A poll is added to the engine as a worker with a single free slot. A held workflow poll also ends when an activity waits
+on its queue: a worker that polls for workflow tasks and activities in turn would otherwise never start the activity.
 """
 
 import asyncio
@@ -20,18 +20,18 @@ from assay.engine.worker_registry import Registration, WorkerRegistry
 Grant = TaskGrant | ActivityGrant
 
 MAX_HELD_POLLS: Final = 1_000
-"""Polls that are held at a time (5.4)."""
+"""Polls that are held at the same time."""
 
 
 class TooManyPolls(AssayError):
-    """No more polls can be held."""
+    """The limit of held polls is reached."""
 
     code = "too_many_polls"
     kind = Kind.RATE_LIMITED
 
 
 class PollSlots(Slots):
-    """The one slot of a poll; `released` is called when the lease that had reserved it was refused."""
+    """The single slot of a poll; `released` is called when the lease that had reserved the slot was refused."""
 
     __slots__ = ("_released",)
 
@@ -50,12 +50,12 @@ class PollSlots(Slots):
         return self.tasks + self.activities > 0
 
     def withdraw(self) -> None:
-        """Offer no slot any more."""
+        """Make the slot unavailable."""
         self.tasks = self.activities = 0
 
 
 class PollingWorker:
-    """A poll as a `ConnectedWorker`: one free slot, for a workflow task or for an activity."""
+    """A poll as a `ConnectedWorker`, with a single slot for a workflow task or for an activity."""
 
     local = False
     identity = ""
@@ -80,13 +80,16 @@ class PollingWorker:
             self._loop.call_soon(self.settle)
 
     def settle(self) -> None:
-        """Answer with nothing, unless the slot is reserved for work on its way; no work is leased to it afterwards."""
+        """End the poll without a task, unless the slot is reserved for a task whose lease is being committed.
+
+        The slot is withdrawn first, so that no task is leased to a poll that has been answered.
+        """
         if self._slot.free and not self.answer.done():
             self._slot.withdraw()
             self.answer.set_result(None)
 
     def release(self) -> None:
-        """Hold no longer."""
+        """Stop holding the poll, and end it if no task is on its way."""
         self.held = False
         self.settle()
 
@@ -103,11 +106,11 @@ class PollingWorker:
         """See `ConnectedWorker`: new events come with the next task."""
 
     def cancel(self, attempt_id: int, *, over: bool = False) -> None:
-        """See `ConnectedWorker`: the answer to its next heartbeat has the cancel."""
+        """See `ConnectedWorker`: the response to the attempt's next heartbeat has the cancel request."""
 
 
 class Polls:
-    """All polls that are held."""
+    """The held polls of all polling workers."""
 
     def __init__(self, engine: Engine, worker_registry: WorkerRegistry, limit: int = MAX_HELD_POLLS) -> None:
         self._engine = engine
@@ -121,7 +124,7 @@ class Polls:
         return len(self._held)
 
     def drain(self) -> None:
-        """Answer all that are held, and hold no more."""
+        """Answer all held polls, and hold no further polls."""
         self.draining = True
         for poller in tuple(self._held):
             poller.release()
@@ -133,7 +136,7 @@ class Polls:
                 poller.release()
 
     async def poll(self, call: ApiCall, poller: PollingWorker, wait: float) -> Grant | None:
-        """Return a task, or None if none came in time; a task that the caller cannot get any more is released."""
+        """Return a task, or None at the end of the wait; release a task whose caller has disconnected."""
         if self.draining:
             return None
         poller.held = await self._may_hold(poller, wait)
@@ -147,6 +150,7 @@ class Polls:
         finally:
             self._engine.remove_worker(poller)
             if not poller.answer.done():
+                # Cancelled while a lease is being committed: release the task as soon as the lease is granted.
                 poller.answer.add_done_callback(lambda _: self._return(poller))
                 poller.release()
 
@@ -176,7 +180,7 @@ class Polls:
             self._held.discard(poller)
 
     def _return(self, poller: PollingWorker) -> None:
-        """A task whose caller vanished before a byte of it was written is free at once, uncounted (R11)."""
+        """Release a task whose caller disconnected before the response; it does not count as an attempt."""
         grant = None if poller.answer.cancelled() else poller.answer.result()
         if grant is not None:
             self._engine.post(_given_back(grant, poller))

@@ -1,4 +1,4 @@
-"""Answers about activities that the store or a poll has found; the other answers are built in `wire`."""
+"""Response bodies about activities, built from stored records and grants; other bodies are built in `wire`."""
 
 import json
 
@@ -17,7 +17,7 @@ _options = msgspec.json.Decoder(ActivityOptions).decode
 
 
 def activity_record(found: StoredActivity) -> responses.ActivityRecord:
-    """Return the record of an activity, open or closed; its id is the activity's own. A new attempt is due anew."""
+    """Return the record of an activity, open or closed. Its id is the activity's id, not the attempt's."""
     counted = found.attempt + 1 if found.status == PENDING else found.attempt
     return responses.ActivityRecord(
         id=found.id,
@@ -43,7 +43,7 @@ def activity_record(found: StoredActivity) -> responses.ActivityRecord:
 
 
 def task_record(grant: ActivityGrant, token: str) -> responses.ActivityTask:
-    """Return an attempt for a worker: its id is the attempt's, its input JSON text."""
+    """Return an attempt for a polling worker. Its id is the attempt's id, and its input is JSON text."""
     activity = grant.activity
     return responses.ActivityTask(
         id=activity.attempt_id,
@@ -73,7 +73,7 @@ def task_record(grant: ActivityGrant, token: str) -> responses.ActivityTask:
 
 
 def json_text(document: Payload) -> str | None:
-    """A document as the original writes it: compact, keys sorted, nothing escaped that need not be (wire 1.0)."""
+    """Return a document as polling workers expect it: compact, keys sorted, no unnecessary escapes."""
     if document is NULL or document == NULL:
         return None
     value = msgspec.json.decode(document)

@@ -1,4 +1,4 @@
-"""Which route a path means. Paths are matched as they came: an id may hold a slash, a space or anything else."""
+"""Find the route of a path. Segments are split before decoding, because an id may contain a slash or any character."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final
@@ -14,14 +14,14 @@ from assay.api.stream import EventStream
 from assay.core.model.errors import AssayError, Invalid, Kind, NotFound
 
 PREFIXES: Final = ("/api/v1", "/api/v1/engine/workflow")
-"""Every route of the API is served under both (D1)."""
+"""Every route of the API is served under both prefixes."""
 
 Reaction = Callable[[Backend, ApiCall], Awaitable[HttpResponse | EventStream]]
 Connection = Callable[[Backend, ApiCall, Receive, Send], Awaitable[None]]
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """A query parameter or a header, for the API's description."""
+    """A query parameter or a header, for the description of the API."""
 
     name: str
     about: str
@@ -30,7 +30,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
-    """One operation: how it is asked for, what it takes and gives, and who answers it."""
+    """An operation of the API: method and path, request and response types, and the function that serves it."""
 
     method: str
     path: str
@@ -39,24 +39,24 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     tag: str
     reaction: Reaction
     answers: dict[int, Any]
-    """By status: the type of the JSON body, a tuple for one of several, or None where there is none."""
+    """The type of the JSON body by status; a tuple means any of several types, None means no body."""
     body: Any = None
     body_optional: bool = False
     query: tuple[Parameter, ...] = ()
     asking: tuple[Parameter, ...] = ()
-    """Headers of its requests that say what is asked for."""
+    """Request headers with a meaning for this route."""
     headers: tuple[Parameter, ...] = ()
-    """Headers of its answers that carry meaning."""
+    """Response headers with a meaning for this route."""
     idempotent: bool = False
-    """Does it take an `Idempotency-Key`?"""
+    """Whether the route accepts an `Idempotency-Key`."""
     access: Access = MANAGE_ALL
-    """The permission of its callers; a route that declares none is for admins of all namespaces."""
+    """The permission that the route requires; by default only admins of all namespaces may call it."""
     prefixed: bool = True
     connection: Connection | None = None
-    """Who answers a WebSocket at the same address."""
+    """The function that serves a WebSocket at the same path."""
     media: str = "application/json"
     problems: tuple[str, ...] = ()
-    """Statuses of refusals that others of its method do not have."""
+    """Error statuses that other routes of the method do not have."""
 
 
 class _Node:
@@ -92,12 +92,18 @@ class Router:
                 node.by_method[route.method] = route
 
     def find(self, method: str, path: bytes) -> tuple[Route, dict[str, str]]:
-        """The route and its path parameters, decoded; or what is wrong with the request line."""
+        """Return the route and its decoded path parameters.
+
+        Raises:
+            NotFound: The path has no route.
+            MethodNotAllowed: The path has routes for other methods only.
+            Invalid: A segment of the path cannot be decoded.
+        """
         segments = path.split(b"/")[1:]
         parameters: list[tuple[str, bytes]] = []
         node = _walk(self._root, segments, 0, parameters)
         if node is None:
-            raise NotFound(f"there is nothing at {path.decode('ascii', 'replace')}", code="no_route")
+            raise NotFound(f"no route for {path.decode('ascii', 'replace')}", code="no_route")
         route = node.by_method.get("GET" if method == "HEAD" else method)
         if route is None:
             raise MethodNotAllowed(method, sorted(node.by_method))
@@ -105,18 +111,21 @@ class Router:
 
 
 class MethodNotAllowed(AssayError):
-    """The path exists, the method does not."""
+    """The path has routes, but not for this method."""
 
     code = "method_not_allowed"
     kind = Kind.INVALID
 
     def __init__(self, method: str, allowed: Sequence[str]) -> None:
-        super().__init__(f"{method} is not possible here; {', '.join(allowed)} is")
+        super().__init__(f"{method} is not allowed for this path; allowed: {', '.join(allowed)}")
         self.allowed = allowed
 
 
 def _walk(node: _Node, segments: Sequence[bytes], at: int, found: list[tuple[str, bytes]]) -> _Node | None:
-    """Follow the segments, literally where that leads somewhere: a workflow may be called `poll`."""
+    """Return the node at the end of the segments, or None.
+
+    A literal segment is tried first, and then a parameter: a workflow id may be `poll`.
+    """
     if at == len(segments):
         return node if node.by_method else None
     segment = segments[at]
@@ -142,5 +151,5 @@ def _decoded(segment: bytes) -> str:
     except UnicodeDecodeError:
         raise Invalid("a part of the path is not UTF-8", code="invalid_path") from None
     if "\0" in text:
-        raise Invalid("a part of the path holds U+0000, which no name can", code="invalid_path")
+        raise Invalid("a part of the path contains U+0000, which no name may contain", code="invalid_path")
     return text

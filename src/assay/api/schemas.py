@@ -1,4 +1,4 @@
-"""JSON schemas of the types that routes name. Documents of users are any JSON, also where the engine keeps them raw."""
+"""JSON schemas of the types in the table of routes. Users' documents, which are kept as raw JSON, may be any JSON."""
 
 import inspect
 from collections.abc import Iterable, Mapping
@@ -24,16 +24,16 @@ SIMPLE: Final[dict[Any, Schema]] = {
 
 
 class Schemas:
-    """Schemas by type; structs become components, named once. `names` tells apart those that share a name."""
+    """Schemas by type. Structs become components; `names` has component names for types whose class names clash."""
 
     def __init__(self, names: Mapping[type, str]) -> None:
         self.components: dict[str, Schema] = {}
         self.described: dict[str, type] = {}
-        """By the name of its component: which type it describes."""
+        """The described type by component name."""
         self._names = names
 
     def of(self, kind: Any) -> Schema:
-        """The schema of a type; a tuple of types stands for any of them."""
+        """Return the schema of a type; a tuple means any of several types."""
         if isinstance(kind, tuple):
             return {"anyOf": [self.of(one) for one in kind]}
         kind = getattr(kind, "__supertype__", kind)
@@ -45,9 +45,9 @@ class Schemas:
         return self._generic(origin, get_args(kind))
 
     def add(self, name: str, schema: Schema) -> None:
-        """Add a component that describes no type of the sources."""
+        """Add a component that does not describe a Python type."""
         if name in self.components:
-            raise TypeError(f"something is called {name} already")
+            raise TypeError(f"a component {name} exists already")
         self.components[name] = schema
 
     def _generic(self, origin: Any, arguments: tuple[Any, ...]) -> Schema:
@@ -77,9 +77,9 @@ class Schemas:
     def _class(self, kind: type) -> Schema:
         name = self._names.get(kind, kind.__name__)
         if self.described.setdefault(name, kind) is not kind:
-            raise TypeError(f"{kind} and {self.described[name]} cannot both be called {name}")
+            raise TypeError(f"{kind} and {self.described[name]} cannot both have the name {name}")
         if name not in self.components:
-            self.components[name] = {}  # a type may hold itself
+            self.components[name] = {}  # first, because a type may contain itself
             self.components[name].update(self._component(kind, name))
         return {"$ref": REF + name}
 
@@ -91,7 +91,7 @@ class Schemas:
         raise TypeError(f"{kind} has no schema")
 
     def struct(self, kind: type[msgspec.Struct], title: str) -> Schema:
-        """The schema of a struct itself, and not a reference to it."""
+        """Return the schema of a struct itself, not a reference to its component."""
         properties: dict[str, Schema] = {}
         required: list[str] = []
         if _tag(kind):
@@ -105,7 +105,7 @@ class Schemas:
         return {**schema, "required": required} if required else schema
 
     def _always(self, kind: type[msgspec.Struct], field: msgspec.structs.FieldInfo) -> bool:
-        """Is the field always there?"""
+        """Return whether a field is always present."""
         return field.required
 
     def _property(self, hint: Any, field: msgspec.structs.FieldInfo) -> Schema:
@@ -117,29 +117,29 @@ class Schemas:
 
 
 def _limits(meta: msgspec.Meta) -> Schema:
-    """Return the limits of a text, which msgspec holds it to, and the rest that its type says of it."""
+    """Return the limits of a text that msgspec checks, and the further schema of its type."""
     limits = {"pattern": meta.pattern, "minLength": meta.min_length, "maxLength": meta.max_length}
     return {name: limit for name, limit in limits.items() if limit is not None} | (meta.extra_json_schema or {})
 
 
 def words(choice: Iterable[str], title: str, description: str) -> Schema:
-    """The schema of a choice of words."""
+    """Return the schema of a choice of words."""
     return {"type": "string", "title": title, "description": description, "enum": list(choice)}
 
 
 def about(kind: type) -> str:
-    """What the sources say of a type."""
+    """Return the docstring of a type."""
     return inspect.cleandoc(kind.__doc__ or "")
 
 
 def _about_words(kind: type[Enum]) -> str:
-    """The first paragraph, which is not about Python, and what the words mean if they say so themselves."""
+    """Return the first paragraph of an enum's docstring, and the meanings of its members if they have meanings."""
     meanings = [f"* `{member.value}`: {member.meaning}" for member in kind if hasattr(member, "meaning")]
     return "\n".join([about(kind).partition("\n\n")[0], "", *meanings]).strip()
 
 
 def _own_first(kind: type[msgspec.Struct]) -> list[msgspec.structs.FieldInfo]:
-    """The fields of a struct, and then those that it shares with others."""
+    """Return the fields of a struct, with its own fields before inherited fields."""
     own = inspect.get_annotations(kind)
     return sorted(msgspec.structs.fields(kind), key=lambda field: field.name not in own)
 

@@ -1,4 +1,4 @@
-"""Drives the engine's end of the worker protocol for one worker: reads the store, waits, and counts seconds."""
+"""Drive the engine's end of the worker protocol for a worker: read the store, wait, and measure silence."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -17,23 +17,23 @@ from assay.worker_protocol.engine_side import MAX_TASK_EVENTS, TASK_SEQ, EngineE
 from assay.worker_protocol.tokens import LeaseTokens
 
 EVENTS_PER_HISTORY_READ: Final = 500
-"""Events read at a time for a page of a history."""
+"""Events per read of the store for a page of a history."""
 
 
 class WorkerSession:
-    """One worker of the SDK, from its first hello until it is forgotten; see `EngineDriver`."""
+    """The session of an SDK worker, from its first hello until the session is dropped; see `EngineDriver`."""
 
     def __init__(self, engine: Engine, tokens: LeaseTokens, namespace: str, worker: str) -> None:
         self.endpoint = EngineEndpoint(engine, self, tokens, namespace, worker)
         self.hello_lock = asyncio.Lock()
         self.received_at = self.shown_at = asyncio.get_running_loop().time()
-        """When the worker last sent a message, and when the registry was last given a heartbeat of it."""
+        """When the worker last sent a message, and when the registry last received its heartbeat."""
         self.forgotten = False
         self._engine = engine
         self._reading: set[asyncio.Task[None]] = set()
 
     async def greet(self, hello: wire.Hello) -> None:
-        """Begin a connection; leases that the worker holds by the store and does not list are sent again."""
+        """Begin a connection; resend stored leases of the worker that its hello does not list."""
         endpoint = self.endpoint
         endpoint.begin_hello(hello)
         if hello.again:
@@ -43,9 +43,9 @@ class WorkerSession:
         endpoint.end_hello()
 
     async def _settle(self) -> None:
-        """Wait until every lease for the connection that vanished is either released or certainly in the store."""
-        # A request that does nothing is decided after all requests that were posted before it. Leases that its batch
-        # makes are released when the batch is published, so wait for their releases, too.
+        """Wait until every lease for the lost connection is either released or durable in the store."""
+        # Requests are decided in order: when this request without effect is decided, all earlier requests are. Leases
+        # of its own batch are released when the batch is published, hence the second wait.
         await asyncio.gather(self._engine.submit(Elapse(RunId(""))), return_exceptions=True)
         released: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.endpoint.released.resolve(released)
@@ -68,7 +68,7 @@ class WorkerSession:
             self.endpoint.resend(task_grant(run))
 
     def receive(self, message: wire.WorkerMessage) -> None:
-        """Take in a message that the endpoint has accepted."""
+        """Process a message that the endpoint has accepted."""
         self.received_at = asyncio.get_running_loop().time()
         self.endpoint.receive(message)
 
@@ -102,7 +102,7 @@ class WorkerSession:
     async def _load_history(self, report: wire.ReadHistory, run_id: RunId) -> None:
         try:
             answer = await self._history(report.n, run_id, report.after)
-        except Exception as error:  # noqa: BLE001  # a report without an answer would be sent for ever
+        except Exception as error:  # noqa: BLE001  # without an answer, the worker would repeat the report for ever
             answer = self.endpoint.failed(report.n, error)
         self.endpoint.history_loaded(answer)
 

@@ -1,4 +1,4 @@
-"""Frames of the newest page of the journal, made once for all readers of the event stream."""
+"""Frames of the newest journal page, encoded once for all readers of the event stream."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -11,16 +11,16 @@ from assay.engine.stream import JournalRow, Note
 
 
 class StreamFilter(msgspec.Struct, frozen=True):
-    """A reader's filter; an empty set stands for all."""
+    """The filter of a reader; an empty set means all."""
 
     namespaces: frozenset[str] = frozenset()
     kinds: frozenset[str] = frozenset()
     workflow_id: str | None = None
     nothing: bool = False
-    """Only events of other subsystems, of which there are none."""
+    """Pass no frame: the reader has selected other subsystems only."""
 
     def takes(self, frame: StreamFrame) -> bool:
-        """Return whether a frame passes."""
+        """Return whether a frame passes the filter."""
         if self.nothing or (self.namespaces and frame.namespace not in self.namespaces):
             return False
         if self.workflow_id is not None and frame.workflow_id != self.workflow_id:
@@ -29,19 +29,19 @@ class StreamFilter(msgspec.Struct, frozen=True):
 
 
 class Chunk(NamedTuple):
-    """Frames for readers with one filter."""
+    """Frames for all readers with the same filter."""
 
     body: bytes
     frames: int
     encoded: bytes
-    """The body as one chunk of a chunked answer."""
+    """The body as a chunk of a chunked HTTP response."""
 
 
 EMPTY_CHUNK: Final = Chunk(b"", 0, b"")
 
 
 def chunk_of(frames: Sequence[StreamFrame]) -> Chunk:
-    """Return frames as one chunk."""
+    """Return frames joined to a chunk."""
     if not frames:
         return EMPTY_CHUNK
     body = b"".join(map(body_of, frames))
@@ -49,10 +49,10 @@ def chunk_of(frames: Sequence[StreamFrame]) -> Chunk:
 
 
 class SharedFrames:
-    """Chunks of the page that is being passed to readers, by filter.
+    """Chunks of the current page by filter.
 
-    All readers are called with the same page object before the loop goes on: the first with a filter has its chunk
-    made, the others get the same bytes.
+    All readers are called with the same page object within a loop iteration: the chunk of a filter is built for its
+    first reader, and all further readers get the same bytes.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class SharedFrames:
 
     def _chunk(self, page: Sequence[JournalRow], wanted: StreamFilter) -> Chunk:
         if wanted.nothing or (wanted.namespaces and wanted.namespaces.isdisjoint(self._namespaces)):
-            return EMPTY_CHUNK  # without frames: readers of another namespace cost nothing for these rows
+            return EMPTY_CHUNK  # without encoding: rows of other namespaces cost these readers nothing
         if self._frames is None:
             self._frames = [frame for news in page for frame in frames_of(news)]
         return chunk_of([frame for frame in self._frames if wanted.takes(frame)])
@@ -86,7 +86,9 @@ class SharedFrames:
 
     def _begin(self, page: Sequence[JournalRow]) -> None:
         if self._page is None:
-            asyncio.get_running_loop().call_soon(self._forget)  # a page may be large, and the next far away
+            asyncio.get_running_loop().call_soon(
+                self._forget
+            )  # free the page: it may be large, and the next page may be far away
         self._page = page
         self._frames = None
         self._namespaces = {name for news in page for name in _namespaces_of(news)}

@@ -1,4 +1,4 @@
-"""The event stream: Server-Sent Events with durable ids, resumed without a gap, bounded per client (wire 1.7, R40)."""
+"""The event stream: Server-Sent Events with durable ids, resumable without a gap, with bounded memory per client."""
 
 import asyncio
 import contextlib
@@ -15,13 +15,13 @@ from assay.engine.stream import JournalRow, Stream
 from assay.wire.errors import CursorExpired
 
 MAX_EVENT_STREAMS: Final = 500
-"""Event streams that are open at a time (5.4)."""
+"""Event streams that are open at the same time."""
 MAX_QUEUED_EVENTS: Final = 1_000
 MAX_QUEUED_BYTES: Final = 1024 * 1024
 STREAM_KEEP_ALIVE_SECONDS: Final = 15.0
 CLOSE_TIMEOUT_SECONDS: Final = 1.0
 PUSH: Final = "assay.push"
-"""Among the extensions of a scope: `push(chunk)` writes a chunk of the answer's body, or returns False if it cannot."""
+"""An extension of the ASGI scope: `push(chunk)` writes a chunk of the response body, or returns False."""
 NO_EXTENSIONS: Final[Mapping[str, Any]] = {}
 HEADERS: Final[tuple[Header, ...]] = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -33,14 +33,14 @@ Push = Callable[[bytes], bool]
 
 
 class TooManyStreams(AssayError):
-    """No more streams can be open."""
+    """The limit of open event streams is reached."""
 
     code = "too_many_streams"
     kind = Kind.RATE_LIMITED
 
 
 class StreamSlots:
-    """For as many streams as may be open at a time; each takes its own before anything is read for it."""
+    """Limits the open event streams. A stream reserves a slot before it reads from the store."""
 
     def __init__(self, most: int = MAX_EVENT_STREAMS) -> None:
         self._most = most
@@ -50,21 +50,21 @@ class StreamSlots:
         return self._taken
 
     def reserve(self) -> None:
-        """One more is open, or `TooManyStreams`."""
+        """Reserve a slot, or raise `TooManyStreams`."""
         if self._taken >= self._most:
             raise TooManyStreams(f"{self._most} event streams are open already")
         self._taken += 1
 
     def release(self) -> None:
-        """One less."""
+        """Release a slot."""
         self._taken -= 1
 
 
 class _Queue:
-    """Frames that wait for one client; overflowing ends its stream, so that a slow client costs no memory.
+    """The frames that wait for a client. Overflow ends the stream, so that a slow client cannot fill the memory.
 
-    While nothing waits, frames are pushed into the connection at once: a task per client and page would cost more than
-    the frames.
+    While the queue is empty, frames are pushed directly into the connection: waking a task per client and page would
+    cost more than the frames.
     """
 
     def __init__(self, shared: SharedFrames, wanted: StreamFilter, cursor: int | None) -> None:
@@ -75,14 +75,14 @@ class _Queue:
         self._count = self._size = 0
         self._filled = asyncio.Event()
         self._taken = False
-        """True while chunks are with the task that sends them: what is pushed now would overtake them."""
+        """True while the sending task holds chunks: frames pushed now would overtake them."""
         self._pushed = False
         self.push: Push | None = None
-        """Writes a chunk into the connection, or returns False if the client has not taken what was written before."""
+        """Writes a chunk into the connection, or returns False if the client has not read the earlier chunks."""
         self.overflown = asyncio.Event()
 
     def put(self, page: Sequence[JournalRow]) -> None:
-        """Send the frames of a page that pass the filter, or keep them until the client takes them."""
+        """Push the frames of a page that pass the filter, or queue them until the client reads."""
         if self.overflown.is_set():
             return
         chunk = self.chunk(page)
@@ -99,7 +99,7 @@ class _Queue:
             self.overflown.set()
 
     async def take(self) -> bytes:
-        """Return all frames that wait, or nothing after a while without any."""
+        """Return all queued frames, or an empty body when a keep-alive is due."""
         self._taken = False
         while not self._chunks:
             self._filled.clear()
@@ -117,10 +117,10 @@ class _Queue:
         return frames
 
     def chunk(self, page: Sequence[JournalRow]) -> Chunk:
-        """Return the frames of a page that pass the filter, without those that the client has seen before."""
+        """Return the frames of a page that pass the filter and come after the client's cursor."""
         if self._cursor is None or not self._shared.has_row(page, row_of(self._cursor)):
             return self._shared.chunk(page, self._wanted)
-        # The client was cut off in the middle of a row: this one page is its own.
+        # The client was cut off in the middle of a row: encode this page for this client alone.
         cursor, self._cursor = self._cursor, None
         row = row_of(cursor)
         frames = [frame for news in page for frame in frames_of(news) if news.id != row or frame.number > cursor]
@@ -128,7 +128,7 @@ class _Queue:
 
 
 class EventStream:
-    """An answer that goes on until one side has enough."""
+    """A response with events, which ends when the client disconnects, is too slow, or the engine stops."""
 
     status = 200
 
@@ -151,7 +151,12 @@ class EventStream:
         self._queue = _Queue(shared, wanted, after)
 
     async def begin(self) -> None:
-        """Hear what happens from now on, before the client is told that it is connected; or say why it cannot be."""
+        """Reserve a slot and subscribe to new events, before the response starts.
+
+        Raises:
+            TooManyStreams: The limit of open streams is reached.
+            Gone: Events after the client's cursor have been deleted.
+        """
         self._slots.reserve()
         try:
             await self._begin()
@@ -165,11 +170,11 @@ class EventStream:
                 pass
         elif (last := await self._stream.too_late(self._row, self._wanted.namespaces)) is not None:
             raise CursorExpired(
-                "events after this id are no longer told: look up what was missed", oldest_id=last_of(last)
+                "events after this id have been deleted: read the missed runs by id", oldest_id=last_of(last)
             )
 
     async def send(self, call: ApiCall, send: Send) -> None:
-        """Send events until the client has gone, is too slow, or the engine stops."""
+        """Send events until the client disconnects, is too slow, or the engine stops."""
         try:
             await send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *common_headers(HEADERS)]})
             await self._send(call, send)
@@ -178,33 +183,33 @@ class EventStream:
             self._slots.release()
 
     async def _send(self, call: ApiCall, send: Send) -> None:
-        talking = asyncio.ensure_future(self._talk(call, send))
+        sending = asyncio.ensure_future(self._send_frames(call, send))
         ends = [call.watch(), *map(asyncio.ensure_future, (self._drained.wait(), self._queue.overflown.wait()))]
         if self._credential_ends is not None:
             ends.append(asyncio.ensure_future(self._credential_ends()))
         try:
-            await asyncio.wait((talking, *ends), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((sending, *ends), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (talking, *ends):
+            for task in (sending, *ends):
                 task.cancel()
-            await asyncio.gather(talking, *ends, return_exceptions=True)
-        with contextlib.suppress(TimeoutError):  # a client that does not read does not hear the end either
+            await asyncio.gather(sending, *ends, return_exceptions=True)
+        with contextlib.suppress(TimeoutError):  # a client that does not read cannot receive the end, either
             await asyncio.wait_for(
                 send({"type": "http.response.body", "body": b"", "more_body": False}), CLOSE_TIMEOUT_SECONDS
             )
 
-    async def _talk(self, call: ApiCall, send: Send) -> None:
-        await _say(send, b": connected\n\n")
+    async def _send_frames(self, call: ApiCall, send: Send) -> None:
+        await _send_body(send, b": connected\n\n")
         self._queue.push = call.scope.get("extensions", NO_EXTENSIONS).get(PUSH)
         if self._row is not None:
             async for page in self._stream.follow(self._row, self._queue.put):
                 body = self._queue.chunk(page).body
                 if body:
-                    await _say(send, body)
+                    await _send_body(send, body)
         while True:
             frames = await self._queue.take()
-            await _say(send, frames or b": keep-alive\n\n")
+            await _send_body(send, frames or b": keep-alive\n\n")
 
 
-async def _say(send: Send, body: bytes) -> None:
+async def _send_body(send: Send, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body, "more_body": True})

@@ -1,4 +1,4 @@
-"""Counts and times of what the engine does, for Prometheus; the set of labels is closed (S40)."""
+"""Counters and histograms of commits and responses, for Prometheus; the set of labels is bounded."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -13,7 +13,7 @@ SIZES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
 class Histogram:
-    """How often values fell below each of its bounds."""
+    """A histogram: how many values fell into each bucket, and the sum of all values."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -28,7 +28,7 @@ class Histogram:
         self.total += value
 
     def observe_all(self, values: Sequence[float]) -> None:
-        """Count many values."""
+        """Count several values."""
         bounds, counts = self.bounds, self.counts
         for value in values:
             counts[bisect_left(bounds, value)] += 1
@@ -36,7 +36,7 @@ class Histogram:
 
 
 class Telemetry:
-    """Listens to commits and to answers."""
+    """Counts commits and responses."""
 
     def __init__(self) -> None:
         self.starts = 0
@@ -51,7 +51,7 @@ class Telemetry:
         self.activity_wait = Histogram(LATENCIES)
 
     def committed(self, committed: Committed) -> None:
-        """A batch is durable."""
+        """Count a batch that is durable now."""
         tally = committed.tally
         self.batch_size.observe(tally.requests)
         self.commit_seconds.observe(tally.seconds)
@@ -68,5 +68,5 @@ class Telemetry:
             self.attempts[end.outcome] += 1
 
     def answered(self, operation: str, status: int) -> None:
-        """A request was answered."""
+        """Count a response."""
         self.answers[operation, status] += 1

@@ -1,4 +1,4 @@
-"""API keys: made once and shown once, listed without their secret, rotated and revoked."""
+"""Routes of API keys: create, list, rotate and revoke. The text of a key is returned once, when it is created."""
 
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ NO_BOOTSTRAP: Final = (
 
 
 async def create(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Make a key; its text is in this answer and nowhere else."""
+    """Create an API key. Only this response contains the text of the key: the engine stores a hash."""
     body = await call.read(KeyBody)
     if call.anonymous:
         return await _create_first(backend, body)
@@ -38,7 +38,7 @@ async def create(backend: Backend, call: ApiCall) -> HttpResponse:
 
 
 async def _create_first(backend: Backend, body: KeyBody) -> HttpResponse:
-    """Make the first key: an admin of all namespaces, whatever else the body has."""
+    """Create the first key: an admin of all namespaces. Role and namespaces of the body are ignored."""
     now = backend.engine.now()
     chosen = check_new_key(label=body.label, expires_at=_time(body.expires_at), creator=UNRESTRICTED, now=now)
     made = await backend.auth.keys.create_first(
@@ -62,14 +62,14 @@ def _wanted(backend: Backend, call: ApiCall, body: KeyBody) -> NewKey:
 
 
 async def list_keys(backend: Backend, call: ApiCall) -> HttpResponse:
-    """List the keys whose namespaces the caller manages."""
+    """List the API keys of the namespaces in which the caller is an admin."""
     require_shown(call.principal, Permission.MANAGE)
     found = await backend.auth.keys.list(call.principal, revoked=call.flag("revoked", False))
     return answers.listed([_record(key) for key in found])
 
 
 async def rotate(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Make a successor of a key; the old key is accepted a while longer."""
+    """Create a successor of an API key. The old key is accepted until the overlap ends."""
     body = await call.read(RotateBody)
     require_shown(call.principal, Permission.MANAGE)
     overlap = DEFAULT_OVERLAP_SECONDS if body.overlap_secs is None else body.overlap_secs
@@ -80,7 +80,7 @@ async def rotate(backend: Backend, call: ApiCall) -> HttpResponse:
 
 
 async def revoke(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Revoke a key: every engine refuses it within seconds."""
+    """Revoke an API key. All engines refuse the key within seconds."""
     require_shown(call.principal, Permission.MANAGE)
     await backend.auth.keys.revoke(call.parameters["prefix"], call.principal)
     return answers.empty(204)
@@ -120,10 +120,10 @@ def _route(method: str, path: str, operation_id: str, summary: str, reaction: An
 
 
 _MADE: Final = {201: ApiKeyRecord, 200: ApiKeyRecord}
-_REVOKED: Final = Parameter("revoked", "True adds the keys that were revoked.", bool)
+_REVOKED: Final = Parameter("revoked", "True includes revoked keys.", bool)
 
 ROUTES: Final = (
-    _route("POST", "", "createApiKey", "Make an API key", create, _MADE, body=KeyBody, body_optional=True),
+    _route("POST", "", "createApiKey", "Create an API key", create, _MADE, body=KeyBody, body_optional=True),
     _route(
         "GET",
         "",
@@ -138,7 +138,7 @@ ROUTES: Final = (
         "POST",
         "/{prefix}/rotate",
         "rotateApiKey",
-        "Make a successor of an API key",
+        "Rotate an API key",
         rotate,
         {201: ApiKeyRecord},
         body=RotateBody,

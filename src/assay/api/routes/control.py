@@ -1,4 +1,4 @@
-"""What is done to runs from outside: signals, ends, new beginnings, and activities scheduled directly."""
+"""Routes that change runs: signal, cancel, terminate, continue as new, retry, and schedule an activity directly."""
 
 from functools import partial
 from typing import Any, Final
@@ -33,7 +33,7 @@ from assay.wire.request_bodies import ActivityBody, CancelBody, ContinueBody, Re
 
 
 def _target(call: ApiCall) -> dict[str, Any]:
-    """The run that a call is about: the newest of its id, or the one that is named."""
+    """Return the target of a request: the newest run of the id, or the run of `run_id`."""
     run_id = call.text("run_id")
     return {
         "namespace": Namespace(call.namespace),
@@ -43,7 +43,7 @@ def _target(call: ApiCall) -> dict[str, Any]:
 
 
 async def signal(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Send a message to an open run."""
+    """Send a signal to an open run."""
     body = await call.read(SignalBody)
     request = Signal(
         **_target(call),
@@ -57,7 +57,7 @@ async def signal(backend: Backend, call: ApiCall) -> HttpResponse:
 
 
 async def cancel(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Ask an open run to end."""
+    """Request the cancellation of an open run. The run may clean up before it ends."""
     body = await call.read(CancelBody)
     deadline = duration(body.deadline, "deadline")
     request = RequestCancel(**_target(call), reason=body.reason, sender=body.sender, deadline=deadline)
@@ -65,13 +65,16 @@ async def cancel(backend: Backend, call: ApiCall) -> HttpResponse:
 
 
 async def terminate(backend: Backend, call: ApiCall) -> HttpResponse:
-    """End an open run without asking its code."""
+    """End an open run at once. Its code does not run again."""
     body = await call.read(TerminateBody)
     return await change(backend, call, call.namespace, Terminate(**_target(call), reason=body.reason))
 
 
 async def continue_as_new(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Begin a run like this one, which ends if it is open; under another id if there is one (R38)."""
+    """Start a new run with the type and options of this run, which is closed if it is open.
+
+    With a `workflow_id` in the body the new run has that id.
+    """
     body = await call.read(ContinueBody)
     other = (body.workflow_id or "").strip()
     request = RestartAsNew(
@@ -84,10 +87,10 @@ async def continue_as_new(backend: Backend, call: ApiCall) -> HttpResponse:
 
 
 def _keeps_input(body: ContinueBody) -> bool:
-    """Return True if the next run has the input of this one: if the body has none, and does not make null the input."""
+    """Return whether the new run has the input of this run: by default if the body has no input."""
     absent = body.input is NULL or body.input == NULL
     if body.keep_input and not absent:
-        raise Invalid("keep_input is true, and there is an input; give one of them", field="keep_input")
+        raise Invalid("keep_input is true, but the body has an input; send only one of them", field="keep_input")
     return absent if body.keep_input is None else body.keep_input
 
 
@@ -98,7 +101,7 @@ def _continued(reply: object) -> tuple[int, bytes]:
 
 
 async def retry(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Let a closed run go on as a new run of its id."""
+    """Continue a closed run as a new run of the same id, with the history of the closed run."""
     body = await call.read(RetryBody)
     check_requester(body.requested_by, body.reason)
     who, why = (body.requested_by or "").strip(), (body.reason or "").strip()
@@ -116,13 +119,13 @@ def _reopened(reply: object) -> tuple[int, bytes]:
 
 
 async def schedule_activity(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Schedule an activity of an open run; the second time the seq is used, the first one's record is the answer."""
+    """Schedule an activity of an open run. If the seq is used already, the response is the existing activity."""
     body = await call.read(ActivityBody)
     run = (await backend.engine.reads.run(call.namespace, call.parameters["workflow_id"], call.text("run_id"))).run
     known = await backend.engine.reads.activity_of(run.run_id, body.seq)
     if known is not None and call.header(b"idempotency-key") is None:
         return answers.json(activity_record(known), 201)
-    # that very run: what is known of the seq says nothing about the next one
+    # Name the run: the seq was looked up in this run, and the id may have a new run by now.
     target = {**_target(call), "run_id": run.run_id}
     request = ScheduleDirect(**target, command=_command(body), known=known is not None)
     try:
@@ -131,11 +134,11 @@ async def schedule_activity(backend: Backend, call: ApiCall) -> HttpResponse:
         known = await backend.engine.reads.activity_of(run.run_id, body.seq) if error.kind is Kind.UNAVAILABLE else None
         if known is None:
             raise
-        return answers.json(activity_record(known), 201)  # somebody else was faster with this seq
+        return answers.json(activity_record(known), 201)  # a concurrent request has used this seq
 
 
 def _scheduled(key: RunKey, known: StoredActivity | None, reply: object) -> tuple[int, bytes]:
-    """The activity's record; one that was there already may have ended, and then only the store knows it."""
+    """Return status and body with the activity's record. A closed activity is only in the store, hence `known`."""
     if isinstance(reply, Activity):
         return 201, answers.encoded(open_activity_record(key, reply))
     if known is None:
@@ -155,13 +158,13 @@ def _command(body: ActivityBody) -> ScheduleActivity:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """A field as the command has it: durations are numbers there."""
+    """Return a field of the body as the command has it: durations are numbers of seconds."""
     time = duration(value, name) if name.endswith("_secs") else None
     return value if time is None else seconds(time)
 
 
 async def activity(backend: Backend, call: ApiCall) -> HttpResponse:
-    """An activity by its id, or by that of one of its attempts (R35)."""
+    """Return an activity by its id, or by the id of an attempt."""
     number = number_of(call.parameters["activity_id"], "activity id")
     found = await backend.engine.reads.activity(number)
     wanted = call.text("namespace")
@@ -172,12 +175,12 @@ async def activity(backend: Backend, call: ApiCall) -> HttpResponse:
 
 
 def _is_hidden(call: ApiCall, namespace: str) -> bool:
-    """Return whether a thing is missing for the caller, because it is in a namespace where the caller has no role."""
+    """Return whether a namespace is hidden from the caller, who has no role in it."""
     return not call.principal.has_role_in(namespace)
 
 
 def number_of(text: str, name: str) -> int:
-    """A whole number in a path."""
+    """Return a whole number of a path; raise `Invalid` for other texts."""
     if not (text.isascii() and text.isdecimal()) or len(text) > 20:
         raise Invalid(f"{name} must be a whole number, not {text!r}", field=name.replace(" ", "_"))
     return int(text)
@@ -204,10 +207,10 @@ _NOTHING: Final[dict[int, Any]] = {200: None}
 _STARTED: Final[dict[int, Any]] = {201: responses.StartAnswer}
 
 ROUTES: Final = (
-    _control("/signal/{name}", "signalWorkflow", "Send a message to a run", signal, SignalBody, _NOTHING),
-    _control("/cancel", "cancelWorkflow", "Ask a run to end", cancel, CancelBody, _NOTHING),
-    _control("/terminate", "terminateWorkflow", "End a run at once", terminate, TerminateBody, _NOTHING),
-    _control("/continue-as-new", "continueAsNew", "Begin the next run", continue_as_new, ContinueBody, _STARTED),
+    _control("/signal/{name}", "signalWorkflow", "Send a signal to a run", signal, SignalBody, _NOTHING),
+    _control("/cancel", "cancelWorkflow", "Cancel a run", cancel, CancelBody, _NOTHING),
+    _control("/terminate", "terminateWorkflow", "Terminate a run", terminate, TerminateBody, _NOTHING),
+    _control("/continue-as-new", "continueAsNew", "Continue a run as new", continue_as_new, ContinueBody, _STARTED),
     _control("/retry", "retryWorkflow", "Retry a closed run", retry, RetryBody, {200: responses.RetryAnswer}),
     _control(
         "/activities",

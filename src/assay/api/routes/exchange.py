@@ -1,4 +1,4 @@
-"""Where workers of our SDK and the engine exchange messages: by POST, or over a WebSocket at the same address (R37)."""
+"""The route of the SDK's worker protocol: messages by POST, or over a WebSocket at the same path."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ CREDENTIAL_ENDED: Final = 4401
 
 
 async def exchange(backend: Backend, call: ApiCall) -> HttpResponse:
-    """What a worker has to say, for what there is to do."""
+    """Receive a message of an SDK worker, and return tasks and replies for the worker."""
     call.limit = MAX_MESSAGE_BYTES
     call.check_type()
     body = await call.body()
@@ -30,7 +30,7 @@ async def exchange(backend: Backend, call: ApiCall) -> HttpResponse:
 
 
 async def connect(backend: Backend, call: ApiCall, receive: Receive, send: Send) -> None:
-    """The same, message after message in both directions."""
+    """Exchange messages with an SDK worker over a WebSocket."""
     socket = call.scope["extensions"][MESSAGE_SOCKET]
     serving = backend.exchange.websocket(
         call.namespace, call.parameters["worker_id"], receive, send, socket, call.principal

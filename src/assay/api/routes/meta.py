@@ -1,4 +1,4 @@
-"""The engine about itself: alive, ready, which version, how much, and how to talk to it."""
+"""Routes about the engine itself: health, readiness, version, limits, metrics and documentation."""
 
 from functools import cache
 from typing import Any, Final
@@ -22,7 +22,7 @@ from assay.wire import responses
 
 
 async def health(backend: Backend, _: ApiCall) -> HttpResponse:
-    """The engine answers."""
+    """Return the health of the engine; any response means that the process is alive."""
     return answers.json(_health(backend.settings.exposed))
 
 
@@ -34,7 +34,7 @@ def _health(exposed: bool, read_only: bool = False) -> responses.Health:
 
 
 async def ready(backend: Backend, _: ApiCall) -> HttpResponse:
-    """The engine can do its work: the store answers, and nobody has asked it to stop."""
+    """Return whether the engine is ready: the store is reachable, and the engine is not stopping."""
     if backend.drained.is_set():
         raise Unavailable("the engine is stopping", code="engine_stopping")
     await backend.engine.check_ready()
@@ -42,12 +42,12 @@ async def ready(backend: Backend, _: ApiCall) -> HttpResponse:
 
 
 async def version(_: Backend, __: ApiCall) -> HttpResponse:
-    """Which engine this is, and what it bears."""
+    """Return the version of the engine and its limits."""
     return answers.json(responses.Version(version=__version__, build_profile="release", limits=limits()))
 
 
 def limits() -> dict[str, Any]:
-    """Every limit with its value (5.4)."""
+    """Return the values of all limits."""
     return {
         **asdict(LIMITS),
         "body_bytes": BODY_LIMIT_BYTES,
@@ -62,8 +62,8 @@ def limits() -> dict[str, Any]:
 
 
 async def openapi(_: Backend, __: ApiCall) -> HttpResponse:
-    """This description."""
-    from assay.api.openapi import document  # it describes this module, too
+    """Return the OpenAPI document."""
+    from assay.api.openapi import document  # imported here, because that module imports all routes
 
     return HttpResponse(200, document(), answers.PLAIN)
 
@@ -83,18 +83,20 @@ def _meta(path: str, operation_id: str, summary: str, reaction: Any, answer: Any
 
 
 ROUTES: Final = (
-    _meta("/health", "getHealth", "Is the engine there?", health, responses.Health),
-    _meta("/version", "getVersion", "Which engine is it, and what are its limits?", version, responses.Version),
-    _meta("/openapi.json", "getOpenApi", "This description", openapi, dict[str, Any]),
-    _meta("/docs", "getDocs", "This description, to read and to try", docs.page, str, media="text/html"),
-    _meta("/docs/{file}", "getDocsFile", "A part of the page above", docs.part, str, media="text/javascript"),
-    _meta("/", "getFront", "A page with links", docs.front, str, media="text/html", prefixed=False),
-    _meta("/healthz", "getLiveness", "Is the process alive?", health, responses.Health, prefixed=False),
-    _meta("/readyz", "getReadiness", "Can the engine do its work?", ready, responses.Health, prefixed=False),
+    _meta("/health", "getHealth", "Get the health of the engine", health, responses.Health),
+    _meta("/version", "getVersion", "Get the version and the limits of the engine", version, responses.Version),
+    _meta("/openapi.json", "getOpenApi", "Get the OpenAPI document", openapi, dict[str, Any]),
+    _meta("/docs", "getDocs", "Get the API documentation page", docs.page, str, media="text/html"),
+    _meta(
+        "/docs/{file}", "getDocsFile", "Get a file of the documentation page", docs.part, str, media="text/javascript"
+    ),
+    _meta("/", "getFront", "Get the start page", docs.front, str, media="text/html", prefixed=False),
+    _meta("/healthz", "getLiveness", "Check that the process is alive", health, responses.Health, prefixed=False),
+    _meta("/readyz", "getReadiness", "Check that the engine is ready", ready, responses.Health, prefixed=False),
     _meta(
         "/metrics",
         "getMetrics",
-        "Counts and times",
+        "Get metrics for Prometheus",
         metrics.exposition,
         str,
         media="text/plain",

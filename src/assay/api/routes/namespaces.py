@@ -1,4 +1,4 @@
-"""Namespaces: created by name or by being used, counted, deleted when nobody uses them any more (R39)."""
+"""Routes of namespaces: create, list, count, delete. A namespace is also created by its first use."""
 
 from typing import Final
 
@@ -18,14 +18,14 @@ from assay.wire.request_bodies import NamespaceBody
 
 
 async def create(backend: Backend, call: ApiCall) -> HttpResponse:
-    """A new namespace."""
+    """Create a namespace."""
     body = await call.read(NamespaceBody)
-    # a key is the caller's, not that of the namespace it names: used for another one it must be refused
+    # The key belongs to the caller's namespace, not to the new one: reusing it for another name must be refused.
     key = await key_of(call, call.namespace, _created)
     try:
         known = await backend.worker_registry.create(body.name, key)
     except Invalid as error:
-        if error.field == "namespace":  # here it is called otherwise
+        if error.field == "namespace":  # the field of this body is `name`
             error.field = "name"
         raise
     return answers.empty(201) if known is None else answer_of(known)
@@ -36,20 +36,20 @@ def _created(_: object) -> tuple[int, bytes]:
 
 
 async def list_namespaces(backend: Backend, call: ApiCall) -> HttpResponse:
-    """All namespaces, by name."""
+    """List the namespaces that the caller may read, ordered by name."""
     shown = require_shown(call.principal, Permission.READ)
     rows = await backend.worker_registry.namespaces()
     return answers.listed([namespace_record(row) for row in rows if shown is None or row.name in shown])
 
 
 async def stats(backend: Backend, call: ApiCall) -> HttpResponse:
-    """What a namespace holds; zeros for one that is not there."""
+    """Count the runs, schedules and workers of a namespace. All counts of a missing namespace are zero."""
     name = call.parameters["name"]
     return answers.json(namespace_stats(name, *await backend.worker_registry.counts(name)))
 
 
 async def delete(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Forget a namespace that has neither open runs nor schedules."""
+    """Delete a namespace without open runs and schedules."""
     name = call.parameters["name"]
     known = await backend.worker_registry.delete(name, await key_of(call, call.namespace, nothing))
     return answers.empty() if known is None else answer_of(known)
@@ -82,7 +82,7 @@ ROUTES: Final = (
         method="GET",
         path="/namespaces/{name}",
         operation_id="getNamespace",
-        summary="Count what a namespace holds",
+        summary="Get the counts of a namespace",
         tag="namespaces",
         reaction=stats,
         answers={200: responses.NamespaceStats},

@@ -1,4 +1,4 @@
-"""Schedules: created, changed, paused, fired by hand or for the past, and looked at (wire 1.3, D15)."""
+"""Routes of schedules: create, change, pause, trigger, backfill and read."""
 
 from typing import Any, Final, get_origin
 
@@ -40,7 +40,7 @@ from assay.wire.schedules import (
 
 
 async def create(backend: Backend, call: ApiCall) -> HttpResponse:
-    """A new schedule; nothing is stored if there is something wrong with it."""
+    """Create a schedule. An invalid definition is refused, and nothing is stored."""
     body = await call.read(ScheduleBody)
     fields = _fields(body)
     namespace = Namespace(fields.pop("namespace", None) or call.namespace)
@@ -53,7 +53,7 @@ async def create(backend: Backend, call: ApiCall) -> HttpResponse:
 
 
 async def put(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Create a schedule, or replace the definition of the one that has the name."""
+    """Create a schedule, or replace the definition of the schedule with this name."""
     body = await call.read(SchedulePutBody)
     fields = _fields(body)
     namespace = Namespace(fields.pop("namespace", None) or call.namespace)
@@ -73,18 +73,18 @@ def _put(reply: object) -> tuple[int, bytes]:
 
 
 def _fields(body: ScheduleFields) -> dict[str, Any]:
-    told = asdict(body)
-    told["input"] = payload(body.input, "input")
+    fields = asdict(body)
+    fields["input"] = payload(body.input, "input")
     for name in ("search_attributes", "memo"):
-        told[name] = document(told[name], name)
-    return core_fields(told)
+        fields[name] = document(fields[name], name)
+    return core_fields(fields)
 
 
 def _created(reply: object) -> tuple[int, bytes]:
     return 201, answers.encoded(reply_record(reply))
 
 
-def _told(reply: object) -> tuple[int, bytes]:
+def _changed(reply: object) -> tuple[int, bytes]:
     return 200, answers.encoded(reply_record(reply))
 
 
@@ -93,39 +93,39 @@ def _target(call: ApiCall) -> tuple[Namespace, str]:
 
 
 async def patch(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Change a schedule; its next fire is computed anew if its times change."""
+    """Change fields of a schedule. If its times change, the next fire is computed again."""
     body = await call.read(SchedulePatchBody)
     request = rq.PatchSchedule(*_target(call), changes=_fields(body))
-    return await change(backend, call, call.namespace, request, _told)
+    return await change(backend, call, call.namespace, request, _changed)
 
 
 async def pause(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Stop firing until it is resumed."""
+    """Pause a schedule: it does not fire until it is resumed."""
     body = await call.read(PauseBody)
     request = rq.PauseSchedule(*_target(call), reason=body.reason, by=body.by)
-    return await change(backend, call, call.namespace, request, _told)
+    return await change(backend, call, call.namespace, request, _changed)
 
 
 async def resume(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Fire again, from now on."""
+    """Resume a paused schedule: it fires again, from now on."""
     await call.read(ResumeBody)
-    return await change(backend, call, call.namespace, rq.ResumeSchedule(*_target(call)), _told)
+    return await change(backend, call, call.namespace, rq.ResumeSchedule(*_target(call)), _changed)
 
 
 async def delete(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Forget a schedule and its fires; its runs go on."""
+    """Delete a schedule and the record of its fires. Its open runs continue."""
     return await change(backend, call, call.namespace, rq.DeleteSchedule(*_target(call)))
 
 
 async def trigger(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Fire once, now."""
+    """Fire a schedule once, now."""
     body = await call.read(TriggerBody)
     request = rq.TriggerSchedule(*_target(call), overlap=overlap_of(body.overlap_policy))
-    return await change(backend, call, call.namespace, request, _told)
+    return await change(backend, call, call.namespace, request, _changed)
 
 
 async def backfill(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Fire for each due time of a past range that has no run yet."""
+    """Fire a schedule for each due time of a past range that has no run yet."""
     body = await call.read(BackfillBody)
     request = rq.BackfillSchedule(
         *_target(call),
@@ -133,29 +133,29 @@ async def backfill(backend: Backend, call: ApiCall) -> HttpResponse:
         end=moment(body.end, "end"),
         overlap=overlap_of(body.overlap_policy),
     )
-    return await change(backend, call, call.namespace, request, _told)
+    return await change(backend, call, call.namespace, request, _changed)
 
 
 async def list_schedules(backend: Backend, call: ApiCall) -> HttpResponse:
-    """The schedules of a namespace, by name."""
+    """List the schedules of a namespace, ordered by name."""
     with backend.admission.admit(call.namespace):
         found = await backend.engine.reads.schedules(call.namespace)
     return answers.listed([schedule_record(schedule) for schedule in found])
 
 
 async def describe(backend: Backend, call: ApiCall) -> HttpResponse:
-    """A schedule as it is now."""
+    """Return a schedule."""
     return answers.json(schedule_record(await backend.engine.reads.schedule(*_target(call))))
 
 
 async def preview(backend: Backend, call: ApiCall) -> HttpResponse:
-    """The next due times."""
+    """Return the next due times of a schedule."""
     found = await backend.engine.reads.preview(*_target(call), call.whole("count"))
     return answers.listed([seconds(due) for due in found])
 
 
 async def fires(backend: Backend, call: ApiCall) -> HttpResponse:
-    """What became of the latest due times, newest first."""
+    """List the latest fires of a schedule with their outcomes, newest first."""
     found = await backend.engine.reads.fires(*_target(call), call.whole("limit"))
     total = await backend.engine.reads.count_fires(*_target(call))
     return answers.listed([fire_record(fire) for fire in found], total)
@@ -178,8 +178,8 @@ def _route(method: str, path: str, operation_id: str, summary: str, reaction: An
     )
 
 
-_COUNT: Final = Parameter("count", f"How many; 10 unless told, {LARGEST_PREVIEW} at most.", int)
-_LIMIT: Final = Parameter("limit", f"How many at most; 50 unless told, {LARGEST_FIRES} at most.", int)
+_COUNT: Final = Parameter("count", f"The number of times; default 10, at most {LARGEST_PREVIEW}.", int)
+_LIMIT: Final = Parameter("limit", f"The maximum number of fires; default 50, at most {LARGEST_FIRES}.", int)
 _RECORD: Final = responses.ScheduleRecord
 _FIRE: Final = responses.FireRecord
 
@@ -187,7 +187,9 @@ ROUTES: Final = (
     _route(
         "POST", "", "createSchedule", "Create a schedule", create, {201: _RECORD}, body=ScheduleBody, access=ACT_IN_BODY
     ),
-    _route("GET", "", "listSchedules", "List schedules, by name", list_schedules, list[responses.ScheduleRecord]),
+    _route(
+        "GET", "", "listSchedules", "List schedules, ordered by name", list_schedules, list[responses.ScheduleRecord]
+    ),
     _route("GET", "/{name}", "getSchedule", "Describe a schedule", describe, _RECORD),
     _route(
         "PUT",
@@ -233,12 +235,14 @@ ROUTES: Final = (
         list[responses.FireRecord],
         body=BackfillBody,
     ),
-    _route("GET", "/{name}/preview", "previewSchedule", "The next due times", preview, list[float], query=(_COUNT,)),
+    _route(
+        "GET", "/{name}/preview", "previewSchedule", "Get the next due times", preview, list[float], query=(_COUNT,)
+    ),
     _route(
         "GET",
         "/{name}/fires",
         "listFires",
-        "What became of the latest due times",
+        "List the latest fires and their outcomes",
         fires,
         list[responses.FireRecord],
         query=(_LIMIT,),

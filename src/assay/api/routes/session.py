@@ -1,4 +1,4 @@
-"""The caller's own session: who the engine takes the caller for, and how callers sign in."""
+"""The route of the caller's session: the caller's identity and roles, and the ways to sign in."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ from assay.wire.errors import Unauthorized
 
 
 async def describe(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Return who the caller is; anonymous callers get an answer, too."""
+    """Return the identity and roles of the caller, also for anonymous callers."""
     return answers.json(await _record(backend, await _caller(backend, call)))
 
 
@@ -24,7 +24,7 @@ async def _caller(backend: Backend, call: ApiCall) -> Principal | None:
         return await backend.auth.authenticate(call)
     except (Unauthorized, InvalidToken):
         if call.header(b"authorization") is not None:
-            raise  # a wrong credential is refused, not taken for none
+            raise  # a wrong credential is an error, not an anonymous caller
         return None
 
 

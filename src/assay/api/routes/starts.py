@@ -1,4 +1,4 @@
-"""Runs are started, and waited for if somebody asks for that in the same request."""
+"""The route that starts runs, and optionally waits for the result in the same request."""
 
 from typing import Final
 from uuid import uuid4
@@ -27,13 +27,13 @@ from assay.wire.render import start_record
 from assay.wire.request_bodies import SignalAtStart, StartBody
 
 MAX_TYPE_BYTES: Final = 200
-"""Of a workflow type in a generated id, which has 255 bytes at most."""
+"""Bytes of the workflow type in a generated id; a whole id has at most 255 bytes."""
 _PARSERS: Final = {**OPTION_PARSERS, **by_option({OptionKind.OBJECT: document, OptionKind.VALUE: payload})}
 _started: Final = msgspec.json.Decoder(responses.StartAnswer).decode
 
 
 async def start(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Start a run; with `wait_secs` answer with its result if it ends in time."""
+    """Start a run. With `wait_secs` the response has the result, if the run ends in time."""
     body = await call.read(StartBody)
     wait = call.wait()
     request = start_request(body, body.namespace or call.namespace)
@@ -50,7 +50,7 @@ async def start(backend: Backend, call: ApiCall) -> HttpResponse:
 
 
 def start_request(body: StartBody, namespace: str) -> StartWorkflow:
-    """What a body asks for."""
+    """Return the request of a body."""
     return StartWorkflow(
         namespace=Namespace(namespace),
         workflow_id=_id(body, namespace) if body.workflow_id is None else WorkflowId(body.workflow_id),
@@ -65,7 +65,7 @@ def start_request(body: StartBody, namespace: str) -> StartWorkflow:
 
 
 def _id(body: StartBody, namespace: str) -> WorkflowId:
-    """An id for a start that names none; one that may be repeated needs the same each time."""
+    """Return an id for a start without an id. Starts with the same request id need the same workflow id."""
     if body.request_id is not None:
         return id_of_request(namespace, body.request_id)
     short = body.workflow_type.lower().encode()[:MAX_TYPE_BYTES].decode(errors="ignore")
@@ -73,7 +73,7 @@ def _id(body: StartBody, namespace: str) -> WorkflowId:
 
 
 def _conflict(body: StartBody) -> IdConflict:
-    """An explicit policy goes before the short form (C23)."""
+    """Return the conflict policy; an explicit policy has precedence over `error_if_exists`."""
     default = IdConflict.USE_EXISTING if body.error_if_exists is False else IdConflict.FAIL
     return choice(IdConflict, body.id_conflict_policy, "id_conflict_policy", default)
 
@@ -85,7 +85,7 @@ def _first(signal: SignalAtStart, sender: str | None) -> FirstSignal:
 
 
 def message_of(content: Payload, args: list[Payload] | None) -> Payload:
-    """A message's payload: one, none, or a list of several (C51)."""
+    """Return the payload of a message: the payload itself, a single argument, or a list of several arguments."""
     if not args:
         return payload(content, "payload")
     return payload(args[0] if len(args) == 1 else Payload(msgspec.json.encode(args)), "args")
@@ -98,7 +98,7 @@ class _Reply:
         self.repeated: Started | None = None
 
     def rendered(self, reply: object) -> tuple[int, bytes]:
-        """The answer; whoever only repeats a start is remembered here, because it may not ask for anything else."""
+        """Return status and body; keep a repeated start, because its request is compared with the original request."""
         if not isinstance(reply, Started):
             raise TypeError(reply)
         self.repeated = reply if reply.repeated else None

@@ -1,4 +1,4 @@
-"""The route of the event stream: filters, and where to begin."""
+"""The route of the event stream: its filters and its cursor."""
 
 import re
 from functools import partial
@@ -21,7 +21,7 @@ _IS_ID: Final = re.compile(r"\d{1,18}", re.ASCII)
 
 
 async def events_stream(backend: Backend, call: ApiCall) -> EventStream:
-    """All events from now on, or from after the last one that was seen."""
+    """Send events as Server-Sent Events: new events, or all events after the client's last event id."""
     stream = EventStream(
         backend.stream,
         backend.shared_frames,
@@ -47,7 +47,7 @@ def _wanted(call: ApiCall) -> StreamFilter:
 
 
 def _permitted(call: ApiCall, wanted: StreamFilter) -> StreamFilter:
-    """Return the filter without namespaces that the caller may not read."""
+    """Return the filter, restricted to namespaces that the caller may read."""
     if wanted.namespaces:
         for namespace in wanted.namespaces:
             require(call.principal, Permission.READ, namespace)
@@ -57,15 +57,15 @@ def _permitted(call: ApiCall, wanted: StreamFilter) -> StreamFilter:
 
 
 def _several(call: ApiCall, name: str) -> list[str]:
-    """A parameter that is repeated, or a list with commas."""
+    """Return the values of a parameter that may be repeated, or be a list with commas."""
     values = call.all(name) if call.scope["query_string"] else []
     return [part.strip() for value in values for part in value.split(",") if part.strip()]
 
 
 def _cursor(call: ApiCall) -> int | None:
-    """The last id that the client has seen, by header or query; what is no number counts as none."""
-    told = (call.header(b"last-event-id"), call.text("last_event_id"))
-    return next((int(text) for text in told if text is not None and _IS_ID.fullmatch(text.strip())), None)
+    """Return the last event id of the client, from the header or the query; ignore texts that are not numbers."""
+    given = (call.header(b"last-event-id"), call.text("last_event_id"))
+    return next((int(text) for text in given if text is not None and _IS_ID.fullmatch(text.strip())), None)
 
 
 def _parameters(*named: tuple[str, str, Any]) -> tuple[Parameter, ...]:
@@ -77,18 +77,18 @@ ROUTES: Final = (
         method="GET",
         path="/events/stream",
         operation_id="streamEvents",
-        summary="Follow what happens, as Server-Sent Events",
+        summary="Receive events as Server-Sent Events",
         tag="events",
         reaction=events_stream,
         query=_parameters(
-            ("namespace", "The namespace; `main` unless told, `*` for all.", str),
-            ("ns", "The same.", str),
-            ("workflow_id", "Events of one id.", str),
-            ("kind", "Events of some kinds; repeated, or a list with commas.", str),
-            ("subsystem", "Events of some subsystems; there is `workflow`.", str),
-            ("last_event_id", "Begin after this id; the header Last-Event-ID says the same, and goes before it.", int),
+            ("namespace", "The namespace; default `main`, `*` for all namespaces.", str),
+            ("ns", "Another name of `namespace`.", str),
+            ("workflow_id", "Only events of this workflow id.", str),
+            ("kind", "Only events of these kinds; may be repeated, or be a list with commas.", str),
+            ("subsystem", "Only events of these subsystems. The only subsystem is `workflow`.", str),
+            ("last_event_id", "Begin after this event id. The header Last-Event-ID has precedence.", int),
         ),
-        asking=(Parameter("Last-Event-ID", "Begin after this id; browsers send it when they come back.", int),),
+        asking=(Parameter("Last-Event-ID", "Begin after this event id. Browsers send it when they reconnect.", int),),
         answers={200: responses.StreamEvent},
         access=READ_SHOWN,
         media="text/event-stream",

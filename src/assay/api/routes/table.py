@@ -1,4 +1,4 @@
-"""All routes, in one table: the router serves it, the description describes it."""
+"""The table of all routes, for the router and the OpenAPI document."""
 
 from typing import Final
 

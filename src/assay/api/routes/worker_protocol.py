@@ -1,7 +1,7 @@
-"""How workers get tasks and report on them, one at a time, as the original does (wire 1.5).
+"""Routes of polling workers: poll for a task, and report its outcome.
 
-A workflow task is fenced by the worker that holds it, an attempt by its id, and both by a token if the worker sends the
-one it was given (D9). A stale report is a 409 and changes nothing, an unknown task a 404 (R34).
+A workflow task is fenced by its worker, an activity attempt by its id. A task token, if the worker sends it, fences
+both. A stale report gets a 409 and changes nothing; an unknown task gets a 404.
 """
 
 from collections.abc import Sequence
@@ -44,12 +44,14 @@ from assay.wire.request_bodies import CommandsBody, CompleteBody, FailBody, Hear
 from assay.worker_protocol.tokens import Lease
 
 WAIT: Final = Parameter(
-    "wait_secs", "How long to wait for a task: seconds, or a text; 25 at most. Also in the body.", Seconds
+    "wait_secs",
+    "The time to wait for a task, in seconds or as a text; at most 25 s. Also a field of the body.",
+    Seconds,
 )
 
 
 async def _registered(backend: Backend, call: ApiCall, worker_id: str) -> Registration:
-    """Return the registration of a worker, in whose namespace the caller may work."""
+    """Return the registration of a worker; raise if the caller may not work in the worker's namespace."""
     worker = await backend.worker_registry.worker(worker_id)
     require(call.principal, Permission.WORK, worker.namespace)
     return worker
@@ -59,7 +61,7 @@ async def _registered(backend: Backend, call: ApiCall, worker_id: str) -> Regist
 
 
 async def poll_workflow_task(backend: Backend, call: ApiCall) -> HttpResponse:
-    """A workflow task with its whole history, or null."""
+    """Return a workflow task with its whole history, or null if no task is ready in time."""
     body = await call.read(PollBody)
     worker = await _registered(backend, call, body.worker_id)
     lease = backend.settings.task_lease
@@ -91,7 +93,7 @@ async def _task(backend: Backend, grant: TaskGrant) -> responses.WorkflowTask:
 
 
 async def submit_commands(backend: Backend, call: ApiCall) -> HttpResponse:
-    """What workflow code asks for: the whole list in one transaction, or nothing of it (D10)."""
+    """Complete a workflow task with commands. The whole list is committed in one transaction, or nothing."""
     body = await call.read(CommandsBody)
     commands = commands_of(body.commands)
     worker = await _registered(backend, call, body.worker_id)
@@ -101,7 +103,7 @@ async def submit_commands(backend: Backend, call: ApiCall) -> HttpResponse:
 
 
 def _turn(run_id: RunId, worker: Registration, epoch: int, commands: Sequence[Sent]) -> Advance | FailTask:
-    """The request that a list of commands stands for; one that gives the task up stands for nothing else (R21)."""
+    """Return the request of a list of commands. A `FailTask` command fails the task, and other commands are ignored."""
     obeyed: list[AnyCommand] = []
     for command in commands:
         if isinstance(command, FailTaskCommand):
@@ -120,7 +122,7 @@ def _advanced(workflow_id: str, run_id: RunId, reply: object) -> tuple[int, byte
 
 
 async def extend_task(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Keep a workflow task for another lease (R37)."""
+    """Extend the lease of a workflow task."""
     body = await call.read(TaskBody)
     worker = await _registered(backend, call, body.worker_id)
     run_id, epoch = await _held(backend, call, worker, body.task_token)
@@ -134,7 +136,7 @@ def _extended(reply: object) -> tuple[int, bytes]:
 
 
 async def _held(backend: Backend, call: ApiCall, worker: Registration, token: str | None) -> tuple[RunId, int]:
-    """The run whose task a worker speaks of, and the epoch of its lease if it can prove one."""
+    """Return the run of a workflow task and the epoch of its lease; without a token, the worker's id is the fence."""
     name = call.parameters["workflow_id"]
     if token is not None:
         lease = backend.tokens.open(token)
@@ -146,12 +148,12 @@ async def _held(backend: Backend, call: ApiCall, worker: Registration, token: st
 
 
 def _of_activity(lease: Lease) -> bool:
-    """Is it one of an activity? Only tokens of a version that knew no better do not say so."""
+    """Return whether a lease is of an activity. Tokens of early versions lack the flag, and are recognized by seq."""
     return lease.activity or lease.seq != 0
 
 
 async def _named(backend: Backend, lease: Lease, workflow_id: str) -> bool:
-    """Is the run of a lease one of this workflow?"""
+    """Return whether the run of a lease has this workflow id."""
     run = backend.engine.reads.live(lease.run_id)
     if run is not None:
         return run.workflow_id == workflow_id
@@ -162,7 +164,7 @@ async def _named(backend: Backend, lease: Lease, workflow_id: str) -> bool:
 
 
 async def poll_activity_task(backend: Backend, call: ApiCall) -> HttpResponse:
-    """An attempt of an activity, or `{"task": null}`."""
+    """Return an attempt of an activity, or `{"task": null}` if no activity is ready in time."""
     body = await call.read(PollBody)
     worker = await _registered(backend, call, body.worker_id)
     require_queue(call.principal, body.queue, worker.namespace)
@@ -176,7 +178,7 @@ async def poll_activity_task(backend: Backend, call: ApiCall) -> HttpResponse:
 
 
 async def complete(backend: Backend, call: ApiCall) -> HttpResponse:
-    """An attempt succeeded."""
+    """Report that an attempt of an activity succeeded."""
     body = await call.read(CompleteBody)
     result = payload(body.result, "result")
     lease = await _attempt(backend, call, body.task_token)
@@ -186,12 +188,12 @@ async def complete(backend: Backend, call: ApiCall) -> HttpResponse:
     except Refused as refusal:
         known = await backend.engine.reads.activity(lease.fence)
         if known is not None and _same(known, lease) and known.status == COMPLETED and known.result == result:
-            return answers.empty()  # the same report again: its answer was lost (4.3)
+            return answers.empty()  # the same report again, because its response was lost
         raise refusal
 
 
 async def fail(backend: Backend, call: ApiCall) -> HttpResponse:
-    """An attempt failed; the policy says what follows."""
+    """Report that an attempt of an activity failed. The retry policy decides whether a further attempt follows."""
     body = await call.read(FailBody)
     lease = await _attempt(backend, call, body.task_token)
     failure = body.failure or FailureInfo(kind=Kind.UNKNOWN, message=body.error, retryable=body.retryable)
@@ -206,19 +208,19 @@ async def fail(backend: Backend, call: ApiCall) -> HttpResponse:
 
 
 def _same(known: StoredActivity, lease: Lease) -> bool:
-    """Is the attempt that reports the last one that there was?"""
+    """Return whether the reporting attempt is the latest attempt of the activity."""
     return known.attempt_id == lease.fence
 
 
 def _failed(known: StoredActivity) -> str | None:
-    """What the last attempt failed with, if it did."""
+    """Return the error of the latest attempt, or None if it did not fail."""
     if known.status == FAILED:
         return known.error
     return None if known.last_failure is None or known.claimed_by is not None else known.last_failure.message
 
 
 async def heartbeat(backend: Backend, call: ApiCall) -> HttpResponse:
-    """An attempt is alive; it hears here that it is no longer wanted."""
+    """Report that an attempt is alive. The response contains a request to cancel the attempt, if any."""
     body = await call.read(HeartbeatBody)
     lease = await _attempt(backend, call, body.task_token)
     request = HeartbeatActivity(lease.run_id, lease.seq, lease.fence, payload(body.details, "details"))
@@ -226,14 +228,14 @@ async def heartbeat(backend: Backend, call: ApiCall) -> HttpResponse:
 
 
 def _beaten(reply: object) -> tuple[int, bytes]:
-    """Nothing, as the original says it, unless there is something to say."""
+    """Return an empty body, as polling workers expect, unless a cancel is requested."""
     if isinstance(reply, Activity) and reply.cancel_requested:
         return 200, answers.encoded({"cancel_requested": True})
     return 200, b""
 
 
 async def _attempt(backend: Backend, call: ApiCall, token: str | None) -> Lease:
-    """The attempt that a report is about; its id says enough, a token says it again."""
+    """Return the lease of the attempt in the path; a token, if the worker sends it, must match the id."""
     number = number_of(call.parameters["task_id"], "task id")
     if token is not None:
         lease = backend.tokens.open(token)
@@ -267,7 +269,7 @@ ROUTES: Final = (
     _route(
         "/workflow-tasks/poll",
         "pollWorkflowTask",
-        "Ask for a workflow task",
+        "Poll for a workflow task",
         poll_workflow_task,
         PollBody,
         responses.WorkflowTask | None,
@@ -276,7 +278,7 @@ ROUTES: Final = (
     _route(
         "/workflow-tasks/{workflow_id}/commands",
         "submitCommands",
-        "Send what workflow code asks for",
+        "Complete a workflow task with commands",
         submit_commands,
         CommandsBody,
         None,
@@ -285,7 +287,7 @@ ROUTES: Final = (
     _route(
         "/workflow-tasks/{workflow_id}/heartbeat",
         "extendWorkflowTask",
-        "Keep a workflow task",
+        "Extend the lease of a workflow task",
         extend_task,
         TaskBody,
         responses.LeaseAnswer,
@@ -294,7 +296,7 @@ ROUTES: Final = (
     _route(
         "/tasks/poll",
         "pollActivityTask",
-        "Ask for an activity",
+        "Poll for an activity",
         poll_activity_task,
         PollBody,
         (responses.ActivityTask, responses.NoTask),
@@ -303,18 +305,20 @@ ROUTES: Final = (
     _route(
         "/tasks/{task_id}/complete",
         "completeTask",
-        "Report a success",
+        "Report the success of an attempt",
         complete,
         CompleteBody,
         None,
         body_optional=True,
         idempotent=True,
     ),
-    _route("/tasks/{task_id}/fail", "failTask", "Report a failure", fail, FailBody, None, idempotent=True),
+    _route(
+        "/tasks/{task_id}/fail", "failTask", "Report the failure of an attempt", fail, FailBody, None, idempotent=True
+    ),
     _route(
         "/tasks/{task_id}/heartbeat",
         "heartbeatTask",
-        'Report that an attempt is alive; the answer is empty, or {"cancel_requested": true}',
+        'Send a heartbeat of an attempt; the response is empty, or {"cancel_requested": true}',
         heartbeat,
         HeartbeatBody,
         None,

@@ -1,4 +1,4 @@
-"""Workers introduce themselves, show that they are alive, and are listed with the queues they serve."""
+"""Routes of workers and queues: register, heartbeat and list."""
 
 from typing import Final
 
@@ -21,14 +21,14 @@ from assay.wire.registrations import queue_record, worker_record
 from assay.wire.request_bodies import RegisterBody, WorkerBody
 
 DEFAULT_CONCURRENCY: Final = 10
-"""Tasks of each kind at a time, unless a worker says otherwise."""
+"""Concurrent tasks of each kind, for a worker that gives no number."""
 
 HIGHEST_ABANDONED_THREADS: Final = 1_000_000
-"""What the database and readers can hold; no process has as many."""
+"""The highest number that the database and clients can represent; no process has as many threads."""
 
 
 async def register(backend: Backend, call: ApiCall) -> HttpResponse:
-    """A new worker, with an id of its own."""
+    """Register a worker, and return its id."""
     body = await call.read(RegisterBody)
     namespace = body.namespace or call.namespace
     require(call.principal, Permission.WORK, namespace)
@@ -60,7 +60,7 @@ def _concurrency(number: int | None, name: str) -> int:
 
 
 async def heartbeat(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Record a sign of life, also of a worker that never registered, and the health that it reports."""
+    """Record a heartbeat of a worker, and its health if the body has it."""
     body = await call.read(WorkerBody)
     abandoned = body.abandoned_threads or 0
     if not 0 <= abandoned <= HIGHEST_ABANDONED_THREADS:
@@ -73,13 +73,13 @@ async def heartbeat(backend: Backend, call: ApiCall) -> HttpResponse:
 
 
 async def list_workers(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Workers that were heard of in the last 90 seconds."""
+    """List the workers that sent a message in the last 90 seconds."""
     found = await backend.worker_registry.workers(call.namespace)
     return answers.listed([worker_record(row, active) for row, active in found])
 
 
 async def list_queues(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Queues that have open work or workers."""
+    """List the task queues with open work or with workers."""
     return answers.listed([queue_record(row) for row in await backend.worker_registry.queues(call.namespace)])
 
 
@@ -88,7 +88,7 @@ ROUTES: Final = (
         method="POST",
         path="/workers/register",
         operation_id="registerWorker",
-        summary="Introduce a worker",
+        summary="Register a worker",
         tag="workers",
         reaction=register,
         body=RegisterBody,
@@ -100,7 +100,7 @@ ROUTES: Final = (
         method="POST",
         path="/workers/heartbeat",
         operation_id="heartbeatWorker",
-        summary="Show that a worker is alive",
+        summary="Send a heartbeat of a worker",
         tag="workers",
         reaction=heartbeat,
         body=WorkerBody,

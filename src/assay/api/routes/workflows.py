@@ -1,4 +1,4 @@
-"""Runs: described, listed, read and waited for."""
+"""Routes that read runs: describe, list, history, queries and results."""
 
 import asyncio
 import contextlib
@@ -38,18 +38,18 @@ LARGEST_EVENTS_PAGE: Final = 1_000
 HIGHEST_EVENTS_LIMIT: Final = 65_535
 
 FILTERS: Final = ("status", "type", "queue", "workflow_id", "parent_id", "text")
-NAMESPACE: Final = Parameter("namespace", "The namespace; `main` unless told.")
-RUN: Final = Parameter("run_id", "Another run of the id than the newest one.")
-WAIT: Final = Parameter("wait_secs", "How long to wait for an answer: seconds, or a text; 25 at most.", Seconds)
-TOTAL: Final = Parameter("X-Total-Count", "How many there are in all.", int)
-CURSOR: Final = Parameter("X-Next-Cursor", "Where the next page begins; there if and only if more follow.")
+NAMESPACE: Final = Parameter("namespace", "The namespace; default `main`.")
+RUN: Final = Parameter("run_id", "The run; default: the newest run of the id.")
+WAIT: Final = Parameter("wait_secs", "The time to wait, in seconds or as a text such as `10s`; at most 25 s.", Seconds)
+TOTAL: Final = Parameter("X-Total-Count", "The number of all records that match.", int)
+CURSOR: Final = Parameter("X-Next-Cursor", "The cursor of the next page; only sent if a next page exists.")
 
 
 # results
 
 
 async def result(backend: Backend, call: ApiCall) -> HttpResponse:
-    """How a run ended, after waiting for it; by default the last of its chain."""
+    """Wait until a run is closed, and return its result. By default the last run of the chain counts."""
     found = await _found(backend, call)
     wait = call.wait()
     run, closing = await backend.engine.reads.last(found.run, follow=call.flag("follow", True))
@@ -62,15 +62,14 @@ async def result(backend: Backend, call: ApiCall) -> HttpResponse:
 
 
 async def outcome(backend: Backend, key: RunKey, wait: float, *, follow: bool) -> tuple[responses.ResultAnswer, bool]:
-    """How a run ends, if it does in time and before the engine does."""
+    """Wait until a run is closed, the time is over or the engine stops; return the result and whether it is closed."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(wait) as limit:
             with backend.held(limit):
                 return result_record(*await backend.engine.wait_closed(key, follow=follow)), True
     found = await backend.engine.reads.run(key.namespace, key.workflow_id, key.run_id)
-    run, closing = await backend.engine.reads.last(
-        found.run, follow=follow
-    )  # it may have ended a moment too late to be heard
+    # Read again: the run may have ended at the same moment as the timeout.
+    run, closing = await backend.engine.reads.last(found.run, follow=follow)
     return (_still_open(run), False) if closing is None else (result_record(run.key, closing), True)
 
 
@@ -89,7 +88,7 @@ def _still_open(run: Run) -> responses.ResultAnswer:
 
 
 def result_record(key: RunKey, event: Event) -> responses.ResultAnswer:
-    """Return how a run ended; a failed run is data."""
+    """Return the result of a closed run. A failure is data here, not an error."""
     error = getattr(event, "error", None) or (getattr(event, "reason", None) if event.closes == "FAILED" else None)
     return responses.ResultAnswer(
         workflow_id=key.workflow_id,
@@ -112,7 +111,7 @@ async def _found(backend: Backend, call: ApiCall) -> RunRecord:
 
 
 async def describe(backend: Backend, call: ApiCall) -> HttpResponse:
-    """A run as it is now."""
+    """Return the record of a run."""
     return answers.json(_record(await _found(backend, call)))
 
 
@@ -121,13 +120,13 @@ def _record(found: RunRecord) -> responses.WorkflowRecord:
 
 
 async def _page(backend: Backend, wanted: RunFilter) -> tuple[Sequence[RunRecord], int, bool]:
-    """Return a page of runs; lists wait like changes, and count among the requests of their namespace."""
+    """Return a page of runs. Lists count among the waiting requests of their namespace, like changes."""
     with backend.admission.admit(wanted.namespace):
         return await backend.engine.reads.page(wanted)
 
 
 async def list_runs(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Runs, newest first."""
+    """List the runs that match the filters, newest first."""
     wanted = run_filter(call.namespace, _filters(call))
     found, total, more = await _page(backend, wanted)
     return _listed(found, total, more)
@@ -159,7 +158,7 @@ def _filters(call: ApiCall) -> dict[str, Any]:
 
 
 def _place(call: ApiCall, default: int | None = None) -> dict[str, Any]:
-    """Return where a page of a list begins, and how long it is at most: `default` if the caller names no limit."""
+    """Return limit and cursor of a page; without a limit in the query the limit is `default`."""
     limit, cursor = call.whole("limit"), call.text("cursor")
     return {
         "limit": default if limit is None else min(limit, LARGEST_LIMIT),
@@ -168,7 +167,7 @@ def _place(call: ApiCall, default: int | None = None) -> dict[str, Any]:
 
 
 async def runs(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Answer with a page of the chain of runs of an id, newest first."""
+    """List all runs of an id, newest first."""
     name = call.parameters["workflow_id"]
     wanted = run_filter(call.namespace, {"workflow_id": name, **_place(call, LARGEST_LIMIT)})
     found, total, more = await _page(backend, wanted)
@@ -178,7 +177,7 @@ async def runs(backend: Backend, call: ApiCall) -> HttpResponse:
 
 
 async def children(backend: Backend, call: ApiCall) -> HttpResponse:
-    """Answer with a page of the children of an id, oldest first."""
+    """List the children of a workflow id, oldest first."""
     parent = await _found(backend, call)
     of_run = None if call.text("run_id") is None else parent.run.run_id
     wanted = run_filter(call.namespace, {"parent_id": call.parameters["workflow_id"], **_place(call, LARGEST_LIMIT)})
@@ -186,10 +185,10 @@ async def children(backend: Backend, call: ApiCall) -> HttpResponse:
 
 
 async def events(backend: Backend, call: ApiCall) -> HttpResponse:
-    """A history: all of it, or a page as soon as one is asked for."""
+    """Return the history of a run: all events, or a page if the query has a limit, a cursor or an order."""
     limit, cursor, order = call.whole("limit"), call.whole("cursor"), call.text("order")
     if order not in (None, "asc", "desc"):
-        raise Invalid(f"order is {order!r}; it can be asc or desc", field="order")
+        raise Invalid(f"order must be asc or desc, not {order!r}", field="order")
     if limit is not None and not 1 <= limit <= HIGHEST_EVENTS_LIMIT:
         raise Invalid(f"limit must be from 1 to {HIGHEST_EVENTS_LIMIT}", field="limit")
     if cursor is not None and cursor < 0:
@@ -207,7 +206,7 @@ async def events(backend: Backend, call: ApiCall) -> HttpResponse:
 
 
 async def _snapshot(backend: Backend, call: ApiCall) -> Snapshot | None:
-    """What the run answers; a workflow that is not there answers nothing, either."""
+    """Return the latest query results of a run, or None if the run does not exist or has none."""
     try:
         run = (await _found(backend, call)).run
     except NotFound:
@@ -216,7 +215,7 @@ async def _snapshot(backend: Backend, call: ApiCall) -> Snapshot | None:
 
 
 async def state(backend: Backend, call: ApiCall) -> HttpResponse:
-    """What a run's queries answer, all of them or one."""
+    """Return the latest results of all queries of a run, or of a single query."""
     name, query = call.parameters["workflow_id"], call.parameters.get("name")
     snapshot = await _snapshot(backend, call)
     if snapshot is None:
@@ -245,31 +244,32 @@ def _read(path: str, operation_id: str, summary: str, reaction: Any, answer: Any
 
 
 _LISTING = (
-    Parameter("status", "Runs of one status, or all that are `open` or `closed`.", responses.StatusFilter),
-    Parameter("stuck", "True for runs that are stuck, false for the others.", bool),
-    Parameter("type", "Runs of one workflow type; `workflow_type` is another name."),
-    Parameter("queue", "Runs of one task queue."),
-    Parameter("workflow_id", "Runs of one id."),
-    Parameter("parent_id", "Children of one id."),
-    Parameter("created_after", "Seconds since the epoch.", float),
-    Parameter("created_before", "Seconds since the epoch.", float),
+    Parameter("status", "Only runs of this status, or all `open` or `closed` runs.", responses.StatusFilter),
+    Parameter("stuck", "True for stuck runs, false for runs that are not stuck.", bool),
+    Parameter("type", "Only runs of this workflow type. `workflow_type` is another name."),
+    Parameter("queue", "Only runs of this task queue."),
+    Parameter("workflow_id", "Only runs of this workflow id."),
+    Parameter("parent_id", "Only children of this workflow id."),
+    Parameter("created_after", "Only runs created after this time, in seconds since the epoch.", float),
+    Parameter("created_before", "Only runs created before this time, in seconds since the epoch.", float),
     Parameter(
         "search_attrs",
-        "A JSON object; each pair must be among a run's search attributes, typed. `search_attributes` is another name.",
+        "A JSON object. Only runs whose search attributes contain all its pairs, with the same types."
+        " `search_attributes` is another name.",
     ),
-    Parameter("text", "A part of the id, the type or the run id, whatever its case."),
-    Parameter("cursor", "Where a page begins, from X-Next-Cursor of the one before."),
-    Parameter("limit", "How many at most, 50 unless told; a page also ends at 8 MiB of documents.", int),
-    Parameter("offset", "How many to leave out.", int),
+    Parameter("text", "Only runs with this text in the workflow id, type or run id, in upper or lower case."),
+    Parameter("cursor", "The X-Next-Cursor of the previous page."),
+    Parameter("limit", "The maximum number of runs; default 50. A page also ends at 8 MiB of documents.", int),
+    Parameter("offset", "The number of runs to skip.", int),
 )
 _PAGE = (
-    Parameter("limit", "How many at most, 10,000 unless told; a page also ends at 8 MiB of documents.", int),
-    Parameter("cursor", "Where a page begins, from X-Next-Cursor of the one before."),
+    Parameter("limit", "The maximum number of runs; default 10,000. A page also ends at 8 MiB of documents.", int),
+    Parameter("cursor", "The X-Next-Cursor of the previous page."),
 )
 _EVENTS = (
-    Parameter("limit", "How many at most; 50 unless told, once a page is asked for. A page also ends at 8 MiB.", int),
+    Parameter("limit", "The maximum number of events of a page; default 50. A page also ends at 8 MiB.", int),
     Parameter("cursor", "The seq after which the page begins.", int),
-    Parameter("order", "asc or desc.", str),
+    Parameter("order", "`asc` or `desc`.", str),
 )
 
 ROUTES: Final = (
@@ -304,29 +304,27 @@ ROUTES: Final = (
     _read(
         "/workflows/{workflow_id}/events",
         "listEvents",
-        "Read a history",
+        "Get the history of a run",
         events,
         list[responses.EventRecord],
         query=_EVENTS,
         headers=(TOTAL, CURSOR),
     ),
-    _read(
-        "/workflows/{workflow_id}/state", "getState", "Read what a run's queries answer", state, responses.StateAnswer
-    ),
+    _read("/workflows/{workflow_id}/state", "getState", "Get the results of all queries", state, responses.StateAnswer),
     _read(
         "/workflows/{workflow_id}/state/{name}",
         "getQuery",
-        "Read what one of a run's queries answers",
+        "Get the result of a query",
         state,
         responses.QueryAnswer,
     ),
     _read(
         "/workflows/{workflow_id}/result",
         "getResult",
-        "Wait for a run to end, and read its result",
+        "Wait for a run, and get its result",
         result,
         responses.ResultAnswer,
-        query=(WAIT, Parameter("follow", "Follow the chain to its last run; true unless told.", bool)),
+        query=(WAIT, Parameter("follow", "Whether to follow the chain to its last run; default true.", bool)),
         answers={202: responses.ResultAnswer},
     ),
 )
