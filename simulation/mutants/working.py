@@ -83,7 +83,7 @@ def _refused_kept() -> list[Patch]:
 
 def _newest_letter() -> list[Patch]:
     def take(self: Mailbox, name: str) -> Any:
-        letters = self._letters.get(name)
+        letters = self._signals.get(name)
         return letters.pop()[1] if letters else None
 
     return [(Mailbox, "unread", lambda self: ()), (Mailbox, "take", take)]

@@ -12,7 +12,12 @@ from assay.sdk.client.records import WorkflowRecord
 
 
 class Page(list[WorkflowRecord]):
-    """A page of runs, as a list; `next_cursor` is where the next page begins, None after the last page."""
+    """A page of runs, as a list; `next_cursor` is where the next page begins, None after the last page.
+
+    Args:
+        records: The runs.
+        next_cursor: The cursor of the next page.
+    """
 
     __slots__ = ("next_cursor",)
 
@@ -36,7 +41,12 @@ class RunList:
 
 
 class AsyncRunList(RunList):
-    """A run list of `Client.list`: `async for` reads all pages, `await` the first page."""
+    """A run list of `Client.list`: `async for` reads all pages, `await` the first page.
+
+    Args:
+        filters: The filters of the call.
+        read: Reads the page at a cursor.
+    """
 
     def __init__(self, filters: Mapping[str, Any], read: Callable[[str | None], Awaitable[Page]]) -> None:
         super().__init__(filters)
@@ -67,7 +77,12 @@ class AsyncRunList(RunList):
 
 
 class BlockingRunList(RunList, Sequence[WorkflowRecord]):
-    """A run list of `workflow.list`: a sequence of all runs, read on first use."""
+    """A run list of `workflow.list`: a sequence of all runs, read on first use.
+
+    Args:
+        filters: The filters of the call.
+        read: Reads the page at a cursor.
+    """
 
     def __init__(self, filters: Mapping[str, Any], read: Callable[[str | None], Page]) -> None:
         super().__init__(filters)

@@ -221,7 +221,7 @@ def test_a_run_that_leaves_its_worker_orders_nothing_more(capsys: pytest.Capture
     assert execution is not None
     execution.drop()
     assert len(LEFT) == 8
-    assert all("left this worker" in line or "leaving its worker" in line for line in LEFT)
+    assert all("evicted from its worker" in line for line in LEFT)
     assert capsys.readouterr() == ("", "")
 
 

@@ -653,7 +653,7 @@ def test_what_a_callback_raises_is_kept_for_the_runtime(run: Run):
 
 def test_exceptions_that_nobody_retrieves_are_told_apart():
     heard: list[Any] = []
-    run = Run(unheard=heard.append)
+    run = Run(unretrieved=heard.append)
 
     async def failing() -> None:
         raise ValueError("unheard")
@@ -780,7 +780,7 @@ def test_nothing_done_while_leaving_reaches_the_runtime(run: Run):
         finally:
             run.loop.call_soon(run.log.append, "never")
             for attempt in (lambda: run.loop.call_later(1, print), lambda: run.loop.create_task(asyncio.sleep(1))):
-                with pytest.raises(RuntimeError, match="leaving its worker"):
+                with pytest.raises(RuntimeError, match="evicted from its worker"):
                     attempt()
             run.log.append("refused")
             await asyncio.sleep(5)

@@ -1,0 +1,1 @@
+"""The replay loop: runs workflow code deterministically over a recorded history."""

@@ -1,11 +1,11 @@
-"""Runs `def` workflow handlers on the workflow's loop: they block, the loop does not (R26).
+"""Runs `def` workflow handlers on the workflow's loop: the handler blocks, the loop does not.
 
 Rules owned here:
 
-* A blocking handler runs in a greenlet of its own, inside the task that awaits `run_blocking`: same thread, same
-  context, same current task. `wait` hands an awaitable to that task, and gets back its result, its exception or the
+* A blocking handler runs in its own greenlet, inside the task that awaits `run_blocking`: same thread, same context,
+  same current task. `wait` passes an awaitable to that task, and returns its result, or raises its exception or the
   cancellation of the task.
-* When the run leaves its worker (R6) the handler sees GreenletExit. Its `finally` blocks may run, and a `wait` in there
+* When the run is evicted, GreenletExit is raised in the handler. Its `finally` blocks may run; a `wait` inside them
   raises GreenletExit again.
 """
 
@@ -21,8 +21,8 @@ from greenlet import GreenletExit, getcurrent, greenlet
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-_REFUSALS: Final = 100
-_stubborn: Final[list[object]] = []
+_REFUSALS_LIMIT: Final = 100
+_unclosable: Final[list[object]] = []
 
 
 class _Blocking(greenlet):  # type: ignore[misc]  # greenlet ships no types
@@ -35,9 +35,9 @@ class _Blocking(greenlet):  # type: ignore[misc]  # greenlet ships no types
 async def run_blocking(
     function: Callable[Parameters, Result], *args: Parameters.args, **options: Parameters.kwargs
 ) -> Result:
-    """Awaited in a task of the workflow: calls `function`, which may call `wait`."""
+    """Call `function`, which may call `wait`; awaited in a task of the workflow."""
     blocking = _Blocking(function)
-    blocking.gr_context = getcurrent().gr_context  # shared, not copied: what the handler sets, its task sees
+    blocking.gr_context = getcurrent().gr_context  # shared, not copied: the task sees the handler's context variables
     outcome = blocking.switch(*args, **options)
     while not blocking.dead:
         try:
@@ -56,7 +56,7 @@ async def run_blocking(
 
 
 def wait(awaitable: Awaitable[Result]) -> Result:
-    """Called in a blocking handler: lets the loop go on until `awaitable` is done."""
+    """Let the loop continue until `awaitable` is done; called in a blocking handler."""
     blocking = getcurrent()
     if not isinstance(blocking, _Blocking):
         _discard(awaitable)
@@ -69,27 +69,27 @@ def wait(awaitable: Awaitable[Result]) -> Result:
 
 
 def is_blocking() -> bool:
-    """Return whether the caller is a workflow handler written as `def`."""
+    """Return whether the caller is a `def` workflow handler."""
     return isinstance(getcurrent(), _Blocking)
 
 
 def _refuse(blocking: _Blocking) -> None:
     blocking.refused += 1
-    if blocking.refused < _REFUSALS:
+    if blocking.refused < _REFUSALS_LIMIT:
         raise GreenletExit
-    blocking.parent.switch()  # it catches everything and tries for ever; nobody will switch back
+    blocking.parent.switch()  # the handler catches GreenletExit and retries forever: never resume it
 
 
 def _dismiss(blocking: _Blocking) -> None:
-    """Ends the handler; what it raises concerns nobody any more."""
+    """End the handler of an evicted run; its exceptions are ignored."""
     blocking.leaving = True
     blocking.parent = getcurrent()
     with contextlib.suppress(BaseException):
         blocking.throw(GreenletExit)
     if not blocking.dead:
-        _stubborn.append(blocking)  # for ever: its finalizer would try again and complain aloud
+        _unclosable.append(blocking)  # kept for good: its finalizer would throw again, and print an error
 
 
 def _discard(awaitable: object) -> None:
     if inspect.iscoroutine(awaitable):
-        awaitable.close()  # otherwise it warns that it was never awaited
+        awaitable.close()  # prevents the warning of an unawaited coroutine

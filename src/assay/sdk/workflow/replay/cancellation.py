@@ -1,14 +1,14 @@
-"""How a request to end the run reaches its code: as `CancelRequested`, wherever it waits (R18, R24).
+"""Delivers requests to end a run to its code, as `CancelRequested` wherever the code waits.
 
 Rules owned here:
 
-* The main coroutine is cancelled with a `Notice` as the message. asyncio hands it on to whatever is waited for, and
-  where it arrives in a task it is raised as what it says. Every other cancel is raised as it is: a time-out's, for one,
-  which asyncio knows by the exact type.
-* Who cancels a task while it handles such an exception passes the notice on: `TaskGroup` and `wait_for` do.
-* A notice that finds its way to a task which has been told of it before does not interrupt its clean-up.
-* Before Python 3.13 a `TaskGroup` takes anything but the exact type for an error of its body and wraps it. There it is
-  told the type that it knows.
+* The main coroutine is cancelled with a `Notice` as the message. asyncio passes the message on to the awaited future,
+  and in the task where it arrives it is raised as the notice's exception. Every other cancel is raised unchanged:
+  asyncio recognizes a time-out's cancel by the exact type.
+* Code that cancels a task while it handles a notice passes the notice on: `TaskGroup` and `wait_for` do.
+* A notice that reaches a task a second time does not interrupt its clean-up.
+* Before Python 3.13 a `TaskGroup` treats any other type than `CancelledError` as an error of its body, and wraps it.
+  There the exact type is passed to its `__aexit__`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Cancellation:
-    """The requests to end one run: from outside, from its main coroutine, or from a task beside that."""
+    """The requests to end one run: from outside, from its main coroutine, or from another of its tasks."""
 
     __slots__ = ("_held", "_loop", "by_code", "main", "reason", "requested", "shields")
 
@@ -37,7 +37,7 @@ class Cancellation:
         self.main: asyncio.Task[Any] | None = None
         """The main coroutine, once code has begun."""
         self.requested = False
-        """True if somebody outside has asked the run to cancel."""
+        """True if a cancellation was requested from outside the run."""
         self.by_code = False
         """True if the code cancels its own run."""
         self.reason: str | None = None
@@ -46,20 +46,20 @@ class Cancellation:
         """The notice that waits until the last shield is lowered."""
 
     def request(self, reason: str | None) -> None:
-        """Raise a cancel request from outside in the code."""
+        """Raise an external cancel request in the code."""
         self.requested = True
         self.reason = reason
         self.interrupt(Notice(reason))
 
     def interrupt(self, notice: Notice) -> None:
-        """Raise a notice where the main coroutine waits, or when it is shielded no more."""
+        """Raise a notice where the main coroutine waits; while it is shielded, hold the notice."""
         if self.shields:
             self._held = notice
         elif self.main is not None:
             self.main.cancel(notice)
 
     def lower_shield(self) -> None:
-        """Lower one shield; with the last of them a notice that was held is raised."""
+        """Lower one shield; the last one raises a held notice."""
         self.shields -= 1
         if not self.shields and self._held is not None:
             notice, self._held = self._held, None
@@ -68,8 +68,9 @@ class Cancellation:
     def end_by(self, error: CancelRequested | ContinueAsNewRequested) -> None:
         """Prepare for an exception by which code is about to end the run.
 
-        If a task beside the main coroutine raises it, the main coroutine is interrupted: by a cancel when the task has
-        ended by it; by a continue-as-new, which goes from task to task like any exception, where no task takes it.
+        If another task than the main coroutine raises it, the main coroutine is interrupted: by a cancel when that task
+        has ended with it; by a continue-as-new, which propagates from task to task like any exception, where no task
+        retrieves it.
         """
         task = asyncio.current_task()
         if task is None or task is self.main:
@@ -86,7 +87,7 @@ class Cancellation:
             self.interrupt(notice)
 
     def _interrupt_by_continuing(self, task: asyncio.Task[Any]) -> None:
-        # asyncio's own mark of an exception that nobody has asked for
+        # asyncio's own mark of an exception that no code has retrieved
         if task.cancelled() or not task._log_traceback:
             return
         error = ending_in(task.exception())
@@ -95,45 +96,45 @@ class Cancellation:
 
 
 def handled() -> Notice | None:
-    """The notice of the exception that the caller is just handling."""
+    """Return the notice of the exception that the caller is handling, or None."""
     error = sys.exception()
     return error.notice if isinstance(error, Notified) else None
 
 
-def told(task: asyncio.Task[Any]) -> Notice | None:
-    """The last notice that was raised in a task."""
+def raised_notice(task: asyncio.Task[Any]) -> Notice | None:
+    """Return the last notice that was raised in a task, or None."""
     body = task.get_coro()
-    return body.told if isinstance(body, TaskBody) else None
+    return body.raised if isinstance(body, TaskBody) else None
 
 
 @Coroutine.register
 class TaskBody(msgspec.Struct, eq=False):
-    """Stands between a task and its coroutine, to put what is thrown in into the workflow's words.
+    """A wrapper between a task and its coroutine that raises notices as the exceptions of workflow code.
 
-    What a task does often it does with the coroutine itself: `send` is the bound method of that one.
+    `send` is the coroutine's own bound method, so that the frequent operation costs nothing extra.
     """
 
     coroutine: Coroutine[Any, Any, Any]
     send: Callable[[Any], Any]
-    told: Notice | None = None
+    raised: Notice | None = None
 
     def close(self) -> None:
         """Close the coroutine."""
         self.coroutine.close()
 
     def throw(self, error: BaseException) -> Any:
-        """Raise an exception where the coroutine waits."""
+        """Raise an exception where the coroutine waits; a notice is raised as its exception."""
         if type(error) is asyncio.CancelledError and error.args and isinstance(error.args[0], Notice):
             error = error.args[0].error()
         if isinstance(error, Notified):
-            self.told = error.notice
+            self.raised = error.notice
         return self.coroutine.throw(error)
 
     def __await__(self) -> Generator[Any, Any, Any]:
         return self.coroutine.__await__()
 
     def __getattr__(self, name: str) -> Any:
-        """For whoever looks at a task's coroutine: its frame, its name, what it awaits."""
+        """Return an attribute of the coroutine, for code that inspects a task: its frame, its name, its awaitable."""
         return getattr(self.coroutine, name)
 
 

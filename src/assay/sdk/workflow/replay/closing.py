@@ -1,4 +1,4 @@
-"""How the code of a run has ended, and the command that closes the run for it."""
+"""The end of a run's code, and the command that closes the run."""
 
 import asyncio
 import traceback
@@ -22,8 +22,8 @@ from assay.sdk.workflow.replay.exceptions import TaskFailed, defect_in, ending_i
 from assay.sdk.workflow.replay.loop import WorkflowLoop
 from assay.sdk.workflow.replay.mailbox import Mailbox
 
-UNTOLD = (ev.SignalReceived, ev.WorkflowCancelRequested)
-"""Inputs that go along to the next run if code has ended before they were applied."""
+CARRIED_INPUTS = (ev.SignalReceived, ev.WorkflowCancelRequested)
+"""Inputs that are carried over to the next run if the code ended before they were applied."""
 
 
 class Closing:
@@ -47,16 +47,16 @@ class Closing:
         self._mailbox = mailbox
         self._cancellation = cancellation
         self.policy: RetryPolicy | None = None
-        """The run's own policy, which says what failures are retryable."""
+        """The run's own retry policy, which marks failures as final."""
         self.waits = waits
-        """Whether an exception that is not a `Failure` fails the task and leaves the run open."""
+        """True if an exception other than a `Failure` fails the task and leaves the run open."""
         self.error: BaseException | None = None
         """The exception that the code ended with, if it failed."""
 
     def command(self, main: "asyncio.Task[Any]", unapplied: Iterable[Recorded]) -> cmd.AnyCommand:
-        """Return the command that closes the run; raise `TaskFailed` if the run is to wait for other code.
+        """Return the command that closes the run; raise `TaskFailed` if the run is to wait for fixed code.
 
-        `unapplied` are the inputs that code was not told of any more because it ended first.
+        `unapplied` are the inputs that the code did not receive because it ended first.
         """
         error = self._raised(main)
         if error is None:
@@ -67,7 +67,7 @@ class Closing:
         return self._cancelled() if isinstance(error, asyncio.CancelledError) else self._failed(error)
 
     def exception(self, main: "asyncio.Task[Any]") -> Exception | None:
-        """Return the exception that has ended the code, unless it has returned, cancelled or begun the next run."""
+        """Return the exception that ended the code; None if it returned, was cancelled or began the next run."""
         error = self._raised(main)
         return error if isinstance(error, Exception) else None
 
@@ -81,7 +81,7 @@ class Closing:
         return TaskFailed(f"the code raised {named}{place}{before}. The run goes on when fixed code is deployed")
 
     def _raised(self, main: "asyncio.Task[Any]") -> BaseException | None:
-        """Return the exception that has ended the code, unless it has returned."""
+        """Return the exception that ended the code, or None if it returned."""
         if self._loop.errors:
             return self._loop.errors[0]
         try:
@@ -90,12 +90,12 @@ class Closing:
             return error
 
     def _unread(self, unapplied: Iterable[Recorded]) -> tuple[int, ...]:
-        """Return the seqs of the signals that code has not taken or was not told of.
+        """Return the seqs of the signals that the code has not received.
 
-        A cancel request among them goes along too: it was acknowledged, and asks the whole chain to end (I1).
+        An unapplied cancel request is carried over too: it was acknowledged, and asks the whole chain to end (I1).
         """
-        untold = (recorded.seq for recorded in unapplied if isinstance(recorded.event, UNTOLD))
-        return (*self._mailbox.unread(), *untold)
+        carried = (recorded.seq for recorded in unapplied if isinstance(recorded.event, CARRIED_INPUTS))
+        return (*self._mailbox.unread(), *carried)
 
     def _failed(self, error: BaseException) -> cmd.FailWorkflow:
         self.error = error
@@ -116,7 +116,9 @@ class Closing:
         cancellation = self._cancellation
         if cancellation.requested or cancellation.by_code:
             return cmd.CancelWorkflow(cancellation.reason)
-        return self._failed(Failure("the workflow awaited something that it had itself cancelled", kind=Kind.CANCELED))
+        return self._failed(
+            Failure("the workflow awaited a task or future that it had itself cancelled", kind=Kind.CANCELED)
+        )
 
     def _completed(self, result: Any) -> cmd.AnyCommand:
         try:

@@ -1,4 +1,4 @@
-"""How workflow code says, or is told, that its run is to end other than by returning or raising an error."""
+"""Exceptions by which a run ends other than by returning or by an error: cancel, continue-as-new, failed task."""
 
 import asyncio
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from assay.core.model.errors import Failure
 
 
 class Notice:
-    """A request to end the run, on its way to the code as the message of a cancel; with `command` to begin the next."""
+    """A request to end the run, delivered to the code as the message of a cancel; `command` begins the next run."""
 
     __slots__ = ("command", "reason")
 
@@ -20,12 +20,12 @@ class Notice:
         return self.reason or ("cancel requested" if self.command is None else "continue as new")
 
     def error(self) -> "Notified":
-        """What a task is told; one for each, because an exception keeps the frames that it went through."""
+        """Return a new exception for each task, because an exception keeps the frames that it passed through."""
         return CancelRequested(self.reason, notice=self) if self.command is None else Notified(self)
 
 
 class Notified(asyncio.CancelledError):
-    """A notice as code is told of it; by itself: another task of the run has asked to continue as new."""
+    """The exception of a notice. The class itself: another task of the run has requested continue-as-new."""
 
     def __init__(self, notice: Notice) -> None:
         super().__init__(str(notice))
@@ -33,7 +33,12 @@ class Notified(asyncio.CancelledError):
 
 
 class CancelRequested(Notified):
-    """The run was asked to cancel, or cancels itself; let it pass to end the run as CANCELLED."""
+    """The run or activity was requested to cancel, or a run cancels itself; let it pass to end as CANCELLED.
+
+    Args:
+        reason: The reason of the request, or None.
+        notice: The notice that the exception delivers, inside a run.
+    """
 
     __module__ = "assay"  # tracebacks show the name that programs import
 
@@ -43,7 +48,7 @@ class CancelRequested(Notified):
 
 
 class ContinueAsNewRequested(BaseException):
-    """Ends this run and begins the next; not an `Exception`, so that no `except Exception` swallows it."""
+    """Ends this run and begins the next; not an `Exception`, so that no `except Exception` catches it."""
 
     def __init__(self, command: ContinueAsNew) -> None:
         super().__init__("continue as new")
@@ -51,7 +56,7 @@ class ContinueAsNewRequested(BaseException):
 
 
 class RetryLater(Exception):
-    """An inline step failed and is to be tried again after a pause that only a durable timer can bridge (R3)."""
+    """An inline step failed, and its next attempt follows a pause that needs a durable timer."""
 
     def __init__(self, delay: float, attempt: int) -> None:
         super().__init__(f"again in {delay} s")
@@ -60,16 +65,16 @@ class RetryLater(Exception):
 
 
 def next_run(error: BaseException) -> ContinueAsNew | None:
-    """The command that begins the next run, if it is what the code has ended with."""
+    """Return the command that begins the next run, if the code ended with one."""
     if isinstance(error, ContinueAsNewRequested):
         return error.command
     return error.notice.command if isinstance(error, Notified) else None
 
 
 def ending_in(error: BaseException | None) -> BaseException | None:
-    """The wish to end that a `TaskGroup` has wrapped, if there is nothing else in the group; else the error itself.
+    """Return the request to end that a `TaskGroup` has wrapped; the error itself if the group has other members.
 
-    A group is what becomes of a continue-as-new in a `TaskGroup`.
+    A continue-as-new that is raised in a `TaskGroup` arrives as a group.
     """
     if not isinstance(error, BaseExceptionGroup):
         return error
@@ -80,11 +85,11 @@ def ending_in(error: BaseException | None) -> BaseException | None:
 
 
 class TaskFailed(Exception):
-    """A turn that ends in an exception for which the run waits: its task fails, and its commands are not sent."""
+    """The code raised an exception for which the run waits: the task fails, and its commands are not sent."""
 
 
 def defect_in(error: BaseException) -> Exception | None:
-    """Return the `Exception` that is not a `Failure`: `error` itself, or the first such member of the group."""
+    """Return the first `Exception` in `error` that is not a `Failure`, or None; a group is searched."""
     for leaf in _leaves(error):
         if isinstance(leaf, Exception) and not isinstance(leaf, Failure):
             return leaf

@@ -1,17 +1,17 @@
-"""Refuses I/O, threads, processes and thread sleeps while workflow code runs (R29).
+"""Refuses I/O, threads, processes and thread sleeps while workflow code runs.
 
 Rules owned here:
 
-* Whoever runs workflow code raises the thread's flag; functions whose outcome is recorded run under `outside()`.
-* One audit hook per process sees what the interpreter itself reports, so it holds for libraries too. It can never be
-  removed: hence it does nothing but look up a name, unless the name is refused and the flag is up.
-* What the interpreter does on its own behalf stays allowed: imports, source lines for tracebacks, logging, time zone
-  data, the debugger, and the finalizers that the garbage collector happens to run in the middle of a workflow.
+* The thread's flag is set while workflow code runs; functions whose outcome is recorded run under `outside()`.
+* One audit hook per process receives the interpreter's own reports, so the guard also covers libraries. A hook can
+  never be removed: therefore it only looks up a name, unless the name is refused and the flag is set.
+* The interpreter's own work stays allowed: imports, source lines for tracebacks, logging, time zone data, the debugger,
+  and finalizers that the garbage collector runs in the middle of a workflow.
 
-Not seen, because CPython reports nothing: reads and writes on files and sockets that are already open, and `os.stat`.
-Before Python 3.13 `time.sleep` (before 3.12 the start of a thread) is not reported either: there the function is
-replaced, also in the modules that have imported it by name. What keeps it elsewhere before the first workflow loop of
-the process, as the default of a parameter, say, keeps the original.
+Not detected, because CPython does not report them: reads and writes on open files and sockets, and `os.stat`. Before
+Python 3.13 `time.sleep` (before 3.12 the start of a thread) is not reported either: there the function is replaced,
+also in modules that imported it by name. A reference elsewhere that is older than the first workflow loop of the
+process, such as a parameter's default, keeps the original.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from assay.sdk.workflow.replay.workflow_flag import FLAG, WorkflowIOError
 
 
 def refusal(called: str) -> WorkflowIOError:
+    """Return the error for a call that cannot be replayed."""
     advice = "; to wait, write `await ctx.sleep(seconds)`, a durable timer" if called == "time.sleep" else ""
     return WorkflowIOError(
         f"workflow code called {called}, which cannot be replayed: "
@@ -38,7 +39,7 @@ def refusal(called: str) -> WorkflowIOError:
 
 
 class _Crossing:
-    """Sets the flag for the length of a `with` block."""
+    """A context manager that sets the flag."""
 
     __slots__ = ("_before", "_inside")
 
@@ -55,16 +56,16 @@ class _Crossing:
 
 
 def inside() -> _Crossing:
-    """Workflow code runs in this block."""
+    """Mark the block as workflow code."""
     return _Crossing(True)
 
 
 def outside() -> _Crossing:
-    """What runs in this block is recorded, not replayed, and may do as it likes."""
+    """Mark the block as code whose outcome is recorded, not replayed, and in which I/O is allowed."""
     return _Crossing(False)
 
 
-# Each is the name of an audit event. fmt: skip keeps the list a paragraph.
+# Names of audit events. fmt: skip keeps the list a paragraph.
 _REFUSED: Final = frozenset([
     "open", "os.chdir", "os.chmod", "os.chown", "os.link", "os.listdir", "os.mkdir", "os.remove", "os.rename",
     "os.rmdir", "os.scandir", "os.symlink", "os.truncate", "os.utime", "glob.glob", "shutil.copyfile",
@@ -78,7 +79,7 @@ _REFUSED: Final = frozenset([
     "http.client.send", "imaplib.open", "poplib.connect", "smtplib.connect", "urllib.Request",
 ])  # fmt: skip
 
-# Modules on whose behalf anything may be opened. The import system goes by its first name until importlib is imported.
+# Modules that may open files. The import system has the first name until importlib is imported.
 _TRUSTED: Final = frozenset([
     "_frozen_importlib", "importlib._bootstrap", "linecache", "logging", "logging.handlers", "pdb", "zoneinfo._common",
 ])  # fmt: skip
@@ -95,20 +96,20 @@ def _permitted(event: str, args: tuple[Any, ...], frame: FrameType | None) -> bo
         module = frame.f_globals.get("__name__")
         if module in _TRUSTED:
             return True
-        if module == _BOUNDARY:  # below it is the worker, which an import may well have started
+        if module == _BOUNDARY:  # the frames below belong to the worker, which an import may have started
             break
         frame = frame.f_back
     return event == "open" and _is_time_zone(args[0])
 
 
 def _is_time_zone(path: object) -> bool:
-    """The C implementation of zoneinfo opens its files without a frame of its own."""
+    """Return True for a time zone file: the C implementation of zoneinfo opens files without a frame of its own."""
     zoneinfo = sys.modules.get("zoneinfo")
     return zoneinfo is not None and isinstance(path, str) and path.startswith(tuple(zoneinfo.TZPATH))
 
 
 def _collecting(phase: str, info: dict[str, int]) -> None:
-    """Garbage of others is finalized at a moment that is none of the workflow's choosing."""
+    """Clear the flag during a garbage collection: finalizers of other objects run in the middle of workflow code."""
     if phase == "start":
         FLAG.before_collection, FLAG.inside = FLAG.inside, False
     else:
@@ -116,7 +117,7 @@ def _collecting(phase: str, info: dict[str, int]) -> None:
 
 
 def _reporting(original: Any, event: str) -> Any:
-    """A function of which this Python reports nothing, as one that reports to us."""
+    """Return a function that reports its call to the guard, for a function that this Python does not audit."""
 
     def reporting(*args: Any, **options: Any) -> Any:
         _audit(event, ())
@@ -127,15 +128,15 @@ def _reporting(original: Any, event: str) -> Any:
 
 def _report_what_older_pythons_do_not() -> None:
     if sys.version_info < (3, 13):
-        silent: list[tuple[Any, str]] = [(time.sleep, "time.sleep")]  # noqa: TID251  # to be told of it, not to call it
+        silent: list[tuple[Any, str]] = [(time.sleep, "time.sleep")]  # noqa: TID251  # to audit it, not to call it
         if sys.version_info < (3, 12):
             silent.append((_thread.start_new_thread, "_thread.start_new_thread"))
         _replace({id(original): _reporting(original, event) for original, event in silent})
 
 
 def _replace(replacements: dict[int, Any]) -> None:
-    """Puts each replacement wherever a module has the original."""
-    modules: tuple[object, ...] = tuple(sys.modules.values())  # some put other things there
+    """Replace the originals in every module that has them."""
+    modules: tuple[object, ...] = tuple(sys.modules.values())  # libraries may put other objects there
     for module in modules:
         names = vars(module) if isinstance(module, ModuleType) else {}
         for name, value in tuple(names.items()):
@@ -148,7 +149,7 @@ _installed = False
 
 
 def install() -> None:
-    """Once per process; the hook stays."""
+    """Install the audit hook, once per process."""
     global _installed
     if _installed:
         return
@@ -168,7 +169,7 @@ def _refused(name: str) -> Any:
 
 
 class NoIOLoop(asyncio.AbstractEventLoop):
-    """Every method of a loop that does I/O, refused: `asyncio.to_thread`, streams and subprocesses end here."""
+    """An event loop that refuses every method with I/O: `asyncio.to_thread`, streams and subprocesses fail."""
 
     __slots__ = ()
 

@@ -1,7 +1,7 @@
-"""Activities and children that code orders while too many are pending: held here, and sent as others end.
+"""Activities and children ordered while too many are pending: held in the worker, and sent as others end.
 
-The ids of held orders are given at the call, and whether an order is held depends on nothing but the calls of the code
-and the inputs that were applied; so a replay holds and sends the same orders at the same places.
+Held orders receive their seq at the call, and whether an order is held depends only on the calls of the code and the
+applied inputs; so a replay holds and sends the same orders at the same places.
 """
 
 from typing import Final
@@ -14,16 +14,16 @@ from assay.core.model.limits import LIMITS
 from assay.sdk.workflow.replay.commands import Commands
 
 HELD_MARGIN: Final = 100
-"""How far below the engine's own limits orders begin to be held: others than this code may add to what is pending."""
+"""The distance from the engine's own limits at which orders are held, because other callers may add pending work."""
 
 
 class HeldOrders:
-    """The orders of one kind of one run: how many are pending, and those that wait until fewer are.
+    """The orders of one kind of one run: how many are pending, and which are held until fewer are.
 
     Args:
-        commands: Where orders are issued.
-        kind: The name of the kind, as the journal has it.
-        limit: How many may be pending.
+        commands: Issues the orders.
+        kind: The name of the kind in the journal.
+        limit: The maximum number of pending orders.
     """
 
     __slots__ = ("_commands", "_held", "_kind", "_limit", "pending")
@@ -38,9 +38,9 @@ class HeldOrders:
         """Orders that were issued and whose outcome has not been applied."""
 
     def add(self, seq: int, name: str, command: cmd.AnyCommand) -> ev.Event | None:
-        """Issue an order, or hold it; return its echo if the history has it."""
+        """Issue an order, or hold it; return the recorded event of a replayed order."""
         is_full = bool(self._held) or self.pending >= self._limit
-        # A recorded order was sent by an earlier life of the run, which had applied more inputs than this one so far.
+        # A recorded order was sent before the replay, when more inputs had been applied than so far.
         if is_full and not self._commands.journal.has(self._kind, seq):
             self._held[seq] = name, command
             return None
@@ -68,10 +68,10 @@ class HeldOrders:
 
 
 def held_activities(commands: Commands) -> HeldOrders:
-    """Return the orders of activities of a run that begins."""
+    """Return the activity orders of a new run."""
     return HeldOrders(commands, "activity", LIMITS.pending_activities - HELD_MARGIN)
 
 
 def held_children(commands: Commands) -> HeldOrders:
-    """Return the orders of children of a run that begins."""
+    """Return the child orders of a new run."""
     return HeldOrders(commands, "child workflow", LIMITS.pending_children - HELD_MARGIN)

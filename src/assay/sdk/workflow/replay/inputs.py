@@ -1,8 +1,9 @@
-"""The inputs of replayed commands, compared with the recorded ones: no call may get the result of another (I19).
+"""Compares the inputs of replayed commands with the recorded ones: no call may receive the result of another (I19).
 
-An input that differs is the sign of a call that changed, or of calls in another order. They are told apart by the rest
-of the history: if another command of the kind and name has just this input, results would be exchanged, and the task
-fails. Otherwise the input was changed on purpose or depends on the process; the run goes on, with a warning.
+A different input means that a call was changed, or that calls are made in another order. The rest of the history
+distinguishes the two: if another command of the same kind and name was recorded with this input, results would be
+exchanged, and the task fails. Otherwise the input was changed on purpose or depends on the process; the run continues,
+with a warning.
 """
 
 import logging
@@ -23,14 +24,14 @@ from assay.sdk.workflow.replay.turn import StepOrder
 log = logging.getLogger("assay.worker")
 
 SAME_DURATION_SECONDS: Final = 0.001
-"""Durations that differ by less are taken for equal: a float does not hold every fraction of a second."""
+"""Durations that differ by less are equal: a float does not represent every fraction of a second."""
 REMEMBERED_RUNS: Final = 10_000
-"""Runs of which this process remembers that it has warned."""
+"""The number of runs for which this process remembers its warning."""
 _warned: dict[RunId, None] = {}
 
 
 class Difference(NamedTuple):
-    """A command whose input is not the recorded one; `digest` is None if its input is compared with no other."""
+    """A command whose input is not the recorded one; `digest` is None if its input is not hashed."""
 
     kind: str
     seq: int
@@ -65,21 +66,21 @@ class RecordedInputs:
                     self._seqs.setdefault((kind, name, digest), seq)
 
     def holder(self, difference: Difference) -> int | None:
-        """Return the seq of a command that was recorded with the code's input, if there is one."""
+        """Return the seq of the command that was recorded with the code's input, or None."""
         if difference.digest is None:
             return None
         return self._seqs.get((difference.kind, difference.name, difference.digest))
 
 
 def step_difference(seq: int, order: StepOrder, recorded: str) -> Difference:
-    """Return how the arguments of a step differ from those that were hashed."""
+    """Return the difference between the arguments of a step and the recorded hash."""
     shown = shown_command("step", seq, order.name)
     found = f"{shown} with arguments {reprlib.repr(list(order.args))} (input_hash {order.input_hash})"
     return Difference("step", seq, order.name, order.input_hash, f"{shown} with input_hash {recorded}", found)
 
 
 def warn_once(key: RunKey, difference: Difference) -> None:
-    """Log the first difference of a run in this process: each replay would find it again."""
+    """Log the first difference of a run in this process; each replay would find it again."""
     if key.run_id in _warned:
         return
     if len(_warned) >= REMEMBERED_RUNS:
@@ -98,7 +99,7 @@ def _activity(event: ev.ActivityScheduled, command: cmd.ScheduleActivity) -> Dif
         return None
     found = canonical_json(command.input)
     if found == canonical_json(event.input):
-        return None  # the same value, with its keys in another order
+        return None  # the same value, with another order of keys
     shown = shown_command("activity", command.seq, command.name)
     recorded, now = (f"{shown} with input {_short(raw)}" for raw in (event.input, command.input))
     return Difference("activity", command.seq, command.name, hash_of(found), recorded, now)
@@ -131,7 +132,7 @@ COMPARISONS: Final[dict[type[ev.Event], Callable[[Any, Any], Difference | None]]
     ev.ChildWorkflowStarted: _child,
     ev.TimerScheduled: _timer,
 }
-"""By echo: how the input of its command differs, if it does."""
+"""Comparisons of a recorded event with the command of the code, by type of event."""
 _HASHES: Final[dict[type[ev.Event], Callable[[Any], tuple[str, int, str, str | None]]]] = {
     ev.ActivityScheduled: lambda event: ("activity", event.activity_seq, event.name, input_hash(event.input)),
     ev.StepCompleted: lambda event: ("step", event.step_seq, event.name, event.input_hash),

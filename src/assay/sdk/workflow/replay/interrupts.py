@@ -1,9 +1,9 @@
-"""Exceptions that one thread raises in another: the one way to end code that never returns.
+"""Exceptions that one thread raises in another: the only way to end code that never returns.
 
-CPython delivers such an exception at the next bytecode of the target thread, wherever that is. Two rules keep it inside
-a workflow's turn. The watchdog raises only while the turn is under way: it announces the exception in `interrupted`
-first, and looks at `is_running` after that. And a turn that ends looks at `interrupted` after it has ended, waits until
-the watchdog has raised, and withdraws an exception that has not been delivered.
+CPython delivers the exception at the next bytecode of the target thread, wherever that is. Two rules confine it to a
+workflow's turn. The watchdog raises only during a turn: it sets `interrupted` first, and checks `is_running` after
+that. And the end of a turn checks `interrupted` after clearing `is_running`, waits until the watchdog has raised, and
+withdraws an undelivered exception.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class Interruptible(Protocol):
 
     @property
     def thread(self) -> int:
-        """The id of the thread that executes the turn."""
+        """Return the id of the thread that executes the turn."""
         ...
 
     def is_running(self) -> bool:
-        """Return whether a turn is under way."""
+        """Return whether a turn is executing."""
         ...
 
     def pause(self) -> None:
@@ -37,7 +37,7 @@ def interrupt(loop: Interruptible, reason: str) -> bool:
     """Raise `RunawayError` in the turn of `loop`; return False if the turn has ended.
 
     Args:
-        loop: The loop whose thread never comes back.
+        loop: The loop whose turn does not return.
         reason: The message of the failed task.
     """
     loop.raising = True
@@ -46,26 +46,26 @@ def interrupt(loop: Interruptible, reason: str) -> bool:
         if not loop.is_running():
             loop.interrupted = before
             return False
-        loop.pause()  # the callbacks behind the one that is interrupted do not run any more
+        loop.pause()  # the remaining callbacks of the turn must not run
         return _raise_in(loop.thread, RunawayError)
     finally:
         loop.raising = False
 
 
 def withdraw(loop: Interruptible) -> None:
-    """Take back an exception that has not been delivered; called in the turn's own thread, at the turn's end."""
+    """Withdraw an undelivered exception; called in the turn's own thread, at the turn's end."""
     while True:
         try:
-            while loop.raising:  # for the length of one call in the watchdog's thread
+            while loop.raising:  # spins for one short call in the watchdog's thread
                 pass
             _raise_in(loop.thread, None)
             return
         except RunawayError:
-            continue  # delivered just now, where it does no harm
+            continue  # delivered here, where it is harmless
 
 
 def _raise_in(thread: int, error: type[BaseException] | None) -> bool:
-    import ctypes  # programs that only manage workflows never need it
+    import ctypes  # programs without workers do not pay for the import
 
     raised = ctypes.py_object() if error is None else ctypes.py_object(error)
     return bool(ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), raised))

@@ -2,12 +2,13 @@
 
 Rules owned here:
 
-* R4: a timer's callback runs when `fire_timer` names its timer, never because a clock says so. Delay 0 needs no timer.
-* R5: tasks and futures are numbered (see determinism.py).
-* R6: `drop` closes every coroutine (see teardown.py); meanwhile and afterwards `leaving` is true, and nothing that a
-  `finally` block does here reaches the runtime.
-* What the garbage collector does, and when, must not show in a history: unfinished tasks are kept alive, and abandoned
-  async generators rest until `drop` instead of running their `finally` in the middle of the workflow.
+* A timer's callback runs when `fire_timer` names its timer, never by a clock: the history decides. Delay 0 needs no
+  timer.
+* Tasks and futures are numbered (see determinism.py), because asyncio keeps them in sets.
+* `drop` closes every coroutine (see teardown.py); from then on `leaving` is true, and nothing that a `finally` block
+  does reaches the runtime.
+* The garbage collector must not influence a history: unfinished tasks are kept alive, and abandoned async generators
+  are kept until `drop` instead of running their `finally` in the middle of the workflow.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _FIRST_SWEEP: Final = 8
 _ASYNCIO_TASKS: Final = determinism.ASYNCIO_TASKS
 _ADVICE: Final = "wait for something in every loop, and compute in an activity or in ctx.run"
 
-# From Python 3.14 on a thread has one current task, and a loop can enter a task of its own only while there is none.
+# From Python 3.14 on a thread has one current task, and a loop can enter its own task only while the thread has none.
 _SWAP_TASK: Final[Any] = vars(asyncio.tasks)["_swap_current_task"] if sys.version_info >= (3, 14) else None
 
 Args = TypeVarTuple("Args")
@@ -44,7 +45,7 @@ Outcome = TypeVar("Outcome")
 
 
 class TimerPort(Protocol):
-    """What the loop needs of the runtime: durable timers, and the time of the last applied input event (R1)."""
+    """The runtime's interface to the loop: durable timers, and the time of the last applied input event."""
 
     def start_timer(self, delay_seconds: float) -> int: ...
 
@@ -54,7 +55,7 @@ class TimerPort(Protocol):
 
 
 class _WorkflowHandle(asyncio.Handle):
-    """A handle without asyncio's question whether to debug, which would double its price."""
+    """A handle that skips asyncio's check for debug mode, which would double its cost."""
 
     __slots__ = ()
     _repr = None
@@ -76,16 +77,16 @@ class _DurableTimer(asyncio.TimerHandle):
 
 
 class WorkflowLoop(guard.NoIOLoop):
-    """Driven by the runtime: complete futures or fire timers, then `run_until_blocked`, until the run leaves by `drop`.
+    """A loop that the runtime drives: complete futures or fire timers, then `run_until_blocked`, until `drop`.
 
-    `errors` collects what callbacks raised. `busy_since` is for the watchdog in another thread, which ends a turn that
-    never returns by `interrupt`. `unheard` is called with exceptions that nobody retrieved; for logging only, because
-    the garbage collector decides when.
+    `errors` collects exceptions of callbacks. `busy_since` is read by the watchdog in another thread, which ends a turn
+    that never returns by `interrupt`. `unretrieved` is called with exceptions that no code retrieved; for logging only,
+    because the garbage collector determines the moment.
     """
 
     __slots__ = (
         "_clock", "_futures_made", "_making", "_orphans", "_paused", "_ready", "_running", "_sweep_at", "_tasks",
-        "_tasks_made", "_thread", "_time_limit", "_timers", "_unheard", "_waiting", "_wrapped",
+        "_tasks_made", "_thread", "_time_limit", "_timers", "_unretrieved", "_waiting", "_wrapped",
         "busy_since", "context", "errors", "handler", "interrupted", "lease_seconds", "leaving", "raising",
     )  # fmt: skip
 
@@ -95,26 +96,26 @@ class WorkflowLoop(guard.NoIOLoop):
         *,
         clock: Callable[[], float] = time.monotonic,
         time_limit_seconds: float = TIME_LIMIT_SECONDS,
-        unheard: Callable[[Mapping[str, Any]], None] | None = None,
+        unretrieved: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
         guard.install()
         self.context = Context()
         self.errors: list[BaseException] = []
         self.leaving = False
         self.busy_since: float | None = None
-        """When the code of the turn that is under way began to run."""
+        """When the code of the current turn began to run."""
         self.interrupted: str | None = None
-        """Why the watchdog has ended a turn of this loop, if it has."""
+        """The reason for which the watchdog has interrupted a turn of this loop."""
         self.raising = False
         """True while the watchdog raises an exception in this loop's thread."""
         self.handler = ""
         """The name of the workflow, for the watchdog's messages."""
         self.lease_seconds: float | None = None
-        """The lease of the run's tasks, where it is not that of the worker."""
+        """The lease of the run's tasks, if it differs from the worker's."""
         self._timers = timers
         self._clock = clock
         self._time_limit = time_limit_seconds
-        self._unheard = unheard
+        self._unretrieved = unretrieved
         self._ready: deque[asyncio.Handle] = deque()
         self._waiting: dict[int, _DurableTimer] = {}
         self._tasks: list[determinism.WorkflowTask] = []
@@ -126,21 +127,21 @@ class WorkflowLoop(guard.NoIOLoop):
         self._running = self._paused = self._making = False
 
     def run_until_blocked(self) -> bool:
-        """Runs what is ready until every coroutine waits (True) or somebody called `pause` (False)."""
+        """Run ready callbacks until every coroutine waits (True) or `pause` was called (False)."""
         return self.drive(self.drain)
 
     def pause(self) -> None:
-        """Ends the turn after the current callback; what is ready stays ready for the next turn (R2)."""
+        """End the turn after the current callback; ready callbacks stay ready for the next turn."""
         self._paused = True
 
     def resume_first(self, waiter: asyncio.Future[None]) -> None:
-        """Completes a future whose waiters go on before everything that is ready: as if it had never paused."""
+        """Complete a future whose waiters run before other ready callbacks, as if the loop had never paused."""
         ready_before = len(self._ready)
         waiter.set_result(None)
         self._ready.rotate(len(self._ready) - ready_before)
 
     def fire_timer(self, seq: int) -> bool:
-        """Makes the timer's callback ready; False if nobody waits for that timer any more."""
+        """Make the timer's callback ready; return False if the timer was cancelled."""
         timer = self._waiting.pop(seq, None)
         if timer is None:
             return False
@@ -148,9 +149,9 @@ class WorkflowLoop(guard.NoIOLoop):
         return True
 
     def drive(self, work: Callable[[*Args], Outcome], *args: *Args) -> Outcome:
-        """Calls `work` as one turn, in which it may `drain` many times: entering and leaving cost more than a step.
+        """Call `work` as one turn, in which it may `drain` many times: entering a turn costs more than a step.
 
-        Usually called in a callback of the worker's own loop, which must not notice.
+        Usually called in a callback of the worker's own loop, whose state is saved and restored.
         """
         if self._running:
             raise RuntimeError("the workflow's loop is already running")
@@ -159,7 +160,7 @@ class WorkflowLoop(guard.NoIOLoop):
         outer_hooks = sys.get_asyncgen_hooks()
         flag = FLAG
         outer_inside = flag.inside
-        flag.inside = self  # read by the watchdog, which finds the turn of a blocked thread by its flag
+        flag.inside = self  # the watchdog finds the turn of a blocked thread by its flag
         self._thread = threading.get_ident()
         sys.set_asyncgen_hooks(None, self._abandoned)
         asyncio._set_running_loop(self)
@@ -171,10 +172,10 @@ class WorkflowLoop(guard.NoIOLoop):
                 self._running = False
                 self.busy_since = None
                 if self.interrupted is not None:
-                    # Before anything else: an exception that is still on its way must not arrive in other code.
+                    # First of all: an undelivered exception must not be raised in other code.
                     interrupts.withdraw(self)
         finally:
-            if self.interrupted is not None:  # again, if it arrived in the lines above
+            if self.interrupted is not None:  # again, in case the exception was raised in the lines above
                 self._running = False
                 self.busy_since = None
                 interrupts.withdraw(self)
@@ -185,7 +186,7 @@ class WorkflowLoop(guard.NoIOLoop):
                 _SWAP_TASK(outer_loop, outer_task)
 
     def drain(self) -> bool:
-        """`run_until_blocked` for whoever is driving already."""
+        """Run ready callbacks like `run_until_blocked`, inside `drive`."""
         ready = self._ready
         self._paused = False
         started = self._clock()
@@ -204,7 +205,7 @@ class WorkflowLoop(guard.NoIOLoop):
         return True
 
     def interrupt(self, reason: str) -> bool:
-        """Raise `RunawayError` in the code of the turn that is under way; called by the watchdog in another thread.
+        """Raise `RunawayError` in the code of the current turn; called by the watchdog in another thread.
 
         Returns:
             False if the turn has ended meanwhile.
@@ -213,7 +214,7 @@ class WorkflowLoop(guard.NoIOLoop):
 
     @property
     def thread(self) -> int:
-        """The id of the thread that executes the turn."""
+        """Return the id of the thread that executes the turn."""
         return self._thread
 
     def _check(self, count: int, started: float) -> None:
@@ -261,11 +262,11 @@ class WorkflowLoop(guard.NoIOLoop):
     def call_at(
         self, when: float, callback: Callable[[*Args], object], *args: *Args, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        # Seconds since 1970 leave a float a quarter of a microsecond: unrounded, 0.1 would come back as 0.0999999.
+        # A float of seconds since 1970 is exact to a quarter of a microsecond: unrounded, 0.1 would become 0.0999999.
         return self.call_later(round(when - self.time(), 6), callback, *args, context=context)
 
     def _timer_handle_cancelled(self, timer: _DurableTimer) -> None:
-        """asyncio calls this for every timer handle that is cancelled, also after it has fired."""
+        """Cancel the durable timer; asyncio calls this for every cancelled timer handle, even after it has fired."""
         if self._waiting.get(timer.seq) is timer:
             del self._waiting[timer.seq]
             if not self.leaving:
@@ -294,7 +295,7 @@ class WorkflowLoop(guard.NoIOLoop):
         context: Context | None = None,
         eager_start: bool | None = None,
     ) -> asyncio.Task[Any]:
-        """Never starts eagerly, whatever is asked: the order of steps must not depend on Python's version."""
+        """Create a task that never starts eagerly: the order of steps must not depend on Python's version."""
         if self.leaving:
             coro.close()
             raise teardown.left()
@@ -319,7 +320,7 @@ class WorkflowLoop(guard.NoIOLoop):
             context = self.context.copy()
         self._making = True
         try:
-            task.__init__(  # type: ignore[misc]  # numbered in between
+            task.__init__(  # type: ignore[misc]  # two steps, because the number is set between them
                 TaskBody(coro, coro.send) if type(coro) is CoroutineType else coro,
                 loop=self,
                 name=f"Task-{number}" if name is None else str(name),
@@ -335,16 +336,16 @@ class WorkflowLoop(guard.NoIOLoop):
         return task
 
     def unfinished(self) -> list[determinism.WorkflowTask]:
-        """The tasks that are not done, in the order in which they were made."""
+        """Return the unfinished tasks, in order of creation."""
         return [task for task in self._tasks if not task.done()]
 
     def _sweep(self) -> None:
-        """Seldom enough to cost nothing, often enough to hold on to little."""
+        """Forget finished tasks; the interval doubles with their number, so that the cost per task is constant."""
         self._tasks = self.unfinished()
         self._sweep_at = 2 * len(self._tasks) + _FIRST_SWEEP
 
     def get_debug(self) -> bool:
-        """Every future asks this once while it is made: the one moment to number those that asyncio makes itself."""
+        """Return False, and number futures that asyncio creates itself: each calls this method on creation."""
         if not self._making:
             future = determinism.gathering(sys._getframe(1))
             if future is not None:
@@ -354,14 +355,14 @@ class WorkflowLoop(guard.NoIOLoop):
     def set_debug(self, enabled: bool) -> None: ...
 
     def call_exception_handler(self, context: Mapping[str, Any]) -> None:
-        """Keeps what a callback raised for the runtime; all else comes from finalizers or is mere advice."""
+        """Keep exceptions of callbacks for the runtime; other reports come from finalizers, or are advice."""
         if self.leaving:
             return
         error = context.get("exception")
         if error is not None and "handle" in context:
             self.errors.append(error)
-        elif self._unheard is not None:
-            self._unheard(context)
+        elif self._unretrieved is not None:
+            self._unretrieved(context)
 
     def default_exception_handler(self, context: Mapping[str, Any]) -> None:
         self.call_exception_handler(context)
@@ -375,18 +376,18 @@ class WorkflowLoop(guard.NoIOLoop):
             await self._orphans.pop(0).aclose()
 
     def drop(self) -> None:
-        """Closes all that is open and forgets it; the run is freed when its owner lets go (R6)."""
+        """Close all coroutines and clear the loop, so that the run is freed when its owner releases it."""
         if self._running:
             raise RuntimeError("a workflow cannot be dropped in the middle of its turn")
         if self.leaving:
             return
         self.leaving = True
-        self.busy_since = self._clock()  # `finally` blocks that never end are the watchdog's, too
+        self.busy_since = self._clock()  # the watchdog also interrupts `finally` blocks that never end
         if self._orphans or not all(task.done() for task in self._tasks):
             self.drive(self._close_all)
         self._tasks.clear()
         self._timers = teardown.GoneTimers(self._timers.now())
-        self._unheard = None
+        self._unretrieved = None
         self.context = Context()
         self._ready.clear()
         self._waiting.clear()

@@ -1,4 +1,4 @@
-"""What each input event does to a live run: who is woken, and with what."""
+"""The effect of each input event on a live run: which future is completed, and with which value."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 _encode = msgspec.json.Encoder().encode
 HASH_BYTES = len(b',"input_hash":""') + HASH_DIGITS
-"""Left out of the size of a history: a worker or engine that knows no hashes may have served the run as well."""
+"""Not counted in the size of a history: an older worker or engine, without hashes, may have served the run as well."""
 
 
 def apply(run: "Execution", recorded: Recorded) -> None:
-    """Tell the run's code of one input event."""
+    """Apply one input event to the run's code."""
     rule = RULES.get(type(recorded.event))
     if rule is None:
         raise NonDeterminismError(f"the history has an input that this version does not know: {recorded.event}")
@@ -32,7 +32,7 @@ def apply(run: "Execution", recorded: Recorded) -> None:
 
 
 def size_of(event: ev.Event) -> int:
-    """What an input event adds to the size of the history, the same on every replay."""
+    """Return the size that an input event adds to the history, the same on every replay."""
     return len(_encode(event))
 
 

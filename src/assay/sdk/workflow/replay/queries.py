@@ -1,4 +1,4 @@
-"""The queries of a run, answered together after each turn; the answers are its snapshot."""
+"""The queries of a run, evaluated together after each turn; their answers are the run's snapshot."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ log = logging.getLogger("assay.worker")
 
 
 class Queries(dict[str, Callable[[], Any]]):
-    """The registered query functions by name, and the snapshot that was recorded last."""
+    """Registered query functions by name, and the last recorded snapshot."""
 
     def __init__(self, workflow_id: str, converter: Converter) -> None:
         super().__init__()
@@ -24,19 +24,21 @@ class Queries(dict[str, Callable[[], Any]]):
         self._converter = converter
         self._last = b""
         self._failed: set[str] = set()
-        """Queries whose failure was logged; each is logged once."""
+        """Queries whose failure has been logged: once each."""
 
     def snapshot(self, *, replaying: bool) -> RecordSnapshot | None:
-        """Return the command that records the answers, or None if they are the ones recorded last, or on replay."""
+        """Return the command that records the answers; None if they are unchanged, or on replay."""
         state: dict[str, msgspec.Raw] = {}
         for name, query in self.items():
             try:
                 state[name] = msgspec.Raw(self._answer(name, query))
-            except BaseException as error:  # noqa: BLE001  # left out: looking at a run must not change how it ends
+            except BaseException as error:  # noqa: BLE001  # left out: a failing query must not fail its run
                 self._leave_out(name, error)
         raw = msgspec.json.encode(state)
         while len(raw) > PAYLOAD_LIMIT:
-            self._leave_out(state.popitem()[0], Invalid("with those before it, it is more than a payload can hold"))
+            self._leave_out(
+                state.popitem()[0], Invalid("the answers of all queries together exceed the limit of a payload")
+            )
             raw = msgspec.json.encode(state)
         changed, self._last = raw != self._last and not replaying, raw
         return RecordSnapshot(Payload(raw)) if changed else None
@@ -47,7 +49,7 @@ class Queries(dict[str, Callable[[], Any]]):
             return self._converter.encode(value, name=name)
         finally:
             if asyncio.iscoroutine(value):
-                value.close()  # otherwise it warns that it was never awaited
+                value.close()  # prevents the warning of an unawaited coroutine
 
     def _leave_out(self, name: str, error: BaseException) -> None:
         if name not in self._failed:

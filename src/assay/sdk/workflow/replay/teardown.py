@@ -1,10 +1,10 @@
-"""How the coroutines of a run are closed when it leaves its worker (R6).
+"""Closes the coroutines of a run that is evicted from its worker.
 
 Rules owned here:
 
-* `finally` blocks run, whatever they raise is nobody's concern any more, and nothing is printed.
-* A dropped run is freed by reference counts, without waiting for the garbage collector: a worker evicts because it
-  needs the memory.
+* `finally` blocks run, their exceptions are ignored, and nothing is printed.
+* An evicted run is freed by reference counts, without the garbage collector: a worker evicts because it needs the
+  memory.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ _SEARCHED_HOLDERS: Final = 200
 _SEARCHED_LENGTH: Final = 1_000
 _CONTAINERS: Final = frozenset([list, tuple, dict, set])
 _ITERATORS: Final = frozenset([CoroutineType, type(iter([])), type(iter(()))])
-_stubborn: Final[list[object]] = []
+_unclosable: Final[list[object]] = []
 
 
 def left() -> RuntimeError:
-    return RuntimeError("this run is leaving its worker: nothing can be started or awaited any more")
+    """Return the error for calls of an evicted run."""
+    return RuntimeError("this run is being evicted from its worker: its code can start and await nothing more")
 
 
 class GoneTimers:
-    """Stands in for the runtime's timers afterwards, so that the loop does not keep the runtime alive."""
+    """Replaces the runtime's timers after the eviction, so that the loop does not keep the runtime alive."""
 
     __slots__ = ("_now",)
 
@@ -50,19 +51,19 @@ class GoneTimers:
 
 
 def close(task: asyncio.Task[Any]) -> None:
-    """Closes the task's coroutine, however often it resists, and takes the task off what it waits for."""
+    """Close the task's coroutine, however often it resists, and detach the task from the future that it awaits."""
     body: Any = task.get_coro()
     coroutine = body.coroutine if isinstance(body, TaskBody) else body
     for unstarted in _unstarted(coroutine):
         unstarted.close()
     for awaiting in _chain(coroutine):
         if not _closed(awaiting):
-            _stubborn.append(awaiting)  # for ever: its finalizer would try again and complain aloud
+            _unclosable.append(awaiting)  # kept for good: its finalizer would close again, and print an error
     _release(task)
 
 
 def close_generator(generator: AsyncGenerator[Any, Any]) -> None:
-    """Runs its `finally` up to the first thing it waits for."""
+    """Run a generator's `finally` up to its first await."""
     closing: Any = generator.aclose()
     with contextlib.suppress(BaseException):
         closing.send(None)
@@ -71,7 +72,7 @@ def close_generator(generator: AsyncGenerator[Any, Any]) -> None:
 
 
 def _chain(coroutine: Any) -> list[Any]:
-    """The coroutine and those it awaits: one that waits while it is closed is left behind by who awaits it."""
+    """Return a coroutine and the coroutines that it awaits: closing the outer one may leave an inner one open."""
     chain = [coroutine]
     while isinstance(inner := getattr(chain[-1], "cr_await", None), CoroutineType):
         chain.append(inner)
@@ -87,7 +88,7 @@ def _closed(coroutine: Any) -> bool:
 
 
 def _unstarted(coroutine: object) -> list[CoroutineType[Any, Any, Any]]:
-    """Coroutines that its frames hold but never awaited; closed in time, they do not warn about that."""
+    """Return coroutines that the frames hold but never awaited; closed here, they cause no warning."""
     found: list[CoroutineType[Any, Any, Any]] = []
     holders = [coroutine]
     for holder in holders:
@@ -104,7 +105,7 @@ def _may_hold(item: Any) -> bool:
 
 
 def _release(task: asyncio.Task[Any]) -> None:
-    """What a task waits for knows the task, by its callbacks, and the task knows it."""
+    """Break the reference cycle between a task and the future that it awaits."""
     waiter: Any = task._fut_waiter  # type: ignore[attr-defined]  # private to asyncio
     if sys.version_info >= (3, 14) and waiter is not None:
         asyncio.future_discard_from_awaited_by(waiter, task)

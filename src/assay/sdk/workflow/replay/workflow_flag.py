@@ -1,11 +1,11 @@
-"""The flag of a thread that runs workflow code, apart from the guard: defining an activity imports no asyncio."""
+"""The thread-local flag of workflow code; separate from the guard, so that defining an activity imports no asyncio."""
 
 import threading
 from typing import Final
 
 
 class WorkflowIOError(RuntimeError):
-    """Workflow code did something that only an activity, `ctx.run` or `ctx.side_effect` may do."""
+    """Workflow code made a call that is allowed only in an activity, `ctx.run` or `ctx.side_effect`."""
 
 
 class _Flag(threading.local):
@@ -15,4 +15,4 @@ class _Flag(threading.local):
 
 
 FLAG: Final = _Flag()
-"""`inside` is True while this thread runs workflow code."""
+"""The flag of this thread: `inside` is true while it runs workflow code."""
