@@ -76,6 +76,9 @@ def _adopt(decision: Decision, command: cmd.StartChildWorkflow, existing: Run) -
     name, sent = existing.workflow_id, existing.cancel_seq > 0
     decision.record(ChildWorkflowStarted(name, existing.start.workflow_type, existing.run_id, command.seq))
     decision.add(PutChild(Child(name, existing.run_id, command.seq, link.close_policy, sent, link.child_seq)))
+    # The child's row is written unchanged: its version check fails if another engine has closed the child meanwhile.
+    # Without it this run would wait for an end that was sent before it could be received (I17).
+    decision.others.append(Decision.of(existing, decision.now))
 
 
 def _new_child(decision: Decision, command: cmd.StartChildWorkflow, existing: Run | None, at: Moment) -> Decision:
