@@ -49,7 +49,7 @@ def _fires_again() -> list[Patch]:
         for schedule in await self._store.list_schedules(None):
             self._committer.post(ElapseSchedule(schedule.namespace, schedule.name))
 
-    return [(fires, "_look_back", look_back), (Scheduler, "look_back", look_at_all)]
+    return [(fires, "_return_to_missed", look_back), (Scheduler, "look_back", look_at_all)]
 
 
 def _loses_what_was_missed() -> list[Patch]:
@@ -87,13 +87,13 @@ def _follows_the_database() -> list[Patch]:
 
 def _forgets_what_it_gave_up() -> list[Patch]:
     """Due times that were missed count as decided for good."""
-    original = fires.leave
+    original = fires.record_not_fired
 
     def leave(decision: ScheduleDecision, *rest: Any) -> None:
         original(decision, *rest)
         decision.schedule = replace(decision.schedule, given_up=())
 
-    return [(fires, "leave", leave)]
+    return [(fires, "record_not_fired", leave)]
 
 
 def _schedules_by_engine_time() -> list[Patch]:

@@ -42,14 +42,14 @@ def _encodable(endpoint: WorkerEndpoint, reports: Sequence[wire.Report]) -> tupl
 def _split(endpoint: WorkerEndpoint, message: wire.WorkerMessage) -> list[bytes]:
     parts: list[bytes] = []
     chunk: list[wire.Report] = []
-    size, room = 0, wire.MAX_MESSAGE_BYTES - ENVELOPE_BYTES
+    size, limit = 0, wire.MAX_MESSAGE_BYTES - ENVELOPE_BYTES
     for report in message.reports:
         length = len(wire.encode(report))
-        if length > room:
+        if length > limit:
             text = f"{length:,} bytes in one turn are more than a message can hold ({wire.MAX_MESSAGE_BYTES:,})"
             endpoint.refuse(report, Invalid(text, code="body_too_large"))
             continue
-        if size + length > room and chunk:
+        if size + length > limit and chunk:
             parts.append(wire.encode(replace(message, reports=tuple(chunk))))
             message = replace(message, number=endpoint.next_number(), hello=None)
             chunk, size = [], 0

@@ -133,6 +133,7 @@ class EngineEndpoint:
         elif isinstance(grant, ActivityGrant):
             self.outgoing.activity(grant)
         elif grant.tail is not None and (grant.seen_seq == 0 or grant.key.run_id in self._runs):
+            # The fast path: the events in memory are the whole history, or continue the worker's live run.
             self._runs.add(grant.key.run_id)
             self.outgoing.task(grant, grant.tail, grant.seen_seq)
         else:
@@ -301,7 +302,7 @@ class EngineEndpoint:
     def _take_report(self, report: wire.Report) -> None:
         n = report.n
         if n < self._answered or n in self._pending:
-            return
+            return  # repeated: the worker has the answer, or the decision is under way
         known = self._answers.get(n)
         if known is not None:
             self.outgoing.answer(known)

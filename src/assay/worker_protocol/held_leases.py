@@ -153,7 +153,7 @@ class AnnouncedSlots:
 
     def __init__(self, slots: Slots) -> None:
         self._slots = slots
-        self.most = Slots(slots.tasks, slots.activities)
+        self.capacity = Slots(slots.tasks, slots.activities)
         self._known = self._released = self.restart()
 
     def restart(self) -> Slots:

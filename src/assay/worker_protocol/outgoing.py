@@ -10,7 +10,7 @@ from assay.worker_protocol import messages as wire
 from assay.worker_protocol.tokens import Lease, LeaseTokens, Token
 from assay.worker_protocol.wakeup import Wakeup
 
-ROOM_BYTES: Final = wire.MAX_MESSAGE_BYTES // 4
+FULL_MESSAGE_BYTES: Final = wire.MAX_MESSAGE_BYTES // 4
 """The size of the documents after which a message is full; a single document is always within its own limit."""
 
 Grant = TaskGrant | ActivityGrant
@@ -42,7 +42,7 @@ class Outgoing:
 
     def answer(self, answer: wire.ReportAnswer) -> None:
         """Add the answer to a report."""
-        if self._size >= ROOM_BYTES:
+        if self._size >= FULL_MESSAGE_BYTES:
             self._later.append(answer)
         else:
             self._message.answers.append(answer)
@@ -78,7 +78,7 @@ class Outgoing:
         """Add an attempt of an activity."""
         self._unsent.append(grant)
         self.wakeup.set()
-        if self._size >= ROOM_BYTES:
+        if self._size >= FULL_MESSAGE_BYTES:
             self._later.append(grant)
         else:
             self._add_activity(grant)

@@ -16,7 +16,7 @@ BINARY: Final = 0x82
 """The first byte of a frame with a whole binary message."""
 MASKED: Final = 0x80
 """The flag of a masked frame in the second byte, set in all frames of clients; the other bits are the length."""
-MASK: Final = 4
+MASK_BYTES: Final = 4
 TWO_BYTES: Final = 126
 EIGHT_BYTES: Final = 127
 """Values of the length field: the length follows in 2 or 8 bytes."""
@@ -73,7 +73,7 @@ def _measured(data: bytes, start: int) -> tuple[int, int]:
     """
     try:
         second = data[start + 1]
-        head, length = (2 + MASK if second & MASKED else 2), second & ~MASKED
+        head, length = (2 + MASK_BYTES if second & MASKED else 2), second & ~MASKED
         if length == TWO_BYTES:
             return head + 2, data[start + 2] << 8 | data[start + 3]
         if length == EIGHT_BYTES:
@@ -87,7 +87,7 @@ def message_of(frame: bytes, head: int, *, masked: bool) -> bytes | None:
     """Return the message of a frame; None for a part of a message, a text or a control frame."""
     if not head or frame[0] != BINARY or (frame[1] >= MASKED) is not masked:
         return None
-    return apply_mask(frame[head:], frame[head - MASK : head]) if masked else frame[head:]
+    return apply_mask(frame[head:], frame[head - MASK_BYTES : head]) if masked else frame[head:]
 
 
 def framed(body: bytes, *, masked: bool) -> bytes:
@@ -101,5 +101,5 @@ def framed(body: bytes, *, masked: bool) -> bytes:
         head = bytes((BINARY, flag | EIGHT_BYTES)) + size.to_bytes(8, "big")
     if not masked:
         return head + body
-    mask = os.urandom(MASK)
+    mask = os.urandom(MASK_BYTES)
     return head + mask + apply_mask(body, mask)

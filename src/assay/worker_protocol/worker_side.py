@@ -182,7 +182,7 @@ class WorkerEndpoint:
         return self._messages
 
     def _hello(self) -> wire.Hello:
-        worker, slots, most = self.worker, self._slots.restart(), self._slots.most
+        worker, slots, capacity = self.worker, self._slots.restart(), self._slots.capacity
         again, self._connected_before = self._connected_before, True
         self._withheld = worker.slots.withheld
         return wire.Hello(
@@ -191,8 +191,8 @@ class WorkerEndpoint:
             identity=worker.identity,
             workflows=None if worker.workflows is None else tuple(sorted(worker.workflows)),
             activities=None if worker.activities is None else tuple(sorted(worker.activities)),
-            max_concurrent_workflows=most.tasks,
-            max_concurrent_activities=most.activities,
+            max_concurrent_workflows=capacity.tasks,
+            max_concurrent_activities=capacity.activities,
             free_tasks=slots.tasks,
             free_activities=slots.activities,
             process_activities=tuple(sorted(slots.process_activities)),
@@ -247,6 +247,7 @@ class WorkerEndpoint:
         key = RunKey(self.worker.namespace, WorkflowId(task.workflow_id), run_id)
         start = StartData(task.workflow_type, task.task_queue, run_id)
         events = None if task.events is None else wire.received(task.events)
+        # Events after `seen_seq` continue a live run. Events from the beginning are kept for `read_history`.
         tail = events if task.after == task.seen_seq else None
         if tail is None and events is not None:
             self._histories[task.run_id] = events

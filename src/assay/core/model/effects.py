@@ -162,6 +162,7 @@ class Decision(msgspec.Struct):
         if time is None:
             time = self.time
         else:
+            # The clock of the worker may be behind or ahead: never before the last event, and later events follow.
             earliest = self.events[-1].time if self.events else self.run.last_time
             if time < earliest:
                 time = earliest
@@ -173,9 +174,9 @@ class Decision(msgspec.Struct):
         self.closes = event.closes is not None
         return recorded
 
-    def takes(self, kind: type[Event], seq: int, highest: int) -> bool:
+    def claim_seq(self, kind: type[Event], seq: int, highest: int) -> bool:
         """Return whether `seq` is free for an event of this kind, and take it; `highest` is the highest seq so far."""
-        if seq > highest:
+        if seq > highest:  # the usual case: code numbers its commands in order
             return True
         if (kind.recorded_name, seq) not in self.unused:
             return False

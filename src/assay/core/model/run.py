@@ -95,6 +95,7 @@ class Activity(msgspec.Struct, frozen=True, gc=False):
 
     def deadline(self) -> Time | None:
         """Return the first time at which a time-out, the lease or the back-off ends."""
+        # Called for each activity in each batch, so written without the list of `limits`.
         options = self.options
         due = None if options.schedule_to_close is None else self.scheduled_at + options.schedule_to_close
         if self.worker is None:

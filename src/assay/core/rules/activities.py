@@ -42,7 +42,7 @@ FINAL_LIMITS = ("schedule_to_close", "schedule_to_start")
 
 def schedule(decision: Decision, command: cmd.ScheduleActivity, at: Moment) -> None:
     """Record and schedule an activity, once per `seq`."""
-    if decision.takes(ActivityScheduled, command.seq, decision.activity_mark):
+    if decision.claim_seq(ActivityScheduled, command.seq, decision.activity_mark):
         _schedule(decision, command, at)
 
 
@@ -293,13 +293,14 @@ def _lost() -> FailureInfo:
 def _attempt_failed(decision: Decision, activity: Activity, failure: FailureInfo, outcome: str) -> None:
     policy = activity.options.retry
     delay = None if activity.cancel_requested else policy.delay_after(activity.attempt, failure)
+    # A retry that would begin after schedule-to-close would only time out, so the failure is final now.
     if delay is not None and not _too_late(activity, decision.now + delay):
         decision.add(NoteAttempt(activity, outcome, failure))
         again = decision.now + delay if delay > 0 else None
         waiting = replace(_unleased(activity), last_failure=failure, not_before=again, queued_at=decision.now)
         decision.add(PutActivity(waiting))
         return
-    if activity.running:
+    if activity.running:  # a time-out of a waiting activity ends no attempt
         decision.add(NoteAttempt(activity, outcome, failure))
     final = replace(failure, retry_state=_retry_state(activity, failure))
     decision.record(

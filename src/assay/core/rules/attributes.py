@@ -77,7 +77,7 @@ def record_side_effect(decision: Decision, command: cmd.RecordSideEffect, _: Mom
     """Record a value, once per `seq`; with `resume`, for polling workers, make a task due at once."""
     if type(command.name) is not str:
         raise not_a_text(command.name, "side effect name")
-    if decision.takes(SideEffectRecorded, command.seq, decision.effect_mark):
+    if decision.claim_seq(SideEffectRecorded, command.seq, decision.effect_mark):
         decision.effect_mark = max(decision.effect_mark, command.seq)
         decision.record(SideEffectRecorded(command.seq, command.name, command.value, command.failure))
     if command.resume:

@@ -1,4 +1,4 @@
-"""Rules of children: started in the parent's transaction (I16), with exactly one message about their end (I17)."""
+"""Rules of children: a cancel reaches every child (I16), and the end of a child reaches its parent once (I17)."""
 
 import msgspec
 

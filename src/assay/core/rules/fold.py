@@ -31,16 +31,16 @@ def fold(run: Run, decision: Decision) -> None:
     if decision.events:
         for recorded in decision.events:
             apply(run, recorded)
-        if decision.seen_seq != decision.last_seq:
-            _remember(run, decision.events)
+        if decision.seen_seq != decision.last_seq:  # in most turns the worker has seen all events
+            _append_to_tail(run, decision.events)
     for effect in decision.effects:
         EFFECTS[type(effect)](run, effect)
     if decision.task is not run.task:
-        give(run, decision.task, decision.time)
+        set_task(run, decision.task, decision.time)
     if decision.seen_seq != run.seen_seq:
-        _saw(run, decision.seen_seq)
+        _mark_seen(run, decision.seen_seq)
     if run.closed_at is not None:
-        _empty(run)  # also of activities, timers and children that the closing decision itself began
+        _clear_open_work(run)  # also of activities, timers and children that the closing decision itself began
 
 
 def put_activity(run: Run, activity: Activity) -> None:
@@ -77,7 +77,7 @@ def apply(run: Run, recorded: ev.Recorded) -> None:
         _close(run, recorded)
 
 
-def _remember(run: Run, events: list[ev.Recorded]) -> None:
+def _append_to_tail(run: Run, events: list[ev.Recorded]) -> None:
     """Append events to the tail, for the next workflow task."""
     if run.tail is not None:
         run.tail.extend(events)
@@ -93,10 +93,10 @@ def _close(run: Run, recorded: ev.Recorded) -> None:
     run.next_run_id = getattr(event, "next_run_id", None)
     run.closed_at = run.updated_at = recorded.time
     run.awaiting = None
-    _empty(run)
+    _clear_open_work(run)
 
 
-def _empty(run: Run) -> None:
+def _clear_open_work(run: Run) -> None:
     run.cancel_deadline = None
     run.activities.clear()
     run.activity_bytes = 0
@@ -154,7 +154,7 @@ EVENTS: dict[type[ev.Event], Callable[[Run, Any], None]] = {
 }
 
 
-def give(run: Run, task: Task, time: Time) -> None:
+def set_task(run: Run, task: Task, time: Time) -> None:
     """Replace the workflow task; the first lease of the task makes the run RUNNING."""
     if task.epoch and run.status == PENDING:
         run.status = RUNNING
@@ -162,9 +162,10 @@ def give(run: Run, task: Task, time: Time) -> None:
     run.task = task
 
 
-def _saw(run: Run, seq: int) -> None:
+def _mark_seen(run: Run, seq: int) -> None:
     run.seen_seq = seq
     if seq == run.last_seq:
+        # Everything is seen: an empty tail is complete again, also in a run whose tail was dropped or not read.
         run.tail, run.tail_bytes = [], 0
     elif run.tail is not None:
         run.tail = [recorded for recorded in run.tail if recorded.seq > seq]

@@ -14,7 +14,7 @@ from assay.core.model.effects import Decision, PutActivity
 from assay.core.model.errors import Refused
 from assay.core.model.events import DEFAULT_OPTIONS
 from assay.core.model.run import Activity, Run, Task
-from assay.core.rules.fold import give, put_activity
+from assay.core.rules.fold import put_activity, set_task
 from assay.core.rules.moment import Moment
 
 
@@ -35,7 +35,7 @@ def lease_activity(run: Run, request: rq.LeaseActivity, at: Moment) -> Decision:
 
 def lease_ready_task(run: Run, request: rq.LeaseTask, at: Moment) -> None:
     """Lease a workflow task that this batch made due, in the same transaction."""
-    give(run, _granted_task(run, request, at), max(at.now, run.last_time))
+    set_task(run, _granted_task(run, request, at), max(at.now, run.last_time))
 
 
 def lease_ready_activity(run: Run, request: rq.LeaseActivity, at: Moment) -> Activity:

@@ -307,6 +307,6 @@ def close(decision: Decision, event: Event, at: Moment) -> None:
         decision.add(CloseActivity(activity, CANCELLED))
     children.parent_closed(decision)
     decision.record(event)
-    if next_run_of(event) is None:
+    if next_run_of(event) is None:  # the parent waits for the whole chain
         children.notify_parent(decision, event)
-    decision.task = Task(epoch=decision.task.epoch)
+    decision.task = Task(epoch=decision.task.epoch)  # the epoch stays, so that late reports are recognized

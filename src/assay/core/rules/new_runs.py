@@ -131,7 +131,9 @@ def empty_run(
         start,
         at.now,
         updated_at=at.now,
+        # The time-out counts from the first task: a start delay or the wait for a cron time is not part of the run.
         run_deadline=None if timeout is None else max(at.now, start.first_task_at or 0) + timeout,
+        # Only a run that may be repeated keeps its input in memory: see `Run.input`.
         input=NULL if start.retry_policy is None and start.cron_schedule is None else input,
         memo=start.memo,
         search=start.search_attributes,

@@ -11,7 +11,7 @@ from assay.core.rules.moment import Moment
 
 def schedule(decision: Decision, command: cmd.ScheduleTimer, at: Moment) -> None:
     """Record and arm a timer, once per `seq`; due at max(event time, engine time) + duration."""
-    if not decision.takes(TimerScheduled, command.seq, decision.timer_mark):
+    if not decision.claim_seq(TimerScheduled, command.seq, decision.timer_mark):
         return
     if command.duration_secs > 3_200_000_000 or command.duration_secs != command.duration_secs:
         raise Invalid("a timer may last 100 years at most", field="duration_secs")

@@ -44,7 +44,7 @@ def _stale() -> Refused:
 
 
 def advance(run: Run, request: rq.Advance, at: Moment) -> Decision:
-    """Record the outcomes of a turn and, if the worker has seen every event, apply its commands."""
+    """Record the outcomes of a turn and, unless `_refusal` finds a reason against them, apply its commands."""
     seen = request.seen_seq if request.seen_seq >= 0 else run.task.granted_seq
     # A worker that has seen less than an accepted turn of the same lease repeats that turn.
     holds = _holds(run, request) and seen >= run.seen_seq
@@ -211,12 +211,14 @@ def _settle(decision: Decision, request: rq.Advance, seen: int) -> None:
     run = decision.run
     outcomes = len(request.outcomes)
     inputs: list[int] = []
-    if len(decision.events) > outcomes:
+    if len(decision.events) > outcomes:  # the events begin with the outcomes, which the code has seen
         inputs = [recorded.seq for recorded in decision.events[outcomes:] if recorded.event.is_input]
     if run.input_seq > seen or request.early:
         # An input event arrived that the code has not seen, or the code has not yet run on from the outcomes.
         decision.seen_seq = seen
     else:
+        # The code has seen the echoes of its own commands, but not an input event among them, for example of a child
+        # that could not be started.
         decision.seen_seq = inputs[0] - 1 if inputs else decision.last_seq
     unseen = (inputs[-1] if inputs else run.input_seq) > decision.seen_seq
     requested = decision.task.since is not None
@@ -285,7 +287,7 @@ def elapse(run: Run, at: Moment) -> Decision:
 
 def _abandoned(run: Run, now: Time) -> Task:
     failures = run.task.failures + 1
-    if failures == 1:
+    if failures == 1:  # most often a restart of the worker; only repeated losses point to the workflow's code
         return replace(run.task, since=now, worker=None, until=None, local=False, failures=1)
     return _backed_off(run, now, TASK_FAILED, "the worker that held the task was lost", failures)
 

@@ -53,7 +53,7 @@ class ScheduleDecision:
         self.answer: object = None
         self.overlap = schedule.overlap_policy
         self.waiting_limit: int | None = MAX_WAITING_FIRES
-        self.open = self._open_runs() if looks_at_runs(schedule, self.overlap) else None
+        self.open = self._open_runs() if depends_on_runs(schedule, self.overlap) else None
         """The schedule's open runs, oldest first; None if the policy does not depend on open runs."""
 
     @property
@@ -65,7 +65,7 @@ class ScheduleDecision:
         """Apply another overlap policy from here on; with `unlimited` any number of fires may wait."""
         self.overlap = overlap
         self.waiting_limit = None if unlimited else MAX_WAITING_FIRES
-        if self.open is None and looks_at_runs(self.schedule, overlap):
+        if self.open is None and depends_on_runs(self.schedule, overlap):
             self.open = self._open_runs()
 
     def _open_runs(self) -> list[Run]:
@@ -100,7 +100,7 @@ class ScheduleDecision:
         return fire
 
 
-def looks_at_runs(schedule: Schedule, overlap: Overlap) -> bool:
+def depends_on_runs(schedule: Schedule, overlap: Overlap) -> bool:
     """Return whether decisions depend on the schedule's open runs."""
     return bool(schedule.waiting) or overlap is not Overlap.ALLOW_ALL
 
@@ -108,7 +108,7 @@ def looks_at_runs(schedule: Schedule, overlap: Overlap) -> bool:
 def due_times(schedule: Schedule, now: Time) -> list[Time]:
     """Return the due times that a decision at `now` may fire."""
     found: list[Time] = []
-    due = None if schedule.paused else _made_up_from(schedule, now)
+    due = None if schedule.paused else _first_due(schedule, now)
     while due is not None and due <= now and len(found) < FIRES_PER_DECISION:
         found.append(due)
         due = schedule.after(due)
@@ -122,22 +122,22 @@ def catch_up(decision: ScheduleDecision) -> None:
         _start_waiting(decision, by_hand=True)
         return
     _start_waiting(decision)
-    _look_back(decision)
+    _return_to_missed(decision)
     schedule = decision.schedule
-    first = _made_up_from(schedule, now)
+    first = _first_due(schedule, now)
     if first != schedule.next_run_at:
-        leave(decision, now if first is None else first - 1, FireOutcome.MISSED, "no engine was running")
+        record_not_fired(decision, now if first is None else first - 1, FireOutcome.MISSED, "no engine was running")
     for _ in range(FIRES_PER_DECISION):
         schedule, due = decision.schedule, decision.schedule.next_run_at
         if due is None or due + schedule.delay(due) > now:
             break
-        _go_past(decision, due)
+        _mark_decided(decision, due)
         fire(decision, due, Trigger.TIME, schedule.run_name(due))
     if decision.schedule.waiting and not decision.changed and schedule.updated_at + RECHECK_INTERVAL <= now:
         decision.change()
 
 
-def _look_back(decision: ScheduleDecision) -> None:
+def _return_to_missed(decision: ScheduleDecision) -> None:
     """Return to due times recorded as missed that are in the future again, because the wall clock was set back."""
     schedule, now = decision.schedule, decision.now
     if any(last > now for _, last in schedule.given_up):
@@ -146,10 +146,10 @@ def _look_back(decision: ScheduleDecision) -> None:
             decision.change(next_run_at=first)
 
 
-def _go_past(decision: ScheduleDecision, due: Time) -> None:
+def _mark_decided(decision: ScheduleDecision, due: Time) -> None:
     """Mark a due time as decided, and set the next due time."""
     schedule = decision.schedule
-    if schedule.gave_up(due):
+    if schedule.was_missed(due):
         decision.retaken.append(decision.fire(due, FireOutcome.MISSED))
         schedule = replace(schedule, given_up=_cut(schedule.given_up, due, due))
     schedule = replace(schedule, decided_until=max(schedule.decided_until, due))
@@ -162,7 +162,7 @@ def _cut(ranges: tuple[tuple[Time, Time], ...], start: Time, end: Time) -> tuple
     return tuple((first, last) for first, last in parts if first <= last)
 
 
-def _made_up_from(schedule: Schedule, now: Time) -> Time | None:
+def _first_due(schedule: Schedule, now: Time) -> Time | None:
     """Return the first due time that is not recorded as missed; possibly in the future."""
     due = schedule.next_run_at
     over = now - schedule.jitter
@@ -181,7 +181,7 @@ def _made_up_from(schedule: Schedule, now: Time) -> Time | None:
             assert_never(schedule.missed)
 
 
-def leave(decision: ScheduleDecision, until: Time, outcome: FireOutcome, reason: str | None) -> None:
+def record_not_fired(decision: ScheduleDecision, until: Time, outcome: FireOutcome, reason: str | None) -> None:
     """Record the due times up to `until` as not fired, and set the next due time."""
     schedule = decision.schedule
     first = due = schedule.next_run_at
@@ -189,12 +189,12 @@ def leave(decision: ScheduleDecision, until: Time, outcome: FireOutcome, reason:
     for _ in range(MAX_MISSED_RECORDS):
         if due is None or due > until:
             break
-        if not schedule.gave_up(due):  # a missed due time has a record already
+        if not schedule.was_missed(due):  # a missed due time has a record already
             decision.note(due, outcome, reason)
         last, due = due, schedule.after(due)
     if due is not None and due <= until:
         last = schedule.latest(due, until)
-        if not schedule.gave_up(due):
+        if not schedule.was_missed(due):
             decision.note(due, outcome, reason, until=last)
         due = schedule.after(last)
     if first is None or last is None:
@@ -300,7 +300,7 @@ def _start(decision: ScheduleDecision, fire: Waiting, *, counted: bool = False) 
     except AssayError as error:
         return decision.note(fire.due_at, FireOutcome.FAILED, str(error), trigger=fire.trigger)
     decision.runs.append(started)
-    _take_in(decision, started.run)
+    _note_started(decision, started.run)
     if not counted:
         _count(decision, fire.trigger)
     facts = {"workflow_id": fire.workflow_id, "run_id": started.run.run_id, "trigger": fire.trigger}
@@ -312,7 +312,7 @@ def _was_started_for(run: Run, schedule: Schedule, due: Time) -> bool:
     return run.start.schedule == schedule.name and run.start.scheduled_for == due
 
 
-def _take_in(decision: ScheduleDecision, run: Run) -> None:
+def _note_started(decision: ScheduleDecision, run: Run) -> None:
     if decision.open is None:
         running = decision.schedule.running
     else:

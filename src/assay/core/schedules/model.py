@@ -124,7 +124,7 @@ class Schedule(msgspec.Struct, frozen=True):
                     return due
         return self._due_after(self.decided_until)
 
-    def gave_up(self, due: Time) -> bool:
+    def was_missed(self, due: Time) -> bool:
         """Return whether a due time was recorded as missed."""
         return any(first <= due <= last for first, last in self.given_up)
 

@@ -14,7 +14,7 @@ from assay.core.model.replies import SchedulePut
 from assay.core.rules.attributes import check_search, merge
 from assay.core.rules.moment import Moment
 from assay.core.schedules import requests as rq
-from assay.core.schedules.fires import ScheduleDecision, catch_up, due_times, fire, leave, looks_at_runs
+from assay.core.schedules.fires import ScheduleDecision, catch_up, depends_on_runs, due_times, fire, record_not_fired
 from assay.core.schedules.model import FireOutcome, Overlap, Schedule, Trigger
 
 MAX_NAME_BYTES = LIMITS.id_bytes - 28
@@ -59,7 +59,7 @@ def decide_schedule(schedule: Schedule | None, request: rq.ScheduleRequest, at: 
 def run_names(schedule: Schedule, request: rq.ScheduleRequest, now: Time) -> tuple[str, ...]:
     """Return the workflow ids whose newest runs a decision needs: possibly open runs, and runs it may start."""
     names = [fire.workflow_id for fire in schedule.waiting]
-    if looks_at_runs(schedule, schedule.overlap_policy) or _overlap(request) is not None:
+    if depends_on_runs(schedule, schedule.overlap_policy) or _overlap(request) is not None:
         names += schedule.running
     try:
         names += [schedule.run_name(due) for due in due_times(schedule, now)]
@@ -158,7 +158,7 @@ def _redefine(decision: ScheduleDecision, fields: dict[str, Any]) -> None:
         outcome, reason = FireOutcome.SKIPPED, "the schedule was changed before its jitter had passed"
         if before.paused:
             outcome, reason = FireOutcome.PAUSED, before.pause_reason or "the schedule is paused"
-        leave(decision, decision.now, outcome, reason)
+        record_not_fired(decision, decision.now, outcome, reason)
         decision.change(**changes)
         _arm(decision)
     else:
@@ -188,7 +188,7 @@ def _resume(decision: ScheduleDecision, _: rq.ResumeSchedule) -> None:
     schedule = decision.schedule
     if not schedule.paused:
         return
-    leave(decision, decision.now, FireOutcome.PAUSED, schedule.pause_reason)
+    record_not_fired(decision, decision.now, FireOutcome.PAUSED, schedule.pause_reason)
     decision.change(paused=False, pause_reason=None, paused_by=None, paused_at=None)
     _arm(decision)
     catch_up(decision)
