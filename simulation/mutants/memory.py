@@ -42,10 +42,10 @@ def _size_of_first_put() -> list[Patch]:
     put = RunCache.put
 
     def put_once(self: RunCache, run: StoredRun) -> None:
-        known, held = self._sizes.get(run.run_id), self.held_bytes
+        known, held = self._changing_sizes.get(run.run_id), self.held_bytes
         put(self, run)
         if known is not None:
-            self._sizes[run.run_id], self.held_bytes = known, held
+            self._changing_sizes[run.run_id], self.held_bytes = known, held
 
     return [(RunCache, "put", put_once)]
 

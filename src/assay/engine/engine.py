@@ -255,14 +255,16 @@ class Engine:
         return unread
 
     def _committed(self, committed: Committed) -> None:
-        for run, _ in committed.ended:
-            self._dispatcher.drop(run.run_id)
-        self._feed.publish(committed)
+        if committed.ended:
+            for run, _ in committed.ended:
+                self._dispatcher.drop(run.run_id)
+            self._feed.publish(committed)
         if committed.attempts or committed.tally.expired:
             log_lost_leases(committed)
         if committed.messages:
             self._outbox_relay.carry(committed)
-        self._scheduler.notice(committed)
+        if committed.ended:
+            self._scheduler.notice(committed)
         if self._timekeeper.sooner(committed):
             self._loops["timekeeper"].wake()
 
@@ -296,9 +298,12 @@ class Engine:
                 event = None if known else await self._already_closed(key)
                 if event is not None:
                     return event
-                # Another engine may close the run: its hint makes this fast, the poll makes it certain.
-                await asyncio.wait((waiter,), timeout=RESULT_POLL_SECONDS if self._store.shared else None)
-                event = waiter.result() if waiter.done() else None
+                if self._store.shared:
+                    # Another engine may close the run: its hint makes this fast, the poll makes it certain.
+                    await asyncio.wait((waiter,), timeout=RESULT_POLL_SECONDS)
+                    event = waiter.result() if waiter.done() else None
+                else:  # without `asyncio.wait`, which costs a future and a callback more for each result
+                    event = await waiter
                 if event is not None:
                     return event
                 known = False

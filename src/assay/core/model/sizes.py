@@ -62,8 +62,20 @@ def activity_bytes(activity: Activity) -> int:
 
 def run_bytes(run: Run) -> int:
     """Return the size of the folded state of a run."""
+    return constant_bytes(run) + changing_bytes(run)
+
+
+def constant_bytes(run: Run) -> int:
+    """Return the size of the part of a run that is the same from its start to its end."""
     start = run.start
-    size = RUN_BYTES + run.tail_bytes + run.activity_bytes + len(run.input) + len(run.memo) + len(run.search)
-    size += len(start.context) + len(start.memo) + len(start.search_attributes) + len(start.last_completion_result)
-    size += CHILD_BYTES * len(run.children) + TIMER_BYTES * len(run.timers)
+    size = RUN_BYTES + len(run.input) + len(start.context) + len(start.memo)
+    size += len(start.search_attributes) + len(start.last_completion_result)
     return size if start.last_failure is None else size + failure_bytes(start.last_failure)
+
+
+def changing_bytes(run: Run) -> int:
+    """Return the size of the part of a run that grows and shrinks."""
+    size = run.tail_bytes + run.activity_bytes + len(run.memo) + len(run.search)
+    if run.children or run.timers:
+        size += CHILD_BYTES * len(run.children) + TIMER_BYTES * len(run.timers)
+    return size

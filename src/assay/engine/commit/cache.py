@@ -7,7 +7,7 @@ from typing import Final
 from assay.core.model.errors import Invalid
 from assay.core.model.ids import Namespace, RunId, WorkflowId
 from assay.core.model.limits import CACHE_BYTES
-from assay.core.model.sizes import run_bytes
+from assay.core.model.sizes import changing_bytes, constant_bytes
 from assay.core.rules.fold import trim_tail
 from assay.storage.ports import StoredRun
 
@@ -28,7 +28,8 @@ class RunCache:
         self._limit_bytes = limit_bytes
         self.held_bytes = 0
         """The size of all cached runs, each as of its last `put`."""
-        self._sizes: dict[RunId, int] = {}
+        self._constant_sizes: dict[RunId, int] = {}
+        self._changing_sizes: dict[RunId, int] = {}
         self._runs: OrderedDict[RunId, StoredRun] = OrderedDict()
         self._newest: dict[Id, RunId] = {}
 
@@ -54,13 +55,21 @@ class RunCache:
     def put(self, run: StoredRun) -> None:
         """Cache a run, without an oversized tail of events; the newest of its id unless a newer run is cached."""
         run_id = run.run_id
-        trim_tail(run)
-        size = run_bytes(run)
-        self.held_bytes += size - self._sizes.get(run_id, 0)
-        self._sizes[run_id] = size
+        if run.tail:
+            trim_tail(run)
+        size = changing_bytes(run)
         if self._runs.get(run_id) is run:
+            # Every commit puts the runs that it changed: most often the same object, of the same size.
+            if size != self._changing_sizes[run_id]:
+                self.held_bytes += size - self._changing_sizes[run_id]
+                self._changing_sizes[run_id] = size
             self._runs.move_to_end(run_id)
             return
+        if run_id in self._constant_sizes:
+            self._forget_size(run_id)
+        self._changing_sizes[run_id] = size
+        self._constant_sizes[run_id] = constant = constant_bytes(run)
+        self.held_bytes += size + constant
         self._runs[run_id] = run
         self._runs.move_to_end(run_id)
         key = (run.namespace, run.workflow_id)
@@ -71,10 +80,13 @@ class RunCache:
     def drop(self, run: StoredRun) -> None:
         """Remove a run."""
         self._runs.pop(run.run_id, None)
-        self.held_bytes -= self._sizes.pop(run.run_id, 0)
+        self._forget_size(run.run_id)
         key = (run.namespace, run.workflow_id)
         if self._newest.get(key) == run.run_id:
             del self._newest[key]
+
+    def _forget_size(self, run_id: RunId) -> None:
+        self.held_bytes -= self._changing_sizes.pop(run_id, 0) + self._constant_sizes.pop(run_id, 0)
 
     def drop_all(self, runs: Iterable[StoredRun]) -> None:
         """Remove several runs."""
@@ -84,7 +96,8 @@ class RunCache:
     def clear(self) -> None:
         """Remove all runs."""
         self._runs.clear()
-        self._sizes.clear()
+        self._changing_sizes.clear()
+        self._constant_sizes.clear()
         self.held_bytes = 0
         self._newest.clear()
 

@@ -6,9 +6,13 @@ from typing import Any, Final, Never, NoReturn
 from assay.core.model.errors import Invalid
 from assay.sdk.values.converter import Converter
 
-_UNCHECKED: Final = (inspect.Parameter.empty, Any, object, Never, NoReturn)
-_EXACT: Final = (str, int, bool, float)
-"""Types whose JSON always decodes to the same type, so that the check is skipped."""
+_UNCHECKED: Final = frozenset((inspect.Parameter.empty, Any, object, Never, NoReturn))
+_EXACT: Final[dict[Any, type]] = {
+    **{kind: kind for kind in (str, int, bool, float, dict, list)},
+    dict[str, Any]: dict,
+    list[Any]: list,
+}
+"""Annotations whose values need no second reading: the JSON of a value of this type always fits."""
 
 
 def encode_result(converter: Converter, value: Any, name: str, annotation: Any = Any) -> bytes:
@@ -19,12 +23,20 @@ def encode_result(converter: Converter, value: Any, name: str, annotation: Any =
     """
     try:
         raw = converter.encode(value, name=name)
-        if annotation not in _UNCHECKED and not (annotation in _EXACT and type(value) is annotation):
+        if annotation is not Any and not _fits(value, annotation):
             _check(converter, raw, name, annotation)
     except Invalid as error:
         error.retryable = False
         raise
     return raw
+
+
+def _fits(value: Any, annotation: Any) -> bool:
+    """Return whether the JSON of a value certainly fits an annotation; False if only decoding it shows that."""
+    try:
+        return _EXACT.get(annotation) is type(value) or annotation in _UNCHECKED
+    except TypeError:  # not hashable
+        return False
 
 
 def _check(converter: Converter, raw: bytes, name: str, annotation: Any) -> None:

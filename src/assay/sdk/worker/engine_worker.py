@@ -82,7 +82,8 @@ class EngineWorker:
     @property
     def activities(self) -> frozenset[str]:
         """Return the activities that the worker serves at present; withheld ones are left out."""
-        return frozenset(self.app.activities) - self.slots.withheld
+        served, withheld = frozenset(self.app.activities), self.slots.withheld
+        return served - withheld if withheld else served
 
     async def run(self) -> None:
         """Serve until `stop` is called; then finish begun work and release the rest."""

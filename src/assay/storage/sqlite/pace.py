@@ -25,15 +25,18 @@ class CommitPace:
         self.in_thread = in_thread
         """True if commits should run in a thread."""
         self._slow_seconds = slow_seconds
+        self._calm_seconds = slow_seconds * CALM_FACTOR
         self._seen = self._slow = self._bad = self._uncalm = 0
 
     def add(self, seconds: float) -> None:
         """Record the duration of a commit, and update `in_thread`."""
+        if seconds <= self._calm_seconds and not self._uncalm and not self.in_thread:
+            return  # a fast disk: all bits are 0, and stay so
         slow = self._slow_seconds
         self._seen += 1
         self._slow = (self._slow << 1 | (seconds > slow)) & _WINDOW
         self._bad = (self._bad << 1 | (seconds > slow * BAD_FACTOR)) & _BAD
-        self._uncalm = (self._uncalm << 1 | (seconds > slow * CALM_FACTOR)) & _WINDOW
+        self._uncalm = (self._uncalm << 1 | (seconds > self._calm_seconds)) & _WINDOW
         if self.in_thread:
             if self._seen >= LAST_COMMITS and self._uncalm.bit_count() < MAX_SLOW_COMMITS:
                 self._change(in_thread=False)
