@@ -70,7 +70,7 @@ def _trusts_its_own_clock() -> list[Patch]:
     return [
         (SharedClock, "__init__", init),
         (SharedClock, "now", lambda self: self.own()),
-        (SimStore, "_reached", reached),
+        (SimStore, "_wait_for_clocks", reached),
     ]
 
 
