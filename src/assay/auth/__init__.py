@@ -1,1 +1,1 @@
-"""Credentials and permissions: API keys, JSON Web Tokens, roles, browser sessions. No I/O but the fetch of key sets."""
+"""Credentials and permissions: API keys, JSON Web Tokens, roles, browser sessions. The only I/O fetches key sets."""

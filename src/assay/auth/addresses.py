@@ -1,4 +1,4 @@
-"""Addresses that the engine connects to on its own: an issuer's documents, and nothing inside a cloud's link."""
+"""Check the addresses that the engine connects to for an issuer's documents, against server-side request forgery."""
 
 import ipaddress
 from typing import Final
@@ -9,20 +9,20 @@ from assay.core.model.errors import Invalid
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _METADATA: Final = frozenset(ipaddress.ip_address(text) for text in ("100.100.100.200", "192.0.0.192", "fd00:ec2::254"))
-"""Metadata services of clouds that are not link-local."""
+"""Addresses of clouds' metadata services outside the link-local range."""
 
 
 def check_configured(address: Address) -> None:
-    """Raise `Invalid` for an address that is never connected to, even if the operator names its host."""
+    """Raise `Invalid` for an address that is always refused, even if the operator configured its host."""
     plain = _unmapped(address)
     if plain.is_link_local or plain in _METADATA or plain.is_multicast or plain.is_unspecified:
         raise Invalid(f"{address} is a link-local or metadata address, which the engine never connects to")
 
 
 def check_discovered(url: str, address: Address, *, issuer: str, issuer_is_private: bool) -> None:
-    """Raise `Invalid` for an address that a discovery document names and must not reach.
+    """Raise `Invalid` for an address that a discovery document must not name.
 
-    A discovery document is a stranger's word: its URLs are https, unless the issuer itself is on loopback, and are
+    A discovery document is untrusted: its URLs must be https, unless the issuer itself is on loopback, and may be
     private only if the issuer's own host is private.
     """
     check_configured(address)
@@ -53,7 +53,7 @@ def checked_url(url: str, what: str) -> SplitResult:
     """Return a URL in its parts: https, or http on loopback, with a host and without a password.
 
     Raises:
-        Invalid: The URL has another form; the message names `what` it is.
+        Invalid: The URL has another form; the message begins with `what`.
     """
     try:
         parts = urlsplit(url)

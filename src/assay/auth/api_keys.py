@@ -1,7 +1,7 @@
-"""API keys: their form, what is stored of a key, and which keys a caller may make and see.
+"""API keys: their form, their stored fields, and the keys that a caller may create and see.
 
-A key is `assay_` and 64 hex digits: 256 random bits. At rest only the SHA-256 of its text is kept. A fast hash is right
-for a secret that cannot be guessed; a slow one would let strangers spend the engine's time.
+A key is `assay_` and 64 hex digits: 256 random bits. Only the SHA-256 of its text is stored. A fast hash suffices for a
+secret with full entropy; a slow hash would let unauthenticated callers consume the engine's time.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ SECRET_BYTES: Final = 32
 PREFIX_DIGITS: Final = 8
 MAX_LABEL_CHARACTERS: Final = 255
 DEFAULT_OVERLAP_SECONDS: Final = 86_400.0
-"""How long the old key of a rotated one is accepted, unless the caller chooses."""
+"""The time for which a rotated key is still accepted, unless the caller chooses."""
 BOOTSTRAP_LABEL: Final = "generated"
 
 _FORM: Final = re.compile(r"assay_[0-9a-f]{64}\Z")
@@ -28,7 +28,7 @@ _DOTS: Final = "..."
 
 
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A stored key. The key itself is not in it."""
+    """A stored API key; the text of the key is not stored."""
 
     digest: str
     """The hex SHA-256 of the key's text."""
@@ -38,18 +38,18 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     namespaces: tuple[str, ...]
     """Names of namespaces, or `*` alone."""
     queues: tuple[str, ...] | None = None
-    """The task queues that a worker with this key may serve; None for all."""
+    """The task queues for workers with this key; None for all."""
     created_at: Time
     expires_at: Time | None = None
     revoked_at: Time | None = None
     last_used_at: Time | None = None
 
     def is_live(self, now: Time) -> bool:
-        """Return whether the key is accepted at a time: neither revoked nor expired."""
+        """Return whether the key is accepted at `now`: neither revoked nor expired."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
     def principal(self) -> Principal:
-        """Return the caller that shows this key."""
+        """Return the principal of a caller with this key."""
         held = frozenset({self.role})
         return Principal(
             user=self.label or self.prefix,
@@ -61,7 +61,7 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of a key that its creator chooses, checked."""
+    """The validated fields of a new key, chosen by its creator."""
 
     label: str | None = None
     role: Role = Role.OPERATOR
@@ -70,7 +70,7 @@ class NewKey(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: Time | None = None
 
     def stored(self, plaintext: str, now: Time) -> ApiKey:
-        """Return the key as it is stored, made of its text."""
+        """Return the stored form of the key with this text."""
         return ApiKey(
             digest=digest_of(plaintext),
             prefix=prefix_of(plaintext),
@@ -84,28 +84,28 @@ class NewKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 BOOTSTRAP_KEY: Final = NewKey(label=BOOTSTRAP_LABEL, role=Role.ADMIN)
-"""The first key of a database, when the command line makes it."""
+"""The first key of a database, as created by the command line."""
 
 
 def key_text(secret: bytes) -> str:
-    """Return the text of a key, made of its random bytes."""
+    """Return the text of a key from its random bytes."""
     if len(secret) != SECRET_BYTES:
         raise ValueError(f"a key has {SECRET_BYTES} random bytes")
     return f"assay_{secret.hex()}"
 
 
 def is_key(text: str) -> bool:
-    """Return whether a text has the form of a key; any other text is refused without a look at the stored keys."""
+    """Return whether a text has the form of a key; other texts are refused without a search of the stored keys."""
     return _FORM.match(text) is not None
 
 
 def digest_of(plaintext: str) -> str:
-    """Return the hex SHA-256 of a key's whole text: the form in which keys are stored and compared."""
+    """Return the hex SHA-256 of a key's whole text: stored and compared instead of the key."""
     return hashlib.sha256(plaintext.encode()).hexdigest()
 
 
 def prefix_of(plaintext: str) -> str:
-    """Return the beginning of a key that is shown to people and used in paths."""
+    """Return the prefix of a key, shown to users and used in paths."""
     return plaintext[: len("assay_") + PREFIX_DIGITS] + _DOTS
 
 
@@ -128,15 +128,15 @@ def check_new_key(
 
     Args:
         label: A name for people.
-        role: One of the four roles; `operator` if it is None.
-        namespaces: Names, or `["*"]`; all namespaces in which `creator` is an admin if it is None.
-        queues: The queues that a worker may serve; all if it is None.
-        expires_at: When the key ends; never if it is None.
-        creator: The caller that makes the key.
-        now: The present, which `expires_at` must follow.
+        role: The name of a role; None for `operator`.
+        namespaces: Names, or `["*"]`; None for all namespaces in which `creator` is an admin.
+        queues: The queues for workers with the key; None for all.
+        expires_at: The end of the key; None for never.
+        creator: The caller.
+        now: The present; `expires_at` must be later.
 
     Raises:
-        Invalid: A field has a value that it cannot have.
+        Invalid: A field has an invalid value.
     """
     return NewKey(
         label=_checked_label(label),
@@ -148,7 +148,7 @@ def check_new_key(
 
 
 def may_manage(principal: Principal, namespaces: Sequence[str]) -> bool:
-    """Return whether a caller may make, see, rotate and revoke keys of these namespaces: an admin of all of them."""
+    """Return whether a caller may create, see, rotate and revoke keys of these namespaces, as an admin of all."""
     return principal.covers(Permission.MANAGE, namespaces)
 
 

@@ -1,4 +1,4 @@
-"""Roles from the claims of a token: which claim names them, and what its values mean."""
+"""Roles from the claims of a token, by the operator's rules."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -10,27 +10,27 @@ from assay.core.model.errors import Invalid
 from assay.core.model.ids import SECOND, Time
 
 BY_TOKEN: Final = "jwt"  # noqa: S105 - the name of a kind of credential
-"""The credential of a principal that shows a token."""
+"""The credential of a principal with a token."""
 _NAMES: Final = ("preferred_username", "email", "sub")
 
 
 class RoleGrant(msgspec.Struct, frozen=True):
-    """A role, in one namespace or wherever the token is valid."""
+    """A role in a namespace; None for all namespaces of the token."""
 
     role: Role
     namespace: str | None = None
 
 
 class ClaimRules(msgspec.Struct, frozen=True):
-    """How an operator has the claims of tokens read."""
+    """The operator's rules for the claims of tokens."""
 
     roles_claim: str | None = None
     namespaces_claim: str | None = None
     mapped: Mapping[str, RoleGrant] = {}
-    """Values of the roles claim that the operator gave a meaning, such as the name of a group."""
+    """Grants by value of the roles claim, such as the name of a group."""
 
     def principal(self, claims: Mapping[str, Any]) -> Principal:
-        """Return the caller that shows a valid token with these claims."""
+        """Return the principal of a valid token with these claims."""
         return Principal(
             user=_user(claims),
             credential=BY_TOKEN,
@@ -57,7 +57,7 @@ class ClaimRules(msgspec.Struct, frozen=True):
         return tuple(_values(_claim(claims, self.namespaces_claim)))
 
     def _grant(self, value: str) -> RoleGrant | None:
-        """Return the meaning of one value: the operator's, a role, or `NAMESPACE:ROLE`; None for any other text."""
+        """Return the grant of a value: a mapped value, a role, or `NAMESPACE:ROLE`; None for any other text."""
         if value in self.mapped:
             return self.mapped[value]
         namespace, colon, role = value.rpartition(":")
@@ -82,7 +82,7 @@ def parse_mapping(text: str) -> tuple[str, RoleGrant]:
 
 
 def _claim(claims: Mapping[str, Any], name: str) -> Any:
-    """Return a claim by its whole name, or else by a dotted path, such as `realm_access.roles`."""
+    """Return a claim by its whole name or by a dotted path, such as `realm_access.roles`."""
     if name in claims:
         return claims[name]
     found: Any = claims

@@ -1,4 +1,4 @@
-"""Failed credentials by client address and by key prefix: guessing is slowed down, valid callers never are."""
+"""Rate limits of failed credentials by client address and by key prefix; valid callers are never limited."""
 
 from collections import OrderedDict
 from typing import Final
@@ -14,14 +14,14 @@ _BURST: Final[Time] = 60 * SECOND
 class FailedAttempts:
     """A leaky bucket for each source of failed credentials.
 
-    A bucket is the time at which all its attempts have drained: an attempt adds 200 ms, a full one is a minute ahead.
+    A bucket is stored as the time at which it will be empty: an attempt adds 200 ms, a full bucket is a minute ahead.
     """
 
     def __init__(self) -> None:
         self._drained_at: OrderedDict[str, Time] = OrderedDict()
 
     def note(self, source: str, now: Time) -> Time:
-        """Count a failed attempt; return how long the source has to wait, 0 while it is within its limit."""
+        """Count a failed attempt; return the time that the source has to wait, 0 within the limit."""
         drained = max(self._drained_at.pop(source, now), now)
         wait = drained + _PER_ATTEMPT - now - _BURST
         if wait <= 0:

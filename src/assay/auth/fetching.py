@@ -1,7 +1,7 @@
-"""Fetches of an issuer's documents: bounded in time and size, without redirects, to the address that was checked.
+"""Fetch an issuer's documents: bounded in time and size, without redirects, from the checked address.
 
-A name is resolved once, its address is checked, and the connection goes to that address: a name whose answer changes
-between the check and the connection gains nothing.
+A host name is resolved once, the address is checked, and the connection uses the checked address. A DNS record that
+changes between check and connection (DNS rebinding) has no effect.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ FETCH_SECONDS: Final = 5.0
 _CHUNK_BYTES: Final = 64 * 1024
 
 CheckAddress = Callable[[Address], None]
-"""Raises `Invalid` for an address that must not be connected to."""
+"""A function that raises `Invalid` for a forbidden address."""
 
 
 class FetchFailed(AssayError):
@@ -39,18 +39,18 @@ async def fetch(
     body: bytes | None = None,
     headers: tuple[tuple[str, str], ...] = (),
 ) -> bytes:
-    """Return the document at a URL, by GET, or by POST of a form if there is a body.
+    """Return the document at a URL, by GET, or by POST of a form if `body` is given.
 
     Args:
-        url: Where the document is.
-        check: Called with the address before the connection is made.
-        limit: How many bytes the document has at most.
+        url: The URL of the document.
+        check: Called with the address before connecting.
+        limit: The maximum number of bytes of the document.
         body: A form, for the token endpoint.
         headers: Further headers of the request.
 
     Raises:
-        FetchFailed: There is no answer within 5 s, or one with another status than 200, or one that is too large.
-        Invalid: The address must not be connected to.
+        FetchFailed: No response within 5 s, a status other than 200, or a document that is too large.
+        Invalid: The address is forbidden.
     """
     try:
         async with asyncio.timeout(FETCH_SECONDS):
@@ -62,7 +62,7 @@ async def fetch(
 
 
 async def resolve(url: str) -> Address:
-    """Return the address of the host of a URL; its first one, as connections use it."""
+    """Return the first address of the host of a URL."""
     parts = urlsplit(url)
     found = await asyncio.get_running_loop().getaddrinfo(parts.hostname, _port(parts), type=socket.SOCK_STREAM)
     return ipaddress.ip_address(found[0][4][0])
@@ -103,7 +103,7 @@ def _request(parts: SplitResult, body: bytes | None, headers: tuple[tuple[str, s
 
 
 class _Answer:
-    """Collects an answer as httptools parses it."""
+    """The callbacks of httptools that collect a response."""
 
     def __init__(self, limit: int) -> None:
         self.body = bytearray()
@@ -126,7 +126,7 @@ async def _read(reader: asyncio.StreamReader, url: str, limit: int) -> bytes:
     while not answer.done:
         data = await reader.read(_CHUNK_BYTES)
         received += len(data)
-        if received > 2 * limit:  # headers and chunk sizes without end
+        if received > 2 * limit:  # bounds headers and chunk sizes, which do not count in the body
             raise FetchFailed(f"the answer of {url} is too large")
         try:
             parser.feed_data(data)

@@ -1,4 +1,4 @@
-"""The issuer of tokens: finds its documents, keeps its key set fresh, and verifies the tokens that callers show."""
+"""The issuer of tokens: fetches its documents, keeps its key set fresh, and verifies the tokens of callers."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ _DISCOVERY: Final = "/.well-known/openid-configuration"
 
 
 class Issuer:
-    """An issuer whose tokens are accepted as bearers."""
+    """An issuer of accepted bearer tokens."""
 
     def __init__(
         self, rules: TokenRules, claims: ClaimRules, now: Callable[[], Time], *, key_set_url: str | None = None
@@ -52,19 +52,20 @@ class Issuer:
         return principal
 
     async def verify(self, token: str, rules: TokenRules) -> dict[str, Any]:
-        """Return the claims of a token of this issuer that is valid by these rules.
+        """Return the claims of a token of this issuer, validated by these rules.
 
         Raises:
-            InvalidToken: The token is not valid, or the keys of the issuer cannot be had.
+            InvalidToken: The token is not valid, or the keys of the issuer are unavailable.
         """
         header = header_of(token)
         keys = await self._key_set(header)
         return verify(token, header, key_for(header, keys), rules, self._now())
 
     async def _key_set(self, header: TokenHeader) -> KeySet:
-        """Return the key set, fetched again if it is old or lacks the token's key and a fetch is allowed."""
+        """Return the key set; fetch the set if it is old or lacks the token's key, and a fetch is allowed."""
         if self._is_due(header):
             async with self._fetching:
+                # Check again under the lock: another caller may have fetched the set meanwhile.
                 if self._keys.is_due(self._now()) or self._lacks(header):
                     await self._fetch()
         if self._keys.current is None:
@@ -97,10 +98,10 @@ class Issuer:
         return await self.fetch_discovered(address, limit=MAX_KEY_SET_BYTES)
 
     async def metadata(self) -> dict[str, Any]:
-        """Return the discovery document of the issuer, read anew whenever the key set is.
+        """Return the discovery document of the issuer, fetched with every fetch of the key set.
 
         Raises:
-            FetchFailed: The document cannot be had, or is of another issuer.
+            FetchFailed: The document is unavailable, or names another issuer.
         """
         url = self.rules.issuer.rstrip("/") + _DISCOVERY
         checked_url(url, "the issuer")
@@ -113,7 +114,7 @@ class Issuer:
         return found
 
     async def fetch_discovered(self, url: str, *, limit: int, **request: Any) -> bytes:
-        """Return a document whose URL the issuer named: checked more strictly than a URL of the operator."""
+        """Return the document at a URL named by the issuer: checked more strictly than a URL of the operator."""
         private = is_private(await resolve(self.rules.issuer))
         return await fetch(url, self._check_discovered(url, private), limit=limit, **request)
 
@@ -125,7 +126,7 @@ class Issuer:
 
 
 def check_issuer(issuer: str, key_set_url: str | None) -> None:
-    """Raise `Invalid` if the operator's URLs cannot be those of an issuer."""
+    """Raise `Invalid` if the operator's URLs are not valid URLs of an issuer."""
     checked_url(issuer, "--auth-issuer")
     if key_set_url is not None:
         checked_url(key_set_url, "--auth-jwks-url")

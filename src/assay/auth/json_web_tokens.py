@@ -1,7 +1,7 @@
-"""JSON Web Tokens: which bearer is one, and whether a token is valid. Times and keys are arguments.
+"""Validate JSON Web Tokens; times and keys are arguments.
 
-The header of a token chooses nothing: the algorithm must be on the list and fit the key, embedded keys and addresses of
-keys are ignored, and a header that demands an extension is refused (RFC 8725).
+The header of a token is untrusted: the algorithm must be on the list and fit the key, embedded keys and addresses of
+keys are ignored, and a header with a required extension is refused (RFC 8725).
 """
 
 import base64
@@ -24,11 +24,11 @@ _MAX_KID_CHARACTERS: Final = 256
 _REFUSED_HEADERS: Final = ("crit", "b64", "zip", "enc")
 _TYPES: Final = frozenset({"jwt", "at+jwt", "application/at+jwt"})
 _OTHER_PURPOSES: Final = frozenset({"id", "refresh", "offline", "logout"})
-"""Values of the claim `typ` of tokens that are no access tokens."""
+"""Values of the claim `typ` of tokens other than access tokens."""
 
 
 class InvalidToken(AssayError):
-    """A token that is not accepted; the message has the reason."""
+    """A refused token; the message has the reason."""
 
     code = "unauthorized"
     kind = Kind.PERMISSION_DENIED
@@ -38,23 +38,23 @@ class InvalidToken(AssayError):
 
 
 class TokenHeader(msgspec.Struct, frozen=True):
-    """The parts of a token's header that count."""
+    """The used parts of a token's header."""
 
     algorithm: str
     kid: str | None
 
 
 class TokenRules(msgspec.Struct, frozen=True):
-    """The tokens that are accepted."""
+    """The rules for accepted tokens."""
 
     issuer: str
     audience: str | None = None
     id_token: bool = False
-    """True for the token of a sign-in, which is of no use as a bearer."""
+    """True for the ID token of a sign-in, which is not accepted as a bearer."""
 
 
 def is_token(bearer: str) -> bool:
-    """Return whether a bearer decodes as the header of a token: it is then a token, valid or not, and never a key."""
+    """Return whether a bearer begins with the header of a token: then it is a token, valid or not, and never a key."""
     head, dot, _ = bearer.partition(".")
     return bool(dot) and isinstance(_json(head), dict)
 
@@ -63,7 +63,7 @@ def header_of(token: str) -> TokenHeader:
     """Return the header of a token.
 
     Raises:
-        InvalidToken: The token is too large, or its header is not one that can be accepted.
+        InvalidToken: The token is too large, or its header is not acceptable.
     """
     if len(token) > MAX_TOKEN_BYTES:
         raise InvalidToken(f"the token is larger than {MAX_TOKEN_BYTES:,} bytes")
@@ -84,10 +84,10 @@ def header_of(token: str) -> TokenHeader:
 
 
 def key_for(header: TokenHeader, keys: KeySet) -> PublicKey:
-    """Return the key that verifies a token.
+    """Return the key for the signature of a token.
 
     Raises:
-        InvalidToken: The set has no such key.
+        InvalidToken: The set has no suitable key.
     """
     found = keys.find(header.kid, header.algorithm)
     if found is None:
@@ -96,16 +96,16 @@ def key_for(header: TokenHeader, keys: KeySet) -> PublicKey:
 
 
 def verify(token: str, header: TokenHeader, key: PublicKey, rules: TokenRules, now: Time) -> dict[str, Any]:
-    """Return the claims of a token whose signature, times, issuer and audience are right.
+    """Return the claims of a token after checking signature, times, issuer and audience.
 
     Raises:
-        InvalidToken: One of them is wrong, or `exp` is missing.
+        InvalidToken: A check failed, or `exp` is missing.
     """
     try:
         payload: bytes = jwt.PyJWS().decode_complete(token, key.key, algorithms=[header.algorithm])["payload"]
     except jwt.PyJWTError as error:
         raise InvalidToken(str(error).lower()) from None
-    except Exception:  # noqa: BLE001 - a token of a stranger must not make the engine fail
+    except Exception:  # noqa: BLE001 - an untrusted token must not make the engine fail
         raise InvalidToken("the token cannot be read") from None
     claims = _claims(payload)
     _check_times(claims, now)
@@ -162,7 +162,7 @@ def _check_parties(claims: Mapping[str, Any], rules: TokenRules) -> None:
 
 
 def _json(segment: str) -> Any:
-    """Return the decoded JSON of a base64url segment; None if there is none."""
+    """Return the decoded JSON of a base64url segment; None if the segment is not JSON."""
     try:
         return json.loads(base64.urlsafe_b64decode(segment + "=" * (-len(segment) % 4)))
     except (ValueError, binascii.Error, RecursionError):

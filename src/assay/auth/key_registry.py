@@ -1,4 +1,4 @@
-"""The API keys of a database: which bearer is one, and how keys are made, listed, rotated and revoked."""
+"""The API keys of a database: find, create, list, rotate and revoke keys."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ log = logging.getLogger("assay.auth")
 
 
 class KeyRegistry:
-    """Finds and changes API keys; a service that looks for changes of other engines."""
+    """A registry of API keys; as a service, polls for changes of other engines."""
 
     def __init__(self, store: CredentialStore, now: Callable[[], Time]) -> None:
         self._store = store
@@ -26,13 +26,11 @@ class KeyRegistry:
         self._read_at: Time = 0
         self._noting: set[asyncio.Task[None]] = set()
 
-    # authentication
-
     async def find(self, plaintext: str) -> ApiKey | None:
         """Return the live key with this text.
 
-        A key that is not in memory may have been made a moment ago by another engine. Its caller waits for a read of
-        the table that begins from now on, shared by all such callers.
+        Another engine may just have created a key that is not in memory yet. The caller then waits for a new read of
+        the table, shared with all callers that wait for the same reason.
         """
         if not is_key(plaintext):
             return None
@@ -45,7 +43,7 @@ class KeyRegistry:
         return key
 
     def is_live(self, prefix: str) -> bool:
-        """Return whether the key with this prefix is accepted, as far as this engine knows."""
+        """Return whether the key with this prefix is accepted, according to the last read of the table."""
         return self._ring.is_live(prefix, self._now())
 
     async def _read_soon(self) -> None:
@@ -55,13 +53,13 @@ class KeyRegistry:
 
     async def _read_later(self) -> None:
         await asyncio.sleep(max(0, self._read_at + MIN_REREAD_INTERVAL - self._now()) / SECOND)
-        self._next_read = None  # later callers need a read that begins after their keys were made
+        self._next_read = None  # later callers need a read that begins after the creation of their keys
         await self.read()
 
     async def read(self) -> None:
         """Read the keys into memory."""
         self._read_at = self._now()
-        counter = await self._store.changes()  # before the keys: a change in between is found by the next look
+        counter = await self._store.changes()  # read before the keys: the next check then finds a change in between
         self._ring.load(await self._store.keys(), counter, self._read_at)
 
     async def run_once(self) -> Time | None:
@@ -81,17 +79,15 @@ class KeyRegistry:
         if not noting.cancelled() and noting.exception() is not None:
             log.warning("the last use of a key could not be written: %s", noting.exception())
 
-    # changes
-
     async def create(self, wanted: NewKey, *, idempotent: bool = False) -> tuple[ApiKey, str | None]:
-        """Make a key.
+        """Create a key.
 
         Args:
             wanted: The fields of the key.
-            idempotent: Return the oldest live key of the label instead, if there is one.
+            idempotent: Return the oldest live key of the label instead, if the label has a live key.
 
         Returns:
-            The stored key, and its text; None for the text of a key that was there already.
+            The stored key and its text; the text of an existing key is None.
         """
         plaintext, key = self._drawn(wanted)
         while await self._is_taken(key.prefix):
@@ -105,7 +101,7 @@ class KeyRegistry:
         return key, plaintext
 
     async def create_first(self, wanted: NewKey) -> tuple[ApiKey, str] | None:
-        """Make the first key of the database; None if a key was made before."""
+        """Create the first key of the database; return None if the database ever had a key."""
         plaintext, key = self._drawn(wanted)
         if not await self._store.add_first_key(key):
             return None
@@ -113,14 +109,14 @@ class KeyRegistry:
         return key, plaintext
 
     async def had_key(self) -> bool:
-        """Return whether any key was ever made."""
+        """Return whether the database ever had a key."""
         return await self._store.had_key()
 
     async def rotate(self, prefix: str, overlap: Time, principal: Principal) -> tuple[ApiKey, str]:
-        """Make a successor of a key, which ends after `overlap`.
+        """Create a successor of a key; the old key ends after `overlap`.
 
         Raises:
-            NotFound: The caller sees no such key, or it is revoked.
+            NotFound: The key is not visible to the caller, or revoked.
             Refused: The key has expired.
         """
         old = await self._managed(prefix, principal)
@@ -136,10 +132,10 @@ class KeyRegistry:
         return key, plaintext
 
     async def revoke(self, prefix: str, principal: Principal) -> ApiKey:
-        """Revoke a key; return it as it was.
+        """Revoke a key; return its state before.
 
         Raises:
-            NotFound: The caller sees no such key, or it is revoked already.
+            NotFound: The key is not visible to the caller, or already revoked.
         """
         key = await self._managed(prefix, principal)
         if not await self._store.revoke(key.prefix, self._now()):
@@ -148,7 +144,7 @@ class KeyRegistry:
         return key
 
     async def list(self, principal: Principal, *, revoked: bool = False) -> Sequence[ApiKey]:
-        """Return the keys that a caller may manage, newest first; revoked ones only on demand."""
+        """Return the keys that a caller may manage, newest first; revoked keys only with `revoked`."""
         found = await self._store.keys()
         return [key for key in found if may_manage(principal, key.namespaces) and (revoked or key.revoked_at is None)]
 

@@ -1,4 +1,4 @@
-"""The live API keys of a database, held in memory, and when the table has to be read again."""
+"""The API keys of a database in memory, and the rules for reading the table again."""
 
 import hmac
 from collections.abc import Iterable
@@ -8,14 +8,14 @@ from assay.auth.api_keys import ApiKey, digest_of, is_key
 from assay.core.model.ids import SECOND, Time
 
 CHANGE_CHECK_INTERVAL: Final[Time] = 2 * SECOND
-"""How often the change counter of the keys is compared: a revoked key is refused within 5 s on every engine."""
+"""The interval of checks of the change counter: a revoked key must be refused within 5 s on every engine."""
 MIN_REREAD_INTERVAL: Final[Time] = SECOND // 10
-"""The least time between two reads for keys that are not in memory: wrong keys must not cost a query each."""
+"""The minimum time between two reads for unknown keys: wrong keys must not cost a query each."""
 LAST_USE_INTERVAL: Final[Time] = 60 * SECOND
 
 
 class KeyRing:
-    """The keys of a database by digest, as they were when the table was last read."""
+    """The keys of a database by digest, as of the last read of the table."""
 
     def __init__(self) -> None:
         self._keys: dict[str, ApiKey] = {}
@@ -24,24 +24,24 @@ class KeyRing:
         self._used: dict[str, Time] = {}
 
     def load(self, keys: Iterable[ApiKey], counter: int, now: Time) -> None:
-        """Hold these keys, read at `now` when the change counter had this value."""
+        """Replace the keys with keys read at `now`, with the value of the change counter before the read."""
         self._keys = {key.digest: key for key in keys}
         self._counter = counter
         self._read_at = now
 
     def is_stale(self, counter: int) -> bool:
-        """Return whether keys were made, rotated or revoked since the table was read."""
+        """Return whether keys were created, rotated or revoked since the last read."""
         return counter != self._counter
 
     def may_reread(self, now: Time) -> bool:
-        """Return whether a well-formed key that is not in memory is worth another read of the table now."""
+        """Return whether a well-formed unknown key justifies another read of the table now."""
         return self._read_at is None or now - self._read_at >= MIN_REREAD_INTERVAL
 
     def find(self, plaintext: str, now: Time) -> ApiKey | None:
         """Return the live key with this text.
 
-        The digests are compared in constant time. The look-up in the table is by a hash of the secret, which leaks
-        nothing that helps to guess the secret.
+        Digests are compared in constant time. The dictionary look-up by a hash of the secret is not constant in time,
+        but reveals nothing useful about the secret.
         """
         if not is_key(plaintext):
             return None
@@ -52,7 +52,7 @@ class KeyRing:
         return key
 
     def is_live(self, prefix: str, now: Time) -> bool:
-        """Return whether the key with this prefix is accepted now: streams and sessions end with their key."""
+        """Return whether the key with this prefix is accepted at `now`: streams and sessions end with their key."""
         return any(key.prefix == prefix and key.is_live(now) for key in self._keys.values())
 
     def note_use(self, key: ApiKey, now: Time) -> bool:

@@ -1,7 +1,7 @@
-"""Key sets of an issuer: which public keys may verify which algorithms, and when a set is fetched again.
+"""Key sets of an issuer: the algorithms of each public key, and the times at which a set is fetched again.
 
-The state is pure: times are arguments, and the fetch itself is the caller's. A failed fetch never empties the set, so
-users with valid tokens are not locked out while the issuer is down.
+The state is pure: times are arguments, and the caller fetches. A failed fetch keeps the old set, because users with
+valid tokens must not be locked out while the issuer is down.
 """
 
 from collections import OrderedDict
@@ -18,11 +18,11 @@ MAX_KEY_SET_BYTES: Final = 256 * 1024
 MAX_KEY_SET_KEYS: Final = 50
 KEY_SET_FRESH_TIME: Final[Time] = 600 * SECOND
 KEY_SET_STALE_TIME: Final[Time] = 24 * 3600 * SECOND
-"""How long a set is used while the issuer cannot be reached."""
+"""The longest use of a set while the issuer is unreachable."""
 MIN_FETCH_INTERVAL: Final[Time] = 30 * SECOND
-"""The least time between two fetches for keys that are not in the set, and between two failed ones."""
+"""The minimum time between two fetches for unknown keys, and between two failed fetches."""
 MAX_MISSING_KEYS: Final = 128
-"""How many unknown key ids are remembered, so that each of them causes one fetch at most."""
+"""The number of remembered unknown key ids: each of them causes at most a single fetch."""
 
 ALGORITHMS: Final = frozenset({"RS256", "PS256", "ES256", "EdDSA"})
 _BY_TYPE: Final[Mapping[tuple[str, str | None], frozenset[str]]] = {
@@ -33,7 +33,7 @@ _BY_TYPE: Final[Mapping[tuple[str, str | None], frozenset[str]]] = {
 
 
 class PublicKey(msgspec.Struct, frozen=True):
-    """A key that verifies signatures, with the algorithms that it may be used for."""
+    """A key for verifying signatures, with its allowed algorithms."""
 
     kid: str | None
     algorithms: frozenset[str]
@@ -46,7 +46,7 @@ class KeySet(msgspec.Struct, frozen=True):
     keys: tuple[PublicKey, ...]
 
     def find(self, kid: str | None, algorithm: str) -> PublicKey | None:
-        """Return the key with this id, or the first one if the token names none, that verifies the algorithm."""
+        """Return the first key for the algorithm with this id; None as the id matches every key."""
         for key in self.keys:
             if (kid is None or key.kid == kid) and algorithm in key.algorithms:
                 return key
@@ -90,24 +90,24 @@ def _public_key(entry: dict[str, Any]) -> PublicKey | None:
         return None
     try:
         key = jwt.PyJWK(entry, algorithm=min(algorithms)).key
-    except Exception:  # noqa: BLE001 - whatever a key of a stranger raises, the other keys are usable
+    except Exception:  # noqa: BLE001 - a key that cannot be parsed must not make the other keys unusable
         return None
     return PublicKey(kid, algorithms, key)
 
 
 class KeySetCache:
-    """The last key set of an issuer, and whether another fetch is due."""
+    """The last key set of an issuer, and the times of its fetches."""
 
     def __init__(self) -> None:
         self.current: KeySet | None = None
         self.generation = 0
-        """Grows with each new set: verified tokens are forgotten when their key may have left the set."""
+        """Raised with each new set: drops verified tokens, whose key may have left the set."""
         self._fetched_at: Time = 0
         self._tried_at: Time | None = None
         self._missing: OrderedDict[str, Time] = OrderedDict()
 
     def store(self, keys: KeySet, now: Time) -> None:
-        """Use a set that was fetched."""
+        """Replace the current set with a fetched set."""
         self.current = keys
         self.generation += 1
         self._fetched_at = self._tried_at = now
@@ -115,20 +115,20 @@ class KeySetCache:
             del self._missing[kid]
 
     def fail(self, now: Time) -> None:
-        """Note a fetch that failed; the set stays in use, up to a day."""
+        """Record a failed fetch; the old set stays in use, up to a day."""
         self._tried_at = now
         if self.current is not None and now - self._fetched_at > KEY_SET_STALE_TIME:
             self.current = None
             self.generation += 1
 
     def is_due(self, now: Time) -> bool:
-        """Return whether the set is missing or old, and the last try long enough ago."""
+        """Return whether the set is missing or old, and the last attempt long enough ago."""
         if self.current is not None and now - self._fetched_at < KEY_SET_FRESH_TIME:
             return False
         return self._tried_at is None or self.current is None or now - self._tried_at >= MIN_FETCH_INTERVAL
 
     def may_fetch_for(self, kid: str, now: Time) -> bool:
-        """Return whether a key id that is not in the set is worth a fetch: not asked for before, and not too soon."""
+        """Return whether to fetch for an unknown key id: the first fetch for this id, and not too soon."""
         if kid in self._missing:
             return False
         if self._tried_at is not None and now - self._tried_at < MIN_FETCH_INTERVAL:

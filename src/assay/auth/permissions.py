@@ -1,4 +1,4 @@
-"""Permissions, the roles that grant them, and principals: the callers that hold roles in namespaces."""
+"""Permissions, the roles that grant them, and principals: callers with roles in namespaces."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -9,7 +9,7 @@ import msgspec
 from assay.core.model.ids import Time
 
 ALL_NAMESPACES: Final = "*"
-"""The key of a role that holds in every namespace, present and future."""
+"""The key of a role in every namespace, present and future."""
 
 
 class Permission(StrEnum):
@@ -46,23 +46,23 @@ LOWEST_ROLE: Final[Mapping[Permission, Role]] = {
 """The role with the fewest permissions that grants each permission: errors name this role."""
 
 _SHOWN_FIRST: Final = (Role.ADMIN, Role.OPERATOR, Role.READER, Role.WORKER)
-"""Of several roles in one namespace the first of this order is shown; a reader who is a worker as well is a reader."""
+"""The order for showing one of several roles in a namespace; a reader and worker is shown as a reader."""
 
 
 class Principal(msgspec.Struct, frozen=True):
-    """An authenticated caller: a name for people, the credential, and the roles by namespace."""
+    """An authenticated caller: a display name, the credential, and the roles by namespace."""
 
     user: str | None
-    """The label of a key, or the name in a token; None if nobody authenticates here."""
+    """The label of a key, or the name in a token; None without authentication."""
     credential: str | None
     """The prefix of an API key, `jwt` for a token; None without authentication."""
     roles: Mapping[str, frozenset[Role]]
     queues: frozenset[str] | None = None
-    """The task queues that a worker may serve; None for all."""
+    """The task queues for workers of the caller; None for all."""
     expires_at: Time | None = None
 
     def permissions_in(self, namespace: str) -> frozenset[Permission]:
-        """Return the permissions in a namespace, those of all namespaces included."""
+        """Return the permissions in a namespace, including the permissions in all namespaces."""
         held = self.roles.get(namespace, frozenset()) | self.roles.get(ALL_NAMESPACES, frozenset())
         return frozenset().union(*(GRANTED[role] for role in held))
 
@@ -71,7 +71,7 @@ class Principal(msgspec.Struct, frozen=True):
         return permission in self.permissions_in(namespace)
 
     def has_role_in(self, namespace: str) -> bool:
-        """Return whether the principal has any role in a namespace; without a role the namespace is hidden."""
+        """Return whether the principal has a role in a namespace; a namespace without a role is hidden."""
         return bool(self.roles.get(namespace) or self.roles.get(ALL_NAMESPACES))
 
     def covers(self, permission: Permission, namespaces: Iterable[str]) -> bool:
@@ -85,7 +85,7 @@ class Principal(msgspec.Struct, frozen=True):
         return frozenset(name for name in self.roles if self.allows(permission, name))
 
     def shown_roles(self) -> dict[str, str]:
-        """Return one role for each namespace, as clients see it."""
+        """Return a role for each namespace, as shown to clients."""
         return {
             namespace: next(role for role in _SHOWN_FIRST if role in held).value
             for namespace, held in self.roles.items()
@@ -94,4 +94,4 @@ class Principal(msgspec.Struct, frozen=True):
 
 
 UNRESTRICTED: Final = Principal(None, None, {ALL_NAMESPACES: frozenset({Role.ADMIN})})
-"""The caller where authentication is off: an admin of every namespace."""
+"""The caller without authentication: an admin of every namespace."""

@@ -1,7 +1,7 @@
 """The port between authentication and a database: API keys, sessions and tickets.
 
-Each call is one transaction, durable when it returns. Changes of keys and sessions raise a number, by which other
-engines notice them.
+Each call is a transaction, durable when the call returns. Changes of keys and sessions raise a number, which other
+engines poll.
 """
 
 from collections.abc import Sequence
@@ -16,15 +16,15 @@ class CredentialStore(Protocol):
     """Stored credentials, shared by all engines of a database."""
 
     async def changes(self) -> int:
-        """Return a number that grows with every change of keys and with every ended session."""
+        """Return the number that every change of keys and every ended session raises."""
         ...
 
     async def keys(self) -> Sequence[ApiKey]:
-        """Return all keys, revoked and expired ones included, newest first."""
+        """Return all keys, including revoked and expired keys, newest first."""
         ...
 
     async def had_key(self) -> bool:
-        """Return whether any key was ever made in this database."""
+        """Return whether the database ever had a key."""
         ...
 
     async def add_key(self, key: ApiKey) -> None:
@@ -32,41 +32,41 @@ class CredentialStore(Protocol):
         ...
 
     async def add_first_key(self, key: ApiKey) -> bool:
-        """Store a key if no key was ever made; return whether it was stored. Of many callers one succeeds."""
+        """Store a key if the database never had a key; return whether the key was stored. Only one caller succeeds."""
         ...
 
     async def add_key_of_label(self, key: ApiKey) -> ApiKey:
-        """Store a key unless its label has a live one; return the oldest live key of the label."""
+        """Store a key unless its label has a live key; return the oldest live key of the label."""
         ...
 
     async def rotate(self, prefix: str, expires_at: Time, successor: ApiKey) -> None:
-        """Store a successor and let the old key end at `expires_at`, unless it ends sooner."""
+        """Store a successor and set the end of the old key to `expires_at`, unless the old key ends sooner."""
         ...
 
     async def revoke(self, prefix: str, now: Time) -> bool:
-        """Revoke a key and end its sessions; return False if there is no such key, or it is revoked already."""
+        """Revoke a key and end its sessions; return False if the key does not exist or is already revoked."""
         ...
 
     async def used(self, digest: str, now: Time) -> None:
-        """Note when a key was last used."""
+        """Store the time of a key's last use."""
         ...
 
     async def add_session(self, session: BrowserSession) -> None:
-        """Store a session, and forget expired ones."""
+        """Store a session, and delete expired sessions."""
         ...
 
     async def session(self, digest: str, now: Time) -> BrowserSession | None:
-        """Return a session that has not ended."""
+        """Return a live session by its digest."""
         ...
 
     async def end_session(self, digest: str) -> bool:
-        """End a session; return False if there was none."""
+        """End a session; return False if the session does not exist."""
         ...
 
     async def add_ticket(self, digest: str, content: bytes, expires_at: Time, now: Time) -> None:
-        """Store a ticket of an event stream, and forget expired ones."""
+        """Store a ticket of an event stream, and delete expired tickets."""
         ...
 
     async def take_ticket(self, digest: str, now: Time) -> bytes | None:
-        """Return the content of a ticket and delete it; None if it was taken before or has expired."""
+        """Delete a ticket and return its content; None if the ticket was taken before or has expired."""
         ...

@@ -18,7 +18,7 @@ _PLAIN_COOKIE: Final = "wf_"
 
 
 class BrowserSession(msgspec.Struct, frozen=True, kw_only=True):
-    """A signed-in browser as it is stored."""
+    """The stored session of a signed-in browser."""
 
     digest: str
     """The hex SHA-256 of the id in the cookie."""
@@ -31,7 +31,7 @@ class BrowserSession(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: Time
 
     def principal(self) -> Principal:
-        """Return the caller that shows this session's cookie."""
+        """Return the principal of a request with this session's cookie."""
         return Principal(
             user=self.user,
             credential=self.credential,
@@ -46,7 +46,7 @@ class BrowserSession(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def new_session(principal: Principal, session_id: str, csrf: str, now: Time) -> BrowserSession:
-    """Return the session of a caller that signed in at `now`: it ends after 12 hours, or with the credential."""
+    """Return the session of a caller who signs in at `now`; the session ends after 12 hours, or with the credential."""
     ends = now + SESSION_LIFETIME
     return BrowserSession(
         digest=session_digest(session_id),
@@ -61,22 +61,22 @@ def new_session(principal: Principal, session_id: str, csrf: str, now: Time) -> 
 
 
 def session_digest(session_id: str) -> str:
-    """Return the hex SHA-256 of a session id: the form in which sessions are stored."""
+    """Return the hex SHA-256 of a session id: stored instead of the id."""
     return hashlib.sha256(session_id.encode()).hexdigest()
 
 
 def cookie_name(*, secure: bool, database_id: str) -> str:
-    """Return the cookie's name: engines of one host on plain http share cookies, so the database's id is in it."""
+    """Return the cookie's name; contains the database's id, because engines on the same host share cookies on http."""
     return SECURE_COOKIE if secure else f"{_PLAIN_COOKIE}{database_id[:8]}"
 
 
 def set_cookie(name: str, value: str, *, secure: bool, max_age: int) -> str:
-    """Return the `Set-Cookie` header of a cookie; `max_age` 0 deletes it."""
+    """Return the `Set-Cookie` header of a cookie; `max_age` 0 deletes the cookie."""
     return f"{name}={value}; Max-Age={max_age}; Path=/; HttpOnly; SameSite=Lax{'; Secure' if secure else ''}"
 
 
 def read_cookies(header: str | None) -> Mapping[str, str]:
-    """Return the cookies of a request by name; none if the header cannot be read."""
+    """Return the cookies of a request by name; empty if the header cannot be parsed."""
     if not header:
         return {}
     try:

@@ -1,4 +1,4 @@
-"""Tokens that were verified a moment ago: a signature costs more than everything around it."""
+"""A cache of verified tokens: verifying a signature costs more than the rest of a request's authentication."""
 
 import hashlib
 from collections import OrderedDict
@@ -20,13 +20,13 @@ class _Verified(msgspec.Struct, frozen=True, gc=False):
 
 
 class VerifiedTokens:
-    """Principals by the SHA-256 of their token, for a minute at most and never beyond the token's end."""
+    """Principals by the SHA-256 of their token, for at most a minute and never beyond the token's end."""
 
     def __init__(self) -> None:
         self._by_digest: OrderedDict[bytes, _Verified] = OrderedDict()
 
     def find(self, token: str, generation: int, now: Time) -> Principal | None:
-        """Return the principal of a token that was verified by the same key set and has not ended."""
+        """Return the principal of a token that was verified with the same key set and has not expired."""
         digest = _digest(token)
         found = self._by_digest.get(digest)
         if found is None:
@@ -37,7 +37,7 @@ class VerifiedTokens:
         return found.principal
 
     def add(self, token: str, principal: Principal, generation: int, now: Time) -> None:
-        """Remember a token that was verified by the key set of this generation."""
+        """Remember a token that was verified with the key set of this generation."""
         until = now + REMEMBERED_TIME
         if principal.expires_at is not None:
             until = min(until, principal.expires_at)

@@ -1,4 +1,4 @@
-"""Answers about activities at the moment a decision has left them, the same embedded and over HTTP."""
+"""Responses about activities in their state after a decision, the same embedded and over HTTP."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def open_activity_record(key: RunKey, activity: Activity) -> responses.ActivityR
 
 
 def options_record(options: ActivityOptions) -> dict[str, Any]:
-    """Return the arguments of an activity's record that say how it is tried; durations in seconds."""
+    """Return the retry and time-out arguments of an activity's record; durations in seconds."""
     return {
         "max_attempts": options.retry.max_attempts,
         "initial_interval_secs": seconds(options.retry.initial_interval),
@@ -47,7 +47,7 @@ def options_record(options: ActivityOptions) -> dict[str, Any]:
 
 
 def retry_record(reply: Reopened) -> responses.RetryAnswer:
-    """Return the answer to a retry; a run that waits for its activity is shown as WAITING."""
+    """Return the response to a retry; a run with a pending activity is shown as WAITING."""
     activity = None if reply.activity is None else open_activity_record(reply.key, reply.activity)
     return responses.RetryAnswer(
         workflow_id=reply.key.workflow_id,

@@ -1,5 +1,5 @@
-"""Other words for the fields of a command, as workers of any language may choose them: names without their unit, a
-retry policy as an object as at a start, and durations as texts such as "1h30m" (R22).
+"""Aliases for the fields of commands, for workers in any language: names without their unit, a retry policy as an
+object as in a start request, and durations as texts such as "1h30m".
 """
 
 import re
@@ -29,19 +29,19 @@ FIELD_ALIASES: Final[dict[str, dict[str, str]]] = {
     "CancelTimer": {"command_id": "seq"},
     "ContinueAsNew": {"search": "search_attributes"},
 }
-"""By command: other names of its fields. A field's own name goes before them."""
+"""Field names by alias, for each command. If a command has both, the field's own name wins."""
 
 _ALIASES: Final = sorted({"retry_policy", *(name for names in FIELD_ALIASES.values() for name in names)})
 _ALIAS_PATTERN: Final = re.compile(rf'"(?:{"|".join(_ALIASES)})"'.encode())
 
 
 def has_aliases(raw: Payload) -> bool:
-    """May some command of a list have fields under other names? A decoder would leave them out without a word."""
+    """Return whether a list of commands may contain aliases, which a decoder would silently drop."""
     return _ALIAS_PATTERN.search(raw) is not None
 
 
 def canonical_fields(kind: str, fields: Fields, path: str) -> Fields:
-    """A command's fields by their own names, with durations in seconds."""
+    """Return a command's fields by their own names, with durations in seconds."""
     names = FIELD_ALIASES.get(kind, {})
     found = _policy(fields.pop("retry_policy"), path) if kind == "ScheduleActivity" and "retry_policy" in fields else {}
     for name, value in fields.items():
@@ -52,20 +52,20 @@ def canonical_fields(kind: str, fields: Fields, path: str) -> Fields:
 
 
 def _in_seconds(value: msgspec.Raw, path: str) -> msgspec.Raw:
-    """A duration as a number; what is not a text is left to whoever reads the command."""
+    """Return a duration as a number; values other than texts are returned unchanged for the decoder to check."""
     if not bytes(value).startswith(b'"'):
         return value
     return _raw(seconds(parse_duration(value_of(value), path)))
 
 
 def _policy(value: msgspec.Raw, path: str) -> Fields:
-    """A retry policy as the fields that a command has for it."""
-    told = {} if is_empty(value) else value_of(value)
+    """Return the command's own fields for a retry policy."""
+    fields = {} if is_empty(value) else value_of(value)
     path = f"{path}.retry_policy"
-    if not isinstance(told, dict):
+    if not isinstance(fields, dict):
         raise Invalid(f"{path} must be an object", code="wrong_shape", field=path)
     try:
-        policy = retry_policy(told, DEFAULT_OPTIONS.retry)
+        policy = retry_policy(fields, DEFAULT_OPTIONS.retry)
     except Invalid as error:
         raise Invalid(f"{path}: {error}", code=error.code, field=f"{path}.{error.field}") from None
     return {

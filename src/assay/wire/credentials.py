@@ -1,4 +1,4 @@
-"""Bodies and records of API keys and of the caller's own session."""
+"""Request bodies and records of API keys and of the caller's own session."""
 
 from typing import Any
 
@@ -14,11 +14,11 @@ class KeyBody(msgspec.Struct, kw_only=True):
     queues: list[str] | None = None
     expires_at: float | None = None
     idempotent: bool = False
-    """Return the oldest live key of the label instead, without its text, if there is one."""
+    """True returns the oldest live key of the label, without its text, instead of a new key, if the label has one."""
 
 
 class RotateBody(msgspec.Struct, kw_only=True):
-    """How long the old key is accepted beside its successor; a day without a number."""
+    """The time for which the old key is accepted beside its successor; by default a day."""
 
     overlap_secs: float | None = None
 
@@ -27,7 +27,7 @@ class ApiKeyRecord(msgspec.Struct, kw_only=True):
     """An API key as clients see it."""
 
     plaintext: str | msgspec.UnsetType = msgspec.UNSET
-    """The key itself: only in the answer that makes it."""
+    """The text of the key: only in the response to its creation."""
     prefix: str
     label: str | None
     role: str
@@ -37,11 +37,11 @@ class ApiKeyRecord(msgspec.Struct, kw_only=True):
     expires_at: float | None
     last_used_at: float | None
     revoked_at: float | msgspec.UnsetType = msgspec.UNSET
-    """Only of a revoked key."""
+    """Only for a revoked key."""
 
 
 class SessionRecord(msgspec.Struct, kw_only=True):
-    """The caller as the engine sees it, and how callers sign in."""
+    """The authenticated caller, and the ways to sign in."""
 
     authenticated: bool
     user: str | None

@@ -1,4 +1,4 @@
-"""Errors as answers: which HTTP status a code or a kind has, and what the body says (D5). The one table of both."""
+"""Errors as HTTP responses: the status of each code and kind, and the body. No other module maps errors."""
 
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ STATUS_BY_CODE: Final[dict[str, int]] = {
     "too_many_streams": 429,
     "headers_too_large": 431,
 }
-"""Codes whose status is not that of their kind."""
+"""Codes with another status than their kind."""
 
 STATUS_BY_KIND: Final[dict[Kind, int]] = {
     Kind.INVALID: 400,
@@ -42,7 +42,7 @@ STATUS_BY_KIND: Final[dict[Kind, int]] = {
 
 
 class CursorExpired(AssayError):
-    """What was asked for is older than what is kept; all that comes after `oldest_id` can still be had."""
+    """The cursor is older than the retained events; events after `oldest_id` are still available."""
 
     code = "gone"
     kind = Kind.INVALID
@@ -60,7 +60,7 @@ class Unauthorized(AssayError):
 
 
 class Forbidden(AssayError):
-    """A request of a caller whose role grants too little; `needs` is the lowest role that would do."""
+    """A request beyond the caller's role; `needs` is the lowest sufficient role."""
 
     code = "forbidden"
     kind = Kind.PERMISSION_DENIED
@@ -72,13 +72,13 @@ class Forbidden(AssayError):
 
 
 UNKNOWN_OUTCOME_CODES: Final = frozenset({"outcome_unknown", "store_broken", "store_replaced"})
-"""Codes that leave open whether the request had its effect (I3)."""
+"""Codes after which the request may or may not have taken effect (I3)."""
 
 _NOT_FOUND: Final = "not found: "
 
 
 def status_of(error: AssayError) -> int:
-    """The HTTP status that tells a caller of `error`."""
+    """Return the HTTP status of an error."""
     return STATUS_BY_CODE.get(error.code) or STATUS_BY_KIND[error.kind]
 
 
@@ -88,7 +88,7 @@ def _about(error: NotFound | Refused) -> dict[str, str]:
 
 
 def error_body(error: AssayError) -> dict[str, Any]:
-    """What the answer says: a sentence, a stable code, a kind, and what else helps."""
+    """Return the body of an error: a sentence, a stable code, a kind, and fields with details."""
     message = str(error)
     if isinstance(error, NotFound) and not message.startswith(_NOT_FOUND):
         message = _NOT_FOUND + message

@@ -1,7 +1,7 @@
-"""Events as the REST API shows them, read back: the inverse of `render.event_record`, for histories kept in files.
+"""Parse events in the form of the REST API: the inverse of `render.event_record`, for histories in files.
 
-All that workflow code can see comes back. What is shown otherwise than it is stored and that code cannot see does not:
-how activities and the run itself were to be tried, and the place of a child among its parent's.
+All parts that workflow code can see are restored. Parts that workflow code cannot see and that the API shows in another
+form are not: retry and time-out options of activities and of the run, and a child's number among its siblings.
 """
 
 import json
@@ -22,7 +22,7 @@ SHOWN_IN_SECONDS: Final = ("execution_deadline", "first_task_at", "scheduled_for
 
 
 class EncodedEvent(NamedTuple):
-    """An event in the form of `core.codec`, and its place."""
+    """An event encoded by `core.codec`, with its seq and time."""
 
     seq: Seq
     time: Time
@@ -32,12 +32,12 @@ class EncodedEvent(NamedTuple):
 
 
 def parse_event(record: Mapping[str, Any]) -> EncodedEvent:
-    """The event that a record shows."""
+    """Return the event of a record; raise `Invalid` if the record is not an event's."""
     try:
         kind, seq, time = record["event_type"], record["seq"], _micro(record["timestamp"])
         payload, data = _payload(kind, record["payload"]), _data(kind, record)
     except (KeyError, TypeError, AttributeError):
-        text = "not an event of a history: one has a seq, an event_type, a payload and a timestamp"
+        text = "not an event of a history: an event has a seq, an event_type, a payload and a timestamp"
         raise Invalid(text, code="unreadable_event") from None
     return EncodedEvent(Seq(seq), time, kind, _encoded(payload), None if data is None else _encoded(data))
 
@@ -51,13 +51,13 @@ def _payload(kind: str, payload: Any) -> Any:
 
 
 def _failure(shown: dict[str, Any]) -> dict[str, Any]:
-    """A failure without the fields that it has not: the size of a history, which code can see, counts only what is."""
+    """Return a failure without null fields: they are not stored, and code can see the size of the stored history."""
     fields = {name: value for name, value in shown.items() if value is not None}
     return fields | {"cause": _failure(fields["cause"])} if "cause" in fields else fields
 
 
 def _data(kind: str, record: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What travels beside a payload that is a bare value (R16)."""
+    """Return the fields beside a payload that is a bare value."""
     match kind:
         case "WorkflowStarted":
             return _start(record) if record.get("workflow_type") is not None else None
@@ -72,7 +72,7 @@ def _start(record: Mapping[str, Any]) -> dict[str, Any]:
     start = {name: record[name] for name in SHOWN_AS_STORED if record.get(name) is not None}
     start |= {name: _micro(record[name]) for name in SHOWN_IN_SECONDS if record.get(name) is not None}
     if start.get("initiator") == "start":
-        del start["initiator"]  # the usual one is not stored, and counts for the size of the history
+        del start["initiator"]  # the default is not stored: the size of the history must be the same
     if "last_failure" in start:
         start["last_failure"] = _failure(start["last_failure"])
     if record.get("parent_id") is not None:

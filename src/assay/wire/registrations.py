@@ -1,4 +1,4 @@
-"""Answers about namespaces, workers and queues, the same embedded and over HTTP."""
+"""Responses about namespaces, workers and queues, the same embedded and over HTTP."""
 
 from assay.core.model.ids import seconds
 from assay.core.registrations import NamespaceCounts, NamespaceRow, QueueRow, WorkerRow
@@ -11,7 +11,7 @@ def namespace_record(row: NamespaceRow) -> responses.NamespaceRecord:
 
 
 def worker_record(row: WorkerRow, active: int) -> responses.WorkerRecord:
-    """Return a worker's registration, with the number of tasks that it holds."""
+    """Return a worker's registration, with the number of its tasks."""
     return responses.WorkerRecord(
         id=row.id,
         namespace=row.namespace,
@@ -30,7 +30,7 @@ def worker_record(row: WorkerRow, active: int) -> responses.WorkerRecord:
 
 
 def namespace_stats(name: str, counts: NamespaceCounts, schedules: int) -> responses.NamespaceStats:
-    """Return what a namespace holds; statuses that have no field of their own count in the total."""
+    """Return the counts of a namespace; statuses without a field of their own count in the total."""
     return responses.NamespaceStats(
         namespace=name,
         total_workflows=sum(counts.by_status.values()),
@@ -46,7 +46,7 @@ def namespace_stats(name: str, counts: NamespaceCounts, schedules: int) -> respo
 
 
 def queue_record(row: QueueRow) -> responses.QueueStats:
-    """Return what waits and what is being done on a queue."""
+    """Return the numbers of waiting and running tasks of a queue."""
     return responses.QueueStats(
         queue=row.queue,
         pending_activities=row.pending_activities,

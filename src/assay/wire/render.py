@@ -1,4 +1,4 @@
-"""Answers about runs, their events and their states, the same embedded and over HTTP.
+"""Responses about runs, their events and their states, the same embedded and over HTTP.
 
 Documents of users are JSON values; times and durations are seconds.
 """
@@ -37,7 +37,7 @@ from assay.wire import responses
 
 
 def start_record(started: Started) -> responses.StartAnswer:
-    """Return the answer to a start; `started` is false when an existing run was used."""
+    """Return the response to a start; `started` is false if an existing run was used."""
     key = started.key
     return responses.StartAnswer(
         workflow_id=key.workflow_id,
@@ -51,9 +51,9 @@ def start_record(started: Started) -> responses.StartAnswer:
 def run_record(
     run: Run, history_bytes: int, input: Payload, result: Payload, closing: Event | None = None
 ) -> responses.WorkflowRecord:
-    """Return the record of a run; `closing` is the event that says why the run has no result."""
+    """Return the record of a run; `closing` is the event that closed the run without a result."""
     start, refusal = run.start, refusal_of(run)
-    # By position and in the order of the fields: by keyword it takes twice as long.
+    # By position, in the order of the fields: keyword arguments take twice as long.
     return responses.WorkflowRecord(
         run.workflow_id,
         run.namespace,
@@ -124,7 +124,7 @@ def _stuck(stuck: Stuck | None) -> responses.Stuck | None:
 
 
 def failure_of(closing: Event | None) -> responses.Failure | None:
-    """Return why a run has no result: the failure of its own, of its time-out or of its termination."""
+    """Return the failure of a run without a result: its own, or of its time-out or termination."""
     match closing:
         case WorkflowFailed(error=text, failure=info):
             return failure_record(info or FailureInfo(kind=Kind.UNKNOWN, message=text))
@@ -153,7 +153,7 @@ def failure_record(info: FailureInfo) -> responses.Failure:
 
 
 def event_record(key: RunKey, recorded: Recorded) -> responses.EventRecord:
-    """Return the record of an event, with the fields that a payload of one bare value has no place for."""
+    """Return the record of an event, with additional fields if the payload is a bare value."""
     event = recorded.event
     record = responses.EventRecord(
         recorded.id,
@@ -220,7 +220,7 @@ _WITH_EXTRA_FIELDS: Final[dict[type[Event], Callable[[responses.EventRecord, Any
     WorkflowCompleted: _completed,
     WorkflowCancelled: _cancelled,
 }
-"""Kinds that have fields beside their payload."""
+"""Events with fields beside their payload."""
 
 
 def _defaults(kind: type[Event]) -> dict[str, Any]:
@@ -229,12 +229,12 @@ def _defaults(kind: type[Event]) -> dict[str, Any]:
 
 
 BARE_PAYLOAD_EVENTS: Final = (WorkflowStarted, WorkflowCompleted)
-"""Kinds whose payload is a document of the user's."""
+"""Events whose payload is a bare document of the user."""
 
 DEFAULTS: Final[dict[type[msgspec.Struct], dict[str, Any]]] = {
     kind: _defaults(kind) for kind in KINDS.values() if kind not in BARE_PAYLOAD_EVENTS
 }
-"""By kind of event: fields that have a default. Their values are shown also where they were not recorded."""
+"""Default values of fields, by kind of event. They are shown even if the event was recorded without them."""
 
 
 def _payload(event: Event) -> Any:
@@ -253,7 +253,7 @@ def _with_options(event: ActivityScheduled) -> dict[str, Any]:
 
 
 def _amended(event: Event) -> dict[str, Any]:
-    """Return a payload with the defaults that were not recorded, and with its failure in full."""
+    """Return a payload with unrecorded defaults added, and with its failure in full."""
     payload: dict[str, Any] = value_of(codec.encode(event)[0])
     for name, usual in DEFAULTS[type(event)].items():
         payload.setdefault(name, usual)
@@ -273,11 +273,11 @@ _SHOWN: Final[dict[type[msgspec.Struct], Callable[[Any], Any]]] = {
     ActivityScheduled: _with_options,
     WorkflowStarted: _input,
 }
-"""Kinds whose payload is shown otherwise than it is recorded."""
+"""Events whose payload is shown in another form than recorded."""
 
 
 def options_record(options: ActivityOptions) -> responses.ActivityOptions:
-    """Return how an activity is tried."""
+    """Return the retry policy and time-outs of an activity."""
     return responses.ActivityOptions(
         _policy(options.retry),
         seconds(options.start_to_close),
@@ -296,7 +296,7 @@ def _retry(policy: RetryPolicy | None) -> responses.RetryPolicy | None:
 
 
 def _policy(policy: RetryPolicy) -> responses.RetryPolicy:
-    """Return a retry policy with the keys that a start takes."""
+    """Return a retry policy with the keys of a start request."""
     return responses.RetryPolicy(
         policy.max_attempts,
         seconds(policy.initial_interval),
@@ -309,7 +309,7 @@ def _policy(policy: RetryPolicy) -> responses.RetryPolicy:
 def state_record(
     state: Payload, event_seq: int, created_at: Time, name: str | None = None
 ) -> responses.StateAnswer | responses.QueryAnswer | None:
-    """Return the answers of a run's queries: all of them, or that of `name`; None if there is no such query."""
+    """Return the results of all queries of a run, or of the query `name`; None if the query does not exist."""
     found, time = value_of(state), seconds(created_at)
     if name is None:
         return responses.StateAnswer(state=found, event_seq=event_seq, created_at=time)
@@ -319,20 +319,20 @@ def state_record(
 
 
 def cursor_of(created_at: Time, run_id: str) -> str:
-    """Return the cursor of a run: a list goes on after that run."""
+    """Return the cursor of a run: the next page begins after the run."""
     return f"{created_at}.{run_id}"
 
 
 def parse_cursor(text: str) -> tuple[Time, RunId]:
-    """The creation time and run id in a cursor."""
+    """Return the creation time and run id in a cursor; raise `Invalid` for other texts."""
     created_at, _, run_id = text.partition(".")
     if not (created_at.isdecimal() and created_at.isascii() and run_id and len(created_at) <= _CURSOR_DIGITS):
-        raise Invalid("cursor is not one that a list has given", field="cursor")
+        raise Invalid("cursor is not a cursor of a list of runs", field="cursor")
     return int(created_at), RunId(run_id)
 
 
 _CURSOR_DIGITS = 18
-"""What a 64-bit column holds for certain."""
+"""The number of digits that always fits into a 64-bit column."""
 
 
 def _seconds(time: Time | None) -> float | None:

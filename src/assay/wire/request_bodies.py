@@ -1,4 +1,4 @@
-"""What callers send: one struct per body. Documents stay raw bytes; unknown fields are ignored (R33)."""
+"""Request bodies, a struct for each. Documents stay raw bytes; unknown fields are ignored."""
 
 from typing import Annotated, Any
 
@@ -9,11 +9,11 @@ from assay.core.model.payload import NULL, Payload
 from assay.core.model.start_options import SpelledOptions
 
 Seconds = float | str
-"""A duration: seconds as a number, or a text such as "1h30m" (R22)."""
+"""A duration: seconds as a number, or a text such as "1h30m"."""
 
 
 class SignalAtStart(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A message that is in the history before anything from outside (C41)."""
+    """A signal that is sent with the start, before any other message to the run."""
 
     name: str
     payload: Payload = NULL
@@ -22,7 +22,7 @@ class SignalAtStart(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class StartBody(SpelledOptions, frozen=True, gc=False, kw_only=False, omit_defaults=True):
-    """Everything that a start can say (capabilities 3.3)."""
+    """The options of a start."""
 
     workflow_type: str
     workflow_id: str | None = None
@@ -39,7 +39,7 @@ class StartBody(SpelledOptions, frozen=True, gc=False, kw_only=False, omit_defau
 
 
 class SignalBody(msgspec.Struct, kw_only=True):
-    """A message to a run; `args` are several payloads in one message."""
+    """A signal to a run; `args` are several payloads in a single signal."""
 
     payload: Payload = NULL
     args: list[Payload] | None = None
@@ -49,7 +49,7 @@ class SignalBody(msgspec.Struct, kw_only=True):
 
 
 class CancelBody(msgspec.Struct, kw_only=True):
-    """A request to end; with `deadline` the run is terminated if it has not ended by then."""
+    """A request to cancel a run; after `deadline` a run that is still open is terminated."""
 
     reason: str | None = None
     sender: str | None = msgspec.field(default=None, name="from")
@@ -57,28 +57,28 @@ class CancelBody(msgspec.Struct, kw_only=True):
 
 
 class TerminateBody(msgspec.Struct, kw_only=True):
-    """Why a run is ended from outside."""
+    """The reason of a termination."""
 
     reason: str | None = None
 
 
 class ContinueBody(msgspec.Struct, kw_only=True):
-    """The next run's input; another id begins a chain of its own (R38)."""
+    """The next run's input; another workflow id begins a separate chain."""
 
     input: Payload = NULL
     workflow_id: str | None = None
     keep_input: bool | None = None
-    """True keeps the input of this run, as without an input; false makes null an input like any other."""
+    """True keeps the input of this run, the default without an input; false allows null as an input."""
 
 
 class RetryBody(msgspec.Struct, kw_only=True):
-    """Who wants a closed run to go on, why, which run, and from where."""
+    """A request to reopen a closed run: the requester, the reason, the run, and the last event to keep."""
 
     requested_by: str | None = None
     reason: str | None = None
     run_id: str | None = None
     from_seq: int | None = None
-    """The last event to keep."""
+    """The seq of the last event to keep."""
 
 
 class ActivityBody(msgspec.Struct, kw_only=True):
@@ -103,7 +103,7 @@ class ActivityBody(msgspec.Struct, kw_only=True):
 
 
 EmptyObject = Annotated[dict[str, Any], msgspec.Meta(max_length=0)]
-"""An empty list as languages write it whose tables are both list and object."""
+"""An empty list as encoded by languages whose tables are both list and object."""
 
 
 class RegisterBody(msgspec.Struct, kw_only=True):
@@ -119,7 +119,7 @@ class RegisterBody(msgspec.Struct, kw_only=True):
 
 
 class WorkerBody(msgspec.Struct, kw_only=True):
-    """A worker's sign of life, with its health if it reports any."""
+    """A worker's heartbeat, with its health if reported."""
 
     worker_id: str
     healthy: bool | None = None
@@ -127,7 +127,7 @@ class WorkerBody(msgspec.Struct, kw_only=True):
 
 
 class PollBody(msgspec.Struct, kw_only=True):
-    """A worker asks for one task of a queue."""
+    """A worker's poll for a task of a queue."""
 
     queue: str
     worker_id: str
@@ -135,7 +135,7 @@ class PollBody(msgspec.Struct, kw_only=True):
 
 
 class CommandsBody(msgspec.Struct, kw_only=True):
-    """What workflow code asks for; the whole list or nothing of it (D10)."""
+    """The commands of workflow code; the whole list is applied, or nothing."""
 
     worker_id: str
     commands: Payload = NULL
@@ -143,7 +143,7 @@ class CommandsBody(msgspec.Struct, kw_only=True):
 
 
 class TaskBody(msgspec.Struct, kw_only=True):
-    """A worker keeps its workflow task."""
+    """A worker's request to extend the lease of its workflow task."""
 
     worker_id: str
     task_token: str | None = None
@@ -157,7 +157,7 @@ class CompleteBody(msgspec.Struct, kw_only=True):
 
 
 class FailBody(msgspec.Struct, kw_only=True):
-    """An attempt's failure: a sentence, and what else is known of it."""
+    """An attempt's failure: a sentence, and further details."""
 
     error: str
     failure: FailureInfo | None = None
@@ -166,13 +166,13 @@ class FailBody(msgspec.Struct, kw_only=True):
 
 
 class HeartbeatBody(msgspec.Struct, kw_only=True):
-    """An attempt is alive; its details are given to the next one (R33)."""
+    """An attempt's heartbeat; the next attempt receives the details."""
 
     details: Payload = NULL
     task_token: str | None = None
 
 
 class NamespaceBody(msgspec.Struct, kw_only=True):
-    """A namespace to be."""
+    """A new namespace."""
 
     name: str

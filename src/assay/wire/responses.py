@@ -1,8 +1,8 @@
-"""Answers of the engine: built in `render`, encoded by the API, and described in the OpenAPI document.
+"""Responses of the engine: built in `render`, encoded by the API, and described in the OpenAPI document.
 
-The fields of a struct are encoded in their order. Fields of type `Any` hold documents of users: JSON
-values, or raw JSON where only the API builds the answer. An event has the fields that all kinds have in common: the
-description derives the rest from `core.events`.
+The fields of a struct are encoded in their order. Fields of type `Any` hold documents of users: JSON values, or raw
+JSON if only the API builds the response. An event has the common fields of all kinds; the OpenAPI document derives the
+other fields from `core.events`.
 """
 
 from typing import Annotated, Any, Final
@@ -14,7 +14,7 @@ from assay.wire.codes import ErrorCode
 
 
 def _one_of(*words: str) -> msgspec.Meta:
-    """Return the description of a text that is one of `words`."""
+    """Return the schema of a text with these possible values."""
     return msgspec.Meta(extra_json_schema={"enum": list(words)})
 
 
@@ -24,7 +24,7 @@ StatusFilter = Annotated[str, _one_of(*STATUSES, "open", "closed")]
 
 
 class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What went wrong: a sentence, a stable code, a kind, and fields that help."""
+    """An error: a sentence, a stable code, a kind, and fields with details."""
 
     error: str
     code: ErrorCode | str
@@ -40,7 +40,7 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Failure(msgspec.Struct):
-    """A failure as data (C94)."""
+    """The failure of a run or an activity."""
 
     kind: Kind
     message: str
@@ -55,7 +55,7 @@ class Failure(msgspec.Struct):
 
 
 class Stuck(msgspec.Struct, kw_only=True):
-    """Why a run's task cannot be done at present (R21)."""
+    """The reason for which no worker can process a run's workflow task."""
 
     reason: str
     message: str
@@ -64,13 +64,13 @@ class Stuck(msgspec.Struct, kw_only=True):
 
 
 class WaitingOn(msgspec.Struct, kw_only=True):
-    """What a run waits for."""
+    """The signal that a run waits for."""
 
     signal: str
 
 
 class RetryPolicy(msgspec.Struct):
-    """When a failed run is tried again; intervals in seconds."""
+    """A retry policy; intervals in seconds."""
 
     maximum_attempts: int
     initial_interval: float
@@ -80,7 +80,7 @@ class RetryPolicy(msgspec.Struct):
 
 
 class StartAnswer(msgspec.Struct, kw_only=True):
-    """A run that was started, or with `started` false one that was there already."""
+    """A started run; with `started` false an existing run."""
 
     workflow_id: str
     run_id: str
@@ -90,7 +90,7 @@ class StartAnswer(msgspec.Struct, kw_only=True):
 
 
 class ResultAnswer(msgspec.Struct, kw_only=True):
-    """How a run ended, or that it is still open (R32)."""
+    """The result of a run, or the status of a run that is still open."""
 
     workflow_id: str
     run_id: str
@@ -106,9 +106,9 @@ class ResultAnswer(msgspec.Struct, kw_only=True):
 
 
 class StartFields(msgspec.Struct, kw_only=True):
-    """What a run knows from its start on: in its record, and beside its first event.
+    """The start options of a run, in its record and beside its first event.
 
-    Only these fields are keyword-only, so that msgspec puts them after the fields of the structs that inherit them.
+    Only these fields are keyword-only, because msgspec then puts them after the fields of inheriting structs.
     """
 
     attempt: int
@@ -132,7 +132,7 @@ class StartFields(msgspec.Struct, kw_only=True):
 
 
 class WorkflowRecord(StartFields):
-    """A run: the original's 17 fields and ours; times in seconds since the epoch."""
+    """A run; times in seconds since the epoch."""
 
     id: str
     namespace: str
@@ -166,7 +166,7 @@ class WorkflowRecord(StartFields):
 
 
 class StartedFields(StartFields):
-    """What stands beside the payload of a run's first event, which is the bare input (R16)."""
+    """The fields beside the payload of a run's first event, whose payload is the bare input."""
 
     workflow_type: str
     task_queue: str
@@ -180,7 +180,7 @@ class StartedFields(StartFields):
 
 
 class ActivityOptions(msgspec.Struct):
-    """How an activity is tried; durations in seconds."""
+    """The retry policy and time-outs of an activity; durations in seconds."""
 
     retry_policy: RetryPolicy
     start_to_close: float
@@ -194,7 +194,7 @@ class ActivityOptions(msgspec.Struct):
 
 
 class EventRecord(msgspec.Struct):
-    """An event of a history; some have fields beside their payload."""
+    """An event of a history; some kinds have fields beside their payload."""
 
     id: int
     workflow_id: str
@@ -206,13 +206,13 @@ class EventRecord(msgspec.Struct):
 
 
 class CompletedEvent(EventRecord):
-    """The end of a run that goes on as another."""
+    """The end of a run that continues as another run."""
 
     next_run_id: str | None
 
 
 class CancelledEvent(EventRecord):
-    """The end of a run that was cancelled for a reason."""
+    """The end of a run that was cancelled with a reason."""
 
     reason: str | None
 
@@ -226,7 +226,7 @@ StartedEvent: Final[Any] = msgspec.defstruct(
 
 
 class HistoryEvent(msgspec.Struct, kw_only=True):
-    """An event as a workflow task carries it; there is nothing beside its payload."""
+    """An event in a workflow task, without fields beside its payload."""
 
     seq: int
     event_type: str
@@ -235,7 +235,7 @@ class HistoryEvent(msgspec.Struct, kw_only=True):
 
 
 class StateAnswer(msgspec.Struct, kw_only=True):
-    """What all of a run's queries answer, as of an event."""
+    """The results of all queries of a run, as of an event."""
 
     state: Any
     event_seq: int
@@ -243,7 +243,7 @@ class StateAnswer(msgspec.Struct, kw_only=True):
 
 
 class QueryAnswer(msgspec.Struct, kw_only=True):
-    """What one of a run's queries answers, as of an event."""
+    """The result of a query of a run, as of an event."""
 
     value: Any
     event_seq: int
@@ -279,7 +279,7 @@ class ActivityRecord(msgspec.Struct, kw_only=True):
 
 
 class RetryAnswer(msgspec.Struct, kw_only=True):
-    """A closed run that goes on as a new run of its id."""
+    """A closed run that was reopened as a new run of its id."""
 
     workflow_id: str
     run_id: str
@@ -290,7 +290,7 @@ class RetryAnswer(msgspec.Struct, kw_only=True):
 
 
 class WorkflowTask(msgspec.Struct, kw_only=True):
-    """A workflow task for a worker: the whole history each time."""
+    """A workflow task for a worker, with the whole history."""
 
     workflow_id: str
     run_id: str
@@ -337,13 +337,13 @@ class ActivityTask(msgspec.Struct, kw_only=True):
 
 
 class NoTask(msgspec.Struct, kw_only=True):
-    """There is nothing to do."""
+    """The response to a poll without a task."""
 
     task: None
 
 
 class LeaseAnswer(msgspec.Struct, kw_only=True):
-    """Until when a task is the worker's."""
+    """The end of a worker's lease of a task."""
 
     lease_until: float | None
 
@@ -355,7 +355,7 @@ class RegisterAnswer(msgspec.Struct, kw_only=True):
 
 
 class WorkerRecord(msgspec.Struct, kw_only=True):
-    """A worker that was heard of lately; a list that is null stands for all."""
+    """A worker with a recent heartbeat; a list that is null means all names."""
 
     id: str
     namespace: str
@@ -371,11 +371,11 @@ class WorkerRecord(msgspec.Struct, kw_only=True):
     healthy: bool
     """False while its event loop is blocked, or while too many of its threads are abandoned."""
     abandoned_threads: int
-    """Threads of attempts that are over and whose code has not returned."""
+    """The number of threads whose attempt is over and whose code has not returned."""
 
 
 class ScheduleRecord(msgspec.Struct, kw_only=True):
-    """A schedule: the original's 13 fields and ours; times in seconds since the epoch, durations in seconds."""
+    """A schedule; times in seconds since the epoch, durations in seconds."""
 
     name: str
     namespace: str
@@ -406,7 +406,7 @@ class ScheduleRecord(msgspec.Struct, kw_only=True):
 
 
 class FireRecord(msgspec.Struct, kw_only=True):
-    """What became of a due time of a schedule, and why."""
+    """The outcome of a due time of a schedule, and its reason."""
 
     schedule: str
     namespace: str
@@ -428,7 +428,7 @@ class NamespaceRecord(msgspec.Struct, kw_only=True):
 
 
 class NamespaceStats(msgspec.Struct, kw_only=True):
-    """What a namespace holds."""
+    """The counts of a namespace."""
 
     namespace: str
     total_workflows: int
@@ -443,7 +443,7 @@ class NamespaceStats(msgspec.Struct, kw_only=True):
 
 
 class QueueStats(msgspec.Struct, kw_only=True):
-    """What waits and what is being done on a queue."""
+    """The numbers of waiting and running tasks of a queue."""
 
     queue: str
     pending_activities: int
@@ -454,17 +454,17 @@ class QueueStats(msgspec.Struct, kw_only=True):
 
 
 class Health(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The engine answers."""
+    """The health of the engine."""
 
     status: str
     service: str
     auth: str | None = None
     read_only: bool = False
-    """Is a file only read here, beside the engine that uses it? Told by `/readyz` alone."""
+    """True if this process only reads a file that an engine may be using; only in `/readyz`."""
 
 
 class Version(msgspec.Struct, kw_only=True):
-    """Which engine this is, and its limits (5.4)."""
+    """The version of the engine, and its limits."""
 
     version: str
     build_profile: str
@@ -472,7 +472,7 @@ class Version(msgspec.Struct, kw_only=True):
 
 
 class StreamEvent(msgspec.Struct, kw_only=True):
-    """The data of one frame of the event stream: the shapes of both lines of the original in one."""
+    """The data of a frame of the event stream."""
 
     id: int
     ts: float
@@ -481,7 +481,7 @@ class StreamEvent(msgspec.Struct, kw_only=True):
     kind: str
     event_type: str
     workflow_id: str
-    """Empty where no run is concerned, as for a due time that started none."""
+    """Empty for events without a run, as a due time that started no run."""
     run_id: str | None
     workflow_type: str | None
     payload: dict[str, Any]

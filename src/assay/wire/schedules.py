@@ -1,6 +1,6 @@
-"""Schedules and their fires on the wire: what callers send, and what they are shown (wire 1.1, 1.3, R23).
+"""Schedules and their fires on the wire: request bodies and responses.
 
-Times are seconds since the epoch, durations seconds or texts such as "1h30m" (R22).
+Times are seconds since the epoch, durations seconds or texts such as "1h30m".
 """
 
 import math
@@ -20,11 +20,11 @@ from assay.wire import responses
 from assay.wire.request_bodies import Seconds
 
 LATEST_TIME: Final[Time] = 2 * LONGEST_DURATION
-"""No time that anybody means is later."""
+"""The latest accepted time."""
 
 
 class ScheduleFields(msgspec.Struct, kw_only=True):
-    """What can be said about a schedule at its creation and later."""
+    """The fields of a schedule that can be set at its creation and later."""
 
     timezone: str | None = None
     input: Payload = NULL
@@ -41,7 +41,7 @@ class ScheduleFields(msgspec.Struct, kw_only=True):
 
 
 class ScheduleBody(ScheduleFields, kw_only=True):
-    """A schedule to be."""
+    """A new schedule."""
 
     name: str
     workflow_type: str
@@ -53,7 +53,7 @@ class ScheduleBody(ScheduleFields, kw_only=True):
 
 
 class SchedulePutBody(ScheduleFields, kw_only=True):
-    """The whole definition of a schedule; a name must be that of the path. `paused` counts only for a new schedule."""
+    """The whole definition of a schedule; a name must match the path. `paused` only applies to a new schedule."""
 
     workflow_type: str
     cron_expr: str
@@ -65,31 +65,31 @@ class SchedulePutBody(ScheduleFields, kw_only=True):
 
 
 class SchedulePatchBody(ScheduleFields, kw_only=True):
-    """Fields to change: absent and null leave as it is; `clear` names those that are to have no value any more."""
+    """Fields to change: absent and null fields stay unchanged; `clear` names the fields to reset to no value."""
 
     cron_expr: str | None = None
     clear: list[str] | None = None
 
 
 class PauseBody(msgspec.Struct, kw_only=True):
-    """Why a schedule is paused, and who wants that."""
+    """The reason of a pause, and its author."""
 
     reason: str | None = None
     by: str | None = None
 
 
 class ResumeBody(msgspec.Struct):
-    """Nothing that would have to be said."""
+    """An empty body."""
 
 
 class TriggerBody(msgspec.Struct, kw_only=True):
-    """Another overlap policy than the schedule's own, for this fire alone."""
+    """An overlap policy for this fire, instead of the schedule's own."""
 
     overlap_policy: str | None = None
 
 
 class BackfillBody(msgspec.Struct, kw_only=True):
-    """The range of due times, both ends included, and an overlap policy for these fires alone."""
+    """The range of due times, both ends included, and an overlap policy for these fires."""
 
     start: float
     end: float
@@ -97,15 +97,15 @@ class BackfillBody(msgspec.Struct, kw_only=True):
 
 
 def overlap_of(value: object) -> Overlap | None:
-    """An overlap policy from its text."""
+    """Return an overlap policy from its text."""
     return None if value is None else choice(Overlap, value, "overlap_policy", Overlap.SKIP)
 
 
 def moment(value: object, name: str) -> Time:
-    """A time from seconds since the epoch."""
+    """Return a time from seconds since the epoch; raise `Invalid` for other values."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise Invalid(f"{name} must be seconds since the epoch", field=name)
-    if not 0 <= value * SECOND <= LATEST_TIME:  # before it is made whole: the product may be infinite
+    if not 0 <= value * SECOND <= LATEST_TIME:  # checked before rounding: the product may be infinite
         raise Invalid(f"{name} must be a time of this or the next century", field=name)
     return round(value * SECOND)
 
@@ -119,10 +119,10 @@ CLEARABLE: Final[dict[str, Any]] = {
 }
 
 
-def core_fields(told: dict[str, Any]) -> dict[str, Any]:
-    """Fields as a `Schedule` has them, from fields as the wire has them; documents are JSON bytes in both."""
+def core_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a `Schedule` from the fields of a body; documents are JSON bytes in both."""
     found: dict[str, Any] = {}
-    for name, value in told.items():
+    for name, value in fields.items():
         if name == "clear":
             found |= {cleared: CLEARABLE[_clearable(cleared)] for cleared in value or ()}
         elif value is not None and value is not NULL and value != NULL:
@@ -152,19 +152,19 @@ def _core_field(name: str, value: Any) -> dict[str, Any]:
             return {name: value}
 
 
-def wire_fields(found: dict[str, Any]) -> dict[str, Any]:
-    """The reverse of `core_fields`: a body that asks for the same."""
-    told: dict[str, Any] = {}
-    for name, value in found.items():
+def wire_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the body for fields of a `Schedule`: the inverse of `core_fields`."""
+    body: dict[str, Any] = {}
+    for name, value in fields.items():
         if name in CLEARABLE and (value is None or value == NULL):
-            told.setdefault("clear", []).append(name)
+            body.setdefault("clear", []).append(name)
         elif name in ("window", "jitter"):
-            told[f"{name}_secs"] = seconds(value)
+            body[f"{name}_secs"] = seconds(value)
         elif name == "end_at":
-            told[name] = seconds(value)
+            body[name] = seconds(value)
         else:
-            told[name] = value
-    return told
+            body[name] = value
+    return body
 
 
 def schedule_record(schedule: Schedule) -> responses.ScheduleRecord:
@@ -200,7 +200,7 @@ def schedule_record(schedule: Schedule) -> responses.ScheduleRecord:
 
 
 def fire_record(fire: Fire) -> responses.FireRecord:
-    """Return what became of a due time; `until` is set where one record stands for all due times up to that one."""
+    """Return the record of a fire; `until` is set if the record covers all due times up to `until`."""
     return responses.FireRecord(
         schedule=fire.schedule,
         namespace=fire.namespace,
@@ -216,7 +216,7 @@ def fire_record(fire: Fire) -> responses.FireRecord:
 
 
 def reply_record(reply: object) -> responses.ScheduleRecord | responses.FireRecord | list[responses.FireRecord]:
-    """Return the answer to a request about a schedule."""
+    """Return the response to a request about a schedule."""
     match reply:
         case Schedule():
             return schedule_record(reply)

@@ -1,4 +1,4 @@
-"""What the event stream calls the events of a history, and what it tells of each: names and numbers, no documents."""
+"""The kinds of the event stream for the events of a history, and their facts: names and numbers, no documents."""
 
 import re
 from functools import cache
@@ -10,19 +10,19 @@ from assay.core.model.events import KINDS
 from assay.wire.render import DEFAULTS
 
 RUNNING: Final = "workflow_running"
-"""A worker has taken up a run for the first time; derived, since no event says so."""
+"""A worker has claimed a run for the first time; derived, because no event records the claim."""
 
 FIRED: Final = "schedule_fired"
 """A schedule has started a run; derived from the first event of that run."""
 
 RETRY_REQUESTED: Final = "workflow_retry_requested"
-"""A failed run is to go on from before its last failed activity; derived from the first event of the run that does."""
+"""A closed run was reopened by a retry; derived from the first event of the new run."""
 
 KIND_OVERRIDES: Final = {"ActivityScheduled": "activity_inserted"}
-"""Kinds that the original calls otherwise than their event."""
+"""Kinds whose name does not follow from the name of their event."""
 
 BARE_PAYLOAD_NAMES: Final = frozenset({"WorkflowStarted", "WorkflowCompleted"})
-"""Events whose payload is a document of the user's."""
+"""Events whose payload is a bare document of the user."""
 
 DOCUMENTS: Final = frozenset(
     {"input", "result", "payload", "value", "details", "context", "options", "failure", "search", "memo"}
@@ -35,16 +35,16 @@ _fields: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 @cache
 def kind_of(event_type: str) -> str:
-    """The stream's word for an event: `WorkflowStarted` is `workflow_started`."""
+    """Return the stream's kind of an event: `workflow_started` for `WorkflowStarted`."""
     return KIND_OVERRIDES.get(event_type) or _WORD.sub("_", event_type).lower()
 
 
 def facts_of(event_type: str, payload: bytes) -> dict[str, Any]:
-    """The event's own names and numbers."""
+    """Return the event's own names and numbers."""
     if event_type in BARE_PAYLOAD_NAMES or not payload.startswith(b"{"):
         return {}
-    told = {**_default_fields(event_type), **_fields(payload)}
-    fields = {name: _short(value) for name, value in told.items() if name not in DOCUMENTS}
+    recorded = {**_default_fields(event_type), **_fields(payload)}
+    fields = {name: _short(value) for name, value in recorded.items() if name not in DOCUMENTS}
     if event_type == "SignalReceived":
         fields["signal_name"] = fields.get("signal")
     return fields
@@ -52,7 +52,7 @@ def facts_of(event_type: str, payload: bytes) -> dict[str, Any]:
 
 @cache
 def _default_fields(event_type: str) -> dict[str, Any]:
-    """What an event of this type says if nothing else is recorded of it."""
+    """Return the default values of an event's fields."""
     return DEFAULTS.get(KINDS[event_type], {}) if event_type in KINDS else {}
 
 
@@ -72,9 +72,9 @@ _start: Final = msgspec.json.Decoder(_Start).decode
 
 
 def cause_of(event_type: str, data: bytes | None) -> tuple[str, dict[str, Any]] | None:
-    """What a run was begun by, if the stream has a word for it, and what it tells of that.
+    """Return the kind and facts of a run's cause: a schedule or a retry; None for other runs.
 
-    Only the first run of a chain was started by its schedule, and only the one that was asked for is the retry.
+    Later runs of a chain inherit schedule and reopening in their start data; their initiator is another.
     """
     if event_type != "WorkflowStarted" or data is None or not (b'"schedule"' in data or b'"reopening"' in data):
         return None

@@ -114,7 +114,9 @@ class Hints:
     def _receive(self, _connection: Any, sender: int, _channel: str, payload: str) -> None:
         if sender != self._sender:
             work, _, closed = payload.partition(CLOSED)
-            self._pass_on(work=bool(work), closed=None if closed == ANY_RUN else [RunId(one) for one in closed.split()])
+            self._pass_on(
+                work=bool(work), closed=None if closed == ANY_RUN else [RunId(run_id) for run_id in closed.split()]
+            )
 
     def _pass_on(self, *, work: bool, closed: Collection[RunId] | None) -> None:
         for wake in self._wakes if work else ():
