@@ -15,7 +15,7 @@ from assay.core.model.errors import AssayError
 from assay.core.model.ids import SECOND, Time
 from assay.engine.clock import Clock
 from assay.engine.commit.committer import Committed
-from assay.storage.ports import BEGINNING, Claim, Journal, JournalEntry, JournalRow, Note, Position, Store
+from assay.storage.ports import BEGINNING, Claim, EventJournal, JournalEntry, JournalRow, Note, Position, Store
 
 log = logging.getLogger("assay.engine")
 
@@ -42,7 +42,7 @@ class Stream:
 
     def __init__(
         self,
-        journal: Journal,
+        journal: EventJournal,
         store: Store,
         on_commit: Callable[[Callable[[Committed], None]], None],
         clock: Clock,

@@ -26,7 +26,7 @@ from assay.engine.token_key import read_token_key
 from assay.engine.worker_registry import MAIN, WorkerRegistry
 from assay.server.config import ServerConfig
 from assay.server.credentials import StoredCredentials
-from assay.storage.ports import Journal, Leftovers, Registry, Store
+from assay.storage.ports import EventJournal, Leftovers, Registry, Store
 from assay.storage.sql.credentials import SqlCredentials
 from assay.storage.sql.journal import SqlJournal
 from assay.storage.sql.leftovers import SqlLeftovers
@@ -48,7 +48,7 @@ class Database:
     store: Store
     clock: Clock
     registry: Registry
-    journal: Journal
+    journal: EventJournal
     leftovers: Leftovers
     credentials: SqlCredentials
     place: str

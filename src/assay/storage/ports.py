@@ -1,8 +1,8 @@
 """The ports between the engine and a database.
 
-`Store` is the port of the write path and of reads, `Registry` of namespaces, workers and queues, `Journal` of the event
-stream, `Leftovers` of rows with a limited lifetime. A store moves rows and decides nothing. Recovery relies on these
-rules:
+`Store` is the port of the write path and of reads, `Registry` of namespaces, workers and queues, `EventJournal` of the
+event stream, `Leftovers` of rows with a limited lifetime. A store moves rows and decides nothing. Recovery relies on
+these rules:
 
 * `write` is one transaction. When `write` returns, the transaction is durable and survives a power cut (I1, I2). The
   runs in the returned set are the exception: another engine changed them first, and nothing was written for them.
@@ -54,9 +54,9 @@ __all__ = [
     "Conflict",
     "Deadline",
     "Demand",
+    "EventJournal",
     "Extent",
     "HeldLease",
-    "Journal",
     "JournalEntry",
     "JournalPage",
     "JournalRow",
@@ -436,7 +436,7 @@ class Registry(Protocol):
         ...
 
 
-class Journal(Protocol):
+class EventJournal(Protocol):
     """All events and notes in commit order; the order never changes once rows are read (I24)."""
 
     async def head(self) -> Position:

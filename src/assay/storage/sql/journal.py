@@ -41,21 +41,21 @@ WHERE e.id < $4 AND (r.namespace $one_of(5) OR (e.seq = 0 AND $before(e.run_id, 
 
 
 class SqlJournal:
-    """See `Journal`."""
+    """See `EventJournal`."""
 
     def __init__(self, store: SqlReads) -> None:
         self._store = store
 
     async def head(self) -> Position:
-        """See `Journal`."""
+        """See `EventJournal`."""
         return _position(await self._store.browse(NEWEST_POSITION, await self._store.stream_horizon()))
 
     async def position(self, row_id: int) -> Position:
-        """See `Journal`."""
+        """See `EventJournal`."""
         return _position(await self._store.browse(POSITION, row_id))
 
     async def since(self, time: Time) -> int | None:
-        """See `Journal`. Ids grow with time, which allows a binary search; an index by time would slow every event."""
+        """See `EventJournal`. Ids grow with time: a binary search spares every event an index by time."""
         newest: int | None = (await self._store.browse(NEWEST_ID))[0][0]
         low, high = 1, (newest or 0) + 1
         while low < high:
@@ -69,7 +69,7 @@ class SqlJournal:
         return int(found[0][0]) if found else None
 
     async def after(self, position: Position, limit: int) -> JournalPage:
-        """See `Journal`."""
+        """See `EventJournal`."""
         rows = await self._store.browse(AFTER, *position, await self._store.stream_horizon(), limit)
         page, held_bytes = JournalPage(more=len(rows) == limit), 0
         for *row, size in rows:
@@ -85,12 +85,12 @@ class SqlJournal:
         return page
 
     async def oldest_after(self, position: Position) -> Time | None:
-        """See `Journal`."""
+        """See `EventJournal`."""
         found = await self._store.browse(OLDEST_AFTER, *position, MAX_INT64)
         return int(found[0][0]) if found else None
 
     async def concerns(self, namespaces: Collection[str], after: Position, before: int | None) -> bool:
-        """See `Journal`."""
+        """See `EventJournal`."""
         texts = self._store.dialect.texts
         wanted = (texts(list(namespaces)), texts([escaped(namespace) for namespace in namespaces]))
         bounds = (*after, await self._store.stream_horizon(), MAX_INT64 if before is None else before)
