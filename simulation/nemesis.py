@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from assay.core.model.ids import SECOND, Time
-from assay.engine.presence import ABSENCE
+from assay.engine.presence import SUSPENDED_AFTER
 from simulation.hosts import EngineHost, WorkerHost
 from simulation.loop import Node
 from simulation.settings import chance_of
@@ -92,7 +92,7 @@ class Nemesis:
 
     def _note_absence(self, host: EngineHost, since: Time) -> None:
         """Note a pause that the engine must notice; leases may end as usual after a shorter pause."""
-        if self._world.loop.now - since > ABSENCE:
+        if self._world.loop.now - since > SUSPENDED_AFTER:
             host.resumed = self._world.loop.now
 
     def _cut(self, victim: Victim) -> None:

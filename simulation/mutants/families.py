@@ -79,10 +79,10 @@ def _children_first() -> list[Patch]:
 
     def carry(self: OutboxRelay, committed: Any) -> None:
         committed.messages = [message for message in committed.messages if not message.key.endswith("/self")]
-        original_carry(self, committed)
+        original_deliver(self, committed)
 
-    original_carry = OutboxRelay.carry
-    return [(lifecycle, "cancel_decision", cancel), (OutboxRelay, "carry", carry)]
+    original_deliver = OutboxRelay.deliver
+    return [(lifecycle, "cancel_decision", cancel), (OutboxRelay, "deliver", carry)]
 
 
 def _told_twice() -> list[Patch]:
@@ -94,7 +94,7 @@ def _told_twice() -> list[Patch]:
         return decision
 
     async def run_twice(self: OutboxRelay) -> Time | None:
-        self._patience = 0
+        self._min_age = 0
         again = await run_once(self)
         return None if again is None else min(again, self._clock.now() + 1_000_000)
 

@@ -157,12 +157,12 @@ def _hands_lost() -> list[Patch]:
 
 def _newest_first() -> list[Patch]:
     def newest(self: ReadyQueue, kinds: frozenset[str], exhausted: frozenset[str]) -> tuple[ReadyEntry, str] | None:
-        waiting = [(entry, kind) for kind in self._among(kinds) for entry in self._lines[kind]]
+        waiting = [(entry, kind) for kind in self._among(kinds) for entry in self._heaps[kind]]
         if not waiting:
             return None
         entry, kind = max(waiting)
-        self._lines[kind].remove(entry)
-        self._lines[kind].insert(0, entry)
+        self._heaps[kind].remove(entry)
+        self._heaps[kind].insert(0, entry)
         return entry, kind
 
     return [(ReadyQueue, "_oldest_of", newest)]
@@ -192,8 +192,9 @@ WRITING = (
         ("kill_engine",),
     ),
     Mutant(
-        "a restart gives no time to workers that live on", "leases", lambda: [(Reaper, "spare", waits_for_nothing)],
-        False, ("kill_engine",), 100, {"remote_workers": 2, "local_workers": 0, "kinds": ("long", "beat", "act")},
+        "a restart gives no time to workers that live on", "leases",
+        lambda: [(Reaper, "extend_leases", waits_for_nothing)], False,
+        ("kill_engine",), 100, {"remote_workers": 2, "local_workers": 0, "kinds": ("long", "beat", "act")},
     ),
     Mutant("the newest task goes first", "order of work", _newest_first, False, (), 50, BUSY),
     Mutant(

@@ -7,7 +7,16 @@ from assay.core.model.ids import SECOND, Namespace, Time, WorkflowId
 from assay.core.model.requests import StartWorkflow, Terminate
 from assay.engine.commit.idempotency import IdempotencyKey, Rendered
 from assay.engine.engine import Engine
-from assay.engine.pruner import BREATH, FIRE_RETENTION, HOUR, NOTES, OUTCOMES, PAGES, ROWS_PER_SWEEP_COMMIT, Pruner
+from assay.engine.pruner import (
+    COMMITS_PER_SWEEP,
+    FIRE_RETENTION,
+    HOUR,
+    NOTE_RETENTION,
+    OUTCOME_RETENTION,
+    ROWS_PER_SWEEP_COMMIT,
+    SWEEP_PAUSE,
+    Pruner,
+)
 from assay.storage.ports import Changes, RequestOutcome
 from assay.storage.sql.leftovers import SqlLeftovers
 from assay.storage.sqlite.store import SqliteStore
@@ -36,13 +45,13 @@ def test_a_repeated_request_is_known_for_a_day_and_for_the_life_of_its_run(with_
     async def body(engine: Engine, clock: ManualClock) -> None:
         pruner = janitor_of(engine, clock)
         assert not (await start(engine, "order")).replayed
-        clock.advance(OUTCOMES + SECOND)
+        clock.advance(OUTCOME_RETENTION + SECOND)
         assert await pruner.run_once() == clock.now() + HOUR
         assert (await start(engine, "order")).replayed, "its run is open"
         await engine.submit(Terminate(MAIN, WorkflowId("order")))
         await pruner.run_once()
         assert not (await start(engine, "order")).replayed, "a new run, for nobody remembers the first"
-        clock.advance(OUTCOMES - SECOND)
+        clock.advance(OUTCOME_RETENTION - SECOND)
         await engine.submit(Terminate(MAIN, WorkflowId("order")))
         await pruner.run_once()
         assert (await start(engine, "order")).replayed, "its day is not over"
@@ -52,12 +61,12 @@ def test_a_repeated_request_is_known_for_a_day_and_for_the_life_of_its_run(with_
 
 def test_more_than_one_round_can_do_is_gone_on_with_at_once(with_engine: Callable[[Body], None]):
     async def body(engine: Engine, clock: ManualClock) -> None:
-        many = ROWS_PER_SWEEP_COMMIT * PAGES + 10
+        many = ROWS_PER_SWEEP_COMMIT * COMMITS_PER_SWEEP + 10
         rows = [(None, RequestOutcome("main", f"k{number}", b"f", 200, b"", clock.now())) for number in range(many)]
         await engine._store.write(Changes(outcomes=rows))
-        clock.advance(OUTCOMES + SECOND)
+        clock.advance(OUTCOME_RETENTION + SECOND)
         pruner = janitor_of(engine, clock)
-        assert await pruner.run_once() == clock.now() + BREATH
+        assert await pruner.run_once() == clock.now() + SWEEP_PAUSE
         assert len(await engine._store.outcomes([("main", f"k{number}") for number in range(many)])) == 10
         assert await pruner.run_once() == clock.now() + HOUR
         assert await engine._store.outcomes([("main", f"k{number}") for number in range(many)]) == []
@@ -87,14 +96,14 @@ class Recording:
 def test_each_kind_has_its_own_time():
     clock, recording = ManualClock(), Recording()
     asyncio.run(Pruner(recording, clock).run_once())
-    kept = {"outcomes": OUTCOMES, "fires": FIRE_RETENTION, "notes": NOTES}
+    kept = {"outcomes": OUTCOME_RETENTION, "fires": FIRE_RETENTION, "notes": NOTE_RETENTION}
     assert recording.asked == [(kind, clock.now() - time) for kind, time in kept.items()]
 
 
 def test_notes_are_kept_for_as_long_as_they_are_told():
     clock, recording = ManualClock(), Recording()
-    asyncio.run(Pruner(recording, clock, retention=2 * NOTES).run_once())
-    assert recording.asked[-1] == ("notes", clock.now() - 2 * NOTES)
+    asyncio.run(Pruner(recording, clock, retention=2 * NOTE_RETENTION).run_once())
+    assert recording.asked[-1] == ("notes", clock.now() - 2 * NOTE_RETENTION)
 
 
 def test_it_begins_when_it_is_told_to():

@@ -42,11 +42,11 @@ def test_the_work_of_a_run_that_ended_is_dropped():
     queue = filled(*(("A", since, f"r{since}", seq) for since in range(1, 40) for seq in (1, 2)))
     for since in range(2, 40):
         queue.drop(RunId(f"r{since}"))
-    assert (len(queue), queue.runs(), len(queue._lines["A"])) == (2, ("r1",), 2)
+    assert (len(queue), queue.runs(), len(queue._heaps["A"])) == (2, ("r1",), 2)
     queue.drop(RunId("r1"), 1)
     queue.add("B", 9, RunId("r1"), 1)
     assert popped(queue, frozenset({"A", "B"})) == ["r1", "r1"]
-    assert not queue._lines, "a type without work leaves nothing behind"
+    assert not queue._heaps, "a type without work leaves nothing behind"
 
 
 def test_it_agrees_with_a_sorted_list():

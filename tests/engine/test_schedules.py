@@ -166,7 +166,7 @@ def test_a_queued_fire_starts_when_the_engine_died_before_it_could_tell(database
         async with engine_on(database, loop) as (engine, _):
             await engine.submit(wanted(overlap_policy=Overlap.QUEUE, remaining=2))
             await asyncio.sleep(seconds(3 * MINUTE) + 10)  # somebody has just looked, and will in 20 seconds
-            engine._scheduler.notice = lambda _: None  # type: ignore[method-assign]
+            engine._scheduler.continue_after = lambda _: None  # type: ignore[method-assign]
             (first,) = await open_runs(engine)
             await end(engine, first)
             assert await open_runs(engine) == []

@@ -7,7 +7,7 @@ from assay.core.model.ids import Namespace, RunId, WorkflowId
 from assay.core.model.requests import Signal, StartWorkflow
 from assay.core.schedules.model import Fire, FireOutcome
 from assay.engine.engine import Engine
-from assay.engine.stream import RETENTION, JournalRow, Note, Stream
+from assay.engine.stream import STREAM_RETENTION, JournalRow, Note, Stream
 from assay.storage.ports import Changes, Unfired
 from assay.storage.sql.journal import SqlJournal
 from assay.storage.sqlite.store import SqliteStore
@@ -37,7 +37,7 @@ def test_nothing_is_too_old_where_nothing_was_missed(with_engine: Callable[[Body
         stream = stream_of(engine, clock)
         assert await stream.too_late(0, EVERYWHERE) is None
         await start(engine)
-        clock.advance(RETENTION * 10)
+        clock.advance(STREAM_RETENTION * 10)
         assert await stream.too_late(1, EVERYWHERE) is None, "the last event was seen, however long ago"
         assert await stream.too_late(99, EVERYWHERE) is None
 
@@ -50,14 +50,14 @@ def test_what_was_missed_for_too_long_must_be_looked_up(with_engine: Callable[[B
         await start(engine)  # 1
         for _ in range(4):  # 2 to 5
             await signal(engine)
-        clock.advance(RETENTION)
+        clock.advance(STREAM_RETENTION)
         assert await stream.too_late(0, EVERYWHERE) is None, "just within"
         for _ in range(3):  # 6 to 8
             await signal(engine)
         clock.advance(1)
         late = [await stream.too_late(row, EVERYWHERE) for row in (0, 3, 4, 5, 7, 8)]
         assert late == [5, 5, 5, None, None, None], "whoever goes on from there misses nothing that is told"
-        clock.advance(RETENTION)
+        clock.advance(STREAM_RETENTION)
         assert await stream.too_late(0, EVERYWHERE) == 8, "all is too old: go on after the last"
         assert await stream.too_late(8, EVERYWHERE) is None
 
@@ -70,7 +70,7 @@ def test_only_what_a_client_wants_to_hear_it_can_have_missed(with_engine: Callab
         await start(engine)  # 1
         await start(engine, OTHER)  # 2
         await signal(engine, OTHER)  # 3
-        clock.advance(RETENTION + 1)
+        clock.advance(STREAM_RETENTION + 1)
         assert await stream.too_late(1, EVERYWHERE) == 3
         assert await stream.too_late(1, {"main"}) is None
         assert await stream.too_late(0, {"main"}) == 3

@@ -99,10 +99,10 @@ def test_somebody_unknown_serves_all_of_main(tmp_path: Path):
 
 def test_namespaces_are_made_once_and_named_well(tmp_path: Path):
     async def scene(worker_registry: WorkerRegistry, _: ManualClock) -> None:
-        assert not worker_registry.knows("tenant")
+        assert not worker_registry.has_namespace("tenant")
         await worker_registry.ensure("tenant")
         await worker_registry.ensure("tenant")
-        assert worker_registry.knows("tenant")
+        assert worker_registry.has_namespace("tenant")
         with pytest.raises(AlreadyExists):
             await worker_registry.create("tenant", None)
         with pytest.raises(Invalid):
@@ -110,7 +110,7 @@ def test_namespaces_are_made_once_and_named_well(tmp_path: Path):
         with pytest.raises(NotFound):
             await worker_registry.delete("main", None)
         await worker_registry.delete("tenant", None)
-        assert not worker_registry.knows("tenant")
+        assert not worker_registry.has_namespace("tenant")
 
     play(tmp_path, scene)
 
@@ -146,15 +146,15 @@ def test_signs_of_life_are_written_when_somebody_looks(tmp_path: Path):
         assert await worker_registry.run_once() is None
         for _ in range(10):
             clock.advance(LISTED_SILENCE)
-            worker_registry.heard(registered.id)
+            worker_registry.note_heartbeat(registered.id)
         assert Counted.written == 0
         assert await ids(worker_registry) == [registered.id]
         assert Counted.written == 1
         clock.advance(LISTED_SILENCE)
-        worker_registry.heard(registered.id)
+        worker_registry.note_heartbeat(registered.id)
         assert (await worker_registry.counts("main"))[0].workers == 1
         clock.advance(LISTED_SILENCE)
-        worker_registry.heard(registered.id)
+        worker_registry.note_heartbeat(registered.id)
         assert [queue.workers for queue in await worker_registry.queues("main")] == [1]
         await store.close()
 

@@ -68,6 +68,6 @@ def test_a_lease_that_runs_out_is_logged(tmp_path: Path, caplog: pytest.LogCaptu
 
     with caplog.at_level(logging.WARNING, "assay.engine"):
         key = asyncio.run(asyncio.wait_for(main(), 30))
-    (record,) = [one for one in caplog.records if "is silent" in one.getMessage()]
+    (record,) = [one for one in caplog.records if "did not extend its lease" in one.getMessage()]
     assert "the workflow task of order-1 goes to another worker" in record.getMessage()
     assert vars(record)["run_id"] == key.run_id

@@ -60,6 +60,6 @@ async def test_a_namespace_deleted_by_another_engine_is_there_again_after_its_us
     await first.delete("team", None)
     await second.run_once()
     assert [row.name for row in await first.namespaces()] == [], "nobody has used it since"
-    assert second.knows("team")
+    assert second.has_namespace("team")
     await second.run_once()
     assert [row.name for row in await first.namespaces()] == ["team"]

@@ -84,7 +84,7 @@ class Exchange:
                 session.endpoint.disconnect()
             elif now - session.shown_at > HEARTBEAT_INTERVAL_SECONDS:
                 session.shown_at = now
-                self._worker_registry.heard(session.endpoint.worker)
+                self._worker_registry.note_heartbeat(session.endpoint.worker)
             if silent > FORGET_AFTER_SECONDS:
                 del self._sessions[key]
                 session.forgotten = True

@@ -40,7 +40,7 @@ class LocalWorkers:
                 await self._worker_registry.introduce(row)
                 self._newcomers.pop(worker, None)
         for worker in self._present:
-            self._worker_registry.heard(worker)
+            self._worker_registry.note_heartbeat(worker)
 
     async def run_once(self) -> Time | None:
         """Write for others who is here and lives; nothing if nobody is."""

@@ -107,7 +107,7 @@ class EmbeddedTransport(Transport):
     async def ask(self, request: Request) -> Any:
         """See `Transport`; the first start in a namespace makes it (R39)."""
         engine = self._running()
-        if isinstance(request, StartWorkflow) and not self._worker_registry.knows(request.namespace):
+        if isinstance(request, StartWorkflow) and not self._worker_registry.has_namespace(request.namespace):
             await self._worker_registry.ensure(checked_start(request).namespace)
         reply = await engine.submit(request)
         if isinstance(reply, Started) and reply.repeated and isinstance(request, StartWorkflow):

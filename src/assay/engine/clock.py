@@ -1,4 +1,4 @@
-"""The engine's clocks: the one place that asks the machine for the time."""
+"""The engine's clocks: the only module that reads the time of the machine."""
 
 import asyncio
 import time
@@ -11,9 +11,9 @@ from assay.core.model.ids import SECOND, Time
 
 ADJUST_EVERY: Time = SECOND // 10
 CORRECTION_ATTEMPTS = 3
-CONFIRMATION_LOOKS, CONFIRMATION_PAUSE = 40, 0.2
+CONFIRMATION_READS, CONFIRMATION_PAUSE_SECONDS = 40, 0.2
 
-# Counts the time that the machine is suspended; on macOS the monotonic clock does so.
+# A clock that also counts while the machine is suspended; on macOS the monotonic clock does.
 boot_ns: Callable[[], int] = partial(
     time.clock_gettime_ns, getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", 1))
 )
@@ -24,23 +24,23 @@ def _wall() -> Time:
 
 
 class Clock(Protocol):
-    """Where the engine gets the time from; injected, so that tests and simulations hold it in hand."""
+    """The engine's source of time; injected, so that tests and simulations control it."""
 
     def now(self) -> Time:
-        """Return engine time: microseconds since the epoch, never less than the time returned before (I13)."""
+        """Return engine time in microseconds since the epoch; never less than an earlier result (I13)."""
         ...
 
     def wall(self) -> Time:
-        """Return the wall clock, which schedules follow and which may step; the database's where engines share one."""
+        """Return the wall clock, for schedules; it may step. On a shared store it is the database's."""
         ...
 
     def boot(self) -> Time:
-        """Return the boot clock: it never steps, and counts the time that the process or the machine stood still."""
+        """Return the boot clock: it never steps, and counts while the process or the machine is suspended."""
         ...
 
 
 class SystemClock:
-    """The clock of an engine that has its store to itself: set by the wall clock once, steady from then on."""
+    """The clock of a single engine: set by the wall clock once, steady from then on."""
 
     def __init__(self, boot_ns: Callable[[], int] = boot_ns, wall: Callable[[], Time] = _wall) -> None:
         self._boot_ns = boot_ns
@@ -52,7 +52,7 @@ class SystemClock:
         self._last = 0
 
     def now(self) -> Time:
-        """See `Clock`; on the hot path, so the wall clock is read only now and then."""
+        """See `Clock`. Called several times per request, so the wall clock is read only every `ADJUST_EVERY`."""
         boot = self._boot_ns() // 1_000
         if boot >= self._adjust_at:
             self._adjust(boot)
@@ -76,7 +76,7 @@ class SystemClock:
 
 
 class StoreClock(Protocol):
-    """A store whose clock several engines share."""
+    """A store with a clock that several engines share."""
 
     async def clock(self, jump: Jump | None = None) -> ClockReading:
         """See `Store`."""
@@ -84,17 +84,17 @@ class StoreClock(Protocol):
 
 
 async def _confirmed(store: StoreClock) -> None:
-    """Wait until the engines that are alive have found the shared time right; not for ever, they may stand still."""
-    for _ in range(CONFIRMATION_LOOKS):
+    """Wait until the running engines have confirmed the shared time; not for ever, as they may be suspended."""
+    for _ in range(CONFIRMATION_READS):
         if (await store.clock()).confirmed:
             return
-        await asyncio.sleep(CONFIRMATION_PAUSE)
+        await asyncio.sleep(CONFIRMATION_PAUSE_SECONDS)
 
 
 class SharedClock:
     """The clock of an engine on a shared store: the boot clock, with offsets learned from the store.
 
-    The wall clock of this machine is a first guess, until the store has been asked, and counts for nothing after that.
+    The wall clock of this machine is only a first guess, used until the store's clock has been read once.
     """
 
     def __init__(self, boot_ns: Callable[[], int] = boot_ns, wall: Callable[[], Time] = _wall) -> None:
@@ -119,20 +119,23 @@ class SharedClock:
         return self._boot_ns() // 1_000
 
     async def learn(self, store: StoreClock) -> None:
-        """Learn the offsets anew; a jump of the shared time is taken out of its correction first, once for all."""
+        """Read the store's clock and set the offsets; a jump of the shared time is corrected in the store first.
+
+        The correction is a compare-and-set by version: of several engines that detect the same jump one corrects it.
+        """
         first, jump = not self._shared.known, None
         if first:
             await _confirmed(store)
         for _ in range(CORRECTION_ATTEMPTS):
-            asked = self.boot()
+            sent_at = self.boot()
             reading = await store.clock(jump)
             if jump is not None and reading.corrected:
                 self._shared.took_out(jump, reading)
-            jump = self._shared.learn(asked, self.boot(), reading)
+            jump = self._shared.learn(sent_at, self.boot(), reading)
             if jump is None:
                 await store.clock(Jump(0, reading.version))
                 break
         self._wall_offset = self._shared.wall_offset
         self._offset = self._shared.offset
         if first:
-            self._last = 0  # a guess that was too late must not stop the clock
+            self._last = 0  # a first guess in the future must not stop the clock until that time

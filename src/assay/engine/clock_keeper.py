@@ -1,30 +1,30 @@
-"""Looks after the clocks every second: relearns a shared one, reports a difference, follows steps of the wall clock."""
+"""Maintains the clocks every second: reads a shared clock, warns of a difference, follows steps of the wall clock."""
 
 import logging
 from collections.abc import Awaitable, Callable
 
 from assay.core.model.ids import SECOND, Time
 from assay.engine.clock import Clock, SharedClock
-from assay.engine.presence import TICK, Presence
+from assay.engine.presence import PRESENCE_TICK, Presence
 from assay.storage.ports import Store
 
 log = logging.getLogger("assay.engine")
 
 LEARN_EVERY: Time = 2 * SECOND
-"""How often an engine asks a shared store for the time."""
+"""Time between two reads of a shared store's clock."""
 LARGEST_CLOCK_DRIFT: Time = SECOND // 2
-"""A difference between wall clock and boot clock that grows by more than this within one tick is a step."""
-NOTABLE: Time = SECOND
-"""A difference between engine time and wall clock above this is worth a warning."""
+"""A larger change between wall clock and boot clock within one tick is a step of the wall clock."""
+WARNED_OFFSET: Time = SECOND
+"""A larger difference between engine time and wall clock is logged as a warning."""
 
 
 def clock_offset(clock: Clock) -> Time:
-    """Return how far engine time is ahead of the wall clock."""
+    """Return engine time minus wall clock."""
     return clock.now() - clock.wall()
 
 
 class ClockKeeper:
-    """Keeps the clock right and its readers informed."""
+    """The service that maintains an engine's clock."""
 
     def __init__(self, store: Store, clock: Clock, presence: Presence) -> None:
         self._store = store
@@ -45,7 +45,7 @@ class ClockKeeper:
         self._on_step_back.append(listener)
 
     async def begin(self) -> None:
-        """Learn the time before anything is decided by it."""
+        """Read the shared clock before the first decision."""
         if isinstance(self._clock, SharedClock):
             await self._clock.learn(self._store)
         self._difference = self._clock.wall() - self._clock.boot()
@@ -61,18 +61,18 @@ class ClockKeeper:
         for tick in self._on_tick:
             tick()
         await self._follow_wall()
-        return self._clock.now() + TICK
+        return self._clock.now() + PRESENCE_TICK
 
     def _warn(self) -> None:
-        """Warn once for each excursion."""
+        """Log a warning once per excursion of engine time from the wall clock."""
         offset = clock_offset(self._clock)
-        if abs(offset) > NOTABLE and not self._warned:
+        if abs(offset) > WARNED_OFFSET and not self._warned:
             log.warning(
                 "engine time is %+.1f s off the wall clock, which was set while the engine ran; timers and leases keep"
                 " their durations and engine time approaches the wall clock by 1 %%; schedules follow the wall clock",
                 offset / SECOND,
             )
-        self._warned = abs(offset) > NOTABLE
+        self._warned = abs(offset) > WARNED_OFFSET
 
     async def _follow_wall(self) -> None:
         difference = self._clock.wall() - self._clock.boot()
@@ -80,4 +80,4 @@ class ClockKeeper:
         if stepped < -LARGEST_CLOCK_DRIFT:
             for listener in self._on_step_back:
                 await listener()
-        self._difference = difference  # not before: a listener that fails is called again
+        self._difference = difference  # after the listeners: if one fails, all are called again

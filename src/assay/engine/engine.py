@@ -1,7 +1,7 @@
-"""The only door to the engine: changes, reads, workers and notifications pass through the verbs of `Engine`.
+"""The public interface of the engine: changes, reads, workers and notifications are methods of `Engine`.
 
-Callers outside this package hold an `Engine` and none of its parts, so that the parts can change without them. Reads
-are many, and change nothing; they stand together in `Engine.reads`.
+Callers outside this package hold an `Engine` and never its parts, so that parts can change without them. Reads are in
+`Engine.reads`.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ from assay.storage.ports import RunFilter, RunRecord, Store
 log = logging.getLogger("assay.engine")
 RESULT_POLL_SECONDS = 1.0
 RECOVERY_SECONDS = 0.5
-"""How long to leave a store alone that did not take a write."""
+"""Pause after a failed write before the store is read for lost work."""
 
 __all__ = ["AssayError", "Committed", "Engine", "Gauges"]
 
@@ -50,16 +50,16 @@ class Gauges(msgspec.Struct, frozen=True):
 
     now: Time
     clock_offset: Time
-    """How far engine time is ahead of the wall clock."""
+    """Engine time minus wall clock."""
     wal_bytes: int | None = None
-    """The size of the store's write-ahead log, where the store has one of its own."""
+    """The size of the write-ahead log on SQLite."""
 
 
 class Engine:
-    """One engine on one store, from `start` to `stop`.
+    """An engine on a store, from `start` to `stop`.
 
-    A change is a `Request`: `submit` and `post` have it decided and written, together with other requests of the same
-    moment. Workers are added with `add_worker` and get tasks from then on. `reads` has everything that only looks.
+    A change is a `Request`: `submit` and `post` decide and write it, in a batch with other requests. Workers are added
+    with `add_worker` and receive tasks from then on. `reads` has all reads.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Engine:
         self._feed = Feed()
         self._outbox_relay = OutboxRelay(store, self._clock, self._committer)
         self._reaper = Reaper(store, self._clock, self._committer, self._dispatcher, self._reader, task_lease)
-        self._timekeeper = Timekeeper(store, self._clock, self._committer, presence, self._reaper.spare)
+        self._timekeeper = Timekeeper(store, self._clock, self._committer, presence, self._reaper.extend_leases)
         self._clock_keeper = ClockKeeper(store, self._clock, presence)
         self._scheduler = Scheduler(store, self._clock, self._committer)
         self._loops = {
@@ -113,7 +113,7 @@ class Engine:
     # life
 
     async def start(self) -> None:
-        """Open the store, take over the work that a predecessor left, and start timers and background work.
+        """Open the store, take over the predecessor's work, and start timers and background services.
 
         Raises:
             AssayError: the store cannot be opened, or another engine holds it.
@@ -128,7 +128,7 @@ class Engine:
         self._store.subscribe(self._loops["reaper"].wake, self._feed.look_again)
 
     async def stop(self) -> None:
-        """Answer the requests in flight, refuse later ones with `engine_stopped`, and close the store."""
+        """Reply to the requests in flight, refuse later requests with `engine_stopped`, and close the store."""
         for loop in self._loops.values():
             await loop.stop()
         await self._committer.drain()
@@ -138,21 +138,21 @@ class Engine:
 
     @property
     def stopped(self) -> AssayError | None:
-        """The error that every change is refused with from now on; None while the engine works."""
+        """The error that refuses every change from now on; None while the engine works."""
         return self._committer.stopped
 
     async def check_ready(self) -> None:
-        """Return if changes and reads work now; otherwise raise the reason. Reads the store once."""
+        """Read the store once; raise an error if changes or reads do not work now."""
         await self._store.next_due()
         if self._committer.stopped is not None:
             raise self._committer.stopped
 
     def now(self) -> Time:
-        """Return engine time, in microseconds since 1970: never earlier than before, whatever the wall clock does."""
+        """Return engine time, in microseconds since 1970; it never goes back, whatever the wall clock does."""
         return self._clock.now()
 
     def measure(self) -> Gauges:
-        """Return the values that metrics show: engine time, its offset from the wall clock, and the size of the WAL."""
+        """Return the values for metrics: engine time, its offset from the wall clock, the size of the WAL."""
         return Gauges(self._clock.now(), clock_offset(self._clock), self._store.wal_bytes)
 
     # changes
@@ -160,12 +160,12 @@ class Engine:
     def submit(
         self, request: Request, key: IdempotencyKey | None = None, *, caller: Namespace | str | None = None
     ) -> asyncio.Future[Any]:
-        """Have a request decided and written; must be called on the engine's event loop.
+        """Decide and write a request; must be called on the engine's event loop.
 
         Args:
             request: the change, for example `StartWorkflow` or `Signal`.
             key: makes a repetition safe: the same key gets the first outcome again, and no second effect.
-            caller: the namespace of a caller over the network; such requests take turns with those of other namespaces.
+            caller: the namespace of a caller over the network; in a long queue, namespaces take turns.
 
         Returns:
             A future of the reply to `request` (`core/model/replies.py`), done when the outcome is durable (I1). A
@@ -174,7 +174,7 @@ class Engine:
         return self._committer.submit(request, key, caller)
 
     def post(self, request: Request, callback: ReplyCallback | None = None) -> None:
-        """Have a request decided and written, like `submit`, without a future: the hot path of workers.
+        """Decide and write a request like `submit`, without a future: the hot path of workers.
 
         Args:
             request: the change.
@@ -183,7 +183,7 @@ class Engine:
         self._committer.post(request, callback)
 
     async def check_repeated(self, request: StartWorkflow, reply: Started) -> None:
-        """Raise `Invalid` if a start that repeats a request id is not the start that the id was first used for."""
+        """Raise `Invalid` if a start that repeats a request id differs from the first start with this id."""
         await check_same(self._store, request, reply)
 
     async def wait_closed(self, key: RunKey, *, follow: bool = True) -> tuple[RunKey, Event]:
@@ -194,7 +194,7 @@ class Engine:
             follow: wait for the last run of the chain: retries, cron runs and continue-as-new.
 
         Returns:
-            The run that was waited for last, and the event that closed it.
+            The last run of the chain (without `follow`: the run itself), and its closing event.
 
         Raises:
             NotFound: the store has no such run.
@@ -210,7 +210,7 @@ class Engine:
     # workers
 
     def add_worker(self, worker: ConnectedWorker) -> None:
-        """Add a worker: it is sent tasks of its queue, up to its free slots, until `remove_worker`."""
+        """Add a worker: the engine sends it tasks of its queue, up to its free slots, until `remove_worker`."""
         self._dispatcher.add_worker(worker)
 
     def remove_worker(self, worker: ConnectedWorker) -> None:
@@ -218,22 +218,22 @@ class Engine:
         self._dispatcher.remove_worker(worker)
 
     def offer_work(self, worker: ConnectedWorker) -> None:
-        """Lease queued work to a worker whose number of free slots has grown; no-op for a removed worker."""
+        """Lease queued work to a worker after slots became free; no-op for a removed worker."""
         self._dispatcher.offer_work(worker)
 
     async def find_work(self, worker: ConnectedWorker) -> None:
-        """Look in the store, at once, for work that an added worker can take; what is found is leased to it."""
+        """Read ready work for an added worker from the store now, and lease it to the worker's free slots."""
         if self._reader.has_unread(worker) and (worker.slots.tasks > 0 or worker.slots.activities > 0):
             await self._reader.find_work(worker)
 
     # notifications
 
     def on_commit(self, listener: Callable[[Committed], None]) -> None:
-        """Call `listener` after each commit, in the order of commits, with everything that became durable."""
+        """Call `listener` after each commit, in the order of commits, with the durable changes."""
         self._committer.listen(listener)
 
     def on_replies(self, listener: Callable[[], None]) -> None:
-        """Call `listener` after the last reply of each batch: messages that replies produced can be sent together."""
+        """Call `listener` after the last reply of each batch: messages produced by replies can be sent together."""
         self._committer.on_answers(listener)
 
     @property
@@ -242,13 +242,13 @@ class Engine:
         return self._committer.answering
 
     def on_idle_activity(self, listener: Callable[[Namespace, str, str], None]) -> None:
-        """Call `listener` with namespace, queue and name of an activity that is ready and finds no free worker."""
+        """Call `listener` with namespace, queue and name of a ready activity without a free worker."""
         self._dispatcher.on_idle_activity(listener)
 
     # parts
 
     def _joined(self, worker: ConnectedWorker) -> bool:
-        """Have the store read for a new worker; return whether that is necessary."""
+        """Return whether the store must be read for a new worker, and if so, wake the service that reads."""
         unread = self._reader.has_unread(worker)
         if unread:
             self._loops["reaper"].wake()
@@ -262,10 +262,10 @@ class Engine:
         if committed.attempts or committed.tally.expired:
             log_lost_leases(committed)
         if committed.messages:
-            self._outbox_relay.carry(committed)
+            self._outbox_relay.deliver(committed)
         if committed.ended:
-            self._scheduler.notice(committed)
-        if self._timekeeper.sooner(committed):
+            self._scheduler.continue_after(committed)
+        if self._timekeeper.note_deadlines(committed):
             self._loops["timekeeper"].wake()
 
     def _keep_time(self) -> None:
@@ -276,37 +276,38 @@ class Engine:
         asyncio.get_running_loop().call_later(RECOVERY_SECONDS, self._recover)
 
     def _recover(self) -> None:
-        """Look in the store for work and messages that a batch was to hand out and did not."""
+        """Read the store for work and messages of a failed batch: the queues in memory have lost them."""
         self._reader.forget()
-        self._outbox_relay.hurry()
+        self._outbox_relay.deliver_all_next()
         self._loops["outbox_relay"].wake()
         self._loops["reaper"].wake()
 
     def _explained(self, record: RunRecord) -> RunRecord:
-        """Return a record with the reason why its run waits, where only this engine's list of workers has it."""
+        """Return a record, with the reason if its run is stuck because no connected worker serves its type."""
         return explained(record, self._dispatcher, self._clock.now(), shared=self._store.shared)
 
     def _with_served(self, wanted: RunFilter) -> RunFilter:
-        """Return a filter that knows the queues of this engine's workers, where the filter looks for stuck runs."""
+        """Return a filter with the types served by this engine's workers, if the filter is for stuck runs."""
         return with_served(wanted, self._dispatcher, self._clock.now(), shared=self._store.shared)
 
     async def _closing(self, key: RunKey) -> Event:
-        known = key.run_id in self._committer.cache  # then it is open, as far as this engine knows
+        open_here = key.run_id in self._committer.cache  # the cache holds open runs only: no read is needed
         while True:
+            # The future before the read: a close between read and wait must not be missed.
             waiter = self._feed.closing(key.run_id)
             try:
-                event = None if known else await self._already_closed(key)
+                event = None if open_here else await self._already_closed(key)
                 if event is not None:
                     return event
                 if self._store.shared:
-                    # Another engine may close the run: its hint makes this fast, the poll makes it certain.
+                    # Another engine may close the run. Its hint is fast but may be lost; the poll is certain.
                     await asyncio.wait((waiter,), timeout=RESULT_POLL_SECONDS)
                     event = waiter.result() if waiter.done() else None
                 else:  # without `asyncio.wait`, which costs a future and a callback more for each result
                     event = await waiter
                 if event is not None:
                     return event
-                known = False
+                open_here = False
             finally:
                 self._feed.forget(key.run_id, waiter)
 

@@ -19,21 +19,21 @@ class Feed:
         self._ended: AssayError | None = None
 
     def publish(self, committed: Committed) -> None:
-        """Give callers the closing events of the runs they wait for."""
+        """Resolve the futures of callers with the closing events of a commit."""
         for run, closing in committed.ended:
             for waiter in self._closing.pop(run.run_id, ()):
                 if not waiter.done():
                     waiter.set_result(closing)
 
     def look_again(self, run_ids: Collection[RunId] | None) -> None:
-        """Have callers look in the store: another engine has closed these runs, or (None) it may have closed any."""
+        """Make callers read the store: another engine has closed these runs, or (None) may have closed any run."""
         for run_id in tuple(self._closing) if run_ids is None else run_ids:
             for waiter in self._closing.pop(run_id, ()):
                 if not waiter.done():
                     waiter.set_result(None)
 
     def closing(self, run_id: RunId) -> asyncio.Future[Event | None]:
-        """Return a future of the event that closes a run; of None if the run is to be read from the store again."""
+        """Return a future of a run's closing event; its result is None if the caller must read the store again."""
         if self._ended is not None:
             raise self._ended
         if self._loop is None:
@@ -43,7 +43,7 @@ class Feed:
         return waiter
 
     def forget(self, run_id: RunId, waiter: asyncio.Future[Event | None]) -> None:
-        """Nobody waits here any more."""
+        """Remove the future of a caller that no longer waits."""
         waiting = self._closing.get(run_id)
         if waiting is not None and waiter in waiting:
             waiting.remove(waiter)
@@ -51,10 +51,10 @@ class Feed:
                 del self._closing[run_id]
 
     def end(self, reason: AssayError) -> None:
-        """Nothing will happen any more: do not let anybody wait for it."""
+        """Fail all waiting callers, and later ones: the engine has stopped."""
         self._ended = reason
         waiting = [waiter for waiters in self._closing.values() for waiter in waiters if not waiter.done()]
         self._closing.clear()
         for waiter in waiting:
             waiter.set_exception(reason)
-            waiter.exception()  # whoever was about to wait may have found the answer elsewhere
+            waiter.exception()  # marks it as retrieved: a caller that found the result elsewhere never reads it

@@ -1,4 +1,4 @@
-"""What callers say about a list, as the store understands it (R31); values are typed: 5 is not "5"."""
+"""Parses the filters of a list of runs into a `RunFilter`; values are typed: 5 is not "5"."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,18 +11,18 @@ from assay.core.model.run import CLOSED_STATUSES, OPEN_STATUSES
 from assay.core.rules.attributes import KEY_PATTERN
 from assay.storage.ports import RunFilter
 
-# WAITING is one of the wire's seven; no run of ours has it.
+# WAITING is a status of the wire format that no run has.
 STATUSES: Final = (*OPEN_STATUSES, "WAITING", *CLOSED_STATUSES)
 OPENNESS: Final = {"OPEN": True, "CLOSED": False}
-"""Filters that stand where a status does."""
+"""Values of the status filter that stand for several statuses."""
 LARGEST_LIMIT: Final = LARGEST_RUNS_PAGE
 _LATEST: Final = 2**62
 
 
 def run_filter(namespace: str, filters: Mapping[str, Any]) -> RunFilter:
-    """The filter that `filters` describe; what they do not name is not asked, what is unknown is ignored (R33).
+    """Return the filter that `filters` describe; raise `Invalid` for a bad value. Unknown names are ignored.
 
-    `cursor` is the creation time and the run id of the last run that was seen.
+    `cursor` is the creation time and the run id of the last run of the previous page.
     """
     given = {name: value for name, value in filters.items() if value is not None}
     status = _status(given.get("status"))

@@ -1,4 +1,4 @@
-"""Fresh ids for decisions: random run ids, and numbers from blocks that the store hands out."""
+"""New ids for decisions: random run ids, and numbers from blocks reserved in the store."""
 
 import os
 import random
@@ -7,16 +7,16 @@ from assay.core.model.ids import RunId
 from assay.engine.clock import Clock
 from assay.storage.ports import Store
 
-BLOCK = 200_000
-"""Numbers reserved at a time: rarely enough to cost nothing, and far below what 63 bits hold."""
+ID_BLOCK_NUMBERS = 200_000
+"""Numbers reserved at a time: enough that reservations are rare, far below the range of 63 bits."""
 
 
 class BlockIds:
-    """The engine's source of ids. Each number is the first of a pair: an activity and its first attempt (R35)."""
+    """The engine's source of ids. Each number is the first of a pair: an activity and its first attempt."""
 
     def __init__(self, clock: Clock, chance: random.Random | None = None) -> None:
         self._clock = clock
-        # seeded from the system, once: a system call for each run would cost more than all else about its id
+        # Seeded from the system once: a system call per run would cost more than the rest of its id.
         self._chance = chance or random.Random(os.urandom(32))  # noqa: S311  # an id is no secret
         self._next = 0
         self._end = 0
@@ -24,9 +24,9 @@ class BlockIds:
         self._random = 0
 
     def run_id(self) -> RunId:
-        """An id that grows with time, so that new runs lie side by side in every index; 79 bits of it are random.
+        """Return an id that grows with time, so that new runs are adjacent in every index; 79 bits are random.
 
-        Within a millisecond it grows by one: runs made together are listed in the order in which they were made.
+        Within a millisecond ids grow by one: runs created together are listed in the order of their creation.
         """
         millisecond = self._clock.now() // 1_000
         if millisecond == self._millisecond:
@@ -36,15 +36,15 @@ class BlockIds:
         return RunId(f"{millisecond:012x}{self._random:020x}")
 
     def number(self) -> int:
-        """The next pair's first number."""
+        """Return the first number of the next pair."""
         number = self._next
         self._next += 2
         return number
 
     async def ensure(self, store: Store, count: int) -> None:
-        """Make sure that `count` pairs are at hand before decisions begin, because they cannot wait."""
+        """Reserve numbers for at least `count` pairs; decisions are synchronous and cannot reserve more."""
         wanted = 2 * count
         if self._end - self._next < wanted:
-            size = max(BLOCK, wanted)
+            size = max(ID_BLOCK_NUMBERS, wanted)
             self._next = await store.numbers(size)
             self._end = self._next + size

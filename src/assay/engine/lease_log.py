@@ -1,4 +1,4 @@
-"""Log lines about work that is taken from workers which fell silent."""
+"""Log lines about expired leases."""
 
 import logging
 
@@ -6,15 +6,15 @@ from assay.engine.commit.committer import Committed
 
 log = logging.getLogger("assay.engine")
 LEASE = "lease"
-"""The outcome of an attempt whose lease ran out."""
+"""The outcome of an attempt with an expired lease."""
 
 
 def log_lost_leases(committed: Committed) -> None:
-    """Log the leases that a commit has ended because their workers did not extend them."""
+    """Log the leases that a commit has ended because their workers did not extend them in time."""
     for end in committed.attempts:
         if end.outcome == LEASE:
             log.warning(
-                "worker %s is silent: attempt %d of activity %s of workflow %s is lost and goes out again",
+                "worker %s did not extend its lease: attempt %d of activity %s of workflow %s counts as failed",
                 end.activity.worker,
                 end.activity.attempt,
                 end.activity.name,
@@ -23,7 +23,7 @@ def log_lost_leases(committed: Committed) -> None:
             )
     for run, worker in committed.tally.expired:
         log.warning(
-            "worker %s is silent: the workflow task of %s goes to another worker",
+            "worker %s did not extend its lease: the workflow task of %s goes to another worker",
             worker,
             run.workflow_id,
             extra={"workflow_id": run.workflow_id, "run_id": run.run_id},

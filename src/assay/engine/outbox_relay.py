@@ -1,4 +1,4 @@
-"""Takes messages from the outbox to their runs: at once after the commit, and again until they are taken (R14)."""
+"""Delivers messages from the outbox to their runs: at once after the commit, and again until they are acknowledged."""
 
 import asyncio
 
@@ -11,35 +11,37 @@ from assay.storage.ports import Store
 
 RELAY_PAGE_MESSAGES = 1_000
 LOST_MESSAGE_AGE: Time = 5 * SECOND
-"""Age at which a message is taken for lost by whoever was to deliver it."""
+"""Age at which a message counts as lost: its first delivery failed, or its engine died."""
 RELAY_PAUSE: Time = 30 * SECOND
+"""Time between two searches for lost messages."""
 
 
 class OutboxRelay:
-    """Delivers what a commit sent, and what a crash left behind."""
+    """The service that delivers the messages of each commit, and the messages left behind by a crash (I17)."""
 
     def __init__(self, store: Store, clock: Clock, committer: Committer) -> None:
         self._store = store
         self._clock = clock
         self._committer = committer
-        self._patience: Time = 0
+        self._min_age: Time = 0
+        """Younger messages are in delivery; 0 at first, because the predecessor delivers nothing any more."""
 
-    def carry(self, committed: Committed) -> None:
+    def deliver(self, committed: Committed) -> None:
         """Deliver the messages of a commit that just became durable."""
         for message in committed.messages:
             self._committer.post(Deliver(message.run_id, message))
 
     async def run_once(self) -> Time | None:
-        """Deliver what is older than it should be; the first time everything, since nobody else will."""
+        """Deliver lost messages; after a start, or a failed batch, all messages."""
         now = self._clock.now()
-        page = await self._store.messages(now - self._patience + 1, RELAY_PAGE_MESSAGES)
-        asked = [self._committer.submit(Deliver(message.run_id, message)) for message in page]
-        for answer in await asyncio.gather(*asked, return_exceptions=True):
-            if isinstance(answer, BaseException) and not isinstance(answer, AssayError):
-                raise answer
-        self._patience = LOST_MESSAGE_AGE
+        page = await self._store.messages(now - self._min_age + 1, RELAY_PAGE_MESSAGES)
+        submitted = [self._committer.submit(Deliver(message.run_id, message)) for message in page]
+        for reply in await asyncio.gather(*submitted, return_exceptions=True):
+            if isinstance(reply, BaseException) and not isinstance(reply, AssayError):
+                raise reply
+        self._min_age = LOST_MESSAGE_AGE
         return now if len(page) == RELAY_PAGE_MESSAGES else now + RELAY_PAUSE
 
-    def hurry(self) -> None:
-        """Take nothing for being under way: a delivery has failed, and any may be the one."""
-        self._patience = 0
+    def deliver_all_next(self) -> None:
+        """Deliver messages of any age in the next run: a batch failed, and perhaps a delivery with it."""
+        self._min_age = 0

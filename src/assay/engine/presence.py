@@ -1,7 +1,7 @@
-"""Notices that this engine stood still: a stopped process, a suspended machine, a blocked event loop.
+"""Detects that this engine was suspended: a stopped process, a suspended machine, a blocked event loop.
 
-Workers went on meanwhile and could not extend their leases. So an engine that was absent gives them a full lease, as
-an engine that starts does, before it ends the first one.
+Workers went on working meanwhile and could not extend their leases. An engine that was suspended therefore extends all
+leases once, as after a start, before the first may end.
 """
 
 import logging
@@ -12,14 +12,14 @@ from assay.engine.clock import Clock
 
 log = logging.getLogger("assay.engine")
 
-TICK: Time = SECOND
-"""How often a running engine marks that it is present."""
-ABSENCE: Time = TICK + SECOND
-"""Boot time since the last mark after which the engine was absent; far less than any lease."""
+PRESENCE_TICK: Time = SECOND
+"""Time between two marks of a running engine."""
+SUSPENDED_AFTER: Time = PRESENCE_TICK + SECOND
+"""Boot time without a mark that counts as a suspension; far less than any lease."""
 
 
 class Presence:
-    """The boot time at which this engine was last seen running."""
+    """The boot time of this engine's last mark."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -27,25 +27,25 @@ class Presence:
 
     @property
     def lapsed(self) -> bool:
-        """Was the engine absent, and are leases not yet spared?"""
-        return self._clock.boot() - self._marked_at > ABSENCE
+        """True after a suspension, until leases are extended."""
+        return self._clock.boot() - self._marked_at > SUSPENDED_AFTER
 
     def mark(self) -> None:
-        """Note that the engine runs; an absence stays noted until it is made up for."""
+        """Mark that the engine runs. A suspension stays marked until `extend_after_suspension`."""
         if not self.lapsed:
             self._marked_at = self._clock.boot()
 
-    async def make_up(self, spare: Callable[[], Awaitable[None]]) -> None:
-        """Spare leases if the engine was absent."""
+    async def extend_after_suspension(self, extend_leases: Callable[[], Awaitable[None]]) -> None:
+        """Call `extend_leases` if the engine was suspended."""
         if self.lapsed:
-            absent = self._clock.boot() - self._marked_at
-            log.warning("this engine stood still for %.1f s; workers get a full lease from now", absent / SECOND)
-            begun = self._clock.boot()
-            await spare()
+            suspended = self._clock.boot() - self._marked_at
+            log.warning("this engine was suspended for %.1f s; all leases are extended once", suspended / SECOND)
+            begun = self._clock.boot()  # not the time after: a second suspension meanwhile must show
+            await extend_leases()
             self._marked_at = begun
         else:
             self.mark()
 
     def begin(self) -> None:
-        """Forget an absence: the engine starts, and spares leases itself."""
+        """Reset the mark: the engine starts, and a start extends leases by itself."""
         self._marked_at = self._clock.boot()

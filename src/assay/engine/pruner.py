@@ -1,4 +1,4 @@
-"""Forgets what is kept only for a while: answers to requests long past, due times that started nothing, old notes."""
+"""Deletes rows after their retention: answers of idempotency keys, due times without a run, notes of the journal."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -8,45 +8,45 @@ from assay.core.model.ids import SECOND, Time
 from assay.engine.clock import Clock
 from assay.storage.ports import Leftovers
 
-OUTCOMES: Final[Time] = DAY
-"""How long a repeated request is known again at least (4.4)."""
+OUTCOME_RETENTION: Final[Time] = DAY
+"""Least time for which a repeated request gets its first answer."""
 FIRE_RETENTION: Final[Time] = 30 * DAY
-"""How long it is told why a due time started no run."""
-NOTES: Final[Time] = FIRE_RETENTION
-"""How long the journal tells what no history does, unless its stream goes back further."""
+"""Time for which a schedule shows why a due time started no run."""
+NOTE_RETENTION: Final[Time] = FIRE_RETENTION
+"""Least time for which the journal keeps rows that are in no history; longer if its stream goes back further."""
 ROWS_PER_SWEEP_COMMIT: Final = 500
-"""What is forgotten in one transaction: others wait for it."""
-PAGES: Final = 20
-BREATH: Final[Time] = SECOND
-"""The rest between two rounds while there is more."""
+"""Rows deleted in one transaction: other writes wait for it."""
+COMMITS_PER_SWEEP: Final = 20
+SWEEP_PAUSE: Final[Time] = SECOND
+"""Time between two sweeps while more rows are old enough."""
 
 
 class Pruner:
-    """Comes once an hour, and goes on at once while there is more than one round can do."""
+    """The service that deletes old rows: every hour, or every second while a sweep does not reach the end."""
 
     def __init__(self, leftovers: Leftovers, clock: Clock, *, begins: Time = 0, retention: Time = 0) -> None:
         self._leftovers = leftovers
         self._clock = clock
         self._begins = begins
-        """Before this nothing is done: a program that lives for a second does not pay for it."""
-        self._notes = max(NOTES, retention)
+        """No sweep before this time: short-lived programs must not pay for it."""
+        self._note_retention = max(NOTE_RETENTION, retention)
 
     async def run_once(self) -> Time | None:
-        """Forget what is old enough."""
+        """Delete rows beyond their retention, up to the limits of a sweep."""
         now = self._clock.now()
         if now < self._begins:
             return self._begins
         finished = [
-            await _all(self._leftovers.forget_outcomes, now - OUTCOMES),
-            await _all(self._leftovers.forget_fires, now - FIRE_RETENTION),
-            await _all(self._leftovers.forget_notes, now - self._notes),
+            await _sweep(self._leftovers.forget_outcomes, now - OUTCOME_RETENTION),
+            await _sweep(self._leftovers.forget_fires, now - FIRE_RETENTION),
+            await _sweep(self._leftovers.forget_notes, now - self._note_retention),
         ]
-        return now + (HOUR if all(finished) else BREATH)
+        return now + (HOUR if all(finished) else SWEEP_PAUSE)
 
 
-async def _all(forget: Callable[[Time, int], Awaitable[int]], before: Time) -> bool:
-    """Forget page by page; is that all?"""
-    for _ in range(PAGES):
+async def _sweep(forget: Callable[[Time, int], Awaitable[int]], before: Time) -> bool:
+    """Delete rows page by page; return True if no old row is left."""
+    for _ in range(COMMITS_PER_SWEEP):
         if await forget(before, ROWS_PER_SWEEP_COMMIT) < ROWS_PER_SWEEP_COMMIT:
             return True
     return False

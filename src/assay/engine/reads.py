@@ -1,4 +1,4 @@
-"""Everything that callers read: runs, histories, activities, leases and schedules, page by page. Nothing is changed."""
+"""Reads of runs, histories, activities, leases and schedules, page by page. Nothing is changed."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -16,11 +16,11 @@ from assay.storage.ports import HeldLease, RunFilter, RunPage, RunRecord, Snapsh
 
 READ_PAGE_ROWS = 500
 LARGE_EVENTS_STEP: Final = 8
-"""Events of a large history that are read at a time."""
-HISTORY_PAGE = 10_000
-"""Events that a store returns at most for one read."""
-PREVIEW: Final = 10
-LARGEST_PREVIEW: Final = 1_000
+"""Events read at a time from a large history."""
+STORE_READ_EVENTS = 10_000
+"""Most events that a store returns for one read."""
+PREVIEW_TIMES: Final = 10
+LARGEST_PREVIEW_TIMES: Final = 1_000
 FIRES_PAGE: Final = 50
 LARGEST_FIRES: Final = 1_000
 
@@ -28,7 +28,7 @@ __all__ = ["Reads", "RunFilter", "RunRecord", "Snapshot", "StoredActivity", "Sto
 
 
 class Reads:
-    """The reading side of an engine: answers of the store, and of the engine's own cache where that is always right."""
+    """The reads of an engine: from the store, and from the engine's cache where the cache cannot be stale."""
 
     def __init__(
         self,
@@ -86,14 +86,14 @@ class Reads:
         return await self._store.leases(worker)
 
     async def closing(self, run: StoredRun) -> Event | None:
-        """The event that closed a run."""
+        """Return the event that closed a run; None for an open run."""
         if not run.closed:
             return None
         page = await self._store.events(run.run_id, run.last_seq - 1, limit=1)
         return page[0].event if page else None
 
     async def last(self, run: StoredRun, *, follow: bool = True) -> tuple[StoredRun, Event | None]:
-        """The run that a chain has come to by now, and how that one ended if it has."""
+        """Return the last run of a chain so far, and its closing event, or None while it is open."""
         while True:
             event = await self.closing(run)
             following = None if event is None or not follow else next_run_of(event)
@@ -102,13 +102,13 @@ class Reads:
             run = (await self.run(run.namespace, run.workflow_id, following)).run
 
     async def page(self, wanted: RunFilter) -> tuple[Sequence[RunRecord], int, bool]:
-        """Return the runs of one page, how many there are in all, and whether more follow."""
+        """Return the runs of a page, the number of all matching runs, and whether more follow."""
         wanted = self._with_served(wanted)
         found, total = await asyncio.gather(self.listed(wanted), self._store.count_runs(wanted))
         return found, total, found.more
 
     async def listed(self, wanted: RunFilter) -> RunPage:
-        """Return the runs of one page, which shows whether more follow, without counting them all."""
+        """Return the runs of a page, without the count; `more` shows whether more follow."""
         found = await self._store.list_runs(self._with_served(wanted))
         return RunPage(map(self._explained, found), more=found.more)
 
@@ -120,7 +120,7 @@ class Reads:
         while True:
             page = await self._store.events(run_id, after)
             events.extend(page)
-            if len(page) < HISTORY_PAGE:
+            if len(page) < STORE_READ_EVENTS:
                 return events
             after = page[-1].seq
 
@@ -129,7 +129,7 @@ class Reads:
         return await self._store.events(run_id, after, limit)
 
     async def history_pages(self, run: StoredRun) -> AsyncIterator[Sequence[Recorded]]:
-        """A whole history, page by page; what is recorded meanwhile is not part of it."""
+        """Yield a whole history, page by page, up to the run's last event at the time of the call."""
         seen = 0
         while seen < run.last_seq:
             page = await self._store.events(run.run_id, seen, min(READ_PAGE_ROWS, run.last_seq - seen))
@@ -139,10 +139,10 @@ class Reads:
             seen = page[-1].seq
 
     async def events(self, run: StoredRun, cursor: int | None, limit: int, *, newest_first: bool) -> Sequence[Recorded]:
-        """Return a page of a history: `limit` events, or up to the event that passes `EVENTS_PAGE_BYTES`."""
+        """Return a page of a history: `limit` events, or fewer if their size passes `EVENTS_PAGE_BYTES`."""
         if run.history_bytes <= EVENTS_PAGE_BYTES:
             return await self._step(run, cursor, limit, newest_first=newest_first)
-        # Few at a time, so that no more than a page of a large history is in memory.
+        # A few events at a time, to hold at most a page of a large history in memory.
         page, size = list[Recorded](), 0
         while len(page) < limit and size <= EVENTS_PAGE_BYTES:
             step = min(LARGE_EVENTS_STEP, limit - len(page))
@@ -156,7 +156,7 @@ class Reads:
         return page
 
     async def _step(self, run: StoredRun, cursor: int | None, limit: int, *, newest_first: bool) -> Sequence[Recorded]:
-        """Return events after a cursor. Seqs are dense: a page that goes backwards is one that begins further ahead."""
+        """Return events after a cursor; seqs have no gaps, so a backward page is a forward page, reversed."""
         if not newest_first:
             return await self._store.events(run.run_id, cursor or 0, limit)
         end = run.last_seq if cursor is None else min(cursor - 1, run.last_seq)
@@ -165,11 +165,11 @@ class Reads:
         return page[::-1]
 
     async def snapshot(self, run_id: RunId) -> Snapshot | None:
-        """What a run's queries answer."""
+        """Return the snapshot of a run's state that queries read, or None."""
         return await self._store.snapshot(run_id)
 
     async def activity_of(self, run_id: RunId, seq: int) -> StoredActivity | None:
-        """An activity of a run by its seq."""
+        """Return an activity of a run by its seq, or None."""
         after = 0
         while page := await self._store.events(run_id, after, kind="ActivityScheduled"):
             for recorded in page:
@@ -179,7 +179,7 @@ class Reads:
         return None
 
     async def activity(self, number: int) -> StoredActivity | None:
-        """An activity by its own id or by that of one of its attempts (R35)."""
+        """Return an activity by its id or by the id of an attempt, or None; the store keeps both as 63-bit integers."""
         return await self._store.activity(number) if 0 <= number < 2**63 else None
 
     # schedules
@@ -196,8 +196,8 @@ class Reads:
         return await self._store.list_schedules(namespace)
 
     async def preview(self, namespace: str, name: str, count: int | None) -> Sequence[Time]:
-        """Return the next due times of a schedule; of a paused one those that it would have if it were resumed."""
-        wanted = _within(count, PREVIEW, LARGEST_PREVIEW, "count")
+        """Return the next due times of a schedule; for a paused schedule, the due times after a resume now."""
+        wanted = _within(count, PREVIEW_TIMES, LARGEST_PREVIEW_TIMES, "count")
         schedule = await self.schedule(namespace, name)
         left = wanted if schedule.remaining is None else min(wanted, schedule.remaining)
         due: Time | None = max(self._clock.wall(), (schedule.next_run_at or 1) - 1)
@@ -213,13 +213,13 @@ class Reads:
         return await self._store.fires(namespace, name, wanted)
 
     async def count_fires(self, namespace: str, name: str) -> int:
-        """Return the number of due times of a schedule whose outcome is recorded."""
+        """Return the number of due times of a schedule with a recorded outcome."""
         return await self._store.count_fires(namespace, name)
 
 
-def _within(asked: int | None, default: int, largest: int, name: str) -> int:
-    if asked is None:
+def _within(requested: int | None, default: int, largest: int, name: str) -> int:
+    if requested is None:
         return default
-    if not 1 <= asked <= largest:
+    if not 1 <= requested <= largest:
         raise Invalid(f"{name} must be from 1 to {largest}", field=name)
-    return asked
+    return requested

@@ -1,8 +1,8 @@
-"""Reads ready work from the store for the workers that are connected to this engine, and for no others.
+"""Reads ready work from the store, for the workers connected to this engine only.
 
-An engine that has its store to itself reads the work that was left by its predecessor, once for each type that a worker
-serves; work that becomes ready later passes through the dispatcher. Engines that share a store reserve as much work as
-their workers have free slots for. Work that no connected worker serves is never read, so it hides no other work.
+A single engine reads the work left by its predecessor, once for each type served by a worker; later work passes through
+the dispatcher. Engines on a shared store reserve as much work as their workers have free slots. Work of other types is
+never read: a page full of it would hide work for a connected worker.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,15 +15,15 @@ from assay.engine.dispatch import Dispatcher, Shortage
 from assay.storage.ports import Demand, ReadyActivity, ReadyTask, Store
 
 READY_PAGE_ENTRIES = 1_000
-"""Entries of ready work that are read at a time, for one type on one task queue."""
+"""Entries of ready work read at a time, for a type on a task queue."""
 REMEMBERED_LINES = 10_000
-"""Types of task queues that are remembered as read; beyond it all are forgotten, and read once more."""
+"""Types of task queues remembered as read. Beyond this number all are forgotten and read once more."""
 
 Place = tuple[str, Time, RunId, int]
 
 
 class _Line(NamedTuple):
-    """The work of one type (None: of all types) on one task queue."""
+    """The work of a type (None: of all types) on a task queue."""
 
     namespace: Namespace
     queue: str
@@ -32,7 +32,7 @@ class _Line(NamedTuple):
 
 
 class ReadyReader:
-    """Finds ready work in the store and gives it to the dispatcher."""
+    """The reader of ready work for the dispatcher of one engine."""
 
     def __init__(self, store: Store, clock: Clock, dispatcher: Dispatcher, page: int = READY_PAGE_ENTRIES) -> None:
         self._store = store
@@ -40,29 +40,29 @@ class ReadyReader:
         self._dispatcher = dispatcher
         self._page = page
         self._read: set[_Line] = set()
-        """Lines that were read to their end; only where no other engine adds to them."""
+        """Lines read to their end. Empty on a shared store, where other engines add work."""
         self._sizes: dict[tuple[Namespace, str, bool], int] = {}
-        """How much to reserve of a task queue whose last page was full; more than there are free slots."""
+        """Entries to reserve of a task queue after a full page; more than it has free slots."""
 
     def has_unread(self, worker: ConnectedWorker) -> bool:
-        """Return whether the store may have work for a worker that was not read yet."""
+        """Return whether the store may have unread work for a worker."""
         return self._store.shared or any(line not in self._read for line in self._lines_of(worker))
 
     def forget(self) -> None:
-        """Read all lines again when work is next looked for: a batch was lost, and with it what it had queued."""
+        """Read all lines again in the next `find_work`: a batch was not written, and the work it queued is lost."""
         self._read.clear()
 
     async def find_work(self, worker: ConnectedWorker | None = None) -> None:
-        """Queue work from the store for one worker, or for all that are connected, and lease it as slots allow."""
+        """Queue work from the store for one worker, or for all connected workers, and lease it to free slots."""
         if self._store.shared:
             queue = None if worker is None else (worker.namespace, worker.queue)
             await self._reserve(self._dispatcher.shortages(queue))
         else:
             workers = self._dispatcher.workers() if worker is None else (worker,)
-            await self._read_lines({line for one in workers for line in self._lines_of(one)} - self._read)
+            await self._read_lines({line for connected in workers for line in self._lines_of(connected)} - self._read)
             self._dispatcher.finish_reading(self.has_unread)
 
-    # an engine that has its store to itself
+    # a single engine
 
     def _lines_of(self, worker: ConnectedWorker) -> list[_Line]:
         served = ((worker.workflows, True), (worker.activities, False))
@@ -74,7 +74,7 @@ class ReadyReader:
         ]
 
     async def _read_lines(self, lines: Iterable[_Line]) -> None:
-        """Read lines to their end, a page of each in turn, so that the oldest work of every line comes first."""
+        """Read lines to their end, a page of each in turn: the oldest work of every line comes first."""
         places: dict[_Line, Place | None] = dict.fromkeys(sorted(lines, key=str))
         if len(self._read) + len(places) > REMEMBERED_LINES:
             self._read.clear()
@@ -102,7 +102,7 @@ class ReadyReader:
         activities.extend(waiting)
         return waiting
 
-    # engines that share a store
+    # engines on a shared store
 
     async def _reserve(self, shortages: Sequence[Shortage]) -> None:
         wanted = [
@@ -138,11 +138,11 @@ class ReadyReader:
         ready: Sequence[ReadyTask],
         waiting: Sequence[ReadyActivity],
     ) -> None:
-        """Double the page of a task queue that filled its last one: a query for each free slot would be slow."""
+        """Double the page of a task queue after a full page: a query for each free slot would be slow."""
         found = dict.fromkeys(limits, 0)
         for tasks, page in ((True, ready), (False, waiting)):
-            for one in page:
-                found[one.namespace, one.queue, tasks] += 1
+            for work in page:
+                found[work.namespace, work.queue, tasks] += 1
         for key, limit in limits.items():
             deep = found[key] >= limit
             if deep:

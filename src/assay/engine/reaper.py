@@ -1,4 +1,4 @@
-"""Ends leases of workers that died with their engine, and looks in the store for ready work."""
+"""Ends leases of workers that died with their engine, and has ready work read from the store."""
 
 import asyncio
 import logging
@@ -16,11 +16,11 @@ from assay.storage.ports import HeldLease, Store
 
 log = logging.getLogger("assay.engine")
 SHARED_READY_PAUSE: Time = SECOND
-"""How often an engine looks for work of a shared store; hints of other engines come sooner."""
+"""Longest time between two reads of ready work from a shared store; hints of other engines come sooner."""
 
 
 class Reaper:
-    """Takes over leases at a start and after a pause, and finds ready work that no engine has in memory."""
+    """The service that takes over leases after a start or suspension, and finds ready work in the store."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class Reaper:
         task_lease: Time,
     ) -> None:
         self._store = store
-        self._spared_task = min(STARTUP_GRACE, task_lease)
+        self._task_grace = min(STARTUP_GRACE, task_lease)
         self._clock = clock
         self._committer = committer
         self._dispatcher = dispatcher
@@ -40,50 +40,52 @@ class Reaper:
         self._began = False
 
     async def run_once(self) -> Time | None:
-        """Void the leases of the predecessor's own workers (once), then read the work that is ready."""
+        """Take over the predecessor's leases (once), then read ready work."""
         if not self._began:
             if not self._store.shared:
                 await self._void()
-            await self.spare()
+            await self.extend_leases()
             self._began = True
         await self._reader.find_work()
         return self._clock.now() + SHARED_READY_PAUSE if self._store.shared else None
 
     async def _void(self) -> None:
-        """They died with the engine that is gone (R9); a lost attempt counts, a lost task is due at once."""
+        """End the leases of workers in the predecessor's process, which died with it.
+
+        A lost attempt counts, because its function may have run; a lost workflow task is due at once.
+        """
         leases = await self._store.local_leases()
         if leases:
-            log.info("took over %d leases of workers that ended with the engine before this one", len(leases))
-        await self._ask(_lost(lease) for lease in leases)
+            log.info("took over %d leases of workers that ended with the previous engine", len(leases))
+        await self._submit_all(_lost(lease) for lease in leases)
 
-    async def spare(self) -> None:
-        """Give workers over the network one full lease from now: they live on while this engine starts or stands still.
+    async def extend_leases(self) -> None:
+        """Extend the leases of workers over the network to a full lease from now.
 
-        Other engines of a shared store have heard of the workers that live. There only leases that are over and not
-        yet ended are extended, and those of workers connected to this engine: otherwise engines that are restarted
-        often would keep the work of dead workers for ever.
+        These workers ran on while this engine was starting or suspended, and could not extend their leases. On a
+        shared store they may have reached another engine, so only expired leases, and leases of workers connected to
+        this engine, are extended: otherwise engines that restart often would keep the work of dead workers for ever.
         """
         now = self._clock.now()
-        spared = [
-            (lease, self._spared_task if lease.seq < 0 else STARTUP_GRACE) for lease in await self._store.leases()
-        ]
-        held = [
+        leases = [(lease, self._task_grace if lease.seq < 0 else STARTUP_GRACE) for lease in await self._store.leases()]
+        short = [
             (lease, period)
-            for lease, period in spared
+            for lease, period in leases
             if lease.until is not None and lease.until <= now + (period if self._serves(lease) else 0)
         ]
-        await self._ask(_extended(lease, period) for lease, period in held)
+        await self._submit_all(_extended(lease, period) for lease, period in short)
 
     def _serves(self, lease: HeldLease) -> bool:
-        """Can only this engine have heard of the worker that holds a lease?"""
+        """Return whether the worker of a lease can only report to this engine."""
         return not self._store.shared or self._dispatcher.find_worker(WorkerId(lease.worker)) is not None
 
-    async def _ask(self, requests: Iterable[Request]) -> None:
-        asked = [self._committer.submit(request) for request in requests]
-        for answer in await asyncio.gather(*asked, return_exceptions=True):
-            # refused: somebody else was faster; all else leaves a lease that nobody would take back, or too soon
-            if isinstance(answer, BaseException) and not isinstance(answer, Refused | NotFound):
-                raise answer
+    async def _submit_all(self, requests: Iterable[Request]) -> None:
+        submitted = [self._committer.submit(request) for request in requests]
+        for reply in await asyncio.gather(*submitted, return_exceptions=True):
+            # A refusal is fine: the lease changed meanwhile. After any other error the start is tried again:
+            # an unextended lease would end too soon, an unvoided one never.
+            if isinstance(reply, BaseException) and not isinstance(reply, Refused | NotFound):
+                raise reply
 
 
 def _extended(lease: HeldLease, period: Time) -> Request:

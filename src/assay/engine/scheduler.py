@@ -1,6 +1,6 @@
-"""Continues schedules whose last run has closed, so that the next may start.
+"""Continues schedules after their last run has closed, so that a waiting run may start.
 
-The times themselves are the timekeeper's: a schedule has one deadline like everything else that waits for a time.
+Due times are the timekeeper's: a schedule has a deadline row like a timer.
 """
 
 from assay.core.model.events import next_run_of
@@ -11,15 +11,15 @@ from assay.storage.ports import Store
 
 
 class Scheduler:
-    """Posts requests to schedules that wait for a run to close, or whose due times the wall clock has passed again."""
+    """Posts requests to schedules after a run has closed, and after the wall clock was set back."""
 
     def __init__(self, store: Store, clock: Clock, committer: Committer) -> None:
         self._store = store
         self._clock = clock
         self._committer = committer
 
-    def notice(self, committed: Committed) -> None:
-        """Tell the schedules of runs that came to their end; one that was continued has not."""
+    def continue_after(self, committed: Committed) -> None:
+        """Post to the schedules of runs that a commit has closed, unless the chain continues with another run."""
         over = {
             (run.namespace, run.start.schedule)
             for run, closing in committed.ended
@@ -29,14 +29,13 @@ class Scheduler:
             self._committer.post(ScheduledRunClosed(namespace, name))
 
     async def take_over(self) -> None:
-        """Look at schedules with waiting fires: the predecessor may have died before it told them."""
+        """Post to all schedules with waiting fires: the predecessor may have died before it posted to them."""
         for schedule in await self._store.list_schedules(None, waiting=True):
             self._committer.post(ScheduledRunClosed(schedule.namespace, schedule.name))
-
         await self.look_back()
 
     async def look_back(self) -> None:
-        """Look at schedules with missed due times that lie ahead: the wall clock was set back."""
+        """Post to schedules with skipped due times in the future: the wall clock was set back."""
         wall = self._clock.wall()
         for schedule in await self._store.list_schedules(None):
             if any(last > wall for _, last in schedule.given_up):

@@ -1,4 +1,4 @@
-"""The one shape of background work: it can be started, stopped, and run once by hand."""
+"""Background services: each does its due work in `run_once`, and a `Loop` calls it until stopped."""
 
 import asyncio
 import contextlib
@@ -11,19 +11,19 @@ from assay.storage.ports import Broken
 
 log = logging.getLogger("assay.engine")
 FAILED_SERVICE_PAUSE: Time = SECOND
-"""How long a service rests after it has failed."""
+"""Time until a failed service runs again."""
 
 
 class Service(Protocol):
-    """Work that goes on beside requests. Tests call `run_once` with a clock of their own."""
+    """Work beside requests. Tests call `run_once` with a clock of their own."""
 
     async def run_once(self) -> Time | None:
-        """Do what is due now; when to look again at the latest, or None if only `wake` can bring work."""
+        """Do the due work; return the time of the next run, or None to run only when woken."""
         ...
 
 
 class Loop:
-    """Runs a service until it is stopped: at once when woken, otherwise when the service asked for it."""
+    """A task that runs a service until stopped: when woken, and at the times that the service returns."""
 
     def __init__(self, service: Service, now: "NowSource") -> None:
         self._service = service
@@ -32,11 +32,11 @@ class Loop:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin."""
+        """Start the task."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """End; waits until the service is still."""
+        """Cancel the task and wait for its end."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -44,7 +44,7 @@ class Loop:
             self._task = None
 
     def wake(self) -> None:
-        """Look again now."""
+        """Run the service now, or once more after its present run."""
         self._woken.set()
 
     async def _run(self) -> None:
@@ -52,22 +52,22 @@ class Loop:
             self._woken.clear()
             again = await self._survive()
             with contextlib.suppress(TimeoutError):
-                # not wait_for: in Python 3.11 that loses a cancel which comes together with what it waits for
+                # Not wait_for: in Python 3.11 it loses a cancellation that arrives together with the result.
                 async with asyncio.timeout(self._pause(again)):
                     await self._woken.wait()
 
     async def _survive(self) -> Time | None:
-        """A service that fails tries again: nobody else would do its work."""
+        """Run the service once; after an error it runs again, because no other part does its work."""
         try:
             return await self._service.run_once()
         except Broken as error:
-            log.error("%s: %s; it ends", type(self._service).__name__, error)  # the engine has stopped, too
+            log.error("%s: %s; the service ends", type(self._service).__name__, error)  # the engine has stopped, too
             return None
         except AssayError as error:
-            log.warning("%s: %s; it goes on in a moment", type(self._service).__name__, error)
+            log.warning("%s: %s; the service retries in a second", type(self._service).__name__, error)
             return self._now.now() + FAILED_SERVICE_PAUSE
         except Exception:
-            log.exception("%s failed; it goes on in a moment", type(self._service).__name__)
+            log.exception("%s failed; the service retries in a second", type(self._service).__name__)
             return self._now.now() + FAILED_SERVICE_PAUSE
 
     def _pause(self, again: Time | None) -> float | None:
@@ -75,8 +75,8 @@ class Loop:
 
 
 class NowSource(Protocol):
-    """Anything that knows the time."""
+    """A source of the time."""
 
     def now(self) -> Time:
-        """Microseconds since the epoch."""
+        """Return microseconds since the epoch."""
         ...

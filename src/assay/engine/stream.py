@@ -1,8 +1,8 @@
-"""All events as one live stream: rows are read from the journal and passed to listeners (I24).
+"""All events as a live stream: rows are read from the journal and passed to listeners (I24).
 
-The journal gives the order; a commit is only the hint to look. One reader serves all listeners, and passes the same
-page object to all of them. A listener that begins in the past reads the journal by itself until it has caught up with
-that reader, and joins it with no step between.
+The journal has the order; a commit is only a hint to read. A single reader task serves all listeners and passes the
+same page object to each, so that frames are made once. A listener that begins in the past reads the journal by itself
+until it has caught up with the reader task. Then it joins without an await in between: no row is lost or sent twice.
 """
 
 import asyncio
@@ -22,23 +22,23 @@ log = logging.getLogger("assay.engine")
 __all__ = ["Claim", "JournalEntry", "JournalRow", "Note", "Stream"]
 
 STREAM_PAGE_EVENTS: Final = 500
-RETENTION: Final[Time] = 3 * 24 * 3_600 * SECOND
-"""How far back a client may go on, unless told otherwise; as in the original."""
-PATIENCE: Final = (0.05, 0.2, 1.0)
-"""Seconds between two looks without a hint where other engines write: what is committed may not be readable yet."""
+STREAM_RETENTION: Final[Time] = 3 * 24 * 3_600 * SECOND
+"""Default age up to which missed events can be resumed."""
+RECHECK_SECONDS: Final = (0.05, 0.2, 1.0)
+"""Pauses between reads without a hint on a shared store: committed rows of other engines may not be readable yet."""
 
 PULSE_SECONDS: Final = 0.05
 PULSE_SECONDS_PER_LISTENER: Final = 0.0001
-"""Between two pages for many listeners: each gets fewer and larger messages, and all of them together cost the engine a
-share of its time that does not grow with their number. The first is the most that rows wait."""
+"""Pause between two pages, per listener, at most `PULSE_SECONDS`. Many listeners get fewer and larger messages, and the
+share of the engine's time spent on them does not grow with their number."""
 FEW_LISTENERS: Final = 20
-"""Listeners that get each commit at once."""
+"""Up to this number of listeners there is no pause."""
 
 Listener = Callable[[Sequence[JournalRow]], None]
 
 
 class Stream:
-    """Reads the journal while somebody listens."""
+    """The live stream of one engine; reads the journal while it has listeners."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Stream:
         store: Store,
         on_commit: Callable[[Callable[[Committed], None]], None],
         clock: Clock,
-        retention: Time = RETENTION,
+        retention: Time = STREAM_RETENTION,
     ) -> None:
         self._journal = journal
         self._retention = retention
@@ -56,17 +56,18 @@ class Stream:
         self._woken = asyncio.Event()
         self._position: Position = BEGINNING
         self._held_since: Time | None = None
-        """The time of the oldest event that is durable and cannot be sent in order yet."""
+        """The time of the oldest durable event that must wait for an earlier transaction."""
         self._reader: asyncio.Task[None] | None = None
         on_commit(self._committed)
         if store.shared:
             store.subscribe(self._woken.set)
 
     async def too_late(self, row_id: int, namespaces: Collection[str]) -> int | None:
-        """None if all that came after a row can be told; else the id of the row from after which it can be.
+        """Return None if a client can resume after a row; otherwise the row id after which the stream can begin.
 
-        Histories are kept for good, but nobody is told those of weeks as news: what a client has missed for longer than
-        the retention it must look up. Only what is of its namespaces it can have missed; none stand for all.
+        A client that missed no events can resume with any cursor, however old. Events beyond the retention are not
+        streamed: the client must read the histories. Rows of other namespaces do not count as missed. An empty
+        collection means all namespaces.
         """
         horizon = self._clock.now() - self._retention
         position = await self._journal.position(row_id)
@@ -79,7 +80,7 @@ class Stream:
         return (await self._journal.head())[1] if first is None else first - 1
 
     def lag(self) -> Time:
-        """Return the age of the oldest event that waits for an earlier transaction; 0 if no event waits."""
+        """Return the age of the oldest event held back for an earlier transaction; 0 if no event is held back."""
         return 0 if self._held_since is None else max(0, self._clock.now() - self._held_since)
 
     def __len__(self) -> int:
@@ -90,9 +91,9 @@ class Stream:
             self._woken.set()
 
     async def follow(self, row_id: int | None, listener: Listener) -> AsyncIterator[Sequence[JournalRow]]:
-        """Pages of the journal from the row with this id on, none for None; then `listener` is called for the rest.
+        """Yield pages of the journal from a row on (None: from now on); then call `listener` with all later rows.
 
-        Between the last page and the first call nothing is lost and nothing comes twice.
+        Between the last page and the first call no row is lost and no row comes twice.
         """
         if row_id is None:
             position = await self._journal.head()
@@ -104,6 +105,7 @@ class Stream:
                 if page:
                     yield page
                     position = page[-1].position
+                # Caught up with the journal, and not behind the reader task: its next page follows this one.
                 if not page.more and (self._reader is None or position >= self._position):
                     break
         self._join(listener, position)
@@ -116,7 +118,7 @@ class Stream:
         self._woken.set()
 
     def leave(self, listener: Listener) -> None:
-        """Nobody listens there any more; the last one to go ends the reading."""
+        """Remove a listener; the reader task ends with the last one."""
         self._listeners.pop(listener, None)
         if not self._listeners and self._reader is not None:
             self._reader.cancel()
@@ -128,14 +130,14 @@ class Stream:
             self._woken.clear()
             try:
                 await self._deliver(own)
-                # One writer leaves no gaps, and a hint means that commits arrive: only a pause is worth a look.
+                # With one writer no event is held back; after a hint, commits still arrive. Measure in pauses only.
                 if self._shared and looks:
                     self._held_since = await self._journal.oldest_after(self._position)
                 if len(self._listeners) > FEW_LISTENERS:
                     await asyncio.sleep(min(PULSE_SECONDS, len(self._listeners) * PULSE_SECONDS_PER_LISTENER))
             except AssayError as error:
                 log.warning("the stream of events is interrupted: %s", error)
-            pause = PATIENCE[min(looks, len(PATIENCE) - 1)] if self._shared else None
+            pause = RECHECK_SECONDS[min(looks, len(RECHECK_SECONDS) - 1)] if self._shared else None
             looks += 1
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
@@ -149,14 +151,14 @@ class Stream:
             more = page.more
             for part in _parts(page):
                 if self._reader is not own:
-                    return  # another task reads now, and both would deliver every row
+                    return  # all listeners left and others came: another task reads, and both would send every row
                 self._position = part[-1].position
                 self._pass(part)
                 if isinstance(part[-1], Note):
-                    await asyncio.sleep(0)  # a note may fill the queue of a client: have it sent before the next row
+                    await asyncio.sleep(0)  # a note may fill a client's queue: send it before the next row
 
     def _pass(self, part: Sequence[JournalRow]) -> None:
-        """Call listeners with the rows after their positions; nearly always these are all rows."""
+        """Call listeners with the rows after their positions, which nearly always are all rows."""
         first, last = part[0].position, part[-1].position
         for listener, since in tuple(self._listeners.items()):
             if first > since:
@@ -166,7 +168,7 @@ class Stream:
 
 
 def _parts(page: Sequence[JournalRow]) -> Iterator[Sequence[JournalRow]]:
-    """Return the rows of a page in pieces that end with a note; a page without notes is one piece."""
+    """Yield the rows of a page in pieces, each up to and including a note; a page without notes is one piece."""
     begin = 0
     for place, news in enumerate(page):
         if isinstance(news, Note):

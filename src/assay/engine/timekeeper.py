@@ -1,7 +1,7 @@
-"""The one deadline service: timers, time-outs, leases, back-offs and delayed starts, each at its time and never early.
+"""The deadline service: timers, time-outs, leases, back-offs and delayed starts, each on time and never early (I10).
 
-It wakes exactly when the next deadline is due (I10), so there is no tick to wait for. What a deadline means is
-decided by `core`; one that is no longer due does nothing.
+The service sleeps until the next deadline, without a tick. `core` decides the effect of a deadline; one that is no
+longer due has no effect, so deadlines may be stored too early but never too late.
 """
 
 import asyncio
@@ -20,15 +20,16 @@ from assay.storage.ports import Deadline, Store
 DUE_PAGE_RUNS = 1_000
 DUE_RETRY_PAUSE: Time = SECOND // 10
 DUE_PAUSE: Time = SECOND // 500
-"""Between two looks at what is due: many timers that come one after the other go into few commits."""
+"""Pause after deadlines have fired: many timers in short sequence share a commit."""
 SHARED_DUE_PAUSE: Time = SECOND
-"""How long to trust one's own knowledge of the next deadline where other engines set deadlines too."""
+"""Longest sleep on a shared store: other engines set deadlines without notice."""
 
-NOT_TAKEN = frozenset({Kind.UNAVAILABLE, Kind.INTERNAL, Kind.INVALID})
+NOT_FIRED = frozenset({Kind.UNAVAILABLE, Kind.INTERNAL, Kind.INVALID})
+"""Kinds of refusals that leave a deadline in the store; any other refusal means that it is no longer due."""
 
 
 class Timekeeper:
-    """Turns deadlines that have come into requests."""
+    """The service that submits a request for each deadline that is due."""
 
     def __init__(
         self,
@@ -36,19 +37,19 @@ class Timekeeper:
         clock: Clock,
         committer: Committer,
         presence: Presence,
-        spare: Callable[[], Awaitable[None]],
+        extend_leases: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
         self._clock = clock
         self._committer = committer
         self._presence = presence
-        self._spare = spare
+        self._extend_leases = extend_leases
         self._next: Time | None = None
         self._next_schedule: Time | None = None
-        """By the wall clock, as all times of schedules."""
+        """In wall time, as all times of schedules."""
 
-    def sooner(self, committed: Committed) -> bool:
-        """Did a commit set a deadline that comes before the one this service sleeps for?"""
+    def note_deadlines(self, committed: Committed) -> bool:
+        """Note the deadlines of a commit; return True if one comes before the deadline that the service sleeps for."""
         due, scheduled = committed.next_due, committed.next_schedule
         found = False
         if due is not None and (self._next is None or due < self._next):
@@ -58,9 +59,10 @@ class Timekeeper:
         return found
 
     def is_due(self) -> bool:
-        """Has the next deadline come?
+        """Return whether the next deadline is due.
 
-        The loop sleeps by a clock that stops with the machine, while the wall clock steps and engine time is slewed.
+        Called every second beside the sleep of the loop: the loop's clock stops with the machine, while the wall clock
+        steps and engine time is slewed.
         """
         due, scheduled = self._next, self._next_schedule
         return (due is not None and due <= self._clock.now()) or (
@@ -68,18 +70,18 @@ class Timekeeper:
         )
 
     async def run_once(self) -> Time | None:
-        """Fire everything that is due now."""
+        """Fire all due deadlines; return the time of the next."""
         fired = False
         while True:
-            # Before each look: a lease that ran out while this engine stood still must not be among what is due.
-            await self._presence.make_up(self._spare)
+            # Before each read: a lease that ran out while this engine was suspended must be extended, not ended.
+            await self._presence.extend_after_suspension(self._extend_leases)
             page = await self._store.due(self._clock.now(), self._clock.wall(), DUE_PAGE_RUNS)
             fired = fired or bool(page)
             if page and not await self._fire(page):
                 return self._clock.now() + DUE_RETRY_PAUSE
             if len(page) < DUE_PAGE_RUNS:
                 break
-        self._next = self._next_schedule = None  # whatever is committed while the store is asked must wake us
+        self._next = self._next_schedule = None  # so that a deadline committed during the read wakes this service
         self._next, self._next_schedule = await self._store.next_due()
         return self._again(DUE_PAUSE if fired else 0)
 
@@ -93,17 +95,17 @@ class Timekeeper:
         return None if due is None else max(due, now + pause)
 
     async def _fire(self, page: Sequence[Deadline]) -> bool:
-        """False if not all of it was taken: then it is as due as before, and to ask again at once would not help."""
-        asked = [self._committer.submit(_request(due)) for due in page]
-        answers = await asyncio.gather(*asked, return_exceptions=True)
-        for answer in answers:
-            if isinstance(answer, BaseException) and not isinstance(answer, AssayError):
-                raise answer
-        return not any(isinstance(answer, AssayError) and answer.kind in NOT_TAKEN for answer in answers)
+        """Submit a page of deadlines; return False if some stay due, so that the caller pauses before it retries."""
+        submitted = [self._committer.submit(_request(due)) for due in page]
+        replies = await asyncio.gather(*submitted, return_exceptions=True)
+        for reply in replies:
+            if isinstance(reply, BaseException) and not isinstance(reply, AssayError):
+                raise reply
+        return not any(isinstance(reply, AssayError) and reply.kind in NOT_FIRED for reply in replies)
 
 
 def _request(due: Deadline) -> Request:
-    """What to ask for when a deadline has come."""
+    """Return the request that a deadline stands for."""
     if due.kind == "schedule":
         return ElapseSchedule(*named_by(due.run_id))
     return Elapse(due.run_id, due.kind, due.ref)

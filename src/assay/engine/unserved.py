@@ -1,4 +1,4 @@
-"""Runs that wait for a worker that nobody is: shown as stuck, though no task of theirs ever failed (R21)."""
+"""Runs of a type that no connected worker serves: shown as stuck, although none of their tasks failed."""
 
 from typing import Final
 
@@ -10,11 +10,11 @@ from assay.engine.dispatch import Dispatcher
 from assay.storage.ports import RunFilter, RunRecord, ServedQueue
 
 UNSERVED_AGE: Final[Time] = 5 * SECOND
-"""How long a task must have been due where other engines may have a worker for it."""
+"""Age of a due task on a shared store after which it counts as unserved: another engine may have a worker for it."""
 
 
 def explained(record: RunRecord, dispatcher: Dispatcher, now: Time, *, shared: bool) -> RunRecord:
-    """The record; if its task is due and the workers of its queue serve other types only, with that as the reason."""
+    """Return the record; with a reason if its task is due and the workers of its queue serve other types only."""
     run = record.run
     task, kind, queue = run.task, run.start.workflow_type, run.start.task_queue
     if run.closed or not task.ready or (shared and now - (task.since or now) < UNSERVED_AGE):
@@ -29,7 +29,7 @@ def explained(record: RunRecord, dispatcher: Dispatcher, now: Time, *, shared: b
 
 
 def with_served(wanted: RunFilter, dispatcher: Dispatcher, now: Time, *, shared: bool) -> RunFilter:
-    """Return a filter that finds the same runs stuck as `explained` shows, if it looks for stuck runs at all."""
+    """Return a filter that finds as stuck exactly the runs that `explained` shows as stuck."""
     if wanted.stuck is None:
         return wanted
     served = dispatcher.served_queues(Namespace(wanted.namespace))

@@ -1,7 +1,7 @@
-"""Who uses the engine: namespaces, and workers with their registrations and signs of life.
+"""Namespaces, and workers with their registrations and heartbeats.
 
-Signs of life are kept in memory and written now and then: a heartbeat costs no disk. Silence hides a worker from lists
-and takes nothing else from it; whatever it sends next brings it back (R36).
+Heartbeats are kept in memory and written at intervals: a heartbeat costs no disk write. A worker without heartbeats is
+hidden from lists and loses nothing else; its next message brings it back.
 """
 
 import re
@@ -32,12 +32,12 @@ from assay.storage.ports import (
 
 MAIN: Final = "main"
 LISTED_SILENCE: Final[Time] = 90 * SECOND
-"""After so long a worker is no longer listed."""
-SIGNS_WRITE_PAUSE: Final[Time] = 15 * SECOND
-"""How often signs of life are written where other engines read them."""
+"""Time without a heartbeat after which a worker is not listed."""
+HEARTBEAT_WRITE_PAUSE: Final[Time] = 15 * SECOND
+"""Time between two writes of heartbeats on a shared store, where other engines read them."""
 NAMESPACE_CHECK_PAUSE: Final[Time] = SECOND
-"""How long after its use it is checked that a namespace still exists, where other engines delete some."""
-KNOWN: Final = 10_000
+"""Time until a used namespace is checked on a shared store, where another engine may have deleted it."""
+CACHED_REGISTRATIONS: Final = 10_000
 """Registrations kept in memory."""
 
 __all__ = [
@@ -54,7 +54,7 @@ _NAMESPACE: Final = re.compile(r"[a-z0-9-]{1,63}\Z", re.ASCII)
 
 
 class Registration(msgspec.Struct, frozen=True):
-    """What the dispatcher must know of a worker; None stands for all types."""
+    """The part of a worker's registration that the dispatcher uses; None stands for all types."""
 
     worker: WorkerId
     namespace: Namespace
@@ -63,7 +63,7 @@ class Registration(msgspec.Struct, frozen=True):
 
 
 class WorkerRegistry:
-    """Namespaces and workers; a service that writes signs of life."""
+    """The namespaces and workers of an engine; a service that writes heartbeats."""
 
     def __init__(self, registry: Registry, store: Store, clock: Clock) -> None:
         self._registry = registry
@@ -71,32 +71,36 @@ class WorkerRegistry:
         self._clock = clock
         self._namespaces: set[str] = set()
         self._used: set[str] = set()
-        """Namespaces that were used from memory and may have been deleted by another engine before that."""
-        self._known: OrderedDict[str, Registration] = OrderedDict()
-        self._heard: dict[str, Time] = {}
+        """Namespaces used since the last check; another engine may have deleted them."""
+        self._registrations: OrderedDict[str, Registration] = OrderedDict()
+        self._last_heartbeats: dict[str, Time] = {}
         self._unwritten: set[str] = set()
         self._health: dict[str, WorkerHealth] = {}
-        """Reported and not written yet."""
-        self._write_signs_at: Time = 0
+        """Health reports that are not written yet."""
+        self._write_heartbeats_at: Time = 0
 
     # namespaces
 
-    def knows(self, namespace: str) -> bool:
-        """Is it certain that a namespace exists?"""
+    def has_namespace(self, namespace: str) -> bool:
+        """Return whether a namespace exists as far as this engine's memory shows, and note its use."""
         if namespace not in self._namespaces:
             return False
         self._used.add(namespace)
         return True
 
     async def ensure(self, namespace: str) -> None:
-        """Create a namespace that is used for the first time (R39)."""
-        if self.knows(namespace):
+        """Create a namespace on its first use."""
+        if self.has_namespace(namespace):
             return
         await self._registry.create_namespace(NamespaceRow(check_namespace(namespace), self._clock.now()))
         self._namespaces.add(namespace)
 
     async def create(self, name: str, key: IdempotencyKey | None) -> Rendered | None:
-        """Create a namespace by name; with a key the rendered answer, as the first time."""
+        """Create a namespace; return the rendered answer if a key is given, the first one for a repeated key.
+
+        Raises:
+            AlreadyExists: the namespace exists.
+        """
         check_namespace(name)
         if (known := await self._recalled(key)) is not None:
             return known
@@ -113,13 +117,18 @@ class WorkerRegistry:
         return _rendered(key, None)
 
     async def delete(self, name: str, key: IdempotencyKey | None) -> Rendered | None:
-        """Forget a namespace that nobody uses any more."""
+        """Delete a namespace; return the rendered answer if a key is given, the first one for a repeated key.
+
+        Raises:
+            NotFound: the namespace is unknown, or is `main`.
+            Refused: the namespace has open runs or schedules.
+        """
         if name == MAIN:
             raise NotFound("cannot delete the 'main' namespace", code="main_namespace")
         if (known := await self._recalled(key)) is not None:
             return known
         if not await self._exists(name):
-            # The key's first request may have been faster than this one: its deletion and its answer came together.
+            # The first request with this key may just have deleted it; deletion and answer are one transaction.
             if (known := await self._recalled(key)) is not None:
                 return known
             raise NotFound(f"namespace {name}")
@@ -140,12 +149,12 @@ class WorkerRegistry:
         return any(row.name == name for row in await self._registry.namespaces())
 
     async def namespaces(self) -> Sequence[NamespaceRow]:
-        """All namespaces, by name."""
+        """Return all namespaces, by name."""
         return await self._registry.namespaces()
 
     async def counts(self, namespace: str) -> tuple[NamespaceCounts, int]:
-        """What a namespace holds, and how many schedules."""
-        await self.write_signs()
+        """Return the numbers of a namespace's runs and workers, and the number of its schedules."""
+        await self.write_heartbeats()
         counted = await self._registry.counts(namespace, self._clock.now() - LISTED_SILENCE)
         return counted, await self._schedules(namespace)
 
@@ -153,22 +162,22 @@ class WorkerRegistry:
         return len(await self._store.list_schedules(namespace))
 
     async def queues(self, namespace: str) -> Sequence[QueueRow]:
-        """The queues of a namespace."""
-        await self.write_signs()
+        """Return the task queues of a namespace."""
+        await self.write_heartbeats()
         return await self._registry.queues(namespace, self._clock.now() - LISTED_SILENCE)
 
     async def waiting(self) -> Sequence[WaitingWork]:
-        """Return how much work waits for a worker, by namespace and task queue, as the store has it."""
+        """Return the amount of ready work in the store, by namespace and task queue."""
         return await self._registry.waiting()
 
     async def has_waiting_activity(self, namespace: str, queue: str, names: frozenset[str] | None) -> bool:
-        """Return whether the store has an activity of these names (None: of any name) that waits on a task queue."""
+        """Return whether the store has a ready activity of these names (None: of any name) on a task queue."""
         return await self._registry.waits(namespace, queue, None if names is None else sorted(names))
 
     # workers
 
     async def register(self, row: WorkerRow, key: IdempotencyKey | None = None) -> Rendered | WorkerRow:
-        """Give a worker its id; every call makes a new worker, unless its key was used before."""
+        """Register a worker under a new id; a repeated key returns its first answer and registers nothing."""
         if (known := await self._recalled(key)) is not None:
             return known
         check_id(row.task_queue, "queue")
@@ -180,34 +189,34 @@ class WorkerRegistry:
         return _rendered(key, fresh) or fresh
 
     async def introduce(self, row: WorkerRow) -> None:
-        """Keep the registration of a worker that chose its own id, the first time it says who it is."""
+        """Register a worker that chose its own id, unless the id is registered; note a heartbeat."""
         check_id(row.task_queue, "queue")
         await self.ensure(row.namespace)
-        if row.id not in self._known and await self._registry.worker(row.id) is None:
+        if row.id not in self._registrations and await self._registry.worker(row.id) is None:
             now = self._clock.now()
             await self._registry.register(msgspec.structs.replace(row, registered_at=now, last_heartbeat=now))
         self._remember(row)
-        self.heard(row.id)
+        self.note_heartbeat(row.id)
 
-    def heard(self, worker_id: str) -> None:
-        """A worker has given a sign of life."""
-        self._heard[worker_id] = self._clock.now()
+    def note_heartbeat(self, worker_id: str) -> None:
+        """Note a heartbeat of a worker; every message of a worker counts as one."""
+        self._last_heartbeats[worker_id] = self._clock.now()
         self._unwritten.add(worker_id)
 
     def note_health(self, worker_id: str, health: WorkerHealth) -> None:
-        """Keep the health that a worker reports; written with the signs of life."""
+        """Note the health that a worker reports; written with its heartbeat."""
         self._health[worker_id] = health
-        self.heard(worker_id)
+        self.note_heartbeat(worker_id)
 
     async def worker(self, worker_id: str) -> Registration:
-        """A worker by its id, which is a sign of life; one that never registered serves all of `main` (R36)."""
-        known = self._known.get(worker_id)
+        """Return a worker's registration and note a heartbeat; an unregistered worker serves all types of `main`."""
+        known = self._registrations.get(worker_id)
         if known is None:
             row = await self._registry.worker(worker_id)
             if row is None:
                 return Registration(WorkerId(worker_id), Namespace(MAIN))
             known = self._remember(row)
-        self.heard(worker_id)
+        self.note_heartbeat(worker_id)
         return known
 
     def _remember(self, row: WorkerRow) -> Registration:
@@ -217,42 +226,42 @@ class WorkerRegistry:
             None if row.workflows is None else frozenset(row.workflows),
             None if row.activities is None else frozenset(row.activities),
         )
-        self._known[row.id] = registration
-        if len(self._known) > KNOWN:
-            forgotten, _ = self._known.popitem(last=False)
-            self._heard.pop(forgotten, None)
+        self._registrations[row.id] = registration
+        if len(self._registrations) > CACHED_REGISTRATIONS:
+            forgotten, _ = self._registrations.popitem(last=False)
+            self._last_heartbeats.pop(forgotten, None)
         return registration
 
     async def workers(self, namespace: str) -> Sequence[tuple[WorkerRow, int]]:
-        """The workers that were heard of lately, each with the number of tasks it holds."""
-        await self.write_signs()
+        """Return the workers with a recent heartbeat, each with the number of its leases."""
+        await self.write_heartbeats()
         rows = await self._registry.workers(namespace, self._clock.now() - LISTED_SILENCE)
         held = await self._registry.holdings([row.id for row in rows]) if rows else {}
         return [(row, held[row.id]) for row in rows]
 
     async def run_once(self) -> Time | None:
-        """Write signs of life and check used namespaces, where other engines read both.
+        """Write heartbeats and check used namespaces on a shared store, where other engines read both.
 
-        An engine that has its store to itself writes signs only when they are asked for, and at the end: one whose
-        workers have nothing to do leaves its disk alone.
+        A single engine writes heartbeats only before they are read and when it stops: with idle workers it writes
+        nothing to the disk.
         """
         now = self._clock.now()
         await self._keep_used_namespaces()
-        if now >= self._write_signs_at or not self._store.shared:
-            self._write_signs_at = now + SIGNS_WRITE_PAUSE
-            await self.write_signs()
+        if now >= self._write_heartbeats_at or not self._store.shared:
+            self._write_heartbeats_at = now + HEARTBEAT_WRITE_PAUSE
+            await self.write_heartbeats()
         return now + NAMESPACE_CHECK_PAUSE if self._store.shared else None
 
-    async def write_signs(self) -> None:
-        """Write the signs of life that came since the last time."""
+    async def write_heartbeats(self) -> None:
+        """Write the heartbeats since the last write."""
         if self._unwritten:
             unwritten, self._unwritten = self._unwritten, set()
             health, self._health = self._health, {}
-            seen = [(worker, self._heard[worker]) for worker in unwritten if worker in self._heard]
+            seen = [(worker, self._last_heartbeats[worker]) for worker in unwritten if worker in self._last_heartbeats]
             await self._registry.seen(seen, health)
 
     async def _keep_used_namespaces(self) -> None:
-        """Create used namespaces again that another engine has deleted: a run must not live where no list shows it."""
+        """Create used namespaces again if another engine has deleted them: each run must be in a listed namespace."""
         used, self._used = self._used, set()
         for name in used if self._store.shared else ():
             await self._registry.create_namespace(NamespaceRow(name, self._clock.now()))
@@ -277,7 +286,7 @@ def _rendered(key: IdempotencyKey | None, reply: object) -> Rendered | None:
 
 
 def check_namespace(name: str) -> str:
-    """A name within the limits of 5.4, or `Invalid`."""
+    """Return a valid namespace name; raise `Invalid` otherwise."""
     if not _NAMESPACE.match(name):
         raise Invalid("a namespace is 1 to 63 lower-case letters, digits or dashes", field="namespace")
     return name

@@ -161,7 +161,7 @@ async def _surrounded(config: ServerConfig, engine: Engine, database: Database) 
         for loop in loops:
             await loop.stop()
         if engine.stopped is None:
-            await worker_registry.write_signs()
+            await worker_registry.write_heartbeats()
 
 
 def _backend(

@@ -10,7 +10,7 @@ from assay.core.model.errors import Invalid
 from assay.core.model.ids import SECOND, Time
 from assay.core.model.limits import CACHE_BYTES
 from assay.engine.commit import cache
-from assay.engine.stream import RETENTION
+from assay.engine.stream import STREAM_RETENTION
 from assay.server.auth_config import AuthConfig
 from assay.server.patience import Patience
 
@@ -32,7 +32,7 @@ class ServerConfig:
     """Show a SQLite file that another process may be using, and change nothing."""
     allowed_hosts: tuple[str, ...] = ()
     task_lease: Time = 30 * SECOND
-    events_ttl: Time = RETENTION
+    events_ttl: Time = STREAM_RETENTION
     """How far back the event stream goes on for a client that was away."""
     cache_bytes: int = CACHE_BYTES
     """Folded runs that the engine keeps in memory."""

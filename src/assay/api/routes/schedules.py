@@ -19,7 +19,7 @@ from assay.core.model.replies import SchedulePut
 from assay.core.schedules import requests as rq
 from assay.core.schedules.model import Schedule
 from assay.core.schedules.rules import check_schedule
-from assay.engine.reads import LARGEST_FIRES, LARGEST_PREVIEW
+from assay.engine.reads import LARGEST_FIRES, LARGEST_PREVIEW_TIMES
 from assay.wire import responses
 from assay.wire.schedules import (
     BackfillBody,
@@ -178,7 +178,7 @@ def _route(method: str, path: str, operation_id: str, summary: str, reaction: An
     )
 
 
-_COUNT: Final = Parameter("count", f"The number of times; default 10, at most {LARGEST_PREVIEW}.", int)
+_COUNT: Final = Parameter("count", f"The number of times; default 10, at most {LARGEST_PREVIEW_TIMES}.", int)
 _LIMIT: Final = Parameter("limit", f"The maximum number of fires; default 50, at most {LARGEST_FIRES}.", int)
 _RECORD: Final = responses.ScheduleRecord
 _FIRE: Final = responses.FireRecord

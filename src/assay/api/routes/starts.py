@@ -38,7 +38,7 @@ async def start(backend: Backend, call: ApiCall) -> HttpResponse:
     wait = call.wait()
     request = start_request(body, body.namespace or call.namespace)
     require(call.principal, Permission.ACT, request.namespace)
-    if not backend.worker_registry.knows(request.namespace):
+    if not backend.worker_registry.has_namespace(request.namespace):
         await backend.worker_registry.ensure(checked_start(request).namespace)
     reply = _Reply()
     answer = await change(backend, call, request.namespace, request, reply.rendered)
