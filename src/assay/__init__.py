@@ -1,6 +1,6 @@
 """Durable workflows in ordinary Python: every step is recorded, so a crash loses no work and repeats no finished step.
 
-`from assay import workflow` for plain functions; `Client`, `Worker` and `App` for programs that want objects.
+`from assay import workflow` has plain, blocking functions; `Client`, `Worker` and `App` are for asynchronous programs.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ __all__ = [
     "workflow",
 ]
 
-# Where each name comes from. It is looked up when it is first used, so that importing assay costs next to nothing.
+# The module of each name. Names are imported when they are first used, so that `import assay` is fast.
 _HOMES = {
     "assay.sdk.workflow.activity_context": ("ActivityContext",),
     "assay.sdk.app": ("App",),

@@ -69,7 +69,7 @@ def test_the_engine_of_somebody_else_is_not_worked_for(tmp_path: Path, file: Pat
         told = failed(file, other)
         assert told.count("\n") == 2
         assert f"cannot listen on 127.0.0.1:{other.port}: Address already in use; choose another --port" in told
-        assert "Error: the engine did not start; what it said is above" in told
+        assert "Error: the engine did not start; see its output above" in told
         told = spawn(["worker", "list", "--engine-url", other.url], plain_environment(tmp_path)).out
         assert told == "[]\n"
 

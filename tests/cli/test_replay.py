@@ -214,7 +214,7 @@ def test_the_exit_code_counts_though_nobody_reads_on(shell: dict[str, str], code
 def test_the_workflow_of_a_history_may_have_another_name_now(replay: Replay, code: Path):
     code.write_text(PROGRAM.format(wait=WAITING).replace("Order", "Purchase"))
     told = replay("--against", "shop.py", "done.json")
-    assert told.out == "done.json: not followed: shop.py has no workflow of type Order; there are: Purchase\n"
+    assert told.out == "done.json: not followed: shop.py has no workflow of type Order; its types: Purchase\n"
     assert replay("--against", "shop.py", "--type", "Purchase", "done.json").code == 0
 
 
@@ -254,7 +254,7 @@ def without(record: dict[str, Any], name: str) -> dict[str, Any]:
         (lambda events: json.dumps(events[1:]), "not a whole history"),
         (lambda events: json.dumps([*events[:2], *events[3:]]), "not a whole history"),
         (lambda events: json.dumps([*events[:2], events[2] | {"run_id": "x"}]), "not a history, but several"),
-        (lambda events: json.dumps([without(events[0], "workflow_type"), *events[1:]]), "does not say of which"),
+        (lambda events: json.dumps([without(events[0], "workflow_type"), *events[1:]]), "has no workflow type"),
         (lambda events: json.dumps([*events[:1], events[1] | {"event_type": "Later"}]), "does not know: Later"),
     ],
 )

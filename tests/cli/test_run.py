@@ -268,7 +268,7 @@ def test_a_queue_that_is_not_known_is_told_of(tmp_path: Path, engine: Server):
     file = written(tmp_path, LISTENING.format(guard='__name__ == "__main__"', before="", call=call))
     with running(file, engine.url) as worker:
         worker.wait_for(re.compile("on queue default at"))
-        told = "workflow.listen(queue=os.environ['QUEUE']) is not heeded: only names and plain values of the file are"
+        told = "workflow.listen(queue=os.environ['QUEUE']) is ignored: only names and plain values can be used"
         assert f"warning: worker.py, line 8: {told}\n" in worker.said()
     with running(file, engine.url, "--queue", "known") as worker:
         worker.wait_for(re.compile("on queue known at"))

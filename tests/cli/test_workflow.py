@@ -250,7 +250,7 @@ def test_retry_names_what_is_dropped(cli: Cli, worker: Callable[..., Worker]):
     assert (told.code, "bad_from_seq" in told.err or "from_seq" in told.err) == (1, True)
     told = cli("workflow", "retry", "o", "--reason", "again", "--from-seq", "1")
     assert (told.code, told.json["dropped_events"], told.json["activity"]) == (0, 3, None)
-    assert told.err.splitlines() == ["dropped, and done again only if the code asks for it: reserve"]
+    assert told.err.splitlines() == ["dropped, and repeated only if the code schedules them again: reserve"]
     first = cli("workflow", "events", "o").json[0]
     assert first["initiator"] == "reopen"
 

@@ -1,4 +1,4 @@
-"""`assay api-key`: the keys of programs and people that call the engine."""
+"""`assay api-key`: create, list, rotate and revoke API keys."""
 
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ _prefix = click.argument("prefix", metavar="PREFIX", help="The beginning of the 
 @click.group(cls=RemoteGroup, name="api-key")
 @global_options
 def api_key() -> None:
-    """Make, list, rotate and revoke API keys.
+    """Create, list, rotate and revoke API keys.
 
     \b
     Examples:
@@ -36,15 +36,29 @@ def api_key() -> None:
 
 
 @api_key.command()
-@click.option("--label", metavar="TEXT", help="A name for people.")
-@click.option("--role", type=click.Choice(ROLES), default="operator", show_default=True, help="What the key may do.")
-@click.option("--in-namespace", "namespaces", multiple=True, metavar="NAME", help="Where; every namespace of yours.")
-@click.option("--queue", "queues", multiple=True, metavar="NAME", help="Task queues of a worker; all without it.")
-@click.option("--expires-at", type=float, metavar="SECONDS", help="When it ends, in seconds since the epoch.")
-@click.option("--idempotent", is_flag=True, help="Make no second key of the label; show the record of the first.")
+@click.option("--label", metavar="TEXT", help="A name for the key.")
+@click.option("--role", type=click.Choice(ROLES), default="operator", show_default=True, help="The role of the key.")
+@click.option(
+    "--in-namespace",
+    "namespaces",
+    multiple=True,
+    metavar="NAME",
+    help="Namespace of the key; may be repeated.  [default: all of your namespaces]",
+)
+@click.option(
+    "--queue",
+    "queues",
+    multiple=True,
+    metavar="NAME",
+    help="Task queue that a worker may serve; may be repeated.  [default: all queues]",
+)
+@click.option("--expires-at", type=float, metavar="SECONDS", help="Expiry time, in seconds since the epoch.")
+@click.option("--idempotent", is_flag=True, help="If a key with this label exists, show it and create no new key.")
 @connected
 def create(session: CliSession, /, **fields: Any) -> None:
-    """Make a key; it is shown once, here.
+    """Create a key.
+
+    The text of the key is shown only now. Store it in a safe place.
 
     \b
     Examples:
@@ -56,10 +70,12 @@ def create(session: CliSession, /, **fields: Any) -> None:
 
 
 @api_key.command("list")
-@click.option("--revoked", is_flag=True, help="Show revoked keys, too.")
+@click.option("--revoked", is_flag=True, help="Include revoked keys.")
 @connected
 def list_keys(session: CliSession, revoked: bool) -> None:
-    """List keys, newest first; the keys themselves are stored nowhere.
+    """List keys, newest first.
+
+    The list does not contain the texts of the keys: the engine does not store them.
 
     \b
     Example:
@@ -71,10 +87,10 @@ def list_keys(session: CliSession, revoked: bool) -> None:
 
 @api_key.command()
 @_prefix
-@click.option("--overlap", type=float, metavar="SECONDS", help="How long the old key is still accepted; a day.")
+@click.option("--overlap", type=float, metavar="SECONDS", help="Accept the old key for this time.  [default: 1 day]")
 @connected
 def rotate(session: CliSession, prefix: str, overlap: float | None) -> None:
-    """Make a successor of a key with the same label, role and namespaces.
+    """Create a new key with the label, role and namespaces of an old key.
 
     \b
     Example:
@@ -88,7 +104,7 @@ def rotate(session: CliSession, prefix: str, overlap: float | None) -> None:
 @_prefix
 @connected
 def revoke(session: CliSession, prefix: str) -> None:
-    """Revoke a key: every engine refuses it within seconds.
+    """Revoke a key. All engines refuse it within seconds.
 
     \b
     Example:

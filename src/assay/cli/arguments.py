@@ -1,4 +1,4 @@
-"""Values on the command line that more than one command takes."""
+"""Types and options of the command line that several commands use."""
 
 from collections.abc import Sequence
 from typing import Any, Final, cast
@@ -19,12 +19,12 @@ LISTED_STATUS: Final = click.Choice((*STATUSES, "open", "closed"), case_sensitiv
 
 
 class Attributes(click.ParamType[dict[str, Any]]):
-    """Search attributes: `key=value`, or a JSON object in one of its forms."""
+    """Search attributes: `key=value`, or a JSON object."""
 
     name = "attributes"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
-        """Return the attributes; a value that is a JSON number, true, false or a quoted text is taken as JSON."""
+        """Return the attributes; a value that looks like a JSON number, boolean, list or string is parsed as JSON."""
         key, separator, text = str(value).partition("=")
         if not separator or not key.isidentifier():
             return cast(dict[str, Any], JSON_OBJECT.convert(value, param, ctx))
@@ -36,7 +36,7 @@ class Attributes(click.ParamType[dict[str, Any]]):
 
 
 def merged(context: click.Context, parameter: click.Parameter, values: Sequence[dict[str, Any]]) -> Any:
-    """Return all attributes of a line in one object, or None if there are none."""
+    """Return the attributes of all options in a single object, or None without options."""
     return {key: value for one in values for key, value in one.items()} if values else None
 
 
@@ -44,12 +44,12 @@ ATTRIBUTES: Final = Attributes()
 
 
 class Name(click.ParamType[str]):
-    """An id or a name: anything but nothing."""
+    """An id or a name: any text but the empty text."""
 
     name = "text"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name as it is."""
+        """Return the name unchanged."""
         text = str(value)
         if not text:
             self.fail("must not be empty", param, ctx)
@@ -57,12 +57,12 @@ class Name(click.ParamType[str]):
 
 
 class Seconds(click.ParamType[float]):
-    """A duration: a number of seconds, or a text such as 1h30m (R22)."""
+    """A duration: a number of seconds, or a text such as 1h30m."""
 
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The seconds in it."""
+        """Return the duration in seconds."""
         from assay.core.model.duration import SECOND, parse_duration
         from assay.core.model.errors import Invalid
 
@@ -77,12 +77,12 @@ class Seconds(click.ParamType[float]):
 
 
 class PointInTime(click.ParamType[float]):
-    """A point in time: seconds since the epoch, or ISO 8601; without an offset it is UTC."""
+    """A point in time: seconds since the epoch, or ISO 8601, by default in UTC."""
 
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Its seconds since the epoch."""
+        """Return the time in seconds since the epoch."""
         from datetime import UTC, datetime
 
         try:
@@ -92,7 +92,7 @@ class PointInTime(click.ParamType[float]):
         try:
             found = datetime.fromisoformat(value)
         except ValueError:
-            self.fail(f"{value!r} is no time: write 2026-01-31T12:00:00Z, or seconds since the epoch", param, ctx)
+            self.fail(f"{value!r} is not a time: write 2026-01-31T12:00:00Z, or seconds since the epoch", param, ctx)
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 

@@ -1,4 +1,4 @@
-"""The engine over HTTP, as one call needs it: small to import, blocking, with errors that are sentences."""
+"""The HTTP client of the command line: fast to import, blocking, with errors that are sentences."""
 
 import json
 import time
@@ -21,13 +21,13 @@ from assay.sdk.client.http.http1 import (
 
 REQUEST_TIMEOUT_SECONDS: Final = 30.0
 RETRYABLE_STATUSES: Final = RESTARTING_STATUSES | {429}
-"""Answers of an engine that is restarting or has no room, or of a proxy before it."""
+"""Statuses of an engine that is restarting or busy, or of a proxy before the engine."""
 
 Query = str | int | float | None
 
 
 class EngineResponse(NamedTuple):
-    """What the engine said; `document` is None where it said nothing."""
+    """A response of the engine; `document` is None for an empty body."""
 
     status: int
     document: Any
@@ -35,7 +35,7 @@ class EngineResponse(NamedTuple):
 
 
 class RequestRefused(CommandError):
-    """The engine refused a request; the sentence of its answer is the error."""
+    """The engine refused a request; the message is the `error` of the response."""
 
     def __init__(self, context: str, status: int, body: str) -> None:
         super().__init__(f"{context}: HTTP {status}: {sentence_of(body)}")
@@ -43,25 +43,34 @@ class RequestRefused(CommandError):
 
 
 def sentence_of(body: str) -> str:
-    """Return the sentence of an error's body, or the body itself if there is none."""
+    """Return the `error` text of a response body, or the body itself if it has no such text."""
     try:
         sentence = json.loads(body)["error"]
     except (ValueError, TypeError, KeyError):
         return body
     if not isinstance(sentence, str) or not sentence.strip():
         return body
-    subject = sentence.removeprefix("not found: ")  # the engine puts it before the name of the object
+    subject = sentence.removeprefix("not found: ")  # the engine sends "not found: <object>"
     if subject == sentence or "not found" in subject or "cannot" in subject:
         return subject.strip()
     return f"{subject.strip()} not found"
 
 
 class EngineUnreachable(CommandError):
-    """Nobody answered."""
+    """The engine cannot be reached."""
 
 
 class RemoteEngine:
-    """One engine, asked on behalf of one namespace; `context` says in errors what was done, `note` hears of answers."""
+    """A client for an engine and a namespace.
+
+    Args:
+        url: The URL of the engine.
+        api_key: An API key or a token.
+        namespace: The namespace of all requests.
+        context: The name of the command, for error messages.
+        timeout: The time limit of a request, in seconds.
+        note: A function that is called with a line about each response.
+    """
 
     def __init__(
         self,
@@ -82,31 +91,31 @@ class RemoteEngine:
         self._connection: BlockingConnection | None = None
 
     def close(self) -> None:
-        """Hang up; the next question dials anew."""
+        """Close the connection; the next request opens a new connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    # each path is given in parts, which may hold anything: slashes, blanks, any letter
+    # Paths are given in parts, which are encoded: an id may contain slashes, blanks and any character.
 
     def get(self, *path: str, **query: Query) -> EngineResponse:
-        """Read something."""
+        """Send a GET request, and return the response."""
         return self._ask("GET", path, query, None)
 
     def post(self, *path: str, body: object = None, **query: Query) -> EngineResponse:
-        """Have something done."""
+        """Send a POST request, and return the response."""
         return self._ask("POST", path, query, body)
 
     def put(self, *path: str, body: object) -> EngineResponse:
-        """Create something, or replace it."""
+        """Send a PUT request, and return the response."""
         return self._ask("PUT", path, {}, body)
 
     def patch(self, *path: str, body: object) -> EngineResponse:
-        """Change something."""
+        """Send a PATCH request, and return the response."""
         return self._ask("PATCH", path, {}, body)
 
     def delete(self, *path: str) -> EngineResponse:
-        """Remove something."""
+        """Send a DELETE request, and return the response."""
         return self._ask("DELETE", path, {}, None)
 
     def _ask(self, method: str, path: tuple[str, ...], query: Mapping[str, Query], body: object) -> EngineResponse:
@@ -123,7 +132,7 @@ class RemoteEngine:
         return self._answer(reply)
 
     def _send_until_taken(self, method: str, target: str, body: bytes) -> Reply:
-        """Send a request again, as it is, while the engine is too busy to take it and the time limit is not over."""
+        """Send a request; repeat it while the engine is busy and the time limit is not reached."""
         until = time.monotonic() + self._timeout
         while True:
             reply = self._send(method, target, body)
@@ -136,7 +145,7 @@ class RemoteEngine:
             try:
                 return self._connection.request(method, target, body)
             except ConnectionError:
-                pass  # closed by the engine while it was idle; a request that only reads may be sent again
+                pass  # the engine closed the idle connection; a GET may be sent again
         self.close()
         self._connection = BlockingConnection(Endpoint(self.url, self._headers), self._timeout)
         return self._connection.request(method, target, body)
@@ -149,13 +158,13 @@ class RemoteEngine:
             document = json.loads(text) if text.strip() else None
         except ValueError:
             raise RequestRefused(
-                self._context, reply.status, f"no JSON; is there an assay engine at {self.url}?"
+                self._context, reply.status, f"not JSON; is there an assay engine at {self.url}?"
             ) from None
         return EngineResponse(reply.status, document, reply.headers)
 
 
 def _is_busy(reply: Reply) -> bool:
-    """Return whether a refusal with 429 is one that the same request may overcome."""
+    """Return whether a 429 is temporary, and the same request may succeed later."""
     try:
         document = json.loads(reply.content)
     except ValueError:

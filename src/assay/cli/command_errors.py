@@ -1,4 +1,4 @@
-"""What ends a call early: a sentence on standard error, and an exit code that scripts can rely on."""
+"""Errors of commands: a sentence on standard error, and a stable exit code."""
 
 import os
 import sys
@@ -8,33 +8,33 @@ import click
 
 FAILED: Final = 1
 TIMED_OUT: Final = 2
-"""Of a wait alone."""
+"""Only for commands that wait."""
 USAGE: Final = 64
 INTERRUPTED: Final = 130
 
 KEY_WARNING: Final = (
     "warning: --api-key can be read by everybody who lists the processes of this machine;"
-    " prefer ASSAY_API_KEY_FILE, or api_key_file in the config file"
+    " use ASSAY_API_KEY_FILE, or api_key_file in the config file"
 )
 
 
 class CommandError(click.ClickException):
-    """`error: <sentence>`, exit code 1."""
+    """An error that is shown as `error: <sentence>`, with exit code 1."""
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Tell it."""
+        """Print the error."""
         print_error(f"error: {self.format_message()}")
 
 
 def print_error(line: str) -> None:
-    """One line on standard error, whatever somebody else's words in it are; nothing can move the cursor."""
+    """Print a line on standard error, with control characters escaped."""
     from assay.server.logs import one_line
 
     click.echo(one_line(line), err=True)
 
 
 def print_finding(line: str) -> None:
-    """One line of what a check has found, on standard output; it goes on, and its exit code counts, if nobody reads."""
+    """Print a line of a check's result on standard output; if the output is closed, the check continues."""
     from assay.server.logs import one_line
 
     try:
@@ -44,18 +44,18 @@ def print_finding(line: str) -> None:
 
 
 def silence(stream: TextIO) -> None:
-    """Write no more to a stream that failed: Python would report the failure once more when it flushes at the end."""
+    """Redirect a broken stream to the null device, so that Python does not report the failure again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def print_debug(line: str) -> None:
-    """What `-v` asked for, on standard error."""
+    """Print a debug line on standard error, with secrets removed."""
     from assay.server.logs import redacted
 
     print_error(f"debug: {redacted(line)}")
 
 
 def warn_about_key(key: str | None) -> None:
-    """Tell whoever names a key on the command line, at a terminal, that others can see it (R47)."""
+    """On a terminal, warn that other users can see an API key on the command line."""
     if key and sys.stderr.isatty():
         print_error(KEY_WARNING)

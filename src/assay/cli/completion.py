@@ -1,4 +1,4 @@
-"""`assay completion`: scripts that teach a shell the commands, options and ids."""
+"""`assay completion`: scripts with which a shell completes commands, options and ids."""
 
 import os
 from typing import ClassVar, Final
@@ -22,7 +22,7 @@ __all__ = ["completion", "shell_complete"]
 SHELLS: Final = ("bash", "zsh", "fish", "powershell", "elvish")
 PROGRAM_NAME: Final = "assay"
 VARIABLE: Final = "_ASSAY_COMPLETE"
-"""Set by the scripts when they ask what may come next; click names it after the program."""
+"""The environment variable with which the scripts request completions; click derives it from the program's name."""
 
 _ELVISH = """\
 use str
@@ -50,37 +50,37 @@ set edit:completion:arg-completer[%(prog_name)s] = {|@words|
 
 
 class ElvishComplete(ShellComplete):
-    """Elvish: the words go out as a JSON list, each answer comes back as kind, value and what to show."""
+    """Completion for Elvish: the words are a JSON list, and each completion is a line with kind, value and label."""
 
     name: ClassVar[str] = "elvish"
     source_template: ClassVar[str] = _ELVISH
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """The words before the one that is being written, and that one."""
+        """Return the words before the incomplete word, and the incomplete word."""
         import json
 
         *args, incomplete = json.loads(os.environ["COMP_WORDS"])[1:] or [""]
         return args, incomplete
 
     def format_completion(self, item: CompletionItem[str]) -> str:
-        """One line of the answer."""
+        """Return the line of a completion."""
         display = f"{item.value} ({' '.join(item.help.split())})" if item.help else item.value
         return f"{item.type}\t{item.value}\t{display}"
 
 
 class BashCompleteWithColons(BashComplete):
-    """Bash, told of the line as it is typed: the words it would tell of end at colons, and ids may hold some."""
+    """Completion for bash with the line as typed: bash splits words at colons, and ids may contain colons."""
 
     source_template: ClassVar[str] = BashComplete.source_template.replace(
         'COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD', 'COMP_WORDS="${COMP_LINE:0:COMP_POINT}"'
     ).replace(
-        # Of a word with a colon bash writes only the part behind it anew, which it calls $2.
+        # Of a word with a colon, bash replaces only the part after the colon, which is $2.
         "COMPREPLY+=($value)",
         'local word="${COMP_LINE:0:COMP_POINT}"; word="${word##* }"; COMPREPLY+=("${value#"${word%%"$2"}"}")',
     )
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """The words before the one that is being written, and that one."""
+        """Return the words before the incomplete word, and the incomplete word."""
         line = os.environ["COMP_WORDS"]
         _, *words = split_arg_string(line) or [""]
         incomplete = words.pop() if words and not line[-1].isspace() else ""
@@ -88,7 +88,7 @@ class BashCompleteWithColons(BashComplete):
 
 
 class FishCompleteWithCommas(FishComplete):
-    """Fish, with answers cut at the first comma alone: ids and sentences have commas of their own."""
+    """Completion for fish, split at the first comma only: ids and help texts contain commas, too."""
 
     source_template: ClassVar[str] = FishComplete.source_template.replace(
         'string split "," $completion', 'string split -m 1 "," $completion'
@@ -106,6 +106,8 @@ add_completion_class(FishCompleteWithCommas, "fish")
 def completion(context: click.Context, shell: str) -> None:
     """Print a script that completes commands in your shell.
 
+    Save the script where your shell loads completions.
+
     \b
     Examples:
       assay completion bash > /etc/bash_completion.d/assay
@@ -117,6 +119,6 @@ def completion(context: click.Context, shell: str) -> None:
     kind = get_completion_class(shell)
     if kind is None:
         raise CommandError(f"no completion for {shell}")
-    # Not `source` of bash itself, which runs bash to look at its version: the script may be for another machine.
+    # Not the `source` method of bash, which runs bash to check its version: the script may be for another machine.
     script = ShellComplete.source(kind(context.find_root().command, {}, PROGRAM_NAME, VARIABLE))
     click.echo(script)

@@ -1,4 +1,4 @@
-"""`assay dev`: an engine and a worker in one terminal; the worker is started anew whenever a file is saved."""
+"""`assay dev`: an engine and a worker in one terminal; the worker restarts when a file is saved."""
 
 import contextlib
 import os
@@ -21,31 +21,33 @@ from assay.core.model.limits import FORCED_EXIT_CODE, STOP_SECONDS
 WATCH_INTERVAL_SECONDS: Final = 0.3
 START_TIMEOUT_SECONDS: Final = 15.0
 RELOAD_SECONDS: Final = 3.0
-"""How long a worker whose file has changed may finish what it has begun; then it is killed, and its work repeated."""
+"""The time for a worker to finish its tasks after a file has changed. Then it is killed, and its tasks are retried."""
 SKIPPED_FOLDERS: Final = frozenset({".git", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".mypy_cache"})
 
 WORKER_STOP_SECONDS: Final = 9.0
 ENGINE_STOP_SECONDS: Final = 10.0
-"""How long each may take to stop when all is to end within ten seconds; the engine, which ends last, is quick."""
+"""Time limits for stopping, so that both processes end within ten seconds. The engine stops last, and fast."""
 STOP_MARGIN_SECONDS: Final = 0.3
 MIN_STOP_SECONDS: Final = 0.5
-"""What is left for the engine after a worker that took its time."""
+"""The minimum time for the engine to stop, after a slow worker."""
 
 Stamp = dict[Path, tuple[int, int]]
 
 
-@click.command(short_help="An engine and a worker in one terminal, reloaded on save.")
+@click.command(short_help="Run an engine and a worker, and reload the worker when a file is saved.")
 @click.argument("target", metavar="PROGRAM")
 @click.option("--port", default=8080, show_default=True, type=click.IntRange(1, 65_535), help="Port of the engine.")
 @click.option("--backend", metavar="URL", help="Database of the engine; see `assay serve --help`.")
 @verbose_option
 @click.pass_context
 def dev(context: click.Context, target: str, port: int, backend: str | None) -> None:
-    """Run an engine and a worker that serves PROGRAM, a file, a module or module:app, until Ctrl-C.
+    """Run an engine and a worker, and reload the worker when a file is saved.
 
-    Whenever a Python file beside or below it is saved, the worker starts anew; the engine goes on, and so do the
-    workflows. What the worker logs, tracebacks included, is shown here, and a line when a run starts or ends. Both
-    processes end with this command, also if it is killed or its terminal closed.
+    PROGRAM is a Python file, a module, or module:app. The worker serves its workflows and activities. When a Python
+    file in the same folder or below is saved, the worker restarts. The engine and the workflows continue.
+
+    The terminal shows the logs of the worker, and a line when a run starts or ends. Ctrl-C stops both processes. They
+    also end if this command is killed or the terminal is closed.
 
     \b
     Example:
@@ -59,7 +61,7 @@ def dev(context: click.Context, target: str, port: int, backend: str | None) -> 
 
 
 def _watched(target: str) -> Path:
-    """Return the file whose folder is watched: the program's own, which is not imported here."""
+    """Return the file of the program, whose folder is watched. The program is not imported in this process."""
     from assay.cli.program import is_file, split_target
 
     name, _ = split_target(target)
@@ -74,16 +76,16 @@ def _watched(target: str) -> Path:
 
 
 class ChildProcess:
-    """A process of its own, which ends with this one."""
+    """A child process that runs an `assay` command, and ends when this process ends."""
 
-    def __init__(self, arguments: Sequence[str], *, heard: bool = False, **variables: str) -> None:
+    def __init__(self, arguments: Sequence[str], *, piped: bool = False, **variables: str) -> None:
         reading, self._lifeline = os.pipe()
         command = [sys.executable, "-m", "assay.cli.lifeline", str(reading), *arguments]
-        # Ctrl-C on the terminal is for the parent alone: it stops the worker first, then the engine.
+        # A session of its own: Ctrl-C reaches only the parent, which stops the worker first and then the engine.
         self._process = subprocess.Popen(  # noqa: S603  # our own command, given as a list
             command,
             env={**os.environ, **variables},
-            stdout=subprocess.PIPE if heard else None,
+            stdout=subprocess.PIPE if piped else None,
             text=True,
             pass_fds=[reading],
             start_new_session=True,
@@ -92,15 +94,15 @@ class ChildProcess:
 
     @property
     def ended(self) -> int | None:
-        """Its exit code, once there is one."""
+        """Return the exit code, or None while the process runs."""
         return self._process.poll()
 
     def lines(self) -> Iterator[str]:
-        """What it says, if it is heard."""
+        """Return the lines of standard output, if it is piped."""
         yield from self._process.stdout or ()
 
     def stop(self, seconds: float) -> int:
-        """Ask the process to end, and kill it if it does not in time; return its exit code, 70 if it was killed."""
+        """Send SIGTERM, and kill the process after `seconds`; return its exit code, or 70 if it was killed."""
         self._process.terminate()
         try:
             code = self._process.wait(seconds)
@@ -113,9 +115,9 @@ class ChildProcess:
 
 
 def develop(file: Path, url: str, engine_command: Sequence[str], worker_command: Sequence[str]) -> int:
-    """Run until Ctrl-C, SIGTERM or the end of the terminal; the exit code."""
+    """Run engine and worker until Ctrl-C, SIGTERM or the end of the terminal; return the exit code."""
     stopping = Stopping()
-    engine = ChildProcess(engine_command, heard=True)
+    engine = ChildProcess(engine_command, piped=True)
     codes = []
     try:
         _await(engine, url, stopping)
@@ -130,7 +132,7 @@ def develop(file: Path, url: str, engine_command: Sequence[str], worker_command:
 
 
 class Stopping(threading.Event):
-    """Set by the first signal to end; a SIGHUP that `nohup` has disabled stays so."""
+    """An event that SIGINT, SIGTERM and SIGHUP set; a SIGHUP disabled by `nohup` stays disabled."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -144,63 +146,63 @@ class Stopping(threading.Event):
         self.set()
 
     def seconds_left(self, most: float) -> float:
-        """Return how long a process may take to stop: `most`, and no longer than until the end of the ten seconds."""
+        """Return the time that a process may take to stop: at most `most`, and not beyond ten seconds in all."""
         if self._since is None:
             return most
         return min(most, max(self._since + STOP_SECONDS - STOP_MARGIN_SECONDS - time.monotonic(), MIN_STOP_SECONDS))
 
 
 def _await(engine: ChildProcess, url: str, stopping: Stopping) -> None:
-    """Wait until the engine says that it listens. To ask at its address is not enough: somebody else may answer."""
+    """Wait until the engine prints its address. A request would not do: another engine may use the port."""
     ready = threading.Event()
     threading.Thread(target=_relay, args=(engine, url, ready), name="assay-engine", daemon=True).start()
     end = time.monotonic() + START_TIMEOUT_SECONDS
     while not stopping.is_set() and not ready.wait(0.05):
         if engine.ended is not None:
-            raise click.ClickException("the engine did not start; what it said is above")
+            raise click.ClickException("the engine did not start; see its output above")
         if time.monotonic() > end:
             raise click.ClickException(f"the engine does not listen at {url}")
 
 
 def _relay(engine: ChildProcess, url: str, ready: threading.Event) -> None:
     for line in engine.lines():
-        with contextlib.suppress(OSError):  # nobody reads it
+        with contextlib.suppress(OSError):  # standard output is closed
             click.echo(line, nl=False)
         if url in line:
             ready.set()
 
 
 def _serve(file: Path, url: str, command: Sequence[str], engine: ChildProcess, stopping: Stopping) -> int:
-    """Run a worker until a file changes, or until all is to end; return its exit code."""
+    """Run a worker until a file changes, the engine ends or a signal arrives; return the worker's exit code."""
     before = _stamps(file)
     worker = ChildProcess(command, ASSAY_ENGINE_URL=url)
-    told = False
+    reported = False
     try:
         while not stopping.wait(WATCH_INTERVAL_SECONDS) and engine.ended is None:
             changed = [path for path, stamp in _stamps(file).items() if before.get(path) != stamp]
             if changed:
-                _say(f"{changed[0].name} has changed: the worker starts anew")
+                _print(f"{changed[0].name} has changed: the worker restarts")
                 break
-            if worker.ended is not None and not told:
-                told = True
-                _say("the worker has ended; it starts again when a file is saved")
+            if worker.ended is not None and not reported:
+                reported = True
+                _print("the worker has ended; it starts again when a file is saved")
     finally:
         seconds = stopping.seconds_left(WORKER_STOP_SECONDS) if stopping.is_set() else RELOAD_SECONDS
         code = worker.stop(seconds)
     return code
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     from assay.server.logs import colorful
 
     click.echo(click.style(text, fg="yellow") if colorful(sys.stderr) else text, err=True)
 
 
 def _stamps(file: Path) -> Stamp:
-    """When each Python file beside and below `file` was last changed."""
+    """Return modification time and size of each Python file beside and below `file`."""
     found: Stamp = {}
     for path in _sources(file.parent.resolve()):
-        with contextlib.suppress(OSError):  # deleted in this very moment
+        with contextlib.suppress(OSError):  # the file was deleted meanwhile
             status = path.stat()
             found[path] = status.st_mtime_ns, status.st_size
     return found

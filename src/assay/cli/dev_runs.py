@@ -1,4 +1,4 @@
-"""Lines about runs for `assay dev`: one when a run starts, one when it ends, read from the engine's event stream."""
+"""Lines for `assay dev` when a run starts or ends, read from the engine's event stream."""
 
 import json
 import sys
@@ -24,11 +24,11 @@ ENDS: Final = {
 STARTED: Final = "workflow_started"
 REOPEN_SECONDS: Final = 1.0
 STREAM_SILENCE_SECONDS: Final = 60.0
-"""The engine sends a comment every few seconds; a stream that is silent for so long is opened anew."""
+"""The engine sends a comment every few seconds; a stream that is silent for this time is opened again."""
 
 
 def follow_runs(url: str, stopping: threading.Event) -> None:
-    """Print lines about runs of the engine at `url`, in a thread, until `stopping` is set."""
+    """Start a thread that prints lines about runs of the engine at `url`, until `stopping` is set."""
     threading.Thread(target=_follow, args=(url, stopping), name="assay-dev-runs", daemon=True).start()
 
 
@@ -52,13 +52,13 @@ def events_of(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
 
 
 class RunLines:
-    """Lines for people about runs; knows when each open run has started."""
+    """Lines about runs; remembers the start times of open runs."""
 
     def __init__(self) -> None:
         self._began: dict[str, float] = {}
 
     def line(self, event: Mapping[str, Any]) -> tuple[str, str | None]:
-        """Return the line of an event, and its colour if it has one."""
+        """Return the line of an event, and its colour or None."""
         name = line_of(f"{event.get('workflow_id')} ({event.get('workflow_type')})")
         run, time = str(event.get("run_id")), float(event.get("ts") or 0)
         if event.get("kind") == STARTED:

@@ -1,4 +1,4 @@
-"""A SQLite file as commands see it: read in this process, beside the engine that uses it or without one."""
+"""A client for a SQLite file: the file is read in this process, with or without an engine that uses it."""
 
 import asyncio
 from collections.abc import Callable, Mapping, MutableMapping
@@ -12,7 +12,7 @@ from assay.sdk.client.http.blocking_connection import Reply
 
 
 class _Served(NamedTuple):
-    """A file that is open: the loop, what ends it, and the ASGI application."""
+    """An open file: the loop, the context to exit, and the ASGI application."""
 
     runner: asyncio.Runner
     serving: AbstractAsyncContextManager[Any]
@@ -20,7 +20,7 @@ class _Served(NamedTuple):
 
 
 class FileEngine(RemoteEngine):
-    """The API of an engine that only reads, called without a socket; see `RemoteEngine`."""
+    """A client for a read-only engine in this process, called without a socket; see `RemoteEngine`."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class FileEngine(RemoteEngine):
         self._served: _Served | None = None
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._served is not None:
             self._served.runner.run(self._served.serving.__aexit__(None, None, None))
             self._served.runner.close()
@@ -58,16 +58,16 @@ class FileEngine(RemoteEngine):
             "query_string": query.encode(),
             "headers": [(b"host", b"localhost")],
         }
-        said: list[MutableMapping[str, Any]] = []
+        messages: list[MutableMapping[str, Any]] = []
 
         async def receive() -> MutableMapping[str, Any]:
             return {"type": "http.request", "body": b"", "more_body": False}
 
         async def send(message: MutableMapping[str, Any]) -> None:
-            said.append(message)
+            messages.append(message)
 
         self._served.runner.run(self._served.api(scope, receive, send))
-        head, *parts = said
+        head, *parts = messages
         headers = {name.decode(): value.decode("latin-1") for name, value in head["headers"]}
         return Reply(head["status"], headers, b"".join(part["body"] for part in parts))
 
@@ -82,6 +82,6 @@ class FileEngine(RemoteEngine):
             runner.close()
             raise CommandError(f"{self._context}: {error}") from None
         if not in_use(database):
-            text = f"no engine uses {database.place}: its workflows do not go on"
-            self._warn(f"{text}; `assay serve --backend {self.url}` runs one")
+            text = f"no engine uses {database.place}: its workflows do not continue"
+            self._warn(f"{text}; `assay serve --backend {self.url}` starts an engine")
         return _Served(runner, serving, api)

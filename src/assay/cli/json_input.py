@@ -10,7 +10,7 @@ import click
 
 
 class JsonInput(click.ParamType[Any]):
-    """A JSON document; what cannot be read or is no JSON is a usage error."""
+    """A JSON document. A source that cannot be read, or is not JSON, is a usage error."""
 
     name = "json"
 
@@ -18,7 +18,7 @@ class JsonInput(click.ParamType[Any]):
         self._must_be_object = must_be_object
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The document that `value` stands for."""
+        """Return the document."""
         text = self._text(value, param, ctx)
         try:
             document = json.loads(text, parse_constant=_no_number, parse_float=_finite)
@@ -49,7 +49,7 @@ def _source(value: str) -> str:
 
 
 def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no JSON number")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def _finite(text: str) -> float:

@@ -1,8 +1,9 @@
-"""A command that ends with the process that started it, however that ended: kill -9 leaves nobody to say so.
+"""Run a command that ends with its parent process, even if the parent is killed with SIGKILL.
 
     python -m assay.cli.lifeline DESCRIPTOR COMMAND...
 
-DESCRIPTOR is the reading end of a pipe. Nobody ever writes to it; when the last process that could is gone, it ends.
+DESCRIPTOR is the reading end of a pipe that the parent holds open and never writes to. When the parent ends, for any
+reason, the pipe is closed and the read returns.
 """
 
 import os
@@ -12,11 +13,11 @@ import threading
 from typing import Final
 
 KILL_AFTER_SECONDS: Final = 15.0
-"""Engines and workers stop within ten (L4); who does not is stuck."""
+"""Engines and workers stop within ten seconds after SIGTERM; a process that does not is killed."""
 
 
 def main() -> None:
-    """Run the command, and stop it as SIGTERM would when the lifeline is cut."""
+    """Run the command, and send it SIGTERM when the pipe is closed."""
     descriptor = int(sys.argv[1])
     os.set_inheritable(descriptor, False)
     threading.Thread(target=_watch, args=(descriptor,), name="assay-lifeline", daemon=True).start()

@@ -1,4 +1,4 @@
-"""Lists of runs: read page by page, filtered, and shown again and again."""
+"""Lists of runs: read page by page, filtered, and shown once or repeatedly."""
 
 import json
 import sys
@@ -41,7 +41,7 @@ def _filters(
 
 
 def keep_showing(session: CliSession, read: Callable[[], list[dict[str, Any]]]) -> None:
-    """Show a list again and again: over itself on a terminal, elsewhere whenever it has changed."""
+    """Show a list repeatedly: redraw it on a terminal; otherwise print it when it has changed."""
     shown: object = None
     for found in repeated(read):
         if session.printer.for_people:
@@ -53,9 +53,9 @@ def keep_showing(session: CliSession, read: Callable[[], list[dict[str, Any]]]) 
 
 
 def hint(session: CliSession, shown: int, total: str | None) -> None:
-    """Write to people how to see the rest of a list."""
+    """On a terminal, print how to see the rest of a list."""
     if session.printer.terminal and session.printer.output == "table" and total is not None and int(total) > shown:
-        print_error(f"{shown} of {total}; the next with --offset {shown}")
+        print_error(f"{shown} of {total}; see the next with --offset {shown}")
 
 
 def all_pages(session: CliSession, *path: str, **query: Any) -> list[dict[str, Any]]:

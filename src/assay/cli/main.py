@@ -1,4 +1,4 @@
-"""The command `assay`. Each subcommand is imported when it is called, so that a plain call stays light."""
+"""The command `assay`. A subcommand is imported when it is called, so that every call starts fast."""
 
 import importlib
 import os
@@ -16,7 +16,7 @@ from assay.core.model.errors import AssayError
 
 
 class Subcommand(NamedTuple):
-    """A subcommand: where it is, and what is said of it in the list."""
+    """A subcommand: its module, and its line in the help of `assay`."""
 
     module: str
     summary: str
@@ -25,41 +25,41 @@ class Subcommand(NamedTuple):
 SECTIONS: Final = {
     "Engine and workers": {
         "serve": Subcommand("assay.cli.serve", "Run the engine: REST API, events and worker protocol."),
-        "run": Subcommand("assay.cli.run", "Serve the workflows and activities of a program."),
-        "dev": Subcommand("assay.cli.dev", "An engine and a worker in one terminal, reloaded on save."),
+        "run": Subcommand("assay.cli.run", "Run a worker for the workflows and activities of a program."),
+        "dev": Subcommand("assay.cli.dev", "Run an engine and a worker, and reload the worker when a file is saved."),
     },
     "A running engine": {
-        "workflow": Subcommand("assay.cli.workflow", "Start, watch and steer workflows."),
-        "schedule": Subcommand("assay.cli.schedule", "Start workflows by the clock."),
-        "namespace": Subcommand("assay.cli.namespace", "Keep workflows, schedules and workers apart."),
-        "worker": Subcommand("assay.cli.worker", "Look at the workers of a namespace."),
-        "queue": Subcommand("assay.cli.queue", "Look at the task queues of a namespace."),
-        "api-key": Subcommand("assay.cli.api_key", "Make, list, rotate and revoke API keys."),
+        "workflow": Subcommand("assay.cli.workflow", "Start, watch and control workflows."),
+        "schedule": Subcommand("assay.cli.schedule", "Start workflows at certain times."),
+        "namespace": Subcommand("assay.cli.namespace", "Create, list and delete namespaces."),
+        "worker": Subcommand("assay.cli.worker", "List the workers of a namespace."),
+        "queue": Subcommand("assay.cli.queue", "Show the task queues of a namespace."),
+        "api-key": Subcommand("assay.cli.api_key", "Create, list, rotate and revoke API keys."),
     },
     "Tools": {
-        "replay": Subcommand("assay.cli.replay", "Ask whether code still follows recorded histories."),
-        "migrate": Subcommand("assay.cli.migrate", "Bring the schema of a database up to date."),
-        "verify": Subcommand("assay.cli.verify", "Check a database against the contract of the engine."),
+        "replay": Subcommand("assay.cli.replay", "Check that workflow code matches recorded histories."),
+        "migrate": Subcommand("assay.cli.migrate", "Update the schema of a database."),
+        "verify": Subcommand("assay.cli.verify", "Check the data of a database for errors."),
         "completion": Subcommand("assay.cli.completion", "Print a script that completes commands in your shell."),
     },
 }
 COMMANDS: Final = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
-"""In each module the command has the name it has here."""
+"""All subcommands by name. In its module, a command has the same name."""
 ALIASES: Final = {"api-keys": "api-key"}
 COMPLETING: Final = "_ASSAY_COMPLETE"
-"""Set by the scripts of `assay completion` when they ask what may come next."""
+"""The environment variable with which the scripts of `assay completion` request completions."""
 REMOTE: Final = (*SECTIONS["A running engine"], "replay")
 
 
 class AssayGroup(click.Group):
-    """The commands of the table; `assay worker.py` is short for `assay run worker.py`."""
+    """The group of all subcommands; `assay worker.py` is short for `assay run worker.py`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, in the order of the help."""
+        """Return all names, in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command."""
+        """Import and return a command."""
         cmd_name = ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
@@ -69,11 +69,11 @@ class AssayGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command of a line."""
+        """Return the command of a line."""
         return super().resolve_command(ctx, ["run", *args] if args[0].endswith(".py") else args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of the help, from the table alone."""
+        """Write the list of commands without importing their modules."""
         for title, section in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(f"{name:<10}", entry.summary) for name, entry in section.items()])
@@ -92,52 +92,54 @@ def assay(context: click.Context) -> None:
       assay run worker.py
       assay workflow start --type Report --input '{"day": "monday"}' --wait
 
-    Commands about a running engine find it by --engine-url, ASSAY_ENGINE_URL or a config file; `assay workflow --help`
-    tells more.
+    Commands for a running engine use the URL of --engine-url, ASSAY_ENGINE_URL or a config file. See
+    `assay workflow --help`.
 
-    Exit codes: 0 success, 1 something was found or went wrong, 2 a wait was too short, 64 the command was called
-    wrongly.
+    Exit codes: 0 success, 1 failure or a check found problems, 2 the time limit of a wait was reached, 64 wrong usage
+    of the command.
     """
     if flags_of(context) and context.invoked_subcommand not in REMOTE:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in flags_of(context))
-        raise click.UsageError(f"here {names} is for {', '.join(REMOTE)}; put it after the command", context)
+        raise click.UsageError(
+            f"before the command, {names} is only for {', '.join(REMOTE)}; write it after the command", context
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The entry point: run, and leave with an exit code that scripts can rely on."""
+    """Run the command line, and exit with a stable exit code."""
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
 def run(arguments: Sequence[str]) -> int:
-    """The exit code of a call; errors are sentences on standard error, never tracebacks."""
+    """Run a command line and return its exit code; errors are sentences on standard error, not tracebacks."""
     code = 0
     try:
         _prepare()
         code = _called(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        silence(sys.stdout)  # whoever read the output has enough
+        silence(sys.stdout)  # the reader of the output has closed it, such as `head`
     except OSError as error:
         silence(sys.stdout)
-        return _told(CommandError(f"{error.filename or 'the answer cannot be written'}: {error.strerror or error}"))
+        return _show(CommandError(f"{error.filename or 'the answer cannot be written'}: {error.strerror or error}"))
     except KeyboardInterrupt:
         return INTERRUPTED
     return code
 
 
 def _called(arguments: Sequence[str]) -> int:
-    """Not click's own `main`, which takes a reader that has gone for a failure."""
+    """Run a command and return its exit code. Not click's `main`, which treats a closed output as a failure."""
     if COMPLETING in os.environ:
         return _completed(os.environ[COMPLETING])
     try:
         with assay.make_context("assay", list(arguments)) as context:
             code = assay.invoke(context)
-    except click.exceptions.Exit as wish:
-        return wish.exit_code
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         return _helped(error)
     except click.ClickException as error:
-        return _told(error)
+        return _show(error)
     except click.Abort:
         return INTERRUPTED
     except AssayError as error:
@@ -151,8 +153,8 @@ def _completed(instruction: str) -> int:
     return shell_complete(assay, {}, "assay", COMPLETING, instruction)
 
 
-def _told(error: click.ClickException) -> int:
-    """The exit code after an error, which counts also where nobody can hear of it."""
+def _show(error: click.ClickException) -> int:
+    """Print an error and return its exit code, also if standard error is closed."""
     try:
         error.show()
     except OSError:
@@ -161,7 +163,7 @@ def _told(error: click.ClickException) -> int:
 
 
 def _prepare() -> None:
-    """Programs read UTF-8, whatever the locale; terminals get what they can show; who closed a stream gets nothing."""
+    """Set up the output: UTF-8 for files and pipes, the terminal's own encoding, the null device if it is closed."""
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115  # as long as the process
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
@@ -170,9 +172,9 @@ def _prepare() -> None:
 
 
 def _helped(error: click.exceptions.NoArgsIsHelpError) -> int:
-    """`assay` alone asks for help; a group alone was called wrongly."""
+    """Print the help for `assay` alone; a group without a command is a usage error."""
     if error.ctx.parent is not None:
-        return _told(error)
+        return _show(error)
     click.echo(error.format_message())
     return FAILED
 

@@ -1,4 +1,4 @@
-"""`assay migrate`: the schema of a database, brought up to date by hand."""
+"""`assay migrate`: update the schema of a database without starting an engine."""
 
 import click
 
@@ -6,15 +6,15 @@ from assay.cli.arguments import backend_option
 from assay.cli.options import verbose_of
 
 
-@click.command(short_help="Bring the schema of a database up to date.")
+@click.command(short_help="Update the schema of a database.")
 @backend_option
 @click.pass_context
 def migrate(context: click.Context, backend: str | None) -> None:
-    """Bring the schema of a database up to date.
+    """Update the schema of a database.
 
-    Engines do so when they start; this is for those who start them with --no-migrate. A SQLite file must not be in use,
-    and a copy of it is kept beside it; a Postgres database may have engines that run. It is done by one program at a
-    time, and wholly or not at all.
+    An engine updates the schema when it starts, unless it is started with --no-migrate. Use this command before you
+    start such engines. A SQLite file must not be in use; a copy of the old file is kept beside it. A Postgres database
+    may be in use by engines. The update is complete or has no effect, and only one program updates at a time.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`assay namespace`: tenants of one engine."""
+"""`assay namespace`: the namespaces of an engine."""
 
 from typing import Final
 
@@ -18,7 +18,9 @@ _name = click.argument("name", metavar="NAME", type=NAME, shell_complete=namespa
 @click.group(cls=RemoteGroup)
 @global_options
 def namespace() -> None:
-    """Keep workflows, schedules and workers apart.
+    """Create, list and delete namespaces.
+
+    A namespace separates workflows, schedules and workers from other namespaces.
 
     \b
     Examples:
@@ -33,7 +35,7 @@ def namespace() -> None:
 def create(session: CliSession, name: str) -> None:
     """Create a namespace.
 
-    Starting a workflow in one that is not there creates it, too.
+    A namespace is also created when the first workflow is started in it.
 
     \b
     Example:
@@ -59,7 +61,7 @@ def list_namespaces(session: CliSession) -> None:
 @_name
 @connected
 def describe(session: CliSession, name: str) -> None:
-    """Count what a namespace holds.
+    """Count the workflows, schedules and workers of a namespace.
 
     \b
     Example:
@@ -74,7 +76,7 @@ def describe(session: CliSession, name: str) -> None:
 def delete(session: CliSession, name: str) -> None:
     """Delete a namespace.
 
-    It must have neither open workflows nor schedules.
+    The namespace must not have open workflows or schedules.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""The options that every command about a running engine takes, anywhere in the line (wire 6, 6.2)."""
+"""The global options of all commands for a running engine; they may stand before or after the command."""
 
 import itertools
 import re
@@ -10,7 +10,7 @@ import click
 from assay.cli.settings import FORMATS
 
 FLAGS: Final = "assay.flags"
-"""Where the flags are kept while the line is read; contexts inside each other share it."""
+"""The key of the given options in `Context.meta`, which nested contexts share."""
 
 VERBOSE: Final = "assay.verbose"
 
@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class GlobalOption(click.Option):
-    """An option that may stand at several places of a line; the innermost counts."""
+    """An option that may stand before and after a command; the innermost value counts."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs, expose_value=False, callback=_remember)
@@ -32,19 +32,19 @@ def _remember(context: click.Context, parameter: click.Parameter, value: str | N
 
 
 def flags_of(context: click.Context) -> dict[str, str]:
-    """The global options that were given."""
+    """Return the given global options by name."""
     found: dict[str, str] = context.meta.get(FLAGS, {})
     return found
 
 
 def verbose_option(command: F) -> F:
-    """Add `-v`, which belongs to the program and may be said to any part of it."""
-    details = {"is_flag": True, "expose_value": False, "callback": _remember_verbose, "help": "Debug logs."}
+    """Add `-v` to a command or a group."""
+    details = {"is_flag": True, "expose_value": False, "callback": _remember_verbose, "help": "Show debug logs."}
     return click.option("-v", "--verbose", cls=VerboseOption, **details)(command)
 
 
 class VerboseOption(click.Option):
-    """`-v`, wherever it stands."""
+    """The option `-v`, at any position."""
 
 
 def _remember_verbose(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
@@ -52,7 +52,7 @@ def _remember_verbose(context: click.Context, _parameter: click.Parameter, value
 
 
 def verbose_of(context: click.Context) -> bool:
-    """Was `-v` said?"""
+    """Return whether `-v` was given."""
     return bool(context.meta.get(VERBOSE))
 
 
@@ -67,7 +67,7 @@ def _namespaces(context: click.Context, parameter: click.Parameter, incomplete: 
 
 
 def global_options(command: F, *, hidden: bool = False, without: str = "") -> F:
-    """Add the five options, `without` one of them if need be, and `-v` to a command or a group."""
+    """Add the five global options, except for `without`, and `-v` to a command or a group."""
     command = verbose_option(command)
     for declaration, details in reversed(_OPTIONS):
         if declaration == without:
@@ -79,18 +79,18 @@ def global_options(command: F, *, hidden: bool = False, without: str = "") -> F:
 _OPTIONS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     (
         "--engine-url",
-        {"metavar": "URL", "help": "Where the engine is.  [env: ASSAY_ENGINE_URL; default: http://127.0.0.1:8080]"},
+        {"metavar": "URL", "help": "URL of the engine.  [env: ASSAY_ENGINE_URL; default: http://127.0.0.1:8080]"},
     ),
     (
         "--api-key",
-        {"metavar": "KEY", "help": "API key or JWT.  [env: ASSAY_API_KEY, or ASSAY_API_KEY_FILE naming a file]"},
+        {"metavar": "KEY", "help": "API key or JWT.  [env: ASSAY_API_KEY, or ASSAY_API_KEY_FILE for a file]"},
     ),
     (
         "--namespace",
         {
             "metavar": "NAME",
             "shell_complete": _namespaces,
-            "help": "Namespace to work in.  [env: ASSAY_NAMESPACE; default: main]",
+            "help": "Namespace.  [env: ASSAY_NAMESPACE; default: main]",
         },
     ),
     (
@@ -98,7 +98,7 @@ _OPTIONS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
         {
             "metavar": "FORMAT",
             "shell_complete": _formats,
-            "help": "table, json, jsonl or yaml.  [env: ASSAY_OUTPUT; default: table; json in a pipe]",
+            "help": "Output: table, json, jsonl or yaml.  [env: ASSAY_OUTPUT; default: table, or json in a pipe]",
         },
     ),
     (
@@ -116,34 +116,34 @@ _OPTIONS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 
 
 class RemoteCommand(click.Command):
-    """A command about a running engine: in its help, its own options stand before those of all."""
+    """A command for a running engine; its help lists its own options before the global options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """A negative number is a value, such as a payload: no option is called like one."""
+        """Parse the line; treat negative numbers as values, such as payloads, and not as options."""
         return super().parse_args(ctx, _values_last(self, args) if any(map(NEGATIVE.match, args)) else args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The two lists of options."""
+        """Write the two lists of options."""
         _write_options(self, ctx, formatter)
 
 
 class RemoteGroup(click.Group):
-    """A group of commands about a running engine."""
+    """A group of commands for a running engine."""
 
     command_class = RemoteCommand
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of the file, which is that of use."""
+        """Return the names in the order of definition."""
         return list(self.commands)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands first: they are what a reader looks for."""
+        """Write the commands before the options."""
         self.format_commands(ctx, formatter)
         _write_options(self, ctx, formatter)
 
 
 def _values_last(command: click.Command, args: list[str]) -> list[str]:
-    """The line with its options first, and all else behind `--`."""
+    """Return the words of a line with options first, then `--` and the values."""
     with_value = {name for option in command.params if _takes_value(option) for name in option.opts}
     options: list[str] = []
     values: list[str] = []

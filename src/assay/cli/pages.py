@@ -1,4 +1,4 @@
-"""Records as pages for people at a terminal; programs get the JSON."""
+"""Pages about a run or a schedule for a terminal; other outputs get the JSON."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -9,13 +9,13 @@ from assay.cli.times import duration_text, now, relative, timestamp
 
 LABEL_WIDTH_CHARACTERS: Final = 19
 MAX_DOCUMENT_CHARACTERS: Final = 2_000
-"""Of an input or a result; the rest is in the JSON."""
+"""Characters shown of an input or a result; the JSON has the whole document."""
 _RUN_DOCUMENTS: Final = ("input", "result", "search_attributes", "memo", "context", "retry_policy", "priority")
 _SCHEDULE_DOCUMENTS: Final = ("input", "search_attributes", "memo")
 
 
 def run_page(run: Record, printer: Printer) -> Iterator[str]:
-    """Return the lines of a run's page: how it stands first, then its facts, documents, and its failure's traceback."""
+    """Return the lines of a run's page: status, facts, documents, and the traceback of its failure."""
     status = str(shown_status(run))
     yield f"{printer.heading(line_of(str(run.get('id'))))}  {printer.styled(status)}"
     yield from _facts(_run_facts(run))
@@ -104,13 +104,13 @@ def _documents(record: Record, names: tuple[str, ...]) -> Iterator[str]:
         cut = (
             text
             if len(text) <= MAX_DOCUMENT_CHARACTERS
-            else f"{text[:MAX_DOCUMENT_CHARACTERS]}… ({len(text):,} letters; --output json)"
+            else f"{text[:MAX_DOCUMENT_CHARACTERS]}… ({len(text):,} characters; --output json)"
         )
         yield f"  {name.replace('_', ' '):<{LABEL_WIDTH_CHARACTERS}}{line_of(cut)}"
 
 
 def _failure(run: Record, printer: Printer) -> Iterator[str]:
-    """Return the error with the frames of the user's code, a line each, and those of its causes."""
+    """Return the lines of the error, and the frames of the user's code for the failure and its causes."""
     failure: Any = run.get("failure")
     if run.get("error") is None and failure is None:
         return

@@ -1,4 +1,4 @@
-"""A user's program: loaded, asked what it registers, and read for what it would serve."""
+"""Load a user's program, and find its workflows, its activities and the options of its `workflow.listen`."""
 
 from __future__ import annotations
 
@@ -26,51 +26,51 @@ PARAMETERS: Final = (
     "max_processes",
     "errors",
 )
-"""What `workflow.listen` takes, in its order."""
+"""The parameters of `workflow.listen`, in order."""
 
 
 def load(file: Path) -> ModuleType | None:
-    """Run the file, as an import would; what goes wrong in it is shown without the frames of this program."""
+    """Import a file and return its module; print an exception of the file and return None."""
     import importlib.util
 
     sys.path.insert(0, str(file.parent.resolve()))
     spec = importlib.util.spec_from_file_location(file.stem, file)
     if spec is None or spec.loader is None:
-        raise click.ClickException(f"{file} is no Python file")
+        raise click.ClickException(f"{file} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[file.stem] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # noqa: BLE001  # whatever the file raises is shown to whoever wrote it
+    except Exception as error:  # noqa: BLE001  # any exception of the user's file is shown to the user
         show(error)
         return None
     return module
 
 
 class LoadedProgram(NamedTuple):
-    """A program that was loaded."""
+    """A loaded program."""
 
     name: str
     module: ModuleType
     app: App | None
-    """The app that the caller chose of several."""
+    """The app in the target `module:app`, or None."""
     listened: Mapping[str, Any] | None
-    """The options of the program's own call of `workflow.listen`, if loading reached it."""
+    """The options of the program's call of `workflow.listen`, if the call was made during loading."""
 
     @property
     def apps(self) -> list[App]:
-        """Return all apps that may have the program's workflows."""
+        """Return all apps that may contain the program's workflows."""
         return apps_of(self.module) if self.app is None else [self.app]
 
 
 def split_target(target: str) -> tuple[str, str | None]:
-    """Return the file or module of a target, and the name of the app behind the colon if there is one."""
+    """Return the file or module of a target, and the name of the app after the colon or None."""
     name, colon, app = target.rpartition(":")
     return (name, app) if colon and name and app.replace(".", "").isidentifier() else (target, None)
 
 
 def is_file(name: str) -> bool:
-    """Return True for the name of a Python file, False for that of a module; raise for a file that is not there."""
+    """Return whether a name is of a Python file, and not of a module; raise `UsageError` for a missing file."""
     if os.path.isfile(name):
         return True
     if name.endswith(".py") or os.sep in name:
@@ -79,10 +79,10 @@ def is_file(name: str) -> bool:
 
 
 def load_named(target: str) -> LoadedProgram | None:
-    """Load a file, a module by its dotted name, as from the current folder, or one app of either (`module:app`).
+    """Load a file, or a module from the current folder, with an optional app (`module:app`).
 
-    The program's own errors are shown without the frames of this one; then there is no result. While it is loaded,
-    `workflow.connect` and `workflow.listen` return at once, and other calls of an engine raise.
+    Print an exception of the program and return None. During loading, `workflow.connect` and `workflow.listen` return
+    at once, and other calls of an engine raise.
     """
     from assay import workflow
 
@@ -129,7 +129,7 @@ def _imported_module(name: str) -> ModuleType | None:
 
 
 def show(error: Exception) -> None:
-    """The traceback from the user's code on, and nothing of how that was loaded."""
+    """Print a traceback that begins with the user's code, without the frames that loaded it."""
     import traceback
 
     frames = error.__traceback__
@@ -147,7 +147,7 @@ def _is_loading(filename: str) -> bool:
 
 
 def registered(module: ModuleType) -> list[tuple[str, App]]:
-    """The apps that have something to serve: the default one, else those in variables of the file."""
+    """Return the apps with workflows or activities: the default app, or else the apps in variables of the module."""
     from assay.sdk.app import App
     from assay.sdk.default_app import DEFAULT_APP
 
@@ -158,7 +158,7 @@ def registered(module: ModuleType) -> list[tuple[str, App]]:
 
 
 def apps_of(module: ModuleType) -> list[App]:
-    """All apps that the module may have put its workflows into."""
+    """Return the default app and the apps in variables of the module."""
     from assay.sdk.app import App
     from assay.sdk.default_app import DEFAULT_APP
 
@@ -166,10 +166,10 @@ def apps_of(module: ModuleType) -> list[App]:
 
 
 def listening(module: ModuleType, decided: Container[str] = ()) -> dict[str, Any]:
-    """Return the options of a call of `workflow.listen` in the file, such as its queue, though only for `python FILE`.
+    """Return the options of a `workflow.listen` call in the source that loading did not run, such as the queue.
 
-    What the command has `decided` is not looked at. Values are those that the loaded module knows; who computes one
-    in the call, or under a condition that is not met here, is told that it was not understood.
+    The call often stands under `if __name__ == "__main__":`. Options in `decided` are ignored. Values may be literals,
+    names and attributes of the loaded module; a warning is printed for other expressions.
     """
     if module.__file__ is None:
         return {}
@@ -183,13 +183,13 @@ def listening(module: ModuleType, decided: Container[str] = ()) -> dict[str, Any
         try:
             found[name] = _value_of(expression, module)
         except (LookupError, AttributeError):
-            told = f"{file.name}, line {expression.lineno}: workflow.listen({name}={ast.unparse(expression)})"
-            print_error(f"warning: {told} is not heeded: only names and plain values of the file are")
+            place = f"{file.name}, line {expression.lineno}: workflow.listen({name}={ast.unparse(expression)})"
+            print_error(f"warning: {place} is ignored: only names and plain values can be used")
     return found
 
 
 def _listens(call: ast.Call, module: ModuleType, tree: ast.Module) -> bool:
-    """Is it a call of `workflow.listen`, by whatever name? One imported only for `python FILE` is told by its text."""
+    """Return whether a call is of `workflow.listen`, under any name; an unknown name is compared by its text."""
     from assay import workflow
 
     try:
@@ -210,7 +210,7 @@ def _arguments(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _value_of(expression: ast.expr, module: ModuleType) -> Any:
-    """The value of a literal, a name or an attribute; nothing is computed."""
+    """Return the value of a literal, a name or an attribute; raise for expressions that would need evaluation."""
     match expression:
         case ast.Constant(value=value):
             return value

@@ -1,4 +1,4 @@
-"""`assay queue`: what waits to be done."""
+"""`assay queue`: the task queues of a namespace."""
 
 from typing import Final
 
@@ -20,7 +20,7 @@ QUEUES: Final = (
 @click.group(cls=RemoteGroup)
 @global_options
 def queue() -> None:
-    """Look at the task queues of a namespace.
+    """Show the task queues of a namespace.
 
     \b
     Example:
@@ -31,7 +31,7 @@ def queue() -> None:
 @queue.command()
 @connected
 def stats(session: CliSession) -> None:
-    """Count the activities, workers and waiting workflow tasks of each queue.
+    """Show the number of activities, workers and waiting workflow tasks of each queue.
 
     \b
     Examples:

@@ -1,7 +1,7 @@
-"""Answers on standard output: lists, records and actions, each in four formats.
+"""Output of commands: lists, records and actions, in four formats.
 
-Programs get the columns and texts of the wire, with ISO times and without colour; people at a terminal get relative
-times, colours, and lines that end with their terminal.
+Files and pipes get the fields of the API with ISO times, without colours. A terminal gets relative times, colours, and
+lines cut to its width.
 """
 
 import json
@@ -18,7 +18,7 @@ from assay.cli.times import now, relative, timestamp
 
 EMPTY_CELL: Final = "-"
 MIN_LAST_COLUMN_CHARACTERS: Final = 20
-"""Letters that the last column keeps on a terminal, however wide the others are."""
+"""The minimum width of the last column on a terminal."""
 ELLIPSIS: Final = "…"
 COLORS: Final = {
     "COMPLETED": {"fg": "green"},
@@ -36,20 +36,20 @@ Record = Mapping[str, Any]
 
 
 class Column(NamedTuple):
-    """A column of a table: its title, and the field or the function of a record that it shows."""
+    """A column of a table: its title, and the field or function of a record for its cells."""
 
     title: str
     field: str
     is_time: bool = False
     value: Callable[[Record], Any] | None = None
     on_terminal: Callable[[Record], Any] | None = None
-    """Shown to people in place of the value."""
+    """The value on a terminal, if it differs."""
     zone: tzinfo | None = None
-    """Times of this zone, also on a terminal, where the distance stands beside them."""
+    """Show times in this zone; a terminal shows the relative time, too."""
 
 
 class Printer:
-    """Writes answers in one format."""
+    """Writes the output of a command in a format."""
 
     def __init__(self, output: str) -> None:
         self.output = output
@@ -57,11 +57,11 @@ class Printer:
 
     @property
     def for_people(self) -> bool:
-        """Return True for a table on a terminal."""
+        """Return whether the output is a table on a terminal."""
         return self.terminal and self.output == "table"
 
     def list(self, records: Sequence[Record], columns: Sequence[Column]) -> None:
-        """Write several records: rows, one array, one object per line, or a sequence."""
+        """Write records: as rows, an array, an object per line, or a YAML sequence."""
         match self.output:
             case "table":
                 self._write_safe("".join(f"{line}\n" for line in self._table(records, columns)))
@@ -71,24 +71,24 @@ class Printer:
                 self._document(records)
 
     def screen(self, records: Sequence[Record], columns: Sequence[Column], title: str) -> None:
-        """Write a list over what the terminal shows."""
+        """Clear the terminal and write a list."""
         lines = [line_of(title), *self._table(records, columns)]
         height = max(shutil.get_terminal_size().lines - 1, 5)
         self._write_safe("\x1b[H\x1b[2J" + "\n".join(lines[:height]) + "\n")
 
     def page(self, lines: Iterable[str]) -> None:
-        """Write lines that are safe for a terminal already."""
+        """Write lines without control characters."""
         self._write_safe("".join(f"{line}\n" for line in lines))
 
     def record(self, record: object) -> None:
-        """Write one record; a table of one would say less than its JSON."""
+        """Write a record; the format `table` shows a single record as JSON, because it has too many fields."""
         if self.output == "jsonl":
             self._write(f"{compact(record)}\n")
         else:
             self._document(record)
 
     def action(self, sentence: str) -> None:
-        """Write what was done."""
+        """Write a sentence about a completed action."""
         done = {"message": sentence, "ok": True}
         match self.output:
             case "table":
@@ -99,7 +99,7 @@ class Printer:
                 self.record(done)
 
     def event(self, event: Record, columns: Sequence[Column]) -> None:
-        """Write one event of a history that is followed, at once; `columns` are those of a list of events."""
+        """Write an event of a history that is followed; `columns` are the columns of event tables."""
         if self.output != "table":
             self._write(f"{compact(event)}\n")
             return
@@ -108,17 +108,17 @@ class Printer:
         self._write_safe(f"{_cut(line, self._width()) if self.terminal else line}\n")
 
     def sentence(self, text: str) -> None:
-        """Write a line for people: on a terminal, and nowhere else."""
+        """Write a line, on a terminal only."""
         if self.terminal:
             self._write(f"{line_of(text)}\n")
 
     def styled(self, text: str, word: str | None = None) -> str:
-        """Return `text` in the colour of `word`, which is the text itself unless given, where colours may be."""
+        """Return `text` in the colour of `word`, or of the text itself; without colour if colours are off."""
         style = COLORS.get(word or text)
         return click.style(text, **style) if style and self._colorful() else text  # type: ignore[arg-type]
 
     def heading(self, text: str) -> str:
-        """Return `text` in bold type, where that may be."""
+        """Return `text` in bold type, if colours are on."""
         return click.style(text, bold=True) if self._colorful() else text
 
     def _table(self, records: Sequence[Record], columns: Sequence[Column]) -> Iterable[str]:
@@ -128,7 +128,7 @@ class Printer:
         return [self.heading(plain[0]), *(self._in_color(line) for line in plain[1:])]
 
     def _in_color(self, line: str) -> str:
-        """Return a row with the words that have a colour in it; a row has at most a few of them."""
+        """Return a row with its cells in their colours."""
         if not self._colorful():
             return line
         return "  ".join(self.styled(cell, cell.strip()) for cell in line.split("  "))
@@ -148,7 +148,7 @@ class Printer:
             self._write(f"{json.dumps(document, indent=2, ensure_ascii=False)}\n")
 
     def _write(self, text: str) -> None:
-        """Write text that may hold anything, with nothing in it that steers a terminal."""
+        """Write any text; on a terminal, escape control characters."""
         if self.terminal:
             text = "".join(f"{line_of(line)}\n" for line in text.split("\n")[:-1])
         self._write_safe(text)
@@ -165,9 +165,13 @@ class Printer:
 def table(
     records: Sequence[Record], columns: Sequence[Column], *, at: float | None = None, width: int | None = None
 ) -> Iterable[str]:
-    """Return a header and rows: left-aligned, two blanks between, the last column unpadded.
+    """Return header and rows: left-aligned, with two blanks between columns and no padding after the last.
 
-    With `at`, which is now, the table is for people: times are distances. Its lines are cut at `width`.
+    Args:
+        records: The records.
+        columns: The columns.
+        at: The current time, for a terminal: times are shown relative to it.
+        width: The width at which lines are cut.
     """
     rows = [
         [column.title for column in columns],
@@ -204,7 +208,7 @@ def _time(seconds: float, column: Column, at: float | None) -> str:
 
 
 def line_of(text: str) -> str:
-    """Return `text` with control characters written out: it stays on its line."""
+    """Return `text` with control characters escaped, so that it stays on a single line."""
     if text.isprintable():
         return text
     from assay.server.logs import one_line
@@ -218,7 +222,7 @@ def compact(document: object) -> str:
 
 
 def _yaml(document: object) -> str:
-    import yaml  # only who asks for it pays for it
+    import yaml  # imported for this format only: other formats start faster
 
     text: str = yaml.dump(
         document,

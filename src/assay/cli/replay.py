@@ -1,4 +1,4 @@
-"""`assay replay`: does the code of today still follow the histories of yesterday?"""
+"""`assay replay`: check that workflow code matches recorded histories."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ STANDARD_INPUT: Final = "-"
 
 
 class NamedHistory(NamedTuple):
-    """A history, what it is called here, and the namespace of its run if that is said."""
+    """A history, its name in messages, and the namespace of its run or None."""
 
     name: str
     source: Source
     namespace: str | None
 
 
-@click.command(cls=RemoteCommand, short_help="Ask whether code still follows recorded histories.")
+@click.command(cls=RemoteCommand, short_help="Check that workflow code matches recorded histories.")
 @click.argument(
     "histories",
     metavar="[HISTORY]...",
     nargs=-1,
     type=click.Path(exists=True, dir_okay=False, allow_dash=True),
-    help="Files with events, as JSON or JSON lines; - for standard input.",
+    help="Files with events, in JSON or JSON lines; - for standard input.",
 )
 @click.option("--against", metavar="CODE", required=True, help="A Python file, a module, or module:app.")
 @click.option(
-    "--type", "workflow_type", metavar="TYPE", type=NAME, help="Workflow type.  [default: what a history says]"
+    "--type", "workflow_type", metavar="TYPE", type=NAME, help="Workflow type.  [default: the type in the history]"
 )
 @click.option(
     "--id",
@@ -48,7 +48,7 @@ class NamedHistory(NamedTuple):
     type=NAME,
     multiple=True,
     shell_complete=workflow_ids,
-    help="Ask the engine for the history of this workflow's newest run; may be repeated.",
+    help="Get the history of this workflow's newest run from the engine; may be repeated.",
 )
 @lambda command: global_options(command, without="--output")
 @click.pass_context
@@ -59,11 +59,11 @@ def replay(
     workflow_type: str | None,
     workflow_ids: tuple[str, ...],
 ) -> None:
-    """Ask whether code still follows recorded histories.
+    """Check that workflow code matches recorded histories.
 
-    A HISTORY is what `assay workflow events ID --output json` prints, of a run that is closed or still open; one that
-    `assay.testing.replay` has saved will do, too. The workflow code in CODE is told it, and must order what the history
-    records. Nothing is done: no activity, no step, no side effect.
+    Use it before you deploy changed workflow code. A HISTORY is the output of `assay workflow events ID --output json`,
+    of an open or closed run, or a file that `assay.testing.replay` has saved. The command runs the workflow code of
+    CODE with the recorded events, and compares its commands with the history. No activity, step or side effect is run.
 
     \b
     Examples:
@@ -72,8 +72,8 @@ def replay(
       assay replay --against shop.workflows histories/*.json
       assay replay --against worker.py --id order-1
 
-    Exit codes: 0 the code follows all of them; 1 it does not, each on a line with the step, what the history says and
-    what the code did; 64 called wrongly.
+    Exit codes: 0 the code matches all histories; 1 the code differs, with a line for each difference that shows the
+    step, the history and the code; 64 wrong usage of the command.
     """
     if not histories and not workflow_ids:
         raise click.UsageError("give a file with a history, or --id")
@@ -106,7 +106,7 @@ def _files(context: click.Context, names: Sequence[str]) -> Iterator[NamedHistor
 
 
 def _asked(context: click.Context, names: Sequence[str]) -> Iterator[NamedHistory]:
-    """Histories as the engine has them now."""
+    """Return the current histories of workflows, read from the engine."""
     from assay.cli.session import session_of
     from assay.cli.waiting import history
 
@@ -117,7 +117,7 @@ def _asked(context: click.Context, names: Sequence[str]) -> Iterator[NamedHistor
 
 
 def _follows(kept: NamedHistory, apps: Sequence[App], against: str, workflow_type: str | None) -> bool:
-    """Hold one history against the code, and say how that went."""
+    """Replay a history with the code, print the outcome, and return whether the code matches."""
     from assay.core.model.errors import AssayError
     from assay.testing.replay import load_history, replay_history
 
@@ -140,4 +140,4 @@ def _app(apps: Sequence[App], workflow_type: str, against: str) -> App:
         if workflow_type in app.workflows:
             return app
     known = ", ".join(sorted({name for app in apps for name in app.workflows})) or "none"
-    raise NotFound(f"{against} has no workflow of type {workflow_type}; there are: {known}")
+    raise NotFound(f"{against} has no workflow of type {workflow_type}; its types: {known}")

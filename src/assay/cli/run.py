@@ -1,4 +1,4 @@
-"""`assay run`: load a file and serve the workflows and activities that it registers."""
+"""`assay run`: load a program, and run a worker for its workflows and activities."""
 
 from __future__ import annotations
 
@@ -19,35 +19,44 @@ URL: Final = "http://127.0.0.1:8080"
 DATABASES: Final = ("sqlite", "postgres", "postgresql")
 
 
-@click.command(short_help="Serve the workflows and activities of a program.")
+@click.command(short_help="Run a worker for the workflows and activities of a program.")
 @click.argument("target", metavar="PROGRAM")
-@click.option("--engine-url", metavar="URL", help=f"The engine.  [env: ASSAY_ENGINE_URL; default: {URL}]")
+@click.option("--engine-url", metavar="URL", help=f"URL of the engine.  [env: ASSAY_ENGINE_URL; default: {URL}]")
 @click.option(
-    "--api-key", metavar="KEY", help="A key of the engine.  [env: ASSAY_API_KEY, or ASSAY_API_KEY_FILE naming a file]"
+    "--api-key", metavar="KEY", help="API key or JWT.  [env: ASSAY_API_KEY, or ASSAY_API_KEY_FILE for a file]"
 )
-@click.option("--queue", help="The queue to serve.  [default: what the file says, else `default`]")
-@click.option("--namespace", help="The namespace to serve.  [default: what the file says, else `main`]")
-@click.option("--max-concurrent-workflows", type=click.IntRange(1), help="Workflow tasks at a time.  [default: 256]")
-@click.option("--max-concurrent-activities", type=click.IntRange(1), help="Activities at a time.  [default: 256]")
-@click.option("--max-processes", type=click.IntRange(1), help="Processes for activities.  [default: one per CPU]")
+@click.option("--queue", help="Task queue to serve.  [default: the queue in PROGRAM, or `default`]")
+@click.option("--namespace", help="Namespace to serve.  [default: the namespace in PROGRAM, or `main`]")
+@click.option(
+    "--max-concurrent-workflows", type=click.IntRange(1), help="Maximum of concurrent workflow tasks.  [default: 256]"
+)
+@click.option(
+    "--max-concurrent-activities", type=click.IntRange(1), help="Maximum of concurrent activities.  [default: 256]"
+)
+@click.option(
+    "--max-processes", type=click.IntRange(1), help="Maximum of processes for activities.  [default: one per CPU]"
+)
 @click.option(
     "--errors",
     type=click.Choice(("fail", "wait")),
-    help="An exception that is no Failure fails the run, or makes it wait for fixed code.  [default: fail]",
+    help="If workflow code raises an exception other than Failure: fail the run, or wait for fixed code."
+    "  [default: fail]",
 )
 @verbose_option
 @click.pass_context
 def run(context: click.Context, /, target: str, engine_url: str | None, api_key: str | None, **options: Any) -> None:
-    """Serve what PROGRAM registers with @workflow.define and @workflow.activity, until SIGTERM or Ctrl-C.
+    """Run a worker for the workflows and activities of a program.
 
-    PROGRAM is a file, a module (shop.flows), or one app of it (shop.flows:app). It need not connect or listen by
-    itself; if it says `workflow.listen(queue="reports")`, that queue is served. Calls that start or ask for workflows
-    belong under `if __name__ == "__main__":`, because the program is loaded, not run.
-    An engine that is not there yet, or goes away for a while, is waited for. When it is told to stop, the worker
-    finishes what it has begun, gives back the rest, and ends within ten seconds.
+    PROGRAM is a Python file, a module (shop.flows), or an app of a module (shop.flows:app). The worker serves all
+    functions with @workflow.define and @workflow.activity, until SIGTERM or Ctrl-C. PROGRAM does not need to connect
+    or listen. If it contains `workflow.listen(queue="reports")`, the worker serves that queue. PROGRAM is imported:
+    put calls that start or read workflows under `if __name__ == "__main__":`.
 
-    Exit codes: 0 stopped, 1 could not start, 64 called wrongly, 70 code that never returns was cut off, 75 too many
-    threads never returned.
+    The worker waits for an engine that is not running yet, or that restarts. When the worker is stopped, it finishes
+    its current tasks, returns other tasks to the engine, and ends within ten seconds.
+
+    Exit codes: 0 stopped, 1 could not start, 64 wrong usage of the command, 70 killed code that did not stop, 75 too
+    many threads did not return.
 
     \b
     Examples:
@@ -63,7 +72,7 @@ def run(context: click.Context, /, target: str, engine_url: str | None, api_key:
 
 
 def serve(program: str, url: str | None, key: str | None, options: Mapping[str, Any]) -> int:
-    """Serve what a program registers until a signal ends it, and return the exit code."""
+    """Run a worker for a program until a signal ends it; return the exit code."""
     from assay import workflow
     from assay.cli.program import listening, load_named
     from assay.cli.settings import api_key
@@ -79,14 +88,14 @@ def serve(program: str, url: str | None, key: str | None, options: Mapping[str, 
     if loaded is None:
         return FAILED
     if has_served():
-        return 0  # the program ran a worker by itself, which has ended
+        return 0  # the program itself ran a worker, and that worker has ended
     app = _app(loaded)
-    told = listening(loaded.module, given) if loaded.listened is None else loaded.listened
-    wanted = {**told, **given}
-    announce(app, target, wanted.get("queue") or app.queue)
-    blocking_client.connect(target, None, wanted.pop("namespace", None) or "main")
+    of_program = listening(loaded.module, given) if loaded.listened is None else loaded.listened
+    chosen = {**of_program, **given}
+    announce(app, target, chosen.get("queue") or app.queue)
+    blocking_client.connect(target, None, chosen.pop("namespace", None) or "main")
     freeze_startup_objects()
-    blocking_client.listen(app=app, **wanted)
+    blocking_client.listen(app=app, **chosen)
     return 0
 
 
@@ -111,7 +120,7 @@ def _app(program: LoadedProgram) -> App:
 
 
 def _target(url: str) -> str:
-    """An engine, or a database to run one on in this process; what has no scheme is not taken for a file's name."""
+    """Return the URL of an engine, or of a database for an engine in this process; raise for other texts."""
     from assay.cli.settings import checked_url
 
     scheme, separator, _ = url.partition("://")
@@ -119,7 +128,7 @@ def _target(url: str) -> str:
 
 
 def announce(app: App, url: str, queue: str) -> None:
-    """Say what is served, where."""
+    """Print the names of the workflows and activities, the queue and the URL."""
     words = [_counted(app.workflows, "workflow", "workflows"), _counted(app.activities, "activity", "activities")]
     click.echo(f"serving {' and '.join(word for word in words if word)} on queue {queue} at {url}", err=True)
 

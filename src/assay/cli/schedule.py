@@ -1,4 +1,4 @@
-"""`assay schedule`: workflows that start by the clock."""
+"""`assay schedule`: schedules, which start workflows at certain times."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, tzinfo
@@ -33,7 +33,7 @@ SCHEDULES: Final = (
     Column("LAST", "last_run_at", is_time=True),
 )
 FIRES: Final = (
-    Column("DUE", "due_at", is_time=True, zone=UTC),  # the distance alone would not tell two fires apart
+    Column("DUE", "due_at", is_time=True, zone=UTC),  # a relative time alone is the same for several fires
     Column("OUTCOME", "outcome"),
     Column("WORKFLOW", "workflow_id"),
     Column("REASON", "reason"),
@@ -52,17 +52,19 @@ def _choice(*names: str, choices: Sequence[str], help: str, metavar: str = "POLI
 
 
 _name = click.argument("name", metavar="NAME", type=NAME, shell_complete=schedule_names, help="Name of the schedule.")
-_overlap = _choice("--overlap", "overlap_policy", choices=OVERLAPS, help="If the last run is still open")
+_overlap = _choice("--overlap", "overlap_policy", choices=OVERLAPS, help="Policy if the last run is still open")
 _DETAILS: Final = (
     click.option("--timezone", metavar="ZONE", help="IANA time zone.  [default: UTC]"),
     click.option("--input", "input", metavar="JSON", type=JSON, help=f"Input of each run. {JSON_FORMS}"),
     _overlap,
-    _choice("--missed", choices=MISSED, help="Which fires to make up for after an outage"),
-    click.option("--window", "window_secs", metavar="TIME", type=SECONDS, help="How late they may be.  [default: 1h]"),
-    click.option("--jitter", "jitter_secs", metavar="TIME", type=SECONDS, help="Spread the fires over this time."),
-    _choice("--dst", choices=DST, help="Local times that a change of the clocks drops or repeats"),
-    click.option("--end-at", metavar="TIME", type=MOMENT, help="No fire after it: 2026-01-31T12:00:00Z."),
-    click.option("--remaining", metavar="N", type=click.IntRange(0), help="How many more runs to start."),
+    _choice("--missed", choices=MISSED, help="Fires to repeat if the engine was down at their time"),
+    click.option(
+        "--window", "window_secs", metavar="TIME", type=SECONDS, help="Maximum delay of missed fires.  [default: 1h]"
+    ),
+    click.option("--jitter", "jitter_secs", metavar="TIME", type=SECONDS, help="Maximum random delay of each fire."),
+    _choice("--dst", choices=DST, help="Policy for times that a clock change skips or repeats"),
+    click.option("--end-at", metavar="TIME", type=MOMENT, help="No fires after this time: 2026-01-31T12:00:00Z."),
+    click.option("--remaining", metavar="N", type=click.IntRange(0), help="Maximum number of further runs."),
     click.option(
         "--search-attrs",
         "search_attributes",
@@ -70,25 +72,25 @@ _DETAILS: Final = (
         type=ATTRIBUTES,
         multiple=True,
         callback=merged,
-        help="Of each run: key=value, or JSON.",
+        help="Search attributes of each run: key=value, or JSON.",
     ),
-    click.option("--memo", metavar="JSON", type=JSON_OBJECT, help="Notes that each run shows."),
+    click.option("--memo", metavar="JSON", type=JSON_OBJECT, help="Memo of each run: shown, but not searchable."),
 )
 
 
 def _definition(command: F) -> F:
-    """The options of a whole definition."""
+    """Add the options of a whole definition."""
     for option in reversed(
         (
             click.option(
                 "--type", "workflow_type", metavar="TYPE", type=NAME, required=True, help="Workflow type to start."
             ),
-            click.option("--cron", "cron_expr", metavar="EXPR", required=True, help="When: cron, @daily, @every 10m."),
+            click.option("--cron", "cron_expr", metavar="EXPR", required=True, help="Times: cron, @daily, @every 10m."),
             click.option(
                 "--queue", "task_queue", metavar="QUEUE", default=DEFAULT_QUEUE, show_default=True, help="Task queue."
             ),
             *_DETAILS,
-            click.option("--paused", is_flag=True, default=None, help="Fire only once it is resumed."),
+            click.option("--paused", is_flag=True, default=None, help="Create it paused; `resume` starts it."),
         )
     ):
         command = option(command)
@@ -96,7 +98,7 @@ def _definition(command: F) -> F:
 
 
 def _details(command: F) -> F:
-    """The options that a schedule is created with, and changed by."""
+    """Add the options that both `create` and `patch` have."""
     for option in reversed(_DETAILS):
         command = option(command)
     return command
@@ -105,7 +107,7 @@ def _details(command: F) -> F:
 @click.group(cls=RemoteGroup)
 @global_options
 def schedule() -> None:
-    """Start workflows by the clock.
+    """Start workflows at certain times.
 
     \b
     Examples:
@@ -113,14 +115,15 @@ def schedule() -> None:
       assay schedule list
       assay schedule pause nightly
 
-    A cron expression has 5 fields (minute hour day month weekday), or 6 or 7 with seconds first and years last.
+    A cron expression has 5 fields (minute hour day month weekday), 6 fields with seconds first, or 7 fields with years
+    last.
     """
 
 
 @schedule.command("list")
 @connected
 def list_schedules(session: CliSession) -> None:
-    """List the schedules of a namespace, by name.
+    """List the schedules of a namespace, ordered by name.
 
     \b
     Example:
@@ -133,7 +136,7 @@ def list_schedules(session: CliSession) -> None:
 @_name
 @connected
 def describe(session: CliSession, name: str) -> None:
-    """Show all that is known of a schedule: a page on a terminal, JSON elsewhere.
+    """Show a schedule: a page on a terminal, JSON otherwise.
 
     \b
     Example:
@@ -170,9 +173,9 @@ def create(session: CliSession, /, name: str, **fields: Any) -> None:
 @_definition
 @connected
 def apply(session: CliSession, /, name: str, **fields: Any) -> None:
-    """Create a schedule, or replace the definition of the one that has the name.
+    """Create a schedule, or replace the definition of an existing schedule.
 
-    Options that are left out have their defaults. What the schedule did before, its waiting fires and a pause stay.
+    Options that are not given have their defaults. The earlier fires, waiting fires and a pause are kept.
 
     \b
     Example:
@@ -183,15 +186,15 @@ def apply(session: CliSession, /, name: str, **fields: Any) -> None:
 
 @schedule.command()
 @_name
-@click.option("--cron", "cron_expr", metavar="EXPR", help="When.")
+@click.option("--cron", "cron_expr", metavar="EXPR", help="Times: cron, @daily, @every 10m.")
 @click.option("--queue", "task_queue", metavar="QUEUE", help="Task queue.")
 @_details
-@_choice("--clear", choices=CLEARABLE, metavar="FIELD", multiple=True, help="Field to empty, may be repeated")
+@_choice("--clear", choices=CLEARABLE, metavar="FIELD", multiple=True, help="Field to clear; may be repeated")
 @connected
 def patch(session: CliSession, /, name: str, **fields: Any) -> None:
-    """Change a schedule in place.
+    """Change fields of a schedule.
 
-    What is not named stays as it is; the next fire is computed anew.
+    Other fields stay unchanged. The next fire is computed again.
 
     \b
     Examples:
@@ -207,13 +210,13 @@ def patch(session: CliSession, /, name: str, **fields: Any) -> None:
 
 @schedule.command()
 @_name
-@click.option("--reason", metavar="TEXT", help="Why.")
-@click.option("--by", metavar="WHO", help="Who wants it.")
+@click.option("--reason", metavar="TEXT", help="Reason for the pause.")
+@click.option("--by", metavar="WHO", help="Name of the person who pauses it.")
 @connected
 def pause(session: CliSession, name: str, reason: str | None, by: str | None) -> None:
-    """Stop a schedule until it is resumed.
+    """Pause a schedule: it does not fire until it is resumed.
 
-    Runs that are open go on.
+    Open runs continue.
 
     \b
     Example:
@@ -227,7 +230,7 @@ def pause(session: CliSession, name: str, reason: str | None, by: str | None) ->
 @_name
 @connected
 def resume(session: CliSession, name: str) -> None:
-    """Let a paused schedule fire again, from now on.
+    """Resume a paused schedule: it fires again, from now on.
 
     \b
     Example:
@@ -241,7 +244,7 @@ def resume(session: CliSession, name: str) -> None:
 @_name
 @connected
 def delete(session: CliSession, name: str) -> None:
-    """Delete a schedule; runs that it started go on.
+    """Delete a schedule. Its open runs continue.
 
     \b
     Example:
@@ -256,7 +259,7 @@ def delete(session: CliSession, name: str) -> None:
 @_overlap
 @connected
 def trigger(session: CliSession, name: str, overlap_policy: str | None) -> None:
-    """Fire a schedule once, now, whatever its times.
+    """Fire a schedule once, now.
 
     \b
     Example:
@@ -268,14 +271,14 @@ def trigger(session: CliSession, name: str, overlap_policy: str | None) -> None:
 
 @schedule.command()
 @_name
-@click.option("--from", "start", metavar="TIME", type=MOMENT, required=True, help="First moment: 2026-01-31T00:00:00Z.")
-@click.option("--to", "end", metavar="TIME", type=MOMENT, required=True, help="Last moment.")
+@click.option("--from", "start", metavar="TIME", type=MOMENT, required=True, help="Begin: 2026-01-31T00:00:00Z.")
+@click.option("--to", "end", metavar="TIME", type=MOMENT, required=True, help="End of the range.")
 @_overlap
 @connected
 def backfill(session: CliSession, name: str, start: float, end: float, overlap_policy: str | None) -> None:
-    """Fire a schedule for the due times of a range.
+    """Fire a schedule for all due times in a range of the past.
 
-    Without --overlap the runs start one after the other, each when the one before has closed.
+    Without --overlap the runs start in order: a run starts when the previous run is closed.
 
     \b
     Example:
@@ -287,10 +290,10 @@ def backfill(session: CliSession, name: str, start: float, end: float, overlap_p
 
 @schedule.command()
 @_name
-@click.option("--count", metavar="N", type=click.IntRange(1), default=10, show_default=True, help="How many.")
+@click.option("--count", metavar="N", type=click.IntRange(1), default=10, show_default=True, help="Number of times.")
 @connected
 def preview(session: CliSession, name: str, count: int) -> None:
-    """Show when a schedule will fire next, in its own time zone.
+    """Show the next times of a schedule, in its time zone.
 
     \b
     Example:
@@ -303,7 +306,7 @@ def preview(session: CliSession, name: str, count: int) -> None:
 
 
 def _zone(session: CliSession, name: str) -> tzinfo:
-    """Return the zone of a schedule, or UTC if this machine has no such zone."""
+    """Return the zone of a schedule, or UTC if this machine does not have the zone."""
     from zoneinfo import ZoneInfo
 
     try:
@@ -314,10 +317,12 @@ def _zone(session: CliSession, name: str) -> tzinfo:
 
 @schedule.command()
 @_name
-@click.option("--limit", metavar="N", type=click.IntRange(1), default=20, show_default=True, help="How many at most.")
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(1), default=20, show_default=True, help="Maximum number of fires."
+)
 @connected
 def fires(session: CliSession, name: str, limit: int) -> None:
-    """Show what became of its due times, newest first.
+    """Show the latest fires of a schedule and their outcomes, newest first.
 
     \b
     Example:
@@ -327,7 +332,7 @@ def fires(session: CliSession, name: str, limit: int) -> None:
 
 
 def _emptied(fields: dict[str, Any]) -> dict[str, Any]:
-    """What `--input null` says: no input. The engine takes null alone for a field that is to stay as it is."""
+    """Return the change for `--input null`, which clears the input. A null alone would leave the field unchanged."""
     source = click.get_current_context().get_parameter_source("input")
     if fields["input"] is not None or source is not click.core.ParameterSource.COMMANDLINE:
         return {}

@@ -1,4 +1,4 @@
-"""`assay serve`: the engine in one terminal."""
+"""`assay serve`: run the engine."""
 
 import sys
 from typing import TYPE_CHECKING, Any
@@ -13,27 +13,43 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Run the engine: REST API, events and worker protocol.")
-@click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65_535), help="0 picks a free one.")
+@click.option(
+    "--port",
+    default=8080,
+    show_default=True,
+    type=click.IntRange(0, 65_535),
+    help="Port to listen on; 0 for a free port.",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @backend_option
-@click.option("--no-auth", is_flag=True, help="Let everybody who can reach the engine do everything.")
-@click.option("--auth-api-key", is_flag=True, help="Accept API keys; everybody else is refused.")
+@click.option("--no-auth", is_flag=True, help="Allow every caller to do everything, without a credential.")
+@click.option("--auth-api-key", is_flag=True, help="Require an API key of every caller.")
 @click.option("--auth-issuer", metavar="URL", help="Accept tokens (JWT) of this issuer.")
-@click.option("--auth-audience", metavar="AUD", help="The audience that tokens must have.")
-@click.option("--auth-jwks-url", metavar="URL", help="Where the issuer's keys are, instead of by discovery.")
-@click.option("--auth-header", metavar="NAME", help="A further header that carries a token.")
-@click.option("--auth-roles-claim", metavar="NAME", help="The claim that names roles; without it tokens are admins.")
-@click.option("--auth-namespaces-claim", metavar="NAME", help="The claim that names namespaces.")
+@click.option("--auth-audience", metavar="AUD", help="Required audience of tokens.")
+@click.option("--auth-jwks-url", metavar="URL", help="URL of the issuer's keys.  [default: by discovery]")
+@click.option("--auth-header", metavar="NAME", help="A further header with a token.")
+@click.option("--auth-roles-claim", metavar="NAME", help="Claim with roles; without it, every token is an admin.")
+@click.option("--auth-namespaces-claim", metavar="NAME", help="Claim with namespaces.")
 @click.option(
-    "--auth-role", multiple=True, metavar="VALUE=ROLE[@NAMESPACE]", help="A meaning of a value of that claim."
+    "--auth-role",
+    multiple=True,
+    metavar="VALUE=ROLE[@NAMESPACE]",
+    help="Role for a value of the roles claim; may be repeated.",
 )
-@click.option("--metrics-public", is_flag=True, help="Show /metrics to everybody.")
-@click.option("--generate-api-key", is_flag=True, help="Print a new admin key and exit; no engine is started.")
-@click.option("--list-api-keys", is_flag=True, help="Print the keys of the database and exit.")
-@click.option("--label", metavar="TEXT", help="The label of the key that --generate-api-key makes.")
-@click.option("--read-only", is_flag=True, help="Show a SQLite file that a program may be using; refuse all changes.")
-@click.option("--no-migrate", is_flag=True, help="Leave the database's schema to `assay migrate`.")
-@click.option("--allowed-host", multiple=True, metavar="NAME", help="A further name to be called by; `*` for any.")
+@click.option("--metrics-public", is_flag=True, help="Allow every caller to read /metrics.")
+@click.option("--generate-api-key", is_flag=True, help="Print a new admin key, and exit without starting an engine.")
+@click.option("--list-api-keys", is_flag=True, help="Print the API keys of the database, and exit.")
+@click.option("--label", metavar="TEXT", help="Label of the key for --generate-api-key.")
+@click.option(
+    "--read-only", is_flag=True, help="Only read a SQLite file, which another program may use; refuse all changes."
+)
+@click.option("--no-migrate", is_flag=True, help="Do not update the schema of the database; see `assay migrate`.")
+@click.option(
+    "--allowed-host",
+    multiple=True,
+    metavar="NAME",
+    help="A further host name under which callers reach the engine; `*` for any name.",
+)
 @verbose_option
 @click.pass_context
 def serve(
@@ -58,11 +74,12 @@ def serve(
       assay serve                                        a SQLite file here, port 8080, this machine only
       assay serve --port 8085 --backend sqlite:///var/lib/assay/w.db
       DATABASE_URL=postgres://u:p@db/assay assay serve   several engines may share one Postgres
-      assay serve --read-only --backend sqlite://app.db  look into a program that embeds its engine
-      assay serve --generate-api-key                     make the first key, for --auth-api-key
-      assay serve --host 0.0.0.0 --auth-api-key          for others, who need a key
+      assay serve --read-only --backend sqlite://app.db  read the file of a program that embeds its engine
+      assay serve --generate-api-key                     create the first key, for --auth-api-key
+      assay serve --host 0.0.0.0 --auth-api-key          for callers on other machines, with an API key
 
-    Exit codes: 0 stopped, 1 could not start, 64 called wrongly, 70 stopping took too long, 74 the storage failed.
+    Exit codes: 0 stopped, 1 could not start, 64 wrong usage of the command, 70 stopping took too long, 74 the storage
+    failed.
     """
     from assay.server import logs
     from assay.server.config import DEFAULT_DATABASE, ServerConfig, cache_bytes, events_ttl, task_lease
@@ -111,7 +128,7 @@ def _print_keys(database: str, label: str | None, *, generate: bool) -> None:
     from assay.server.key_commands import generate_key, list_keys
 
     if generate:
-        click.echo("A new admin key of all namespaces; it is shown only now:", err=True)
+        click.echo("New admin key for all namespaces. It is shown only now:", err=True)
         click.echo(asyncio.run(generate_key(database, label)))
         return
     keys = asyncio.run(list_keys(database))

@@ -1,4 +1,4 @@
-"""One call to a running engine: its settings, its connection, and how it prints."""
+"""The session of a command for a running engine: its settings, its client and its printer."""
 
 import sys
 from collections.abc import Callable
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class CliSession:
-    """What a command works with; `context` says in errors what was being done."""
+    """The client and the printer of a command; `context` is the command's name, for error messages."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class CliSession:
 def session_of(
     context: click.Context, timeout: float = REQUEST_TIMEOUT_SECONDS, warn: Callable[[str], None] = print_error
 ) -> CliSession:
-    """The session of the command that is being run."""
+    """Return the session of the current command."""
     settings = of_this_process(flags_of(context), terminal=sys.stdout.isatty())
     session = CliSession(
         settings, context.command_path.partition(" ")[2], timeout, verbose=verbose_of(context), warn=warn
@@ -55,7 +55,7 @@ def session_of(
 
 
 def connected(command: Callable[Concatenate[CliSession, P], R]) -> Callable[P, R]:
-    """Give a command the five global options, and hand it its session."""
+    """Add the global options to a command, and pass its session as the first argument."""
 
     @wraps(command)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:

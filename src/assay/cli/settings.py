@@ -1,4 +1,7 @@
-"""Where the engine is, who asks, how answers look: flag, then environment, config file, default (wire 6.2)."""
+"""The settings of a command: engine URL, API key, namespace and output format.
+
+A flag has precedence over the environment, the environment over the config file, the config file over the default.
+"""
 
 import os
 from collections.abc import Mapping
@@ -11,11 +14,11 @@ ENGINE_URL: Final = "http://127.0.0.1:8080"
 NAMESPACE: Final = "main"
 FORMATS: Final = ("table", "json", "jsonl", "yaml")
 KEYS: Final = ("engine_url", "api_key", "api_key_file", "namespace", "output")
-"""All that a config file may say."""
+"""The keys of a config file."""
 
 
 class CliSettings(NamedTuple):
-    """What a call needs to know before it can ask anything."""
+    """The settings of a command."""
 
     engine_url: str
     api_key: str | None
@@ -24,7 +27,13 @@ class CliSettings(NamedTuple):
 
 
 def resolve(flags: Mapping[str, str], environment: Mapping[str, str], *, terminal: bool) -> CliSettings:
-    """The settings of a call; `flags` holds those that were given, `terminal` is whether people read the answer."""
+    """Return the settings of a command.
+
+    Args:
+        flags: The given global options.
+        environment: The environment variables.
+        terminal: Whether standard output is a terminal.
+    """
     file = _config_file(flags, environment)
     config = {} if file is None else _read(file)
 
@@ -40,7 +49,7 @@ def resolve(flags: Mapping[str, str], environment: Mapping[str, str], *, termina
 
 
 def _config_file(flags: Mapping[str, str], environment: Mapping[str, str]) -> str | None:
-    """The file that somebody named, which must be there, else the first of the usual places that is."""
+    """Return the config file of a flag or variable, or the first existing file of the usual places, or None."""
     named = flags.get("config") or environment.get("ASSAY_CONFIG_FILE")
     if named:
         return named
@@ -54,7 +63,7 @@ def _below(folder: str | None, name: str) -> str | None:
 
 
 def _read(file: str) -> dict[str, str]:
-    import yaml  # a plain call without a config file does not pay for it
+    import yaml  # imported for config files only: other calls start faster
 
     try:
         content: Any = yaml.safe_load(_text_of(file))
@@ -70,7 +79,7 @@ def _read(file: str) -> dict[str, str]:
 
 
 def _problem(error: Any) -> str:
-    """What YAML says of a file, in one line: it would draw the place, too."""
+    """Return the message of a YAML error on a single line."""
     mark = getattr(error, "problem_mark", None)
     if mark is None:
         return " ".join(str(error).split())
@@ -80,7 +89,7 @@ def _problem(error: Any) -> str:
 def _checked(file: str, content: dict[Any, Any]) -> dict[str, str]:
     unknown = [str(key) for key in content if key not in KEYS]
     if unknown:
-        raise CommandError(f"config file {file}: unknown key {', '.join(unknown)}; there are {', '.join(KEYS)}")
+        raise CommandError(f"config file {file}: unknown key {', '.join(unknown)}; known keys: {', '.join(KEYS)}")
     given = {key: value for key, value in content.items() if value is not None}
     for key, value in given.items():
         if not isinstance(value, str):
@@ -91,7 +100,7 @@ def _checked(file: str, content: dict[Any, Any]) -> dict[str, str]:
 def api_key(
     flags: Mapping[str, str], environment: Mapping[str, str], config: Mapping[str, str] = MappingProxyType({})
 ) -> str | None:
-    """The key of every command; where a file and a key are named side by side, the file wins."""
+    """Return the API key. Within the environment and the config file, a key file has precedence over a key."""
     if flags.get("api_key"):
         return _plain(flags["api_key"])
     for file, key in (
@@ -120,7 +129,7 @@ def _plain(key: str) -> str | None:
 
 
 def names_file(url: str) -> bool:
-    """Return True for the URL of a SQLite file, which is read in this process instead of asking an engine."""
+    """Return whether a URL is of a SQLite file, which is read in this process without an engine."""
     return url.lower().startswith("sqlite://")
 
 
@@ -129,7 +138,7 @@ def _engine_url(url: str) -> str:
 
 
 def checked_url(url: str) -> str:
-    """The URL of an engine, in one form; one that has no scheme, or another than HTTP's, is a mistake."""
+    """Return the URL of an engine without trailing slashes; raise for a URL without `http://` or `https://`."""
     from urllib.parse import urlsplit
 
     try:
@@ -159,5 +168,5 @@ def _reason(error: Exception) -> str:
 
 
 def of_this_process(flags: Mapping[str, str], *, terminal: bool) -> CliSettings:
-    """The settings of a call in this process."""
+    """Return the settings of a command, with the environment of this process."""
     return resolve(flags, os.environ, terminal=terminal)

@@ -1,4 +1,4 @@
-"""What a shell offers for ids and names: asked of the engine, quickly, and nothing at all if that does not work."""
+"""Completions of ids and names, read from the engine; an engine that does not respond fast gives no completions."""
 
 from typing import Any, Final
 
@@ -12,17 +12,17 @@ SUGGESTIONS_LIMIT: Final = 50
 
 
 def workflow_ids(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Ids of the newest runs."""
+    """Return the ids of the newest runs."""
     return _offered(context, incomplete, "id", "workflows", text=incomplete or None, limit=SUGGESTIONS_LIMIT)
 
 
 def schedule_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Names of schedules."""
+    """Return the names of schedules."""
     return _offered(context, incomplete, "name", "schedules")
 
 
 def namespace_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Names of namespaces."""
+    """Return the names of namespaces."""
     return _offered(context, incomplete, "name", "namespaces")
 
 

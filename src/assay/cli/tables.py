@@ -1,4 +1,4 @@
-"""Columns of runs and events, and the texts in them."""
+"""Columns of tables of runs and events, and the texts of their cells."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -7,11 +7,11 @@ from assay.cli.render import ELLIPSIS, Column, Record, compact
 from assay.cli.times import duration_text, now
 
 MAX_DETAIL_CHARACTERS: Final = 120
-"""Of a document in the column DETAIL; the rest is in the JSON."""
+"""Characters shown of a document in the column DETAIL; the JSON has the whole document."""
 
 
 def duration_of(run: Record) -> str | None:
-    """Return how long a run took, or has taken so far."""
+    """Return the duration of a run, up to now if it is open."""
     began, ended = run.get("created_at"), run.get("completed_at")
     if not isinstance(began, int | float):
         return None
@@ -27,12 +27,12 @@ def error_of(run: Record) -> str | None:
 
 
 def shown_status(run: Record) -> str | None:
-    """Return a run's status for people: STUCK where the run waits for a fix."""
+    """Return a run's status for a terminal; STUCK for a run that waits for a fix."""
     return "STUCK" if run.get("stuck") else run.get("status")
 
 
 def first_line(text: str) -> str:
-    """Return the first line of a text that is not blank."""
+    """Return the first non-blank line of a text."""
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 
@@ -60,7 +60,7 @@ CHAIN: Final = (
 
 
 class EventNames:
-    """Names of a history's events; some events have only the number of what an earlier event has named."""
+    """Names for the events of a history. Some events contain only the seq of an activity; an earlier event names it."""
 
     def __init__(self) -> None:
         self._activities: dict[object, str] = {}
@@ -77,7 +77,7 @@ class EventNames:
         )
 
     def name_of(self, event: Record) -> str | None:
-        """Return the name of the activity, step, signal, child or timer that an event is about."""
+        """Return the name of the activity, step, signal, child or timer of an event."""
         payload = _payload(event)
         kind = str(event.get("event_type"))
         if kind == "WorkflowStarted":
@@ -95,7 +95,7 @@ class EventNames:
 
 
 def detail_of(event: Record) -> str | None:
-    """Return what an event says beside its name: an error, a result, a duration, a reason."""
+    """Return the detail of an event: an error, a result, a duration or a reason."""
     kind, payload = str(event.get("event_type")), _payload(event)
     if kind in ("WorkflowStarted", "WorkflowCompleted"):
         return _document(event.get("payload"))
@@ -118,7 +118,7 @@ def _failed(payload: Mapping[str, Any]) -> str:
 
 
 _BARE: Final = frozenset({"WorkflowStarted", "WorkflowCompleted"})
-"""Events whose payload is a document of the user's."""
+"""Events whose payload is a user's document."""
 
 
 def _payload(event: Record) -> Mapping[str, Any]:

@@ -1,11 +1,11 @@
-"""Times and durations for people, and the wall clock of this machine, which they are compared with."""
+"""Times and durations as texts, and the wall clock of this machine."""
 
 from datetime import UTC, datetime, tzinfo
 
 
 def now() -> float:
     """Return the time of this machine, in seconds since the epoch."""
-    return datetime.now(UTC).timestamp()  # noqa: TID251  # a command has no clock of an engine; people read the result
+    return datetime.now(UTC).timestamp()  # noqa: TID251  # a command has no engine clock; the time is only shown
 
 
 def timestamp(seconds: float, zone: tzinfo = UTC) -> str:
@@ -17,7 +17,7 @@ def timestamp(seconds: float, zone: tzinfo = UTC) -> str:
 
 
 def relative(seconds: float, at: float) -> str:
-    """Return a time as seen from `at`: `3m ago`, `in 2h05m`, `now`."""
+    """Return a time relative to `at`: `3m ago`, `in 2h05m`, `now`."""
     distance = abs(seconds - at)
     if distance < 1:
         return "now"
@@ -26,7 +26,7 @@ def relative(seconds: float, at: float) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """Return a duration in the two largest units that it has: 120ms, 4.2s, 3m12s, 2h05m, 3d4h."""
+    """Return a duration in its two largest units: 120ms, 4.2s, 3m12s, 2h05m, 3d4h."""
     seconds = max(seconds, 0.0)
     if seconds < 1:
         return f"{round(seconds * 1_000)}ms"

@@ -1,4 +1,4 @@
-"""`assay verify`: a database checked against the contract of the engine."""
+"""`assay verify`: check the invariants of the engine in a database."""
 
 import sys
 
@@ -9,13 +9,14 @@ from assay.cli.command_errors import FAILED, print_finding
 
 @click.command()
 @click.argument("url", metavar="URL")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per line, also on a terminal.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line, also on a terminal.")
 def verify(url: str, as_json: bool) -> None:
-    """Check a database against the contract of the engine.
+    """Check the data of a database for errors.
 
-    URL is a database: sqlite://app.db, a file name, or postgres://user@host/database. It is only read, and may be in
-    use by a running engine. Each violation is one line: the number of the rule, the run, and a sentence; as JSON unless
-    standard output is a terminal. The exit code is 1 if there is any.
+    URL is a database: sqlite://app.db, a file name, or postgres://user@host/database. The database is only read, and an
+    engine may use it at the same time. The check covers the invariants of the engine. Each violation is a line with the
+    number of the invariant, the run, and a sentence. Without a terminal, the lines are JSON. The exit code is 1 if a
+    violation is found.
 
     \b
     Examples:

@@ -1,6 +1,6 @@
-"""Commands that stay: until a run has closed, or event by event.
+"""Wait until a run is closed, or follow its events.
 
-An engine that goes away for a while, as it does when it restarts, is asked again; one that was never there is not.
+Requests are repeated while an engine restarts. An engine that has never responded is an error at once.
 """
 
 import time
@@ -21,16 +21,16 @@ CLOSING: Final = frozenset(
         "WorkflowContinuedAsNew",
     }
 )
-"""Events after which a history grows no more."""
+"""The last events of closed runs."""
 LONG_POLL_SECONDS: Final = 20.0
 SHORT_POLL_SECONDS: Final = 0.5
 WATCH_SECONDS: Final = 2.0
 AWAY_SECONDS: Final = 30.0
-"""How long an engine that has answered before may be away."""
+"""The time for which an engine that has responded before may be unreachable."""
 
 
 class RunWatcher:
-    """Questions about one workflow, asked until a deadline."""
+    """Repeated requests about a workflow, until a deadline."""
 
     def __init__(self, engine: RemoteEngine, workflow_id: str, seconds: float | None = None) -> None:
         self._engine = engine
@@ -41,27 +41,27 @@ class RunWatcher:
 
     @property
     def left(self) -> float:
-        """Seconds until the deadline."""
+        """Return the seconds until the deadline."""
         return max(self._end - time.monotonic(), 0) if self._end is not None else float("inf")
 
     # until it closes
 
     def outcome(self, run_id: str | None = None, *, follow: bool = True) -> dict[str, Any] | None:
-        """How the run ended, or None if it is still open at the deadline; `follow` goes on to the runs after it."""
+        """Return the result of the run, or None at the deadline; `follow` includes the next runs of its chain."""
         while True:
-            # Asked without waiting at first: from then on it is known that there is an engine, and a run.
+            # The first request does not wait: its response proves that the engine and the run exist.
             answer = self._result(min(LONG_POLL_SECONDS, self.left) if self._answered else 0, run_id, follow=follow)
             document: dict[str, Any] = answer.document
             if answer.status == 200:
                 return document
             if not self.left:
                 return None
-            run_id = document["run_id"]  # should somebody start the id anew, that is another story
+            run_id = document["run_id"]  # a later start of the same id is another run, and does not count
 
     def status(self, target: str) -> dict[str, Any] | None:
-        """The record of the workflow once its newest run has a status, or None at the deadline.
+        """Return the record of the workflow when its newest run has the status `target`, or None at the deadline.
 
-        Runs that close differently are passed by: somebody may start the id again.
+        A run that closes with another status does not end the wait: a later run of the id may reach the status.
         """
         while True:
             record: dict[str, Any] = self._ask(lambda: self._engine.get("workflows", self._id)).document
@@ -75,7 +75,7 @@ class RunWatcher:
                 pause(min(SHORT_POLL_SECONDS, self.left))
 
     def _result(self, seconds: float, run_id: str | None, *, follow: bool) -> EngineResponse:
-        """Wait for the run to close; an engine that is stopping answers sooner, and is not asked again at once."""
+        """Wait until the run is closed; pause after the early response of an engine that is stopping."""
         began = time.monotonic()
         chain = None if follow else "false"
         answer = self._ask(
@@ -89,7 +89,7 @@ class RunWatcher:
     # event by event
 
     def events(self, run_id: str | None = None) -> Iterator[dict[str, Any]]:
-        """The history of one run as it grows, until the run has closed."""
+        """Return the events of a run while they are recorded, until the run is closed."""
         seen, closed = 0, False
         while True:
             page = self._page(run_id, seen)
@@ -130,14 +130,14 @@ class RunWatcher:
                 return answer
 
     def _may_return(self) -> bool:
-        """Is an engine that does not answer worth waiting for?"""
+        """Return whether to wait for an engine that does not respond."""
         now = time.monotonic()
         self._lost = now if self._lost is None else self._lost
         return self._answered and now - self._lost < AWAY_SECONDS and self.left > 0
 
 
 def history(engine: RemoteEngine, workflow_id: str, run_id: str | None) -> list[dict[str, Any]]:
-    """All events of a run up to now."""
+    """Return all events of a run up to now."""
     found: list[dict[str, Any]] = []
     while True:
         seen = found[-1]["seq"] if found else 0
@@ -151,7 +151,7 @@ def history(engine: RemoteEngine, workflow_id: str, run_id: str | None) -> list[
 
 
 def repeated(read: Callable[[], list[dict[str, Any]]]) -> Iterator[list[dict[str, Any]]]:
-    """Return a list again and again; an engine that has answered before may be away for a while."""
+    """Return a list repeatedly; wait for an engine that restarts."""
     lost: float | None = None
     answered = False
     while True:
@@ -169,7 +169,7 @@ def repeated(read: Callable[[], list[dict[str, Any]]]) -> Iterator[list[dict[str
 
 
 def pause(seconds: float) -> None:
-    """Let time pass; Ctrl-C is heard at once."""
+    """Sleep; Ctrl-C ends the sleep at once."""
     import threading
 
     threading.Event().wait(seconds)

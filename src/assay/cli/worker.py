@@ -1,4 +1,4 @@
-"""`assay worker`: who does the work."""
+"""`assay worker`: the workers of a namespace."""
 
 from typing import Final
 
@@ -10,13 +10,13 @@ from assay.cli.session import CliSession, connected
 from assay.cli.times import now
 
 LOST_SECONDS: Final = 30.0
-"""A worker sends signs of life every few seconds, and engines that share a database write them every 15 seconds."""
+"""A worker sends heartbeats every few seconds, and engines that share a database store them every 15 seconds."""
 
 
 def state_of(worker: Record) -> str:
-    """Return `alive`, `unhealthy` if the worker reports so, or `lost` if nothing was received for a while."""
-    heard = worker.get("last_heartbeat")
-    if isinstance(heard, int | float) and now() - heard > LOST_SECONDS:
+    """Return `alive`, `unhealthy` if the worker reports a problem, or `lost` if its last heartbeat is too old."""
+    last_heartbeat = worker.get("last_heartbeat")
+    if isinstance(last_heartbeat, int | float) and now() - last_heartbeat > LOST_SECONDS:
         return "lost"
     return "unhealthy" if worker.get("healthy") is False else "alive"
 
@@ -36,9 +36,9 @@ WORKERS: Final = (
 @click.group(cls=RemoteGroup)
 @global_options
 def worker() -> None:
-    """Look at the workers of a namespace.
+    """List the workers of a namespace.
 
-    `assay run FILE` starts one.
+    `assay run FILE` starts a worker.
 
     \b
     Example:
@@ -49,7 +49,9 @@ def worker() -> None:
 @worker.command("list")
 @connected
 def list_workers(session: CliSession) -> None:
-    """List the workers of the last 90 seconds; STATE is `lost` for workers that are silent.
+    """List the workers of the last 90 seconds.
+
+    STATE is `lost` for a worker without a heartbeat in the last 30 seconds.
 
     \b
     Examples:

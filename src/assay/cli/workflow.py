@@ -1,4 +1,4 @@
-"""`assay workflow`: start runs, look at them, talk to them, end them, wait for them."""
+"""`assay workflow`: start, list, read, signal, end and wait for runs."""
 
 import sys
 from typing import Any, Final
@@ -34,13 +34,13 @@ CONFLICTS: Final = ("fail", "use_existing", "terminate_existing")
 REUSES: Final = ("allow_duplicate", "allow_duplicate_failed_only", "reject_duplicate")
 
 _id = click.argument("workflow_id", metavar="ID", type=NAME, shell_complete=workflow_ids, help="Workflow id.")
-_run_id = click.option("--run-id", metavar="RUN", help="Another run of the id than the newest one; see `runs`.")
+_run_id = click.option("--run-id", metavar="RUN", help="Run id; see `runs`.  [default: the newest run]")
 
 
 @click.group(cls=RemoteGroup)
 @global_options
 def workflow() -> None:
-    """Start, watch and steer workflows.
+    """Start, watch and control workflows.
 
     \b
     Examples:
@@ -68,32 +68,36 @@ def workflow() -> None:
     callback=merged,
     help="Search attributes: key=value, or JSON.",
 )
-@click.option("--memo", metavar="JSON", type=JSON_OBJECT, help="Notes that are shown, but not searched.")
-@click.option("--delay", "start_delay", metavar="TIME", type=SECONDS, help="Begin later: 90, or 1h30m.")
-@click.option("--run-timeout", metavar="TIME", type=SECONDS, help="Longest time for one run.")
-@click.option("--execution-timeout", metavar="TIME", type=SECONDS, help="Longest time for the whole chain of runs.")
-@click.option("--task-timeout", metavar="TIME", type=SECONDS, help="Longest time for one workflow task.")
+@click.option("--memo", metavar="JSON", type=JSON_OBJECT, help="Memo: shown, but not searchable.")
+@click.option("--delay", "start_delay", metavar="TIME", type=SECONDS, help="Delay of the start: 90, or 1h30m.")
+@click.option("--run-timeout", metavar="TIME", type=SECONDS, help="Time limit of a run.")
+@click.option("--execution-timeout", metavar="TIME", type=SECONDS, help="Time limit of the whole chain of runs.")
+@click.option("--task-timeout", metavar="TIME", type=SECONDS, help="Time limit of a workflow task.")
 @click.option(
     "--conflict",
     "id_conflict_policy",
     metavar="POLICY",
     type=click.Choice(CONFLICTS, case_sensitive=False),
-    help=f"If the id has an open run: {', '.join(CONFLICTS)}.  [default: fail]",
+    help=f"Policy if the id has an open run: {', '.join(CONFLICTS)}.  [default: fail]",
 )
 @click.option(
     "--reuse",
     "id_reuse_policy",
     metavar="POLICY",
     type=click.Choice(REUSES, case_sensitive=False),
-    help=f"If the id has a closed run: {', '.join(REUSES)}.  [default: allow_duplicate]",
+    help=f"Policy if the id has a closed run: {', '.join(REUSES)}.  [default: allow_duplicate]",
 )
 @click.option("--retry", "retry_policy", metavar="JSON", type=JSON_OBJECT, help="Retry policy of the whole workflow.")
-@click.option("--cron", "cron_schedule", metavar="EXPR", help="Run again and again, as one chain.")
-@click.option("--summary", metavar="TEXT", help="One line for people.")
-@click.option("--request-id", metavar="TEXT", help="The same start twice with the same text starts once.")
-@click.option("--wait", is_flag=True, help="Stay until it has closed, and print its result.")
+@click.option("--cron", "cron_schedule", metavar="EXPR", help="Repeat the workflow at these times, as a chain of runs.")
+@click.option("--summary", metavar="TEXT", help="Short description of the run.")
+@click.option("--request-id", metavar="TEXT", help="Starts with the same request id start only one run.")
+@click.option("--wait", is_flag=True, help="Wait until the workflow is closed, and print its result.")
 @click.option(
-    "--timeout", metavar="TIME", type=SECONDS, default=DEFAULT_WAIT_SECONDS, help="Longest --wait.  [default: 300]"
+    "--timeout",
+    metavar="TIME",
+    type=SECONDS,
+    default=DEFAULT_WAIT_SECONDS,
+    help="Time limit of --wait.  [default: 300]",
 )
 @connected
 def start(session: CliSession, /, wait: bool, timeout: float, **fields: Any) -> None:
@@ -106,7 +110,7 @@ def start(session: CliSession, /, wait: bool, timeout: float, **fields: Any) -> 
       assay workflow start --type Order --id order-1 --conflict use_existing --run-timeout 1h
       echo '{"n": 1}' | assay workflow start --type Count --input - --wait
 
-    With --wait the exit code is 0 if the workflow completed, 1 if it did not, 2 if it was still open.
+    Exit codes with --wait: 0 completed, 1 closed in another way, 2 still open at the time limit.
     """
     given = {name: value for name, value in fields.items() if value is not None}
     started = session.engine.post("workflows", body={"namespace": session.namespace, **given}).document
@@ -129,10 +133,10 @@ def start(session: CliSession, /, wait: bool, timeout: float, **fields: Any) -> 
     "--status",
     metavar="STATUS",
     type=LISTED_STATUS,
-    help=f"Only runs that are {', '.join(STATUSES).lower()}; open or closed.",
+    help=f"Only runs with this status: {', '.join(STATUSES).lower()}, open or closed.",
 )
-@click.option("--stuck", is_flag=True, help="Only runs that wait for a fix.")
-@click.option("--since", metavar="TIME", type=SECONDS, help="Only runs that were started in this time: 90, or 1h30m.")
+@click.option("--stuck", is_flag=True, help="Only stuck runs, which wait for fixed code.")
+@click.option("--since", metavar="TIME", type=SECONDS, help="Only runs started in the last TIME: 90, or 1h30m.")
 @click.option("--type", "workflow_type", metavar="TYPE", help="Only runs of this type.")
 @click.option("--queue", metavar="QUEUE", help="Only runs of this queue.")
 @click.option("--parent", metavar="ID", help="Only children of this workflow.")
@@ -143,11 +147,13 @@ def start(session: CliSession, /, wait: bool, timeout: float, **fields: Any) -> 
     type=ATTRIBUTES,
     multiple=True,
     callback=merged,
-    help="Only runs with all these: key=value, which may be repeated, or JSON.",
+    help="Only runs with these search attributes: key=value, may be repeated, or JSON.",
 )
-@click.option("--limit", metavar="N", type=click.IntRange(1), default=20, show_default=True, help="How many at most.")
-@click.option("--offset", metavar="N", type=click.IntRange(0), help="How many to leave out.")
-@click.option("--watch", is_flag=True, help="Stay, and show the list anew every 2 seconds, until Ctrl-C.")
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(1), default=20, show_default=True, help="Maximum number of runs."
+)
+@click.option("--offset", metavar="N", type=click.IntRange(0), help="Number of runs to skip.")
+@click.option("--watch", is_flag=True, help="Update the list every 2 seconds, until Ctrl-C.")
 @connected
 def list_runs(session: CliSession, /, limit: int, offset: int | None, watch: bool, **filters: Any) -> None:
     """List runs, newest first.
@@ -175,7 +181,7 @@ def list_runs(session: CliSession, /, limit: int, offset: int | None, watch: boo
 @_run_id
 @connected
 def describe(session: CliSession, workflow_id: str, run_id: str | None) -> None:
-    """Show all that is known of a run: a page on a terminal, JSON elsewhere.
+    """Show a run: a page on a terminal, JSON otherwise.
 
     \b
     Examples:
@@ -193,11 +199,11 @@ def describe(session: CliSession, workflow_id: str, run_id: str | None) -> None:
 
 @workflow.command()
 @_id
-@click.argument("name", metavar="[NAME]", required=False, type=NAME, help="One query.  [default: all]")
+@click.argument("name", metavar="[NAME]", required=False, type=NAME, help="Name of a query.  [default: all queries]")
 @_run_id
 @connected
 def state(session: CliSession, workflow_id: str, name: str | None, run_id: str | None) -> None:
-    """Show what the queries of a workflow answer.
+    """Show the latest results of a workflow's queries.
 
     \b
     Examples:
@@ -210,7 +216,7 @@ def state(session: CliSession, workflow_id: str, name: str | None, run_id: str |
 
 @workflow.command()
 @_id
-@click.option("--follow", is_flag=True, help="Stay, and print events as they come, until the run has closed.")
+@click.option("--follow", is_flag=True, help="Print new events until the run is closed.")
 @_run_id
 @connected
 def events(session: CliSession, workflow_id: str, follow: bool, run_id: str | None) -> None:
@@ -235,7 +241,7 @@ def events(session: CliSession, workflow_id: str, follow: bool, run_id: str | No
 @_run_id
 @connected
 def children(session: CliSession, workflow_id: str, run_id: str | None) -> None:
-    """List its child workflows, oldest first.
+    """List the child workflows of a workflow, oldest first.
 
     \b
     Example:
@@ -248,9 +254,9 @@ def children(session: CliSession, workflow_id: str, run_id: str | None) -> None:
 @_id
 @connected
 def runs(session: CliSession, workflow_id: str) -> None:
-    """List the runs of an id, newest first.
+    """List the runs of a workflow id, newest first.
 
-    A new start of the id makes one, and so do retries, cron and continue-as-new.
+    An id has a new run after each start, retry, cron time and continue-as-new.
 
     \b
     Example:
@@ -261,19 +267,19 @@ def runs(session: CliSession, workflow_id: str) -> None:
 
 @workflow.command()
 @_id
-@click.option("--wait", "seconds", metavar="TIME", type=SECONDS, help="If it is open, wait so long for it to close.")
+@click.option("--wait", "seconds", metavar="TIME", type=SECONDS, help="Wait at most this time until it is closed.")
 @_run_id
 @connected
 def result(session: CliSession, workflow_id: str, seconds: float | None, run_id: str | None) -> None:
-    """Show how a workflow ended: status, result, error.
+    """Show the status, result and error of a workflow.
 
     \b
     Examples:
       assay workflow result report-3 --output json | jq .result
       assay workflow result report-3 --wait 1m
 
-    Exit codes: 0 it completed, or is still open and there is no --wait; 1 it ended in any other way; 2 --wait was
-    too short. See also `wait`.
+    Exit codes: 0 completed, or still open without --wait; 1 closed in another way; 2 still open after --wait. See also
+    `wait`.
     """
     follow = None if run_id is None else "false"
     if seconds is None:
@@ -296,19 +302,19 @@ def result(session: CliSession, workflow_id: str, seconds: float | None, run_id:
     metavar="TIME",
     type=SECONDS,
     default=DEFAULT_WAIT_SECONDS,
-    help="Longest wait: seconds, or 1h30m.  [default: 300]",
+    help="Time limit of the wait: seconds, or 1h30m.  [default: 300]",
 )
-@click.option("--target", metavar="STATUS", type=STATUS, help="Wait for this status, whatever else happens.")
+@click.option("--target", metavar="STATUS", type=STATUS, help="Wait until the workflow has this status.")
 @connected
 def wait(session: CliSession, workflow_id: str, timeout: float, target: str | None) -> None:
-    """Stay until a workflow has closed.
+    """Wait until a workflow is closed.
 
     \b
     Examples:
       assay workflow wait deploy-7 --timeout 300 && echo deployed
       assay workflow wait deploy-7 --target running --timeout 10
 
-    Exit codes: 0 it completed, or has the --target; 1 it failed, was cancelled or timed out; 2 the wait was too short.
+    Exit codes: 0 completed, or the --target is reached; 1 failed, cancelled or timed out; 2 the time limit was reached.
     """
     watch = RunWatcher(session.engine, workflow_id, timeout)
     if target is not None:
@@ -332,12 +338,12 @@ def _timed_out(workflow_id: str, seconds: float) -> click.exceptions.Exit:
 
 
 def _leave(status: str) -> None:
-    """With the exit code of a run that ended so."""
+    """Exit with code 1 for a run that closed with another status than COMPLETED."""
     if status != "COMPLETED":
         raise click.exceptions.Exit(FAILED)
 
 
-# steer
+# control
 
 
 @workflow.command()
@@ -361,14 +367,14 @@ def signal(session: CliSession, workflow_id: str, name: str, payload: Any, run_i
 
 @workflow.command()
 @_id
-@click.option("--reason", metavar="TEXT", help="Why; the workflow can read it.")
-@click.option("--deadline", metavar="TIME", type=SECONDS, help="Terminate it if it has not closed by then.")
+@click.option("--reason", metavar="TEXT", help="Reason, which the workflow can read.")
+@click.option("--deadline", metavar="TIME", type=SECONDS, help="Terminate the run if it is still open after this time.")
 @_run_id
 @connected
 def cancel(
     session: CliSession, workflow_id: str, reason: str | None, deadline: float | None, run_id: str | None
 ) -> None:
-    """Ask a workflow to end: it may clean up first.
+    """Cancel a workflow. Its code may clean up first.
 
     \b
     Examples:
@@ -382,11 +388,11 @@ def cancel(
 
 @workflow.command()
 @_id
-@click.option("--reason", metavar="TEXT", help="Why; it becomes the run's error.")
+@click.option("--reason", metavar="TEXT", help="Reason, which becomes the error of the run.")
 @_run_id
 @connected
 def terminate(session: CliSession, workflow_id: str, reason: str | None, run_id: str | None) -> None:
-    """End a workflow at once, without asking its code.
+    """End a workflow at once. Its code does not run again.
 
     \b
     Example:
@@ -399,16 +405,16 @@ def terminate(session: CliSession, workflow_id: str, reason: str | None, run_id:
 @workflow.command("continue-as-new")
 @_id
 @click.option(
-    "--input", "input", metavar="JSON", type=JSON, help=f"Input of the new run. {JSON_FORMS}  [default: as before]"
+    "--input", "input", metavar="JSON", type=JSON, help=f"Input of the new run. {JSON_FORMS}  [default: same input]"
 )
-@click.option("--new-id", metavar="ID", type=NAME, help="Begin a chain of its own under this id.")
+@click.option("--new-id", metavar="ID", type=NAME, help="Id of the new run, which starts a new chain.")
 @_run_id
 @connected
 def continue_as_new(session: CliSession, workflow_id: str, input: Any, new_id: str | None, run_id: str | None) -> None:
-    """Begin a new run with an empty history.
+    """Start a new run with an empty history.
 
-    It has the type, queue and search attributes of this one, which ends if it is open, and its input unless
-    there is --input.
+    The new run has the type, queue, search attributes and input of the old run. --input gives it another input. If the
+    old run is open, it is closed.
 
     \b
     Examples:
@@ -417,7 +423,7 @@ def continue_as_new(session: CliSession, workflow_id: str, input: Any, new_id: s
     """
     source = click.get_current_context().get_parameter_source("input")
     body: dict[str, Any] = {"input": input}
-    if input is None and source is ParameterSource.COMMANDLINE:  # a null that was typed, unlike no input at all
+    if input is None and source is ParameterSource.COMMANDLINE:  # `--input null` is not the same as no --input
         body["keep_input"] = False
     if new_id is not None:
         body["workflow_id"] = new_id
@@ -427,10 +433,10 @@ def continue_as_new(session: CliSession, workflow_id: str, input: Any, new_id: s
 
 @workflow.command()
 @_id
-@click.option("--reason", metavar="TEXT", type=NAME, required=True, help="Why; it is recorded.")
-@click.option("--requested-by", metavar="WHO", type=NAME, help="Who asks for it.  [default: user@host]")
+@click.option("--reason", metavar="TEXT", type=NAME, required=True, help="Reason, which is recorded.")
+@click.option("--requested-by", metavar="WHO", type=NAME, help="Name that is recorded.  [default: user@host]")
 @click.option("--from-seq", metavar="N", type=int, help="The last event to keep; see `events`.")
-@click.option("--yes", is_flag=True, help="Do not ask before activities or steps are dropped.")
+@click.option("--yes", is_flag=True, help="Drop activities and steps without confirmation.")
 @_run_id
 @connected
 def retry(
@@ -442,10 +448,10 @@ def retry(
     yes: bool,
     run_id: str | None,
 ) -> None:
-    """Let a workflow that failed, timed out or was cancelled go on.
+    """Continue a workflow that failed, timed out or was cancelled.
 
-    A new run takes over its history up to the end, and fixed code goes on from there. An activity whose failure
-    ended the run is tried again. Children that ended with the run go on as well.
+    A new run copies the history of the closed run, and continues from its last event with the current code. An activity
+    whose failure ended the run is tried again. Children that ended with the run continue, too.
 
     \b
     Examples:
@@ -457,7 +463,7 @@ def retry(
         run_id = found["run_id"]
         names = _dropped(history(session.engine, workflow_id, run_id), found["status"], from_seq)
         if names:
-            print_error(f"dropped, and done again only if the code asks for it: {', '.join(names)}")
+            print_error(f"dropped, and repeated only if the code schedules them again: {', '.join(names)}")
         asks = bool(names) and not yes and sys.stdin.isatty() and sys.stderr.isatty()
         if asks and not click.confirm(f"Retry {workflow_id}?", err=True):
             raise CommandError("nothing was retried")
@@ -466,8 +472,8 @@ def retry(
 
 
 def _dropped(events: list[dict[str, Any]], status: str, from_seq: int | None) -> list[str]:
-    """Return the names of the activities and steps that the new run will not have; the engine checks the request."""
-    # Imported for this command alone: the others start in half the time without them.
+    """Return the names of the activities and steps that the new run drops; none for an invalid `from_seq`."""
+    # Imported for this command only: without these modules, other commands start in half the time.
     from assay.core.codec import decode
     from assay.core.model.events import Recorded
     from assay.core.rules.retry_cut import cut_of, dropped_names

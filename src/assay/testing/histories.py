@@ -1,4 +1,4 @@
-"""Histories in files: as they are saved from here, or as `assay workflow events` prints them."""
+"""Save histories to files, and load histories that were saved here or printed by `assay workflow events`."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from assay.wire.parse import parse_event
 
 
 class SavedEvent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An event as it is stored (see `core.codec`)."""
+    """An event in its stored form; see `core.codec`."""
 
     seq: Seq
     time: Time
@@ -29,7 +29,7 @@ class SavedEvent(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class History(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The history of one run, to be kept in a file for as long as such runs may be replayed."""
+    """The history of a run, for a file that tests replay."""
 
     workflow_type: str
     run_id: RunId
@@ -38,13 +38,13 @@ class History(msgspec.Struct, frozen=True, omit_defaults=True):
     namespace: Namespace = Namespace("main")
 
     def dump(self) -> bytes:
-        """As JSON, one event on a line."""
+        """Return the history as JSON, with an event per line."""
         head = msgspec.json.encode(msgspec.structs.replace(self, events=()))
         lines = b",\n".join(msgspec.json.encode(event) for event in self.events)
         return head.replace(b'"events":[]', b'"events":[\n' + lines + b"\n]") + b"\n"
 
     def recorded(self) -> list[Recorded]:
-        """The events as code is told of them."""
+        """Return the decoded events, as the replay needs them."""
         return [
             Recorded(event.seq, event.time, decode(event.kind, bytes(event.payload), _present(event.data)))
             for event in self.events
@@ -52,19 +52,36 @@ class History(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 Source: TypeAlias = History | Path | str | bytes | Mapping[str, Any] | Sequence[Mapping[str, Any]]
-"""What a history can be loaded from: a file, JSON or JSON lines, and what becomes of them in Python."""
+"""A source of a history: a file, a text with JSON or JSON lines, or the parsed JSON."""
 
 
 def save_history(key: RunKey, workflow_type: str, events: Sequence[Recorded]) -> History:
-    """A history that can be dumped."""
+    """Return the history of a run from its recorded events.
+
+    Args:
+        key: The namespace, workflow id and run id.
+        workflow_type: The workflow type.
+        events: The events, from the first.
+
+    Returns:
+        A history, which `dump` turns into JSON.
+    """
     return History(workflow_type, key.run_id, tuple(map(_saved, events)), key.workflow_id, key.namespace)
 
 
 def load_history(source: Source, workflow_type: str | None = None, namespace: str | None = None) -> History:
-    """A history from a file, from JSON or JSON lines, or from what JSON becomes in Python.
+    """Load a history from a file, from JSON or JSON lines, or from parsed JSON.
 
-    `workflow_type` is for one that does not say its own, or whose workflow has another name now; events alone do not
-    say their `namespace`, which is `main` unless told.
+    Args:
+        source: The file, the text or the document.
+        workflow_type: The workflow type, if the history has none or the workflow has another name now.
+        namespace: The namespace, if the history has none; `main` by default.
+
+    Returns:
+        The history.
+
+    Raises:
+        Invalid: The source is not a complete history of a single run.
     """
     found = _loaded(source, workflow_type)
     return msgspec.structs.replace(
@@ -101,7 +118,7 @@ def _lines(text: bytes) -> list[Any]:
     try:
         return [json.loads(line) for line in text.split(b"\n") if line.strip()]
     except (ValueError, RecursionError) as error:
-        raise Invalid(f"not a history, since it is neither JSON nor JSON lines: {error}") from None
+        raise Invalid(f"not a history, because it is neither JSON nor JSON lines: {error}") from None
 
 
 def _saved_before(text: bytes) -> History:
@@ -112,23 +129,46 @@ def _saved_before(text: bytes) -> History:
 
 
 def exported_history(records: Sequence[Mapping[str, Any]], workflow_type: str | None = None) -> History:
-    """The history that the events of a run make, as the REST API and `assay workflow events` show them."""
+    """Return the history of events in the form of the REST API and of `assay workflow events`.
+
+    Args:
+        records: The events of a run, from the first.
+        workflow_type: The workflow type, if the first event has none.
+
+    Returns:
+        The history.
+
+    Raises:
+        Invalid: The events are incomplete, or of several runs.
+    """
     stored = [parse_event(record) for record in records]
     if not stored or [event.seq for event in stored] != list(range(1, len(stored) + 1)):
-        raise Invalid("not a whole history: its events are numbered from 1 on, without a gap")
+        raise Invalid("not a whole history: events must be numbered from 1, without a gap")
     runs = {str(record.get("run_id")) for record in records}
     if len(runs) > 1:
         raise Invalid(f"not a history, but several: of the runs {', '.join(sorted(runs))}")
     first = records[0]
     name = workflow_type or first.get("workflow_type")
     if name is None:
-        raise Invalid("the history does not say of which workflow type it is")
+        raise Invalid("the history has no workflow type; give one")
     events = tuple(SavedEvent(one.seq, one.time, one.kind, Payload(one.payload), _beside(one.data)) for one in stored)
     return History(name, RunId(first.get("run_id", "")), events, WorkflowId(first.get("workflow_id", "replayed")))
 
 
 async def fetch_history(client: Client, workflow_id: str, run_id: str | None = None) -> History:
-    """The history of a run as an engine has it now; without `run_id` of the newest run of the id."""
+    """Read the current history of a run from an engine.
+
+    Args:
+        client: A connected client.
+        workflow_id: The workflow id.
+        run_id: The run; by default the newest run of the id.
+
+    Returns:
+        The history.
+
+    Raises:
+        NotFound: The run does not exist.
+    """
     record = await client.describe(workflow_id, run_id)
     if record is None:
         raise NotFound(f"workflow {workflow_id} not found")
@@ -136,7 +176,7 @@ async def fetch_history(client: Client, workflow_id: str, run_id: str | None = N
     transport = client.transport
     if isinstance(transport, Transport) and isinstance(transport, Hosting):
         return save_history(key, record["workflow_type"], await transport.history(key.run_id))
-    # Another process tells events as they are stored only to the worker that holds the run.
+    # Over HTTP, stored events are sent only to the worker that holds the run: convert the events of the REST API.
     return load_history(await client.get_events(workflow_id, key.run_id), record["workflow_type"], client.namespace)
 
 

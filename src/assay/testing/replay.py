@@ -1,11 +1,11 @@
-"""Would today's code still follow the histories of yesterday? Ask before it is deployed, with histories saved to files.
+"""Check in tests that changed workflow code still matches the histories of running workflows, before it is deployed.
 
     history = await fetch_history(client, "order-1")      # and save it: Path("order.json").write_bytes(history.dump())
     replay_history(Path("order.json"), app)               # in a test: raises NonDeterminismError if the code differs
 
-Files that `assay workflow events` has written will do as well, and `assay replay` asks the same on the command line.
-No engine is needed and nothing is done: no activity, step or side effect runs, no line is logged. The history may be of
-a run that is still open; then the code is held against it as far as it goes.
+Files written by `assay workflow events` work, too, and `assay replay` is the same check on the command line. The check
+needs no engine, runs no activity, step or side effect, and logs nothing. The history may be of an open run: the code is
+compared up to the last event.
 """
 
 from collections.abc import Callable
@@ -37,10 +37,21 @@ def replay_history(
     *,
     workflow: Callable[..., Any] | None = None,
 ) -> tuple[str, ...]:
-    """Hold code against a history; `NonDeterminismError` names the step, what the history says and what the code did.
+    """Replay a history with workflow code, and raise if the code differs from the history.
 
-    The code is the app's workflow of the history's type, or the function given as `workflow`. Another input of an
-    activity, step or child is an error, too. Another duration of a timer is none; a sentence about each is returned.
+    A changed input of an activity, step or child is a difference. A changed duration of a timer is only a warning.
+
+    Args:
+        history: The history, or a file or text to load it from.
+        app: The app with the workflow of the history's type; by default the app of `assay.workflow`.
+        workflow: A workflow function to use instead of the app's.
+
+    Returns:
+        A sentence for each changed timer.
+
+    Raises:
+        NonDeterminismError: The code differs; the message has the step, the history's event and the code's command.
+        NotFound: The app has no workflow of the type.
     """
     return _rehearsed(history, app, workflow)[1]
 
@@ -51,7 +62,20 @@ def rehearse(
     *,
     workflow: Callable[..., Any] | None = None,
 ) -> cmd.AnyCommand | None:
-    """Like `replay_history`; returns the command by which the code closes the run, or None while it goes on."""
+    """Replay a history like `replay_history`, and return the last command of the code.
+
+    Args:
+        history: See `replay_history`.
+        app: See `replay_history`.
+        workflow: See `replay_history`.
+
+    Returns:
+        The command with which the code closes the run, or None if the run stays open.
+
+    Raises:
+        NonDeterminismError: The code differs from the history.
+        NotFound: The app has no workflow of the type.
+    """
     return _rehearsed(history, app, workflow)[0]
 
 
@@ -68,7 +92,7 @@ def _rehearsed(
 
 
 class _RehearsedCommands(Commands):
-    """The commands of code that goes no further than its history."""
+    """Commands of replayed code, which is paused at the end of its history."""
 
     speculation: Speculation
 
@@ -79,7 +103,7 @@ class _RehearsedCommands(Commands):
         self.warnings: list[str] = []
 
     def order(self, kind: str, ident: int | str, name: str, command: cmd.AnyCommand) -> ev.Event | None:
-        """Find a command recorded; the first that is not, after all that are, is where the code is ahead of history."""
+        """Return the recorded event of a command. Pause the code at the first command beyond the history."""
         if kind in LENIENT or not self.journal.empty:
             return super().order(kind, ident, name, command)
         if self.ahead is None:
@@ -89,7 +113,7 @@ class _RehearsedCommands(Commands):
         return None
 
     def warn(self, difference: Difference) -> None:
-        """Keep a difference for the end: one at which runs would be stuck counts before it."""
+        """Keep a difference of inputs for the end: a divergence, which would make runs stuck, has precedence."""
         if difference.kind == "timer":
             self.warnings.append(difference.warning())
         elif self.changed_input is None:
@@ -97,22 +121,22 @@ class _RehearsedCommands(Commands):
 
 
 class _Rehearsal(Execution):
-    """Code that is told a history and stops where that ends."""
+    """An execution that replays a history and stops at its end."""
 
     def __init__(self, history: History, app: App, definition: Definition) -> None:
         key = RunKey(history.namespace, history.workflow_id, history.run_id)
         self.rehearsed = _RehearsedCommands(key)
         super().__init__(key, definition, app, Converter(), main, commands=self.rehearsed)
         self.rehearsed.speculation = self.speculation
-        self.speculation.active = True  # so that nothing is logged and no side effect runs
+        self.speculation.active = True  # suppresses logs and side effects
         self.ended_by: Event | None = None
 
     def held_against(self, events: list[Recorded]) -> cmd.AnyCommand | None:
-        """Apply all events, and see where that leads."""
+        """Apply all events, compare the commands, and return the closing command or None."""
         if events and events[-1].event.closes is not None:
             self.ended_by = events.pop().event
         if isinstance(self.ended_by, ev.WorkflowCancelled) and all(isinstance(one.event, OUTSIDE) for one in events):
-            return None  # it was cancelled before any worker had looked at it (R18)
+            return None  # cancelled before the first workflow task: the code never ran
         turn = self.activate(events, events[-1].seq if events else 0)
         if self.commands.divergence is not None:
             raise self.commands.divergence
@@ -126,17 +150,17 @@ class _Rehearsal(Execution):
 
     def _check_leftover(self) -> None:
         if isinstance(self.ended_by, ev.WorkflowCancelled):
-            self._inputs.clear()  # a cancelled run may close without having looked at what came last (R7)
+            self._inputs.clear()  # a cancelled run may close before its code has processed the last events
         elif self.closed:
-            told = [recorded for recorded in self._inputs if not self._untold(recorded.event)]
+            unexplained = [recorded for recorded in self._inputs if not self._may_be_unprocessed(recorded.event)]
             self._inputs.clear()
-            self._inputs.extend(told)
+            self._inputs.extend(unexplained)
         super()._check_leftover()
 
-    def _untold(self, event: Event) -> bool:
-        """May it stand in the history after code has ended? It came before the end was recorded, too late to be told.
+    def _may_be_unprocessed(self, event: Event) -> bool:
+        """Return whether an event may be in the history although the code closed the run without processing it.
 
-        So may everything from outside, and the outcome of whatever the code had ordered.
+        Signals, cancel requests, and outcomes of the code's own commands can be recorded just before the end.
         """
         match event:
             case ev.SignalReceived() | ev.WorkflowCancelRequested():
@@ -156,7 +180,7 @@ class _Rehearsal(Execution):
         if expected is None or isinstance(closing, expected):
             return
         if isinstance(self.ended_by, ev.WorkflowCancelled) and closing is None:
-            return  # nobody had looked at it yet
+            return  # cancelled before the code had processed the cancel request
         found = "nothing more: it waits" if closing is None else f"{type(closing).__name__}"
         if self.rehearsed.ahead is not None:
             kind, ident, name = self.rehearsed.ahead
@@ -165,7 +189,7 @@ class _Rehearsal(Execution):
 
 
 OUTSIDE = (ev.WorkflowStarted, ev.SignalReceived, ev.WorkflowCancelRequested)
-"""What can be in a history although its code has never run."""
+"""Events that can be recorded before the code runs for the first time."""
 
 CLOSINGS: dict[type[Event], type[cmd.AnyCommand]] = {
     ev.WorkflowCompleted: cmd.CompleteWorkflow,
@@ -173,7 +197,7 @@ CLOSINGS: dict[type[Event], type[cmd.AnyCommand]] = {
     ev.WorkflowCancelled: cmd.CancelWorkflow,
     ev.WorkflowContinuedAsNew: cmd.ContinueAsNew,
 }
-"""How code closes a run so that it ends like this; other ends are none of its doing."""
+"""The closing command for each closing event that code can cause."""
 
 
 def _definition(workflow_type: str, app: App, workflow: Callable[..., Any] | None) -> Definition:
