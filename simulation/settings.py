@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from assay.core.model.limits import CACHE_BYTES
+from assay.core.model.limits import CACHE_BYTES, LIMITS
 
 FAULTS = (
     "reject",  # the store refuses a write, cleanly
@@ -51,6 +51,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Entries of ready work that an engine reads at a time."""
     unserved: int = 0
     """Runs of types and on task queues that no worker serves; more than a page of them must hide nothing."""
+    part_commands: int = LIMITS.commands
+    """How many commands of a turn a worker sends in one message."""
     programs: int = 4
     kinds: tuple[str, ...] = ()
     """The kinds of steps in programs; empty for all."""
@@ -101,6 +103,7 @@ def settings_of(seed: int, *, shared: bool | None = None, faults: Iterable[str] 
         programs=chance.choice((2, 3, 4, 5)),
         ready_page=chance_of(seed, "ready_page").choice((1, 2, 5, 1_000)),
         unserved=chance_of(seed, "unserved").choice((0, 0, 0, 12)),
+        part_commands=chance_of(seed, "part_commands").choice((1, 2, 3, LIMITS.commands, LIMITS.commands)),
         faults=frozenset(swarm if faults is None else faults),
         fault_seconds=chance.choice((10, 20, 40)),
     )

@@ -9,7 +9,9 @@ from unittest import mock
 import msgspec
 
 from assay.core.model.ids import SECOND, RunId, Time
+from assay.core.model.limits import LIMITS
 from assay.sdk.client.transport import Transport
+from assay.sdk.worker import workflow_tasks
 from assay.sdk.worker.engine_worker import EngineWorker
 from assay.sdk.worker.worker import Worker
 from simulation.checks import Checks
@@ -148,7 +150,7 @@ class World:
 
     def live(self) -> Outcome:
         """Run until everything is done, then look at what is left."""
-        with self._seeded(), self._listening():
+        with self._seeded(), self._limited(), self._listening():
             try:
                 self._live()
             except Stalled as stalled:
@@ -224,6 +226,11 @@ class World:
             yield
         finally:
             log.propagate, log.level, log.handlers = before
+
+    def _limited(self) -> contextlib.AbstractContextManager[object]:
+        """Return a context in which workers send no more commands in one message than the settings allow."""
+        limits = msgspec.structs.replace(LIMITS, commands=self.settings.part_commands)
+        return mock.patch.object(workflow_tasks, "LIMITS", limits)
 
     @contextlib.contextmanager
     def _seeded(self) -> Iterator[None]:

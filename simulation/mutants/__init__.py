@@ -4,6 +4,7 @@ from simulation.mutants.activities import ACTIVITIES
 from simulation.mutants.clocks import CLOCKS
 from simulation.mutants.families import FAMILIES
 from simulation.mutants.held_orders import HELD_ORDERS
+from simulation.mutants.long_turns import LONG_TURNS
 from simulation.mutants.memory import MEMORY
 from simulation.mutants.planting import Mutant
 from simulation.mutants.reading import READING
@@ -25,6 +26,7 @@ MUTANTS: dict[str, Mutant] = {
         *CLOCKS,
         *MEMORY,
         *HELD_ORDERS,
+        *LONG_TURNS,
     )
 }
 

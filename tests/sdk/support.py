@@ -19,6 +19,7 @@ from assay.core.model.errors import Kind, Refused
 from assay.core.model.events import Recorded
 from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import SECOND, RunId, RunKey, Seq, Time, WorkerId
+from assay.core.model.limits import LIMITS
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.replies import Advanced
 from assay.core.model.run import Run
@@ -72,6 +73,8 @@ def telling(commands: Iterable[cmd.AnyCommand]) -> list[cmd.AnyCommand]:
 class Trial:
     """A run of one workflow, served turn by turn. Every call that changes the run is followed by its turn."""
 
+    part_commands: int = LIMITS.commands
+    """How many commands of a turn are sent in one message."""
     begun: ClassVar[list[Trial]] = []
     """All of the current test, which leaves them at its end: the garbage collector must not do it later."""
 
@@ -228,11 +231,10 @@ class Trial:
             self.crash()
             self.world.take(rq.FailTask(self.key.run_id, WORKER, self.run.task.epoch, *turn.failure))
             return False
-        reply = self._advance(turn, tuple(outcomes), execution.seen if seen is None else seen, execution.busy)
+        reply = self._send_parts(execution, turn, tuple(outcomes), execution.seen if seen is None else seen)
         if not reply.accepted:
             self.crash()
             return False
-        self.commands.extend(turn.commands)
         if reply.closed:
             self.crash()
             return True
@@ -242,9 +244,29 @@ class Trial:
             return self.send(execution.resume())
         return True
 
-    def _advance(self, turn: Turn, outcomes: tuple[Any, ...], seen: int, busy: bool) -> Advanced:
+    def _send_parts(self, execution: Execution, turn: Turn, outcomes: tuple[Any, ...], seen: int) -> Advanced:
+        """Send a turn in messages of at most `part_commands`, and return the answer to the last one."""
+        unsent = turn.commands
+        while True:
+            part, unsent = unsent[: self.part_commands], unsent[self.part_commands :]
+            more = turn.paused or bool(unsent)
+            one = msgspec.structs.replace(turn, commands=part, closes=turn.closes and not unsent)
+            reply = self._advance(one, outcomes, seen, execution.busy, more)
+            if reply.accepted:
+                self.commands.extend(part)
+            if not reply.accepted or reply.closed or not unsent or self.dies_between_parts():
+                return reply if not unsent or reply.closed else Advanced(accepted=False)
+            execution.acknowledge_part(reply.seen_seq)
+            outcomes, seen = (), execution.seen
+
+    def dies_between_parts(self) -> bool:
+        """Return whether the worker dies after a part that was accepted."""
+        return False
+
+    def _advance(self, turn: Turn, outcomes: tuple[Any, ...], seen: int, busy: bool, more: bool) -> Advanced:
+        pending = more or (busy and not turn.closes)
         request = rq.Advance(
-            self.key.run_id, WORKER, self.run.task.epoch, seen, turn.commands, outcomes, busy and not turn.closes
+            self.key.run_id, WORKER, self.run.task.epoch, seen, turn.commands, outcomes, pending, more=more
         )
         for command in turn.commands:
             if isinstance(command, cmd.ContinueAsNew):

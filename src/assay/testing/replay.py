@@ -148,14 +148,14 @@ class _Rehearsal(Execution):
             raise self.rehearsed.changed_input.error()
         return closing
 
-    def _check_leftover(self) -> None:
+    def _check_leftover(self, *, seen_only: bool = False) -> None:
         if isinstance(self.ended_by, ev.WorkflowCancelled):
             self._inputs.clear()  # a cancelled run may close before its code has processed the last events
         elif self.closed:
             unexplained = [recorded for recorded in self._inputs if not self._may_be_unprocessed(recorded.event)]
             self._inputs.clear()
             self._inputs.extend(unexplained)
-        super()._check_leftover()
+        super()._check_leftover(seen_only=seen_only)
 
     def _may_be_unprocessed(self, event: Event) -> bool:
         """Return whether an event may be in the history although the code closed the run without processing it.

@@ -65,13 +65,18 @@ class ActivityDone(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, ta
 
 
 class AdvanceReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="advance"):
-    """A turn of a run: outcomes, then the resulting commands; `early` if the code has not yet run on from them."""
+    """A turn of a run: outcomes, then the resulting commands; `early` if the code has not yet run on from them.
+
+    A turn with more commands than a message may have is sent in parts. All parts but the last have `more` and keep the
+    lease.
+    """
 
     seen_seq: int = 0
     commands: tuple[AnyCommand, ...] = ()
     outcomes: tuple[StepDone | ActivityDone, ...] = ()
     pending: bool = False
     early: bool = False
+    more: bool = False
 
 
 class FailTaskReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="fail_task"):

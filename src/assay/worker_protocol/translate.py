@@ -111,7 +111,8 @@ def request_of(report: wire.Report | wire.Unreadable, lease: Lease, open_token: 
 def advance_report(request: rq.Advance, n: int, token: Token, attempt_token: AttemptToken) -> wire.AdvanceReport:
     """Return the report of a turn; `attempt_token` returns the token of an attempt by its id."""
     outcomes = tuple([_reported(outcome, attempt_token) for outcome in request.outcomes]) if request.outcomes else ()
-    return wire.AdvanceReport(n, token, request.seen_seq, request.commands, outcomes, request.pending, request.early)
+    pending, early, more = request.pending, request.early, request.more
+    return wire.AdvanceReport(n, token, request.seen_seq, request.commands, outcomes, pending, early, more)
 
 
 def _reported(
@@ -150,6 +151,7 @@ def _advance_request(report: wire.AdvanceReport, lease: Lease, open_token: OpenT
         report.pending,
         report.early,
         WORKER_LEASE,
+        more=report.more,
     )
 
 

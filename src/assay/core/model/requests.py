@@ -162,7 +162,8 @@ class Advance(ToRun, frozen=True, gc=False):
 
     `seen_seq` is the last event that the worker had applied before these outcomes. With `pending` the code stopped at
     local work (a step, or a side effect in a speculative turn); with `early` the code has not yet run on from the
-    outcomes. In both cases the worker keeps the lease.
+    outcomes; with `more` further commands of the same turn follow, and its input events count as unseen until the last
+    message. In all three cases the worker keeps the lease.
     """
 
     worker: WorkerId
@@ -178,6 +179,7 @@ class Advance(ToRun, frozen=True, gc=False):
     """Signals to carry over if a command continues as new; filled in by the engine."""
     unused: frozenset[tuple[str, int]] = frozenset()
     """(kind of event, seq) of commands with a seq below the highest that have no event yet; filled in by the engine."""
+    more: bool = False
 
 
 class FailTask(ToRun, frozen=True, gc=False):

@@ -71,11 +71,11 @@ def _accepted(decision: Decision, request: rq.Advance, seen: int, holds: bool, a
     if decision.task.since is not None:
         decision.task = replace(decision.task, since=None)  # due again only for events that the worker has not seen
     _apply_commands(decision, request, seen, at)
-    _settle(decision, request, seen)
+    known_seq = _settle(decision, request, seen)
     decision.reply = Advanced(
         accepted=True,
         last_seq=decision.last_seq,
-        seen_seq=decision.seen_seq,
+        seen_seq=known_seq,
         epoch=decision.task.epoch,
         leased=decision.task.worker is not None,
         closed=decision.closes,
@@ -203,27 +203,32 @@ def _apply_commands(decision: Decision, request: rq.Advance, seen: int, at: Mome
         lifecycle.fail(decision, cmd.FailWorkflow(message, failure), at)
 
 
-def _settle(decision: Decision, request: rq.Advance, seen: int) -> None:
-    """Set the task after an accepted turn: done, due again, or still leased for local work."""
+def _settle(decision: Decision, request: rq.Advance, seen: int) -> int:
+    """Set the task after an accepted turn: done, due again, or still leased for local work or the next part.
+
+    Return the last event up to which the code of the worker has the whole history.
+    """
     if decision.closes:
         decision.seen_seq = decision.last_seq
-        return
+        return decision.seen_seq
     run = decision.run
     outcomes = len(request.outcomes)
     inputs: list[int] = []
     if len(decision.events) > outcomes:  # the events begin with the outcomes, which the code has seen
         inputs = [recorded.seq for recorded in decision.events[outcomes:] if recorded.event.is_input]
+    # The code has seen the echoes of its own commands, but not an input event among them, for example of a child that
+    # could not be started.
+    known_seq = inputs[0] - 1 if inputs else decision.last_seq
     if run.input_seq > seen or request.early:
         # An input event arrived that the code has not seen, or the code has not yet run on from the outcomes.
-        decision.seen_seq = seen
-    else:
-        # The code has seen the echoes of its own commands, but not an input event among them, for example of a child
-        # that could not be started.
-        decision.seen_seq = inputs[0] - 1 if inputs else decision.last_seq
+        known_seq = seen
+    # A turn counts as seen with its last part. Until then another worker applies the inputs of the turn once more,
+    # finds the first commands recorded, and is free to add the missing ones.
+    decision.seen_seq = run.seen_seq if request.more else known_seq
     unseen = (inputs[-1] if inputs else run.input_seq) > decision.seen_seq
     requested = decision.task.since is not None
     since = (run.task.since or decision.now) if unseen or requested else None
-    if request.pending or request.early:
+    if request.pending or request.early or request.more:
         decision.task = Task(
             since=since,
             # A new lease with a new epoch: a message that arrives twice must not apply the same turn twice (I7).
@@ -235,6 +240,7 @@ def _settle(decision: Decision, request: rq.Advance, seen: int) -> None:
         )
     else:
         decision.task = Task(since=since, epoch=decision.task.epoch)
+    return known_seq
 
 
 def fail(run: Run, request: rq.FailTask, at: Moment) -> Decision:

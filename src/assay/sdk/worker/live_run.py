@@ -26,6 +26,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
+from assay.core.model.commands import AnyCommand
 from assay.core.model.events import InputEvent
 from assay.core.model.ids import RunId, RunKey
 from assay.core.model.requests import ActivityOutcome, StepOutcome
@@ -95,7 +96,7 @@ class IllegalEvent(RuntimeError):
 class LiveRun:
     """One run in this worker: its coroutine, its two states, and the data for their next transition."""
 
-    __slots__ = ("epoch", "execution", "key", "lease", "news", "state", "stride", "tasks", "turn", "waiting")
+    __slots__ = ("epoch", "execution", "key", "lease", "news", "state", "stride", "tasks", "turn", "unsent", "waiting")
 
     def __init__(self, key: RunKey, execution: Execution) -> None:
         self.key = key
@@ -107,6 +108,8 @@ class LiveRun:
         """True if the engine has events of this run that its code has not received; they are read while RESTING."""
         self.turn = _NOTHING
         """The last turn of the code; its steps start when the engine has accepted it."""
+        self.unsent: tuple[AnyCommand, ...] = ()
+        """The commands of the turn that follow when the part before them is accepted."""
         self.stride = 0
         """The number of consecutive turns that ordered nothing but steps."""
         self.waiting: deque[Outcome] = deque()

@@ -18,7 +18,8 @@ from assay.core.model.errors import AssayError, Invalid, Kind
 from assay.core.model.events import ActivityCompleted, Recorded
 from assay.core.model.failure import FailureInfo
 from assay.core.model.grants import TaskGrant
-from assay.core.model.ids import RunId, RunKey, Seq, Time, WorkerId
+from assay.core.model.ids import RunId, Seq, Time, WorkerId
+from assay.core.model.limits import LIMITS
 from assay.core.model.payload import Payload
 from assay.core.model.replies import Advanced
 from assay.core.model.requests import (
@@ -34,7 +35,6 @@ from assay.core.model.run import NO_HANDLER, TASK_FAILED, Activity
 from assay.sdk.app import App
 from assay.sdk.client.transport import Transport
 from assay.sdk.values.converter import Converter
-from assay.sdk.values.failures import shown
 from assay.sdk.worker.live_run import (
     ACCEPT,
     AHEAD,
@@ -60,6 +60,7 @@ from assay.sdk.worker.main import main
 from assay.sdk.worker.reports import FIRST_PAUSE, LONGEST_PAUSE, Reports, over, unsure
 from assay.sdk.worker.steps import Steps, step_event
 from assay.sdk.worker.threads import DaemonThreads
+from assay.sdk.worker.turn_logs import log_failure, log_stuck
 from assay.sdk.workflow.replay.runtime import Execution
 from assay.sdk.workflow.replay.turn import Turn
 
@@ -198,7 +199,7 @@ class WorkflowTasks:
             self._steps.start(run, step)
 
     def _fail_task(self, grant: TaskGrant, failure: tuple[str, str], error: BaseException | None = None) -> None:
-        _log_stuck(grant.key, failure, error)
+        log_stuck(grant.key, failure, error)
         self._reports.tell(FailTask(grant.key.run_id, self._worker, grant.epoch, *failure))
         self._freed()
 
@@ -220,10 +221,18 @@ class WorkflowTasks:
         if turn.failure is not None:
             self._abandon(run, turn.failure)
             return
-        run.turn = turn
+        run.turn, run.unsent = turn, turn.commands
+        self._send_part(run, seen, outcomes)
+
+    def _send_part(self, run: LiveRun, seen: int, outcomes: tuple[Outcome, ...] = ()) -> None:
+        """Send as many commands of a turn as a message may have; the others follow when these are accepted."""
         run.turn_event(SEND_TURN)
-        pending = not turn.closes and (bool(turn.steps) or run.execution.busy)
-        self._report_turn(run, seen, outcomes, turn.commands, pending=pending)
+        turn, commands = run.turn, run.unsent
+        part, run.unsent = (commands, ()) if len(commands) <= LIMITS.commands else _cut(commands)
+        # A turn that paused at a side effect is not over either: its inputs are seen when the code has gone on.
+        more = turn.paused or bool(run.unsent)
+        pending = more or (not turn.closes and (bool(turn.steps) or run.execution.busy))
+        self._report_turn(run, seen, outcomes, part, pending=pending, more=more)
 
     def _report_turn(
         self,
@@ -234,6 +243,7 @@ class WorkflowTasks:
         *,
         pending: bool = False,
         early: bool = False,
+        more: bool = False,
     ) -> None:
         request = Advance(
             run.key.run_id,
@@ -246,6 +256,7 @@ class WorkflowTasks:
             early,
             self._lease,
             self._local,
+            more=more,
         )
         self._post(run, request)
 
@@ -256,7 +267,7 @@ class WorkflowTasks:
         """The code cannot go on; what it was told of and is not yet recorded must be, without it."""
         self._forget(run)
         if run.lease != UNLEASED:
-            _log_stuck(run.key, failure, run.execution.closing.error)
+            log_stuck(run.key, failure, run.execution.closing.error)
             self._reports.tell(FailTask(run.key.run_id, self._worker, run.epoch, *failure))
             self._unlease(run)
 
@@ -326,7 +337,7 @@ class WorkflowTasks:
         """
         if isinstance(error, Invalid) and run.state != CLOSING and not run.execution.closing.waits:
             failure = FailureInfo(kind=Kind.INVALID, message=str(error), type=error.code, retryable=False)
-            run.turn = Turn((FailWorkflow(str(error), failure),), closes=True)
+            run.turn, run.unsent = Turn((FailWorkflow(str(error), failure),), closes=True), ()
             run.turn_event(SEND_CLOSING)
             self._report_turn(run, run.execution.seen, (), run.turn.commands)
         else:
@@ -336,9 +347,12 @@ class WorkflowTasks:
     def _accepted(self, run: LiveRun, reply: Advanced) -> None:
         turn, owing = run.turn, run.state == OWING
         run.epoch = reply.epoch
-        run.execution.acknowledge(reply.seen_seq, reply.last_seq)
+        if run.unsent:
+            run.execution.acknowledge_part(reply.seen_seq)
+        else:
+            run.execution.acknowledge(reply.seen_seq, reply.last_seq)
         if reply.closed:
-            _tell_failure(run)
+            log_failure(run)
             self._live.drop(run)
             self._unlease(run)
             return
@@ -348,6 +362,9 @@ class WorkflowTasks:
                 run.lease_event(KEEP)
         else:
             self._unlease(run)
+        if run.unsent:
+            self._send_part(run, run.execution.seen)
+            return
         if owing:
             self._send(run, turn, run.execution.seen)
             return
@@ -473,24 +490,9 @@ class WorkflowTasks:
             self._lost(run)
 
 
-def _log_stuck(key: RunKey, failure: tuple[str, str], error: BaseException | None) -> None:
-    """Log why a workflow task failed, with the traceback of the exception that its code raised."""
-    trace = None if error is None else shown(error)
-    log.error("workflow %s is stuck (%s): %s", key.workflow_id, *failure, exc_info=trace)
-
-
-def _tell_failure(run: LiveRun) -> None:
-    """Log how a run failed: once, when that is recorded, and not whenever a replay comes to the same end (R6)."""
-    closing = run.turn.commands[-1] if run.turn.closes else None
-    if isinstance(closing, FailWorkflow):
-        error = run.execution.closing.error
-        log.warning(
-            "workflow %s failed: %s",
-            run.execution.definition.name,
-            closing.error,
-            exc_info=None if error is None else shown(error),
-            extra={"workflow_id": run.key.workflow_id, "run_id": run.key.run_id},
-        )
+def _cut(commands: tuple[AnyCommand, ...]) -> tuple[tuple[AnyCommand, ...], tuple[AnyCommand, ...]]:
+    """Return the commands of the next message, and those of later messages."""
+    return commands[: LIMITS.commands], commands[LIMITS.commands :]
 
 
 def _ended(events: Sequence[Recorded]) -> bool:

@@ -5,7 +5,8 @@ its echo is the answer. One that the history does not have, or has differently, 
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
 import msgspec
 
@@ -116,9 +117,12 @@ class Commands:
         if seq > self.counters[kind]:
             raise diverged(kind, seq, f"{kind} {seq} '{name}'", "nothing of the kind")
 
-    def first_missing(self) -> Missing | None:
-        """Return the first recorded command that code has not ordered."""
-        return self.journal.first_missing(self._history, self.counters["step"])
+    def first_missing(self, *, seen_only: bool = False) -> Missing | None:
+        """Return the first recorded command that code has not ordered; `seen_only`: of those in accepted turns."""
+        history: Iterable[Recorded] = self._history
+        if seen_only:
+            history = takewhile(lambda recorded: recorded.seq <= self.replay_until, history)
+        return self.journal.first_missing(history, self.counters["step"])
 
     def mark_children_unaware(self) -> None:
         """Mark the children that were ordered in this turn before a cancel request was applied.

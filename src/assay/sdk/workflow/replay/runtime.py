@@ -111,6 +111,10 @@ class Execution:
         self.speculation.resume()
         return self._turn(())
 
+    def acknowledge_part(self, seen_seq: int) -> None:
+        """Advance past the echoes of a part of a turn; the rest of the turn has yet to be accepted."""
+        self.seen = max(self.seen, seen_seq)
+
     def acknowledge(self, seen_seq: int, last_seq: int) -> None:
         """The turn was accepted: nothing of it is in doubt any more."""
         self.seen = max(self.seen, seen_seq)
@@ -142,6 +146,7 @@ class Execution:
 
     def _apply_all(self, events: Sequence[Recorded]) -> None:
         commands, inputs = self.commands, self._inputs
+        is_whole_history = self.seen == 0
         for recorded in events:
             if recorded.seq > self.seen:
                 self.seen = recorded.seq
@@ -150,8 +155,12 @@ class Execution:
             self._run()
         while inputs and not self.closed and self.speculation.paused_at is None and commands.divergence is None:
             self._apply(inputs.popleft())
-        if commands.replaying and commands.divergence is None and (self.closed or not inputs):
-            self._check_leftover()
+        if commands.divergence is None and (self.closed or not inputs):
+            # Echoes of a turn whose worker was lost between two parts stand after the last seen event: the code has
+            # them behind it only now. The history of a retried run is of another run, which code may leave.
+            is_retried = self.start is not None and self.start.reopening is not None
+            if commands.replaying or (is_whole_history and not is_retried):
+                self._check_leftover()
 
     def _read(self, recorded: Recorded) -> None:
         event = recorded.event
@@ -164,8 +173,8 @@ class Execution:
 
     def _apply(self, recorded: Recorded) -> None:
         commands = self.commands
-        if commands.replaying and recorded.seq > commands.replay_until:
-            self._check_leftover()
+        if commands.replaying and recorded.seq > commands.replay_until and not commands.journal.empty:
+            self._check_leftover(seen_only=True)
         commands.move_to(recorded)
         outcomes.apply(self, recorded)
         self._run()
@@ -179,8 +188,8 @@ class Execution:
             # Whatever the code made of the exception: another execution of it would not receive one at this place.
             raise RunawayError(self.loop.interrupted)
 
-    def _check_leftover(self) -> None:
-        """Raise if the history has more than code has ordered.
+    def _check_leftover(self, *, seen_only: bool = False) -> None:
+        """Raise if the history has more than code has ordered; `seen_only`: up to the last event in accepted turns.
 
         Raises:
             NonDeterminismError: Code went another way than its history.
@@ -190,7 +199,7 @@ class Execution:
         following = self._inputs[0] if self._inputs and self._inputs[0].seq <= commands.replay_until else None
         if following is None and commands.journal.empty:
             return
-        missing = commands.first_missing()
+        missing = commands.first_missing(seen_only=seen_only)
         closing, main = self.closing, self.main
         raised = None if main is None or not self.closed else closing.exception(main)
         if raised is not None:
@@ -226,7 +235,8 @@ class Execution:
         commands = self.commands.take_issued()
         snapshot = self.queries.snapshot(replaying=self.commands.replaying) if self.queries else None
         if snapshot is not None:
-            commands.insert(0, snapshot)
+            # After the commands: it shows a state that is durable only when the last part of a long turn is.
+            commands.append(snapshot)
         if closing is not None:
             commands.append(closing)
             return Turn(tuple(commands), closes=True)
