@@ -228,7 +228,8 @@ class Dispatcher:
         task_queue = self._task_queues.get((worker.namespace, worker.queue))
         if task_queue is None or task_queue.reading:
             return
-        if task_queue.tasks or task_queue.activities:
+        # By attribute and not by `len`: called for each slot that becomes free.
+        if task_queue.tasks.count or task_queue.activities.count:
             if self._submit is None or worker not in task_queue.workers:
                 return
             for lease in self._queued_for(worker, task_queue):

@@ -35,12 +35,13 @@ class ReadyQueue:
         """The number of dropped entries still in the heap of a type."""
         self._heads: list[tuple[ReadyEntry, str]] | None = None
         """A heap of the first entry of every type, and of outdated ones. None until a worker serves all types."""
-        self._count = 0
+        self.count = 0
+        """How many entries wait; the same as `len`, without a call."""
         self.deep = False
         """True if the last page from the store was full: free slots then have the next page read."""
 
     def __len__(self) -> int:
-        return self._count
+        return self.count
 
     def holds(self, run_id: RunId) -> bool:
         """Return whether work of a run is queued."""
@@ -57,7 +58,7 @@ class ReadyQueue:
     def has_any(self, kinds: frozenset[str] | None) -> bool:
         """Return whether work of any of these types (None: of any type) is queued."""
         if kinds is None:
-            return self._count > 0
+            return self.count > 0
         return any(self._head(kind) is not None for kind in self._among(kinds))
 
     def add(self, kind: str, since: Time, run_id: RunId, seq: int) -> bool:
@@ -66,7 +67,7 @@ class ReadyQueue:
         if seq in of_run:
             return False
         of_run[seq] = kind, since
-        self._count += 1
+        self.count += 1
         entry = ReadyEntry(since, run_id, seq)
         heap = self._heaps.setdefault(kind, [])
         heapq.heappush(heap, entry)
@@ -158,4 +159,4 @@ class ReadyQueue:
         del of_run[seq]
         if not of_run:
             del self._queued[run_id]
-        self._count -= 1
+        self.count -= 1

@@ -164,7 +164,7 @@ class App:
         table[name] = definition
         if kind == "activity":
             decorated = refusing(decorated, name, signature.input_name)
-        self._names[function] = name
+        self._names[function] = self._names[decorated] = name
         return decorated
 
     def name_of(self, target: Callable[..., Any] | str, kind: str = "workflow_type") -> str:
@@ -186,7 +186,7 @@ class App:
         given: object = target
         if not callable(given):
             raise Invalid(f"{kind} must be a name or a function, not {type(given).__name__}", field=kind)
-        known = self._names.get(original_of(target))
+        known = self._names.get(target) or self._names.get(original_of(target))
         if known is None:
             shown = getattr(target, "__qualname__", repr(target))
             raise NotFound(f"{shown} is not registered: decorate it with @workflow.define or @workflow.activity")

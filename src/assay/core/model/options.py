@@ -40,10 +40,21 @@ def choice(kind: type[Choice], value: object, name: str, default: Choice) -> Cho
         raise Invalid(f"{name} is '{value}'; it can be {allowed}", field=name) from None
 
 
+MAX_CHECKED_IDS: Final = 1_024
+_checked_ids: Final[set[str]] = set()
+"""Valid ids of recent calls. A start checks names of types and queues, the same ones each time, at several places."""
+
+
 def check_id(value: str, name: str) -> str:
     """Return an id of 1 to 255 bytes without control characters; raise `Invalid` for any other value."""
-    if type(value) is str and 0 < len(value) <= LIMITS.id_bytes and value.isascii() and value.isprintable():
-        return value
+    if type(value) is str:
+        if value in _checked_ids:
+            return value
+        if 0 < len(value) <= LIMITS.id_bytes and value.isascii() and value.isprintable():
+            if len(_checked_ids) >= MAX_CHECKED_IDS:
+                _checked_ids.clear()
+            _checked_ids.add(value)
+            return value
     if not isinstance(value, str):
         raise not_a_text(value, name)
     if not value:

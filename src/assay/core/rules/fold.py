@@ -179,7 +179,8 @@ def _put_activity(run: Run, effect: fx.PutActivity) -> None:
 def _close_activity(run: Run, effect: fx.CloseActivity) -> None:
     known = run.activities.pop(effect.activity.seq, None)
     if known is not None:
-        run.activity_bytes -= activity_bytes(known)
+        # Most runs have one activity at a time: without any left there is nothing to measure.
+        run.activity_bytes = run.activity_bytes - activity_bytes(known) if run.activities else 0
 
 
 def _arm_timer(run: Run, effect: fx.ArmTimer) -> None:

@@ -10,6 +10,7 @@ first. The alternative, one transaction per request, costs an fsync each; decidi
 The price of folding early is paid only when a write fails: the runs are dropped from the cache and loaded again.
 """
 
+import functools
 from time import perf_counter
 
 from assay.core.model.effects import Decision
@@ -94,14 +95,22 @@ class BatchAttempt:
         self._outdated: list[StoredRun] = []
         """Cached runs that another engine may have changed in the meantime."""
         self._at: Moment
-        self._memory = Memory()
-        self._schedules = Schedules()
         self._numbers = 0
         """Upper bound of the activity ids that the decisions take."""
         self.batch = Batch()
         self.next_due: Time | None = None
         self.culprit: PendingRequest | None = None
         """The request whose decision raised an unexpected error, in other words a bug and not a refusal."""
+
+    # Few batches have requests with idempotency keys or about schedules: only these batches pay for the two tables.
+
+    @functools.cached_property
+    def _memory(self) -> Memory:
+        return Memory()
+
+    @functools.cached_property
+    def _schedules(self) -> Schedules:
+        return Schedules()
 
     # load
 
