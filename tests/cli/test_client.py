@@ -3,7 +3,7 @@ import socket
 import pytest
 
 from assay._version import __version__
-from assay.cli.client import EngineUnreachable, RemoteEngine
+from assay.cli.client import RemoteEngine, UnreachableError
 from tests.cli.support import Cli, Stub
 
 
@@ -97,7 +97,7 @@ def test_somebody_else_there(stubbed: Cli, stub: Stub):
 def test_one_that_never_answers():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         engine = RemoteEngine(f"http://127.0.0.1:{silent.getsockname()[1]}", None, "main", "test", timeout=0.1)
-        with pytest.raises(EngineUnreachable, match="engine unreachable at"):
+        with pytest.raises(UnreachableError, match="engine unreachable at"):
             engine.get("queues")
 
 

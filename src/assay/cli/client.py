@@ -56,7 +56,7 @@ def sentence_of(body: str) -> str:
     return f"{subject.strip()} not found"
 
 
-class EngineUnreachable(CommandError):
+class UnreachableError(CommandError):
     """The engine cannot be reached."""
 
 
@@ -126,7 +126,7 @@ class RemoteEngine:
         except (OSError, Invalid, UnicodeError) as error:
             self.close()
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise EngineUnreachable(f"{self._context}: engine unreachable at {self.url}: {reason}") from None
+            raise UnreachableError(f"{self._context}: engine unreachable at {self.url}: {reason}") from None
         if self._note is not None:
             self._note(f"{method} {self.url}{place}: HTTP {reply.status}, {len(reply.content)} bytes")
         return self._answer(reply)

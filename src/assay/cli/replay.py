@@ -78,7 +78,7 @@ def replay(
     if not histories and not workflow_ids:
         raise click.UsageError("give a file with a history, or --id")
     apps = _apps(against)
-    kept = [*_files(context, histories), *_asked(context, workflow_ids)]
+    kept = [*_files(context, histories), *_fetched(context, workflow_ids)]
     failed = [one for one in kept if not _follows(one, apps, against, workflow_type)]
     if failed:
         click.echo(f"{len(failed)} of {len(kept)} histories are not followed", err=True)
@@ -105,7 +105,7 @@ def _files(context: click.Context, names: Sequence[str]) -> Iterator[NamedHistor
             yield NamedHistory("standard input", sys.stdin.buffer.read(), namespace)
 
 
-def _asked(context: click.Context, names: Sequence[str]) -> Iterator[NamedHistory]:
+def _fetched(context: click.Context, names: Sequence[str]) -> Iterator[NamedHistory]:
     """Return the current histories of workflows, read from the engine."""
     from assay.cli.session import session_of
     from assay.cli.waiting import history

@@ -103,7 +103,7 @@ def serve(
         cache_bytes=cache_bytes(),
     ).checked()
     logs.install("DEBUG" if verbose_of(context) else "INFO")
-    raise click.exceptions.Exit(run(config, _say))
+    raise click.exceptions.Exit(run(config, _print))
 
 
 def _auth_config(flags: dict[str, Any]) -> "AuthConfig":
@@ -138,6 +138,6 @@ def _print_keys(database: str, label: str | None, *, generate: bool) -> None:
         click.echo("No API keys configured.")
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     click.echo(line)
     sys.stdout.flush()

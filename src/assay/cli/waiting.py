@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from assay.cli.client import RETRYABLE_STATUSES, EngineResponse, EngineUnreachable, RemoteEngine, RequestRefused
+from assay.cli.client import RETRYABLE_STATUSES, EngineResponse, RemoteEngine, RequestRefused, UnreachableError
 from assay.sdk.client.http.http1 import HISTORY_PAGE_EVENTS
 
 CLOSED: Final = frozenset({"COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT"})
@@ -118,9 +118,9 @@ class RunWatcher:
         while True:
             try:
                 answer = question()
-            except (EngineUnreachable, RequestRefused) as error:
+            except (UnreachableError, RequestRefused) as error:
                 if (
-                    not (isinstance(error, EngineUnreachable) or error.status in RETRYABLE_STATUSES)
+                    not (isinstance(error, UnreachableError) or error.status in RETRYABLE_STATUSES)
                     or not self._may_return()
                 ):
                     raise
@@ -157,8 +157,8 @@ def repeated(read: Callable[[], list[dict[str, Any]]]) -> Iterator[list[dict[str
     while True:
         try:
             found = read()
-        except (EngineUnreachable, RequestRefused) as error:
-            passing = isinstance(error, EngineUnreachable) or error.status in RETRYABLE_STATUSES
+        except (UnreachableError, RequestRefused) as error:
+            passing = isinstance(error, UnreachableError) or error.status in RETRYABLE_STATUSES
             lost = time.monotonic() if lost is None else lost
             if not answered or not passing or time.monotonic() - lost > AWAY_SECONDS:
                 raise
