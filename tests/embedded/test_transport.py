@@ -326,7 +326,7 @@ def test_a_program_that_stays_forgets_what_is_over(tmp_path: Path, monkeypatch: 
             await transport._engine._store.write(Changes(fires=[skipped]))
         async with opened(sqlite_url(tmp_path)) as transport:
             assert len(await transport._engine._store.fires(MAIN, "nightly", 10)) == 1
-        monkeypatch.setattr("assay.embedded.hosted_engine.UNTOUCHED", 0)
+        monkeypatch.setattr("assay.embedded.hosted_engine.PRUNE_AFTER", 0)
         async with opened(sqlite_url(tmp_path)) as transport, asyncio.timeout(10):
             while await transport._engine._store.fires(MAIN, "nightly", 10):
                 await asyncio.sleep(0.01)

@@ -44,7 +44,7 @@ class Served:
         listening = _bound(self._config)
         async with running(self._config) as (api, _):
             self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-            self._listener = Quiet(_uvicorn(api, self._config.patience), api)
+            self._listener = Quiet(_uvicorn(api, self._config.limits), api)
             asyncio.get_running_loop().call_later(0.05, self._ready.set)
             await self._listener.serve([listening])
         listening.close()

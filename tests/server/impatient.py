@@ -2,11 +2,11 @@
 
 import sys
 
+from assay.server.client_limits import ClientLimits
 from assay.server.config import ServerConfig
-from assay.server.patience import Patience
 from assay.server.serve import serve
 
-PATIENCE = Patience(
+SHORT_LIMITS = ClientLimits(
     head_seconds=1.0, body_seconds=1.0, body_pace=1_024, answer_seconds=1.0, silence_seconds=3.0, connections=260
 )
 
@@ -17,4 +17,4 @@ def say(line: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(serve(ServerConfig(port=0, patience=PATIENCE), say))
+    sys.exit(serve(ServerConfig(port=0, limits=SHORT_LIMITS), say))

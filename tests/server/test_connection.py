@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from assay.server.patience import connections_within
+from assay.server.client_limits import connections_within
 from tests.api.support import Http, Server, fresh, until
-from tests.server.impatient import PATIENCE
+from tests.server.impatient import SHORT_LIMITS
 from tests.server.raw_clients import SOON, connected, one_answer, rest, status
 
 HEALTH = b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n"
@@ -68,7 +68,7 @@ def test_a_body_that_keeps_its_pace_may_take_longer_than_a_small_one(server: Ser
         for at in range(0, len(body), 2_000):
             client.sendall(body[at : at + 2_000])
             until(lambda at=at: time.monotonic() - began > at / 12_000)
-        assert time.monotonic() - began > PATIENCE.body_seconds
+        assert time.monotonic() - began > SHORT_LIMITS.body_seconds
         assert status(one_answer(client)) == 201
 
 
@@ -155,10 +155,10 @@ def test_a_crowd_of_slow_clients_holds_up_nobody_and_does_not_stay(server: Serve
 
 def test_there_are_only_so_many_connections(server: Server, http: Http):
     with contextlib.ExitStack() as crowd:
-        clients = [crowd.enter_context(connected(server)) for _ in range(PATIENCE.connections + 20)]
+        clients = [crowd.enter_context(connected(server)) for _ in range(SHORT_LIMITS.connections + 20)]
         answers = [status(rest(client)) for client in clients]
     assert answers.count(503) >= 20
-    assert answers.count(408) >= PATIENCE.connections // 2
+    assert answers.count(408) >= SHORT_LIMITS.connections // 2
     until(lambda: http.get("/health").status == 200, SOON)
 
 

@@ -17,9 +17,9 @@ from websockets.exceptions import InvalidStatus
 from assay import App, Client, Worker
 from assay.sdk.client.http.reconnector import Reconnector
 from assay.server import connection, protocols
+from assay.server.client_limits import ClientLimits
 from assay.server.composition import running
 from assay.server.config import ServerConfig
-from assay.server.patience import Patience
 from assay.server.serve import _bound, _Listener, _uvicorn
 from assay.server.sockets import Socket
 
@@ -36,12 +36,12 @@ class Listener(_Listener):
 
 
 @contextlib.asynccontextmanager
-async def served(folder: Path, patience: Patience) -> AsyncIterator[str]:
+async def served(folder: Path, limits: ClientLimits) -> AsyncIterator[str]:
     """Serve a new database; the URL of its engine."""
-    config = ServerConfig(database=f"sqlite://{folder}/w.db", port=0, patience=patience)
+    config = ServerConfig(database=f"sqlite://{folder}/w.db", port=0, limits=limits)
     with contextlib.closing(_bound(config)) as listening:
         async with running(config) as (api, _):
-            listener = Listener(_uvicorn(api, patience), api)
+            listener = Listener(_uvicorn(api, limits), api)
             serving = asyncio.get_running_loop().create_task(listener.serve([listening]))
             try:
                 yield f"http://127.0.0.1:{listening.getsockname()[1]}"
@@ -105,7 +105,7 @@ def test_answers_and_messages_take_the_fast_path(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(Socket, "_received", heard)
 
     async def main() -> None:
-        async with served(tmp_path, Patience()) as url:
+        async with served(tmp_path, ClientLimits()) as url:
             assert await results(url) == [2 * number for number in range(20)]
 
     asyncio.run(main())
@@ -120,7 +120,7 @@ def test_another_uvicorn_serves_by_its_own_classes(
 ):
     monkeypatch.setattr(uvicorn, "__version__", version)
     with caplog.at_level(logging.WARNING, "assay.server"):
-        found = protocols.protocols_of(None, Patience(connections=7))  # type: ignore[arg-type]
+        found = protocols.protocols_of(None, ClientLimits(connections=7))  # type: ignore[arg-type]
     assert (found.http, found.ws, found.connections) == ("auto", "auto", 7)
     assert f"uvicorn {version} is not 0.54" in caplog.text
 
@@ -136,7 +136,7 @@ def test_the_plain_path_serves_clients_and_workers(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(Reconnector, "_post", never)  # the worker's WebSocket works
 
     async def main() -> None:
-        async with served(tmp_path, Patience()) as url:
+        async with served(tmp_path, ClientLimits()) as url:
             assert await results(url) == [2 * number for number in range(20)]
             with pytest.raises(InvalidStatus, match="404"):
                 await connect(re.sub("^http", "ws", url) + "/api/v1/workflows")

@@ -1,7 +1,7 @@
 """A client on one event loop that uses the embedded engine of another loop of the process.
 
-An engine lives on the loop that started it. Calls from another loop, such as one of `asyncio.run` in a thread, are run
-on the engine's loop and awaited here. Workers cannot: they are called by the engine, on its loop.
+An engine runs on the loop that started it. Calls from another loop, for example `asyncio.run` in a thread, run on the
+engine's loop and are awaited here. Workers cannot cross loops: the engine calls them on its own loop.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from assay.sdk.ports import WorkerOptions
 
 
 class _Calls:
-    """An object whose coroutines run on another loop."""
+    """A proxy of an object; its coroutines run on another loop."""
 
     def __init__(self, target: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
         self._target = target

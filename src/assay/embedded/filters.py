@@ -1,4 +1,4 @@
-"""What callers say about a list, as the store understands it (R31)."""
+"""Parses the filters of a list of runs, with the cursor of an earlier page."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from assay.wire.render import parse_cursor
 
 
 def run_filter(namespace: str, filters: Mapping[str, Any]) -> RunFilter:
-    """The filter that `filters` describe, with a cursor that a list has given."""
+    """Return the filter that `filters` describe; `cursor` is the text that an earlier page returned."""
     cursor = filters.get("cursor")
     seen = None if cursor is None else parse_cursor(str(cursor))
     return engine_filters.run_filter(namespace, {**filters, "cursor": seen})

@@ -1,7 +1,7 @@
-"""Engines in this process, with the services around them: one per SQLite file, one per client of Postgres.
+"""Engines in this process, with the services around them: an engine per SQLite file, or per client of Postgres.
 
-Only one engine may open a SQLite file. A second client of the same file uses the engine of the first, and the engine
-stops with the last of them. Engines on Postgres share their database anyhow, so each client has its own.
+Only a single engine may open a SQLite file. A second client of the same file uses the engine of the first; the engine
+stops with its last client. Engines on Postgres share a database anyhow, and each client has an engine of its own.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ from assay.storage.sql.leftovers import SqlLeftovers
 from assay.storage.sql.registry import SqlRegistry
 from assay.storage.urls import SqliteUrl, parse_url
 
-UNTOUCHED: Final[Time] = 60 * SECOND
-"""Programs that are over by then leave to others what may be forgotten."""
+PRUNE_AFTER: Final[Time] = 60 * SECOND
+"""Time after the start of the engine before old rows are deleted: short programs leave this to longer ones."""
 _by_file: dict[str, "HostedEngine"] = {}
 
 
@@ -37,9 +37,9 @@ class HostedEngine:
         self.engine = Engine(store, clock, cache_bytes=cache_bytes(os.environ))
         self.worker_registry = WorkerRegistry(SqlRegistry(store), store, clock)
         self.local_workers = LocalWorkers(self.worker_registry)
-        self.signs = Loop(self.local_workers, clock)
-        cleaning = Loop(Pruner(SqlLeftovers(store), clock, begins=clock.now() + UNTOUCHED), clock)
-        self._loops = (cleaning, self.signs) if store.shared else (cleaning,)
+        self.heartbeats = Loop(self.local_workers, clock)
+        pruning = Loop(Pruner(SqlLeftovers(store), clock, begins=clock.now() + PRUNE_AFTER), clock)
+        self._loops = (pruning, self.heartbeats) if store.shared else (pruning,)
         self.workers: list[ConnectedWorker] = []
         self.owner = os.getpid(), asyncio.get_running_loop()
         self.stopped = False
@@ -47,7 +47,7 @@ class HostedEngine:
         self._changing = asyncio.Lock()
 
     async def enter(self) -> bool:
-        """Count one more user, and start the engine for the first; False if the engine has stopped meanwhile."""
+        """Count a user, and start the engine for the first; return False if the engine has stopped meanwhile."""
         async with self._changing:
             if self.stopped:
                 return False
@@ -57,7 +57,7 @@ class HostedEngine:
             return True
 
     async def leave(self) -> None:
-        """Count one user less, and stop the engine with the last."""
+        """Discount a user, and stop the engine with the last."""
         async with self._changing:
             self._users -= 1
             if self._users == 0:
@@ -88,7 +88,7 @@ class HostedEngine:
 
 
 def hosted_engine(url: str) -> HostedEngine:
-    """Return the engine of this loop that serves the file of `url`, or a new one."""
+    """Return the engine of this loop on the file of `url`, or a new engine."""
     file = _file_of(url)
     if file is None:
         return HostedEngine(url)
@@ -100,7 +100,7 @@ def hosted_engine(url: str) -> HostedEngine:
 
 
 def other_loop(url: str) -> asyncio.AbstractEventLoop | None:
-    """Return the loop of another thread of this process whose engine serves the file of `url`, if there is one."""
+    """Return the loop of the engine that another thread of this process runs on the file of `url`, or None."""
     file = _file_of(url)
     found = None if file is None else _by_file.get(file)
     if found is None or found.owner[0] != os.getpid() or not found.owner[1].is_running():

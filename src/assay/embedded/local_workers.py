@@ -1,8 +1,8 @@
-"""The workers of this process as others see them.
+"""Registers the workers of this process.
 
-Each is introduced once, when somebody could see it: where other engines read the same database that is at once, and its
-signs of life follow now and then; on a file that is ours alone it is when somebody looks. So a program that nobody
-looks at writes nothing, and nothing is ever written because a worker is merely there (R36).
+A worker is registered as late as possible, and once. On a shared database this is at once, and heartbeats follow,
+because other engines read the list. On a file of our own it is when the list is first read. A program that never reads
+the list writes nothing for its workers.
 """
 
 import asyncio
@@ -15,35 +15,35 @@ from assay.engine.worker_registry import WorkerRegistry, check_namespace
 
 
 class LocalWorkers:
-    """Tells the registry of workers who is here; a service where others than this process ask it."""
+    """The workers of this process, for the registry of workers; a service on a shared database."""
 
     def __init__(self, worker_registry: WorkerRegistry) -> None:
         self._worker_registry = worker_registry
         self._present: set[WorkerId] = set()
-        self._newcomers: dict[WorkerId, WorkerRow] = {}
-        self._introducing = asyncio.Lock()
+        self._unregistered: dict[WorkerId, WorkerRow] = {}
+        self._registering = asyncio.Lock()
 
     def add_worker(self, worker: ConnectedWorker) -> None:
         """Add a worker that is about to be added to the engine, with all slots free."""
-        self._newcomers[worker.worker] = _row(worker)
+        self._unregistered[worker.worker] = _row(worker)
         self._present.add(worker.worker)
 
     def remove_worker(self, worker: ConnectedWorker) -> None:
-        """Remove a worker that has stopped: the list of workers hides it after a while without a heartbeat."""
-        self._newcomers.pop(worker.worker, None)
+        """Remove a stopped worker; lists hide a worker after a time without heartbeats."""
+        self._unregistered.pop(worker.worker, None)
         self._present.discard(worker.worker)
 
     async def show(self) -> None:
-        """Let the registry of workers know of all who are here, and that they live."""
-        async with self._introducing:  # two who look at once introduce nobody twice
-            for worker, row in tuple(self._newcomers.items()):
+        """Register the workers of this process that are not registered yet, and note a heartbeat of each."""
+        async with self._registering:  # two concurrent calls must not register a worker twice
+            for worker, row in tuple(self._unregistered.items()):
                 await self._worker_registry.introduce(row)
-                self._newcomers.pop(worker, None)
+                self._unregistered.pop(worker, None)
         for worker in self._present:
             self._worker_registry.note_heartbeat(worker)
 
     async def run_once(self) -> Time | None:
-        """Write for others who is here and lives; nothing if nobody is."""
+        """Write registrations and heartbeats for other engines; nothing without workers."""
         if not self._present:
             return None
         await self.show()
@@ -51,7 +51,7 @@ class LocalWorkers:
 
 
 def _row(worker: ConnectedWorker) -> WorkerRow:
-    """A worker's registration; what could not be kept is refused here, since nobody hears of it later."""
+    """Return a worker's row; raise `Invalid` for a bad name now, because it is written later, without a caller."""
     return WorkerRow(
         id=worker.worker,
         namespace=check_namespace(worker.namespace),

@@ -1,4 +1,4 @@
-"""Answers of the engine as users of an engine in this process get them: the dicts that HTTP clients decode."""
+"""Turns the engine's answers into the dicts that clients get: the same as an HTTP client decodes."""
 
 from functools import cache
 from typing import Any, get_args, get_type_hints
@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 
 
 def user_record(answer: msgspec.Struct) -> dict[str, Any]:
-    """Return the dict that a client decodes from the JSON of `answer`; documents of users are passed on, not copied."""
+    """Return the dict that a client would decode from the JSON of `answer`; user documents are passed, not copied."""
     record = asdict(answer)
     for name in _structs(type(answer)):
         if record[name] is not None:

@@ -1,4 +1,4 @@
-"""Who uses an engine in this process, with the same answers as over HTTP."""
+"""Namespaces, workers and queues of an engine in this process, with the same answers as over HTTP."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ class EmbeddedRegistry:
         self._local_workers = local_workers
 
     async def _called(self) -> WorkerRegistry:
-        """The registry of workers, after all who are here have said so: a worker makes its namespace, too (R39)."""
+        """Return the registry after the workers of this process are registered, which creates their namespaces."""
         self._engine()
         await self._local_workers.show()
         return self._worker_registry

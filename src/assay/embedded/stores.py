@@ -1,4 +1,4 @@
-"""Which store an embedded engine runs on; a driver is imported only when its database is used."""
+"""Chooses the store of an embedded engine; a driver is imported only when its database is used."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def store_for(url: str, now: Callable[[], Time]) -> "SqliteStore | PostgresStore":
-    """The store that `url` names; it is not connected yet."""
+    """Return the store of `url`, not opened yet."""
     match parse_url(url):
         case SqliteUrl(path):
             from assay.storage.sqlite.store import SqliteStore

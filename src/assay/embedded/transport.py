@@ -31,13 +31,14 @@ from assay.wire.activities import retry_record
 from assay.wire.render import cursor_of, event_record, run_record, state_record
 
 _RECORDS_PER_TURN: Final = 500
+"""Records of a history that are made in one iteration of the event loop."""
 
 
 _OPEN: "weakref.WeakSet[EmbeddedTransport]" = weakref.WeakSet()
 
 
 def _mark_forked() -> None:
-    """In a forked child: what was open belongs to the parent (R28)."""
+    """Mark all open transports in a forked child: their engine, file and loop belong to the parent."""
     for transport in _OPEN:
         transport.forked = True
 
@@ -46,23 +47,23 @@ os.register_at_fork(after_in_child=_mark_forked)
 
 
 class EmbeddedTransport(Transport):
-    """See `Transport`; also a `Hosting` one."""
+    """See `Transport` and `Hosting`."""
 
     registry: EmbeddedRegistry
     schedules: EmbeddedSchedules
 
     def __init__(self, url: str, *, is_guest: bool = False) -> None:
         self._url = url
-        # Where other processes could take over a worker's work, they do so after this silence.
+        # On a file no other process can take over a worker's work, and leases need no end.
         self.lease: Time | None = None if isinstance(parse_url(url), SqliteUrl) else WORKER_LEASE
         self._is_guest = is_guest
-        """True for a client of another loop: the engine does not stay for it."""
+        """True for a client on another loop: the engine may stop while the client is open."""
         self._workers: list[ConnectedWorker] = []
         self.forked = False
         self._owner: tuple[int, asyncio.AbstractEventLoop] | None = None
 
     async def open(self) -> None:
-        """Start the engine, or use the one that serves the same file in this process."""
+        """Start the engine, or use the engine of this process on the same file."""
         if self._owner is not None:
             raise Invalid("this transport is open already", code="already_open")
         hosted = hosted_engine(self._url)
@@ -77,19 +78,24 @@ class EmbeddedTransport(Transport):
         self._engine = hosted.engine
         self._worker_registry = hosted.worker_registry
         self._local_workers = hosted.local_workers
-        self._signs = hosted.signs
+        self._heartbeats = hosted.heartbeats
         self._workers = hosted.workers
         self.registry = EmbeddedRegistry(self._running, hosted.worker_registry, hosted.local_workers)
         self.schedules = EmbeddedSchedules(self._running, hosted.worker_registry)
 
     async def close(self) -> None:
-        """Let go of the engine, which stops with its last user; do nothing a second time or in a forked child."""
+        """Release the engine, which stops with its last client; no-op for a second call or in a forked child."""
         owner, self._owner = self._owner, None
         if owner is not None and owner[0] == os.getpid() and not self._is_guest:
             await self._hosted.leave()
 
     def _running(self) -> Engine:
-        """The engine, or the reason why it cannot be used from here."""
+        """Return the engine; raise an error if it cannot be used by this caller.
+
+        Raises:
+            Unavailable: the client is closed, or this process was forked after it connected.
+            Invalid: the client belongs to another event loop.
+        """
         refuse_in_workflow()
         if self._owner is None or self._hosted.stopped:
             raise Unavailable("this client is closed: connect again", code="client_closed")
@@ -101,11 +107,11 @@ class EmbeddedTransport(Transport):
         return self._engine
 
     def now(self) -> Time:
-        """The engine's own clock."""
+        """Return engine time."""
         return self._engine.now()
 
     async def ask(self, request: Request) -> Any:
-        """See `Transport`; the first start in a namespace makes it (R39)."""
+        """See `Transport`; the first start in a namespace creates the namespace."""
         engine = self._running()
         if isinstance(request, StartWorkflow) and not self._worker_registry.has_namespace(request.namespace):
             await self._worker_registry.ensure(checked_start(request).namespace)
@@ -151,7 +157,7 @@ class EmbeddedTransport(Transport):
         for recorded in await self._running().reads.history(key.run_id):
             records.append(user_record(event_record(key, recorded)))
             if len(records) % _RECORDS_PER_TURN == 0:
-                await asyncio.sleep(0)  # a long history must not keep others waiting
+                await asyncio.sleep(0)  # a long history must not block the event loop
         return records
 
     async def state(self, namespace: str, workflow_id: str, name: str | None = None) -> dict[str, Any] | None:
@@ -171,7 +177,7 @@ class EmbeddedTransport(Transport):
         return found
 
     def report_health(self, worker: str, *, healthy: bool, abandoned_threads: int) -> None:
-        """See `Transport`; kept in memory, and written when the event loop comes round."""
+        """See `Transport`; kept in memory, and written with the next heartbeats."""
         self._worker_registry.note_health(worker, WorkerHealth(healthy, abandoned_threads))
 
     def add_worker(self, worker: ConnectedWorker) -> None:
@@ -180,7 +186,7 @@ class EmbeddedTransport(Transport):
         self._local_workers.add_worker(worker)
         engine.add_worker(worker)
         self._workers.append(worker)
-        self._signs.wake()
+        self._heartbeats.wake()
 
     def remove_worker(self, worker: ConnectedWorker) -> None:
         """See `Transport`."""
@@ -195,7 +201,7 @@ class EmbeddedTransport(Transport):
             self._engine.offer_work(worker)
 
     def served(self, namespace: str, queue: str) -> bool:
-        """See `Hosting`; what nobody can serve is said at once, before a worker begins in vain."""
+        """See `Hosting`; bad names are refused here, before a worker is started for them."""
         check_namespace(namespace)
         check_id(queue, "task_queue")
         return any(worker.namespace == namespace and worker.queue == queue for worker in self._workers)

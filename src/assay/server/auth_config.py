@@ -1,4 +1,4 @@
-"""The credentials that an operator accepts: one value, checked before anything is opened."""
+"""The credentials that an operator accepts: a single value, checked before anything is opened."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -20,7 +20,7 @@ _NEEDS_ISSUER: Final = {
 
 @dataclass(frozen=True)
 class AuthConfig:
-    """Which keys and tokens are accepted, and which roles the claims of a token give."""
+    """The accepted keys and tokens, and the roles given by the claims of a token."""
 
     api_key: bool = False
     issuer: str | None = None
@@ -37,7 +37,7 @@ class AuthConfig:
         """Return the value itself.
 
         Raises:
-            Invalid: A flag needs another one that is missing, or has a value that cannot be read.
+            Invalid: A flag needs another flag, or has a value that cannot be parsed.
         """
         if self.issuer is None:
             for name, flag in _NEEDS_ISSUER.items():
@@ -63,11 +63,11 @@ class AuthConfig:
 
     @property
     def claims(self) -> ClaimRules:
-        """Return how the claims of tokens are read."""
+        """Return the rules for the claims of tokens."""
         return ClaimRules(self.roles_claim, self.namespaces_claim, dict(map(parse_mapping, self.roles)))
 
     @property
     def described(self) -> str:
-        """Return the mode for people: what `assay serve` prints when it starts."""
+        """Return the text of the mode that `assay serve` prints at its start."""
         modes = [*([f"jwt (issuer: {self.issuer})"] if self.issuer else []), *(["api-key"] if self.api_key else [])]
         return " + ".join(modes) or "no-auth (open access)"

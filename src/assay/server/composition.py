@@ -1,4 +1,4 @@
-"""From configuration to a running engine with its API: the one place where everything is put together."""
+"""Builds a running engine with its API from a configuration: the only module that wires all parts."""
 
 import secrets
 from collections.abc import AsyncIterator
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Database:
-    """A store, and the ports beside it."""
+    """A store with its further ports."""
 
     store: Store
     clock: Clock
@@ -52,11 +52,11 @@ class Database:
     leftovers: Leftovers
     credentials: SqlCredentials
     place: str
-    """Where it is, for people."""
+    """The path or the URL without a password, for messages."""
 
 
 def database_of(config: ServerConfig) -> Database:
-    """The database that a configuration names; it is not open yet, and only its own driver is imported."""
+    """Return the database of a configuration, not opened yet; only its own driver is imported."""
     match parse_url(config.database):
         case SqliteUrl(path):
             from assay.storage.sqlite.store import SqliteStore
@@ -78,7 +78,7 @@ def _ports(
 
 
 def read_only_database_of(config: ServerConfig, clock: SystemClock) -> Database:
-    """Return the file that a configuration names, to be read beside the engine that uses it; it is not open yet."""
+    """Return the file of a configuration, not opened yet, to be read beside a running engine."""
     match parse_url(config.database):
         case SqliteUrl(path):
             from assay.storage.sqlite.reader import SqliteReader
@@ -102,7 +102,7 @@ def _without_password(dsn: str) -> str:
 
 @asynccontextmanager
 async def running(config: ServerConfig) -> AsyncIterator[tuple[Api, Database]]:
-    """The engine and its API for the time of the block; with `read_only` the API alone."""
+    """Run the engine and its API for the time of the block; with `read_only` the API alone."""
     if config.read_only:
         async with _reading(config) as served:
             yield served
@@ -125,7 +125,7 @@ async def running(config: ServerConfig) -> AsyncIterator[tuple[Api, Database]]:
 
 @asynccontextmanager
 async def _reading(config: ServerConfig) -> AsyncIterator[tuple[Api, Database]]:
-    """An engine that is never started: its reads work, the API refuses everything else."""
+    """Serve the reads of an engine that is never started; the API refuses every change."""
     clock = SystemClock()
     database = read_only_database_of(config, clock)
     engine = Engine(database.store, clock)
@@ -193,7 +193,7 @@ def _authentication(config: ServerConfig, database: Database) -> Authentication:
 
 
 def settings_of(config: ServerConfig) -> ApiSettings:
-    """What the interface must know of a configuration."""
+    """Return the settings of the API for a configuration."""
     own = {config.host.lower(), *(name.lower() for name in config.allowed_hosts)}
     return ApiSettings(
         task_lease=config.task_lease,

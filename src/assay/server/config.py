@@ -1,4 +1,4 @@
-"""What `assay serve` is told: one value, checked before anything is opened."""
+"""The configuration of `assay serve`: a single value, checked before anything is opened."""
 
 import os
 from collections.abc import Mapping
@@ -12,15 +12,15 @@ from assay.core.model.limits import CACHE_BYTES
 from assay.engine.commit import cache
 from assay.engine.stream import STREAM_RETENTION
 from assay.server.auth_config import AuthConfig
-from assay.server.patience import Patience
+from assay.server.client_limits import ClientLimits
 
 DEFAULT_DATABASE = "sqlite://assay-workflow.db"
-"""In the folder that the engine is started in (R42)."""
+"""A file in the working directory of the engine."""
 
 
 @dataclass(frozen=True)
 class ServerConfig:
-    """Everything that an operator decides."""
+    """The settings of an operator."""
 
     database: str = DEFAULT_DATABASE
     host: str = "127.0.0.1"
@@ -29,17 +29,20 @@ class ServerConfig:
     auth: AuthConfig = field(default_factory=AuthConfig)
     migrate: bool = True
     read_only: bool = False
-    """Show a SQLite file that another process may be using, and change nothing."""
+    """Serve the reads of a SQLite file that another process may be using, and change nothing."""
     allowed_hosts: tuple[str, ...] = ()
     task_lease: Time = 30 * SECOND
     events_ttl: Time = STREAM_RETENTION
-    """How far back the event stream goes on for a client that was away."""
+    """Age up to which a client of the event stream can resume."""
     cache_bytes: int = CACHE_BYTES
-    """Folded runs that the engine keeps in memory."""
-    patience: Patience = field(default_factory=Patience)
+    """Bytes of folded runs that the engine keeps in memory."""
+    limits: ClientLimits = field(default_factory=ClientLimits)
 
     def checked(self) -> "ServerConfig":
-        """Itself, or `Invalid` for what must not be served (D18)."""
+        """Return the configuration itself; raise `Invalid` if it must not be served.
+
+        An address that other machines can reach needs authentication, or an explicit `--no-auth` (I22).
+        """
         self.auth.checked()
         if not is_loopback(self.host) and not (self.no_auth or self.auth.is_on):
             raise Invalid(
@@ -53,12 +56,12 @@ class ServerConfig:
 
     @property
     def exposed(self) -> bool:
-        """Can others than this machine reach it?"""
+        """True if other machines can reach the address."""
         return not is_loopback(self.host)
 
 
 def is_loopback(host: str) -> bool:
-    """Is this an address that only this machine can reach?"""
+    """Return whether only this machine can reach an address."""
     if host == "localhost":
         return True
     try:
@@ -68,12 +71,12 @@ def is_loopback(host: str) -> bool:
 
 
 def task_lease(environment: Mapping[str, str] = os.environ) -> Time:
-    """How long a worker that cannot extend its lease may hold a workflow task (D19)."""
+    """Return the lease of a workflow task for polling workers, which cannot extend it."""
     return _seconds("ASSAY_WF_DISPATCH_TIMEOUT_SECS", ServerConfig.task_lease, environment)
 
 
 def events_ttl(environment: Mapping[str, str] = os.environ) -> Time:
-    """How far back the event stream can be resumed (R40)."""
+    """Return the age up to which the event stream can be resumed."""
     return _seconds("ASSAY_EVENTS_TTL_SECS", ServerConfig.events_ttl, environment)
 
 

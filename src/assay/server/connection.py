@@ -1,7 +1,7 @@
-"""One connection of a client, within limits: nobody holds one by being slow, and nobody fills the memory (S4, 5.4).
+"""A client's HTTP connection within `ClientLimits`: a slow client holds no connection, a large one fills no memory.
 
-A head has seconds to arrive, a body must keep a pace, an answer must be taken. Looked at once a second from outside: a
-timer per request would be paid for by everybody who is fast.
+The head must arrive within seconds, the body must keep a pace, the answer must be read. The server checks these limits
+once a second for all connections (`check_limits`). A timer per request would cost each fast client two timer calls.
 """
 
 import asyncio
@@ -16,36 +16,36 @@ from assay.api.app import REPLY
 from assay.api.guard import HEADERS_LIMIT_BYTES
 from assay.api.stream import PUSH
 from assay.core.model.errors import AssayError, Invalid, Unavailable
-from assay.server.patience import Patience
+from assay.server.client_limits import ClientLimits
 
 
 class Connection(HttpToolsProtocol):
-    """A connection as uvicorn has it, that ends when its client is too slow or too large."""
+    """A connection of uvicorn that closes when its client is too slow or sends too much."""
 
-    patience = Patience()
+    limits = ClientLimits()
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._since: float | None = None
-        """Since when a request is on its way that is not all there; None while there is none."""
+        """Loop time at which an incomplete request began to arrive; None between requests."""
         self._arrived = 0
         self._in_head = True
         self._untaken_since: float | None = None
         self._closing_since: float | None = None
         self._answered: RequestResponseCycle | None = None
-        """The request that is being answered; `cycle` is the last that came, and there may be some between."""
+        """The request in work. With pipelining, `cycle` is the last request that arrived and may be a later one."""
 
-    # What uvicorn and the parser call.
+    # Called by uvicorn and its parser.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """See `asyncio.Protocol`."""
         super().connection_made(transport)
         self._since = self.loop.time()
-        if len(self.connections) > self.patience.connections:
+        if len(self.connections) > self.limits.connections:
             self._refuse(Unavailable("too many connections are open", code="too_many_connections"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`; uvicorn tells only the last request, and whoever answers another writes on."""
+        """See `asyncio.Protocol`; uvicorn notifies only the last request, and an earlier one would write on."""
         answered = self._answered
         if answered is not None and not answered.response_complete:
             answered.disconnected = True
@@ -73,11 +73,11 @@ class Connection(HttpToolsProtocol):
 
     def _bound(self, arrived: int) -> None:
         self._arrived += arrived
-        if self._in_head and self._arrived > self.patience.head_bytes:
+        if self._in_head and self._arrived > self.limits.head_bytes:
             self._refuse(
                 Invalid(f"the headers are longer than {HEADERS_LIMIT_BYTES:,} bytes", code="headers_too_large")
             )
-        elif self._arrived > self.patience.body_bytes:
+        elif self._arrived > self.limits.body_bytes:
             self.transport.close()
 
     def on_headers_complete(self) -> None:
@@ -101,38 +101,38 @@ class Connection(HttpToolsProtocol):
         super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
-        """What uvicorn says of bytes that are no request, in the words of this API."""
+        """Replace uvicorn's answer to malformed bytes by an error of this API."""
         self._refuse(Invalid("this is no HTTP request", code="invalid_http"))
 
-    # Once a second.
+    # Called once a second.
 
-    def look(self, now: float) -> None:
-        """End the connection if its client has taken too long."""
+    def check_limits(self, now: float) -> None:
+        """Close the connection if its client exceeds a limit of time."""
         if self.transport.is_closing() and self._closing_since is None:
             self._closing_since = now
         waited = self._closing_since if self._untaken_since is None else self._untaken_since
-        if waited is not None and now - waited > self.patience.answer_seconds:
-            self.transport.abort()  # closing would wait for the client to take the rest
+        if waited is not None and now - waited > self.limits.answer_seconds:
+            self.transport.abort()  # `close` would wait for the client to read the rest
         elif self._since is not None and self.flow.read_paused:
-            self._since, self._arrived = now, 0  # it is the engine that does not read
+            self._since, self._arrived = now, 0  # the server itself has paused reading: the client is not slow
         elif self._since is not None and now - self._since > self._allowed():
             part = "headers" if self._in_head else "body"
             self._refuse(Invalid(f"the {part} of the request came too slowly", code="request_timeout"))
 
     def _allowed(self) -> float:
         if self._in_head:
-            return self.patience.head_seconds
-        return self.patience.body_seconds + self._arrived / self.patience.body_pace
+            return self.limits.head_seconds
+        return self.limits.body_seconds + self._arrived / self.limits.body_pace
 
     def _refuse(self, problem: AssayError) -> None:
-        """Say why, if no other answer has begun, and hang up."""
+        """Send an error, unless another answer has begun, and close the connection."""
         self._since = None
         if not self._answering():
             self.transport.write(_raw(problem))
         self.transport.close()
 
     def _answering(self) -> bool:
-        """Has an answer begun that another one must not be mixed with?"""
+        """Return whether an answer has begun: an error must not be written into it."""
         cycle: RequestResponseCycle | None = self.cycle
         if cycle is None:
             return False
@@ -140,9 +140,10 @@ class Connection(HttpToolsProtocol):
 
 
 def _reply(cycle: RequestResponseCycle, status: int, lines: bytes, body: bytes) -> bool:
-    """Send a whole answer at once, as uvicorn does in two steps for answers of any kind; False if it has to be asked.
+    """Write a whole answer at once; return False if uvicorn has to send it.
 
-    Its checks are for headers that an application makes up, and for bodies that come in parts.
+    uvicorn sends head and body in two steps and validates each header. These checks are for headers from applications
+    and for bodies in parts; answers of this API need neither.
     """
     if cycle.flow.write_paused or cycle.response_started:
         return False
@@ -161,7 +162,7 @@ def _reply(cycle: RequestResponseCycle, status: int, lines: bytes, body: bytes) 
 
 
 def _push(cycle: RequestResponseCycle, chunk: bytes) -> bool:
-    """Write a chunk of an answer that has begun, encoded already; return False if uvicorn has to send it."""
+    """Write an encoded chunk of a begun answer; return False if uvicorn has to send the chunk."""
     if cycle.disconnected:
         return True
     if cycle.flow.write_paused or not (cycle.response_started and cycle.chunked_encoding):

@@ -1,4 +1,4 @@
-"""Credentials in a database of ours, as authentication needs them."""
+"""The credential store of authentication, on the tables of an engine's database."""
 
 from collections.abc import Sequence
 

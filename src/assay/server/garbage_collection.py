@@ -1,4 +1,4 @@
-"""The garbage collector of a process that is an engine's or a worker's alone."""
+"""The garbage collector of a process that runs only an engine or a worker."""
 
 import gc
 
@@ -12,6 +12,6 @@ def freeze_startup_objects() -> None:
 
 
 def settle() -> None:
-    """Freeze the objects of the start-up and collect new ones less often, in a process without code of users."""
+    """Freeze the objects of the start-up and collect new ones less often, in a process without user code."""
     freeze_startup_objects()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)

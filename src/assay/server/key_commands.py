@@ -1,4 +1,4 @@
-"""API keys without an engine: the first key of a database, and a look at its keys."""
+"""API keys without a running engine: create an admin key, list the keys."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -15,7 +15,7 @@ from assay.storage.urls import PostgresUrl, SqliteUrl, parse_url
 
 
 async def generate_key(url: str, label: str | None = None) -> str:
-    """Make an admin key of all namespaces; return its text."""
+    """Create an admin key of all namespaces; return its text."""
     async with _keys(url) as keys:
         _, plaintext = await keys.create(NewKey(label=label or BOOTSTRAP_LABEL, role=Role.ADMIN))
     if plaintext is None:

@@ -1,7 +1,7 @@
-"""Structured logs for programs of ours: readable on a terminal, one JSON object per line elsewhere (5.2, S10, S33).
+"""Structured logs of `assay serve` and `assay run`: readable on a terminal, a JSON object per line elsewhere.
 
-Rules owned here: a record is one line, whatever somebody put into an id or an error; secrets never reach a log; no
-value is longer than a kibibyte. Only programs install this; importing the library leaves logging alone (S49).
+A record is a single line, whatever an id or an error contains; secrets never reach a log; no value is longer than a
+kibibyte. Only programs install these logs: importing the library changes no logging.
 """
 
 import json
@@ -19,12 +19,11 @@ HIDDEN: Final = "***"
 THROTTLED_RECORDS: Final = 10
 THROTTLE_SECONDS: Final = 60.0
 THROTTLED_KINDS: Final = 1_000
-"""Messages whose records are counted; beyond it the count begins anew."""
+"""Most messages with a count of records; beyond this number all counts start anew."""
 CAUSED_BY_CLIENTS: Final = ("uvicorn.error", "assay.api")
-"""Loggers whose warnings clients cause, as often as they like."""
+"""Loggers of warnings that clients can cause at any rate."""
 
-# C0, DEL, C1, the two line separators of Unicode, characters that change the direction of the text around them, and
-# invisible ones that only format.
+# C0, DEL, C1, the two line separators of Unicode, characters that change the direction of text, invisible characters.
 _UNSAFE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
@@ -54,14 +53,14 @@ _PLAIN: Final = "\x1b[0m"
 
 
 def redacted(text: str) -> str:
-    """`text` without keys, tokens and the passwords of URLs."""
+    """Return `text` without keys, tokens and the passwords of URLs."""
     for pattern, replacement in _SECRETS:
         text = pattern.sub(replacement, text)
     return text
 
 
 def one_line(text: str) -> str:
-    """`text` with everything that could move a cursor, end a line or reverse one written as an escape."""
+    """Return `text` with an escape for each character that could move a cursor, end a line or reverse text."""
     return _UNSAFE.sub(_escape, text)
 
 
@@ -70,7 +69,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def _cut(text: str, limit: int = VALUE_LIMIT) -> str:
-    """At most `limit` bytes; the end of a traceback matters most, of anything else the beginning."""
+    """Return at most `limit` bytes: the end of a traceback, the beginning of any other text."""
     raw = text.encode("utf-8", "surrogatepass")
     if len(raw) <= limit:
         return text
@@ -84,12 +83,12 @@ def _message(record: logging.LogRecord) -> str:
         text = record.getMessage()
     except Exception as error:  # noqa: BLE001 - a bad format must not lose the line
         text = f"{record.msg!r} with {record.args!r} ({type(error).__name__})"
-    # Redacted first: a cut could take away the part by which a secret is known.
+    # Redact before cutting: a cut could remove the prefix that marks a secret.
     return _cut(redacted(text))
 
 
 def _fields(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
-    """What the caller gave as `extra`."""
+    """Yield the fields that the caller passed as `extra`."""
     for name, value in vars(record).items():
         if name not in _KNOWN and not name.startswith("_"):
             yield name, HIDDEN if _SECRET_NAME.search(name) else _value(value)
@@ -109,10 +108,10 @@ def _traceback(record: logging.LogRecord, formatter: logging.Formatter) -> str |
 
 
 class JsonLines(logging.Formatter):
-    """A record as one JSON object on one line."""
+    """A formatter of records as JSON objects, one per line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line of a record."""
         line: dict[str, Any] = {
             "time": _time(record),
             "level": record.levelname.lower(),
@@ -128,14 +127,14 @@ class JsonLines(logging.Formatter):
 
 
 class Readable(logging.Formatter):
-    """A record for people: one line, and the traceback below it if there is one."""
+    """A formatter of records for a terminal: a line, and the traceback below if the record has one."""
 
     def __init__(self, *, colors: bool) -> None:
         super().__init__()
         self._colors = colors
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, and the lines of a traceback, indented."""
+        """Return the line of a record, and the lines of its traceback, indented."""
         level = f"{record.levelname:<8}"
         if self._colors:
             level = f"{_COLORS.get(record.levelname, '')}{level}{_PLAIN}"
@@ -152,14 +151,14 @@ def _time(record: logging.LogRecord) -> str:
 
 
 def colorful(stream: TextIO) -> bool:
-    """May there be colours? On a terminal, unless its owner wants none (https://no-color.org)."""
+    """Return whether to use colours: on a terminal without `NO_COLOR` (https://no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
 class Throttle(logging.Filter):
-    """Passes a few records of each kind a minute; the next one that passes has the number of those left out.
+    """A filter that passes a few records of each kind per minute; the next record shows the number left out.
 
-    For loggers whose records strangers cause: each malformed request is worth a warning, a million of them are not.
+    For warnings caused by clients: a malformed request is worth a log line, a million of them are not.
     """
 
     def __init__(self, most: int = THROTTLED_RECORDS, seconds: float = THROTTLE_SECONDS) -> None:
@@ -167,10 +166,10 @@ class Throttle(logging.Filter):
         self._most = most
         self._seconds = seconds
         self._kinds: dict[str, tuple[float, int]] = {}
-        """When the current minute of each message began, and how many records of it have come since."""
+        """For each message: the start of its current minute, and the number of records since then."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """See `logging.Filter`; errors always pass, for they are the engine's own."""
+        """See `logging.Filter`; errors always pass, because clients cannot cause them."""
         if record.levelno >= logging.ERROR:
             return True
         kind = str(record.msg)
@@ -188,7 +187,7 @@ class Throttle(logging.Filter):
 def install(
     level: str | int = "INFO", stream: TextIO | None = None, *, json_lines: bool | None = None
 ) -> Callable[[], None]:
-    """Send all logs of this program to `stream`, JSON unless it is a terminal; the result takes it back."""
+    """Send all logs of this program to `stream`, as JSON except on a terminal; return the undo function."""
     target = sys.stderr if stream is None else stream
     terminal = target.isatty()
     outlet = logging.StreamHandler(target)

@@ -1,4 +1,4 @@
-"""The schema of a database brought up to date by hand: as by an engine that starts, under the same lock (R46, U1)."""
+"""Migrates the schema of a database by hand, as an engine does at its start, and under the same lock."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Migrated:
-    """What was done to a database: the steps that were missing, and the schema it has now."""
+    """The result of a migration: the steps that were applied, and the present version of the schema."""
 
     place: str
     steps: tuple[int, ...]
@@ -24,7 +24,7 @@ class Migrated:
 
 
 async def migrate(url: str) -> Migrated:
-    """Take the steps that are missing; a SQLite file must not be in use."""
+    """Apply the missing steps to the database of `url`; raise `Unavailable` for a SQLite file in use."""
     store, place = _store(url)
     try:
         await store.open()

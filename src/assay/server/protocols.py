@@ -1,4 +1,4 @@
-"""Which classes serve connections: ours on the uvicorn that they extend, uvicorn's own on any other."""
+"""Chooses the classes that serve connections: ours on the uvicorn version they extend, uvicorn's own on any other."""
 
 import asyncio
 import logging
@@ -10,54 +10,54 @@ import uvicorn
 from assay.api.app import Api
 from assay.api.call import Receive, Send
 from assay.api.exchange import MESSAGE_SOCKET
-from assay.server.patience import Patience
+from assay.server.client_limits import ClientLimits
 
 log = logging.getLogger("assay.server")
 
 EXTENDED_UVICORN: Final = "0.54"
-"""The minor version whose protocol classes `connection` and `sockets` extend, by attributes that it does not promise
-to keep; the dependency in `pyproject.toml` ends with it."""
+"""The minor version that `connection` and `sockets` extend, by attributes that are not its public interface; hence the
+upper bound of the dependency in `pyproject.toml`."""
 
 
 class Protocols(NamedTuple):
-    """How uvicorn is configured to serve the API."""
+    """The parts of uvicorn's configuration that depend on its version."""
 
     application: Any
     http: Any
     ws: Any
     connections: int | None
-    """How many connections uvicorn itself admits; None if the classes count them."""
+    """Most connections that uvicorn itself admits; None if our classes count them."""
 
 
-def protocols_of(api: Api, patience: Patience) -> Protocols:
-    """Return the fast path where the installed uvicorn permits it, else the plain one with a warning."""
+def protocols_of(api: Api, limits: ClientLimits) -> Protocols:
+    """Return the fast path for the uvicorn version that it extends; for any other the plain path, with a warning."""
     version = uvicorn.__version__
     if version == EXTENDED_UVICORN or version.startswith(f"{EXTENDED_UVICORN}."):
-        return fast(api, patience)
+        return fast(api, limits)
     log.warning(
         "uvicorn %s is not %s: requests are served by its own classes, more slowly and with no time limit for a client"
         " that sends a request slowly or does not read its answer; install uvicorn %s",
         *(version, EXTENDED_UVICORN, EXTENDED_UVICORN),
     )
-    return plain(api, patience)
+    return plain(api, limits)
 
 
-def fast(api: Api, patience: Patience) -> Protocols:
-    """Serve by our classes: whole answers in one write, whole WebSocket messages without a queue, limits in time."""
+def fast(api: Api, limits: ClientLimits) -> Protocols:
+    """Serve by our classes: whole answers in a single write, WebSocket messages without a queue, limits of time."""
     from assay.server.connection import Connection
     from assay.server.sockets import Socket
 
-    within = {"patience": patience}
+    within = {"limits": limits}
     return Protocols(api, type("Connection", (Connection,), within), type("Socket", (Socket,), within), None)
 
 
-def plain(api: Api, patience: Patience) -> Protocols:
-    """Serve by uvicorn's classes and the messages of ASGI alone."""
-    return Protocols(PlainApplication(api), "auto", "auto", patience.connections)
+def plain(api: Api, limits: ClientLimits) -> Protocols:
+    """Serve by uvicorn's own classes and ASGI messages."""
+    return Protocols(PlainApplication(api), "auto", "auto", limits.connections)
 
 
 class PlainApplication:
-    """The API on a server that has no `Line`: each WebSocket gets one made of ASGI messages."""
+    """The API on a server without message sockets: each WebSocket gets one made of ASGI messages."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -70,7 +70,7 @@ class PlainApplication:
 
 
 class PlainMessageSocket:
-    """See `MessageSocket`; one message is sent at a time, and those that arrive are received as ASGI has it."""
+    """See `MessageSocket`; sends a message at a time, and leaves incoming messages to ASGI."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -79,7 +79,7 @@ class PlainMessageSocket:
         self._resumed: Callable[[], None] | None = None
 
     def listen(self, receive: Callable[[bytes], bool]) -> None:
-        """See `MessageSocket`; no message is handed over, all are to be received."""
+        """See `MessageSocket`; never calls `receive`: all messages arrive by ASGI."""
 
     def can_send(self) -> bool:
         """See `MessageSocket`."""
@@ -92,7 +92,7 @@ class PlainMessageSocket:
     async def _deliver(self, body: bytes) -> None:
         try:
             await self._send({"type": "websocket.send", "bytes": body})
-        except (OSError, RuntimeError):  # the connection is closed, which the receiving side is told, too
+        except (OSError, RuntimeError):  # the connection is closed, and the receiving side gets the disconnect
             self._lost = True
         self._sending = None
         if self._resumed is not None:

@@ -1,4 +1,4 @@
-"""`assay serve`: an engine that listens until it is told to stop, or until its storage fails."""
+"""`assay serve`: an engine with an HTTP server, until a stop signal or a failure of the storage."""
 
 import asyncio
 import contextlib
@@ -16,10 +16,10 @@ from assay.api.app import Api
 from assay.api.router import PREFIXES
 from assay.core.model.errors import AssayError, Unavailable
 from assay.core.model.limits import SERVER_DRAIN_SECONDS
+from assay.server.client_limits import ClientLimits, connections_within
 from assay.server.composition import running
 from assay.server.config import ServerConfig
 from assay.server.garbage_collection import settle
-from assay.server.patience import Patience, connections_within
 from assay.server.protocols import protocols_of
 from assay.server.stop_signals import StopSignals
 from assay.storage.ports import Broken
@@ -30,7 +30,7 @@ log = logging.getLogger("assay.server")
 STOPPED: Final = 0
 ENGINE_FAILED: Final = 1
 IO_ERROR: Final = 74
-"""The storage failed: what was being written may be on disk or not (4.8)."""
+"""The storage failed: the outcome of the last write is unknown."""
 
 TICKS_A_SECOND: Final = 10
 """How often uvicorn calls `on_tick`."""
@@ -39,7 +39,7 @@ Say = Callable[[str], None]
 
 
 class _Listener(uvicorn.Server):
-    """A server that lets nobody wait once it is told to stop, and stops by itself when the engine has."""
+    """The HTTP server; ends long waits when it stops, and stops when the engine has stopped."""
 
     def __init__(self, config: uvicorn.Config, api: Api, signals: StopSignals) -> None:
         super().__init__(config)
@@ -48,7 +48,7 @@ class _Listener(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Receive signals from their own thread; uvicorn would raise them again before the engine is stopped."""
+        """Receive signals from `StopSignals`; uvicorn would raise them again before the engine is stopped."""
         loop = asyncio.get_running_loop()
         self._signals.connect(lambda number: _call(loop, self.handle_exit, number))
         try:
@@ -57,18 +57,18 @@ class _Listener(uvicorn.Server):
             self._signals.connect(None)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Answer whoever waits, then finish what is going on."""
+        """Reply to waiting callers, then finish the requests in progress."""
         self._api.backend.drain()
         await super().shutdown(sockets)
 
     async def on_tick(self, counter: int) -> bool:
-        """Is it time to stop? Once a second those are looked at who take their time."""
+        """Return whether to stop; once a second, check the limits of all connections."""
         if counter % TICKS_A_SECOND == 0:
             now = asyncio.get_running_loop().time()
             for connection in tuple(self.server_state.connections):
-                look = getattr(connection, "look", None)  # uvicorn's own classes have no limits in time
-                if look is not None:
-                    look(now)
+                check = getattr(connection, "check_limits", None)  # uvicorn's own classes have no limits of time
+                if check is not None:
+                    check(now)
         return await super().on_tick(counter) or self._api.backend.engine.stopped is not None
 
 
@@ -92,7 +92,7 @@ async def _serve(config: ServerConfig, say: Say, signals: StopSignals) -> int:
             for line in _greeting(config, address, database.place):
                 say(line)
             settle()
-            await _Listener(_uvicorn(api, config.patience), api, signals).serve([listening])
+            await _Listener(_uvicorn(api, config.limits), api, signals).serve([listening])
             return _exit_code(api.backend.engine.stopped)
 
 
@@ -130,8 +130,8 @@ def _greeting(config: ServerConfig, address: str, place: str) -> list[str]:
     return [*lines, f"  database  {place}{', only read' if config.read_only else ''}"]
 
 
-def _uvicorn(api: Api, patience: Patience) -> uvicorn.Config:
-    protocols = protocols_of(api, replace(patience, connections=connections_within(patience.connections)))
+def _uvicorn(api: Api, limits: ClientLimits) -> uvicorn.Config:
+    protocols = protocols_of(api, replace(limits, connections=connections_within(limits.connections)))
     return uvicorn.Config(
         protocols.application,
         loop="none",

@@ -1,12 +1,12 @@
-"""A worker's WebSocket, on which whole messages take the short way.
+"""A worker's WebSocket with a fast path for whole messages.
 
-uvicorn queues each message, stops reading until the application has taken it, and has every frame read by a general
-parser: for many small messages that costs more than deciding what they ask for. Here a message that came in one frame
-is handed over at once if the application listens, and what it says is written at once. All else, from the handshake to
-the close, is left to uvicorn.
+uvicorn queues each message, pauses reading until the application has received it, and parses every frame with a general
+parser: for many small messages this costs more than their decisions. Here a message in a single frame is passed to the
+application at once if it listens, and its messages are written at once. Everything from handshake to close is left to
+uvicorn.
 
-A peer is held to the limits of `Patience`: seconds for its first message, for each message that has begun and for
-taking an answer. While answers are not taken nothing is read, so that pongs and replies cannot pile up either.
+`ClientLimits` bounds the seconds for the first message, for each incomplete message and for reading an answer. While a
+peer reads no answers, nothing is read from it: otherwise pongs and replies would accumulate.
 """
 
 import asyncio
@@ -18,25 +18,26 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.http11 import Request
 
 from assay.api.exchange import MESSAGE_SOCKET
-from assay.server.patience import Patience
+from assay.server.client_limits import ClientLimits
 from assay.worker_protocol.websocket_frames import Frames, framed, message_of
 
 POLICY_VIOLATION: Final = 1008
 
 
 class Socket(WebSocketsSansIOProtocol):
-    """A connection as uvicorn has it, with a short way in both directions; see `MessageSocket`."""
+    """A WebSocket connection of uvicorn with a fast path in both directions; see `MessageSocket`."""
 
-    patience = Patience()
+    limits = ClientLimits()
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._frames = Frames(self.config.ws_max_size)
         self._receive: Callable[[bytes], bool] | None = None
         self._resumed: Callable[[], None] | None = None
-        self._heard_at = 0.0
+        self._received_at = 0.0
         self._incomplete_since: float | None = None
-        """Since when a message is on its way that is not complete; the first one counts from the connection's start."""
+        """Loop time at which an incomplete message began to arrive; the first counts from the start of the connection.
+        """
         self._incomplete_bytes = 0
         self._untaken_since: float | None = None
         self._closing_since: float | None = None
@@ -44,10 +45,10 @@ class Socket(WebSocketsSansIOProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.Protocol`."""
         super().connection_made(transport)
-        self._heard_at = self._incomplete_since = self.loop.time()
+        self._received_at = self._incomplete_since = self.loop.time()
 
     def handle_connect(self, event: Request) -> None:
-        """See `WebSocketsSansIOProtocol`; the application finds the short way in its scope."""
+        """See `WebSocketsSansIOProtocol`; adds the fast path to the application's scope."""
         super().handle_connect(event)
         if self.response.status_code == 101:
             extensions: dict[str, Any] = self.scope["extensions"]
@@ -61,8 +62,8 @@ class Socket(WebSocketsSansIOProtocol):
             self._receive = receive
 
     def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`; the general parser gets nothing but whole frames, so that others can pass it by."""
-        self._heard_at = self.loop.time()
+        """See `asyncio.Protocol`; the general parser gets whole frames only, so that frames can bypass it."""
+        self._received_at = self.loop.time()
         if not self.handshake_initiated:
             super().data_received(data)
             return
@@ -70,11 +71,12 @@ class Socket(WebSocketsSansIOProtocol):
             if self._received(frame, head):
                 self._incomplete_since = None
             else:
-                self._receive = None  # what follows must not overtake it: the listener comes back when it is done
+                # Later frames must not overtake this one: they follow it until the application listens again.
+                self._receive = None
                 super().data_received(frame)
         if self.frames or self._frames.partial_bytes:
             if self._incomplete_since is None:
-                self._incomplete_since, self._incomplete_bytes = self._heard_at, 0
+                self._incomplete_since, self._incomplete_bytes = self._received_at, 0
             self._incomplete_bytes += len(data)
 
     def send_receive_event_to_app(self) -> None:
@@ -83,7 +85,7 @@ class Socket(WebSocketsSansIOProtocol):
         super().send_receive_event_to_app()
 
     async def receive(self) -> ASGIReceiveEvent:
-        """See `WebSocketsSansIOProtocol`, which goes on reading once the application has taken a message."""
+        """See `WebSocketsSansIOProtocol`, which resumes reading here; not if the peer reads no answers."""
         message = await super().receive()
         if not self.writable.is_set():
             self.transport.pause_reading()
@@ -98,7 +100,7 @@ class Socket(WebSocketsSansIOProtocol):
     # out
 
     async def send(self, message: Any) -> None:
-        """See `WebSocketsSansIOProtocol`, which takes a handshake that was refused in words for one still to come."""
+        """See `WebSocketsSansIOProtocol`, which does not mark the handshake as complete after a refusal with a body."""
         await super().send(message)
         if message["type"] == "websocket.http.response.body":
             self.handshake_complete = True
@@ -116,7 +118,7 @@ class Socket(WebSocketsSansIOProtocol):
         self._resumed = resumed
 
     def pause_writing(self) -> None:
-        """See `asyncio.Protocol`; a peer that does not read is not read from: each ping would be one more pong."""
+        """See `asyncio.Protocol`; pauses reading as well: each ping of a peer that does not read adds a pong."""
         super().pause_writing()
         self._untaken_since = self.loop.time()
         self.transport.pause_reading()
@@ -130,37 +132,37 @@ class Socket(WebSocketsSansIOProtocol):
         if self._resumed is not None:
             self._resumed()
 
-    # Once a second.
+    # Called once a second.
 
-    def look(self, now: float) -> None:
-        """End the connection if its peer has taken too long."""
+    def check_limits(self, now: float) -> None:
+        """Close the connection if its peer exceeds a limit of time."""
         if self._lingers(now):
-            self.transport.abort()  # closing would wait for the peer to take the rest
+            self.transport.abort()  # `close` would wait for the peer to read the rest
         elif self._closing_since is not None:
             return
         elif self.read_paused or self._untaken_since is not None:
-            # The engine does not read: the peer's time stands still.
-            self._heard_at = now
+            # The server itself has paused reading: this time does not count against the peer.
+            self._received_at = now
             if self._incomplete_since is not None:
                 self._incomplete_since, self._incomplete_bytes = now, 0
         elif self._incomplete_since is not None and now - self._incomplete_since > self._allowed():
             self._end("a message must be complete within seconds")
-        elif now - self._heard_at > self.patience.silence_seconds:
+        elif now - self._received_at > self.limits.silence_seconds:
             self._end("nothing arrived for a long time")
 
     def _lingers(self, now: float) -> bool:
-        """Return True if the peer has not taken an answer, or the end of the connection, in time."""
+        """Return True if the peer has not read an answer, or closed its end, in time."""
         if self.transport.is_closing() and self._closing_since is None:
             self._closing_since = now
         since = self._closing_since if self._untaken_since is None else self._untaken_since
-        return since is not None and now - since > self.patience.answer_seconds
+        return since is not None and now - since > self.limits.answer_seconds
 
     def _allowed(self) -> float:
-        """Return the seconds for a message that has begun: those of a head, and more the more of it has arrived."""
-        return self.patience.head_seconds + self._incomplete_bytes / self.patience.body_pace
+        """Return the seconds for an incomplete message: a fixed time, and more with each byte that has arrived."""
+        return self.limits.head_seconds + self._incomplete_bytes / self.limits.body_pace
 
     def _end(self, reason: str) -> None:
-        """Close the connection; before the handshake there is nobody who could read why."""
+        """Close the connection, with a reason if the handshake is complete."""
         if self.handshake_complete and not self.close_sent:
             self.conn.fail(POLICY_VIOLATION, reason)
             self.transport.write(b"".join(self.conn.data_to_send()))

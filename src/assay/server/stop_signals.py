@@ -1,7 +1,7 @@
-"""SIGTERM and SIGINT of `assay serve`, taken by a thread: an event loop that is blocked cannot miss them.
+"""SIGTERM and SIGINT of `assay serve`, received by a thread: a blocked event loop must not delay them.
 
-The signals are blocked for all other threads, which inherit that from the main thread. The engine starts no processes,
-which would inherit it too.
+The signals are blocked in all other threads, which inherit the mask from the main thread. A child process would inherit
+the mask, too; the engine starts none.
 """
 
 import logging
@@ -20,10 +20,10 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class StopSignals:
-    """The signals of one process between `with StopSignals()` and its end; made in the main thread.
+    """The stop signals of a process, within a `with` block; created in the main thread.
 
     Args:
-        forced_stop_seconds: After the first signal the process ends then, whatever it is doing.
+        forced_stop_seconds: Seconds from the first signal until the process exits, whatever it does.
     """
 
     def __init__(self, forced_stop_seconds: float = FORCED_STOP_SECONDS) -> None:
@@ -47,7 +47,7 @@ class StopSignals:
         signal.pthread_sigmask(signal.SIG_SETMASK, self._previous)
 
     def connect(self, receive: Callable[[int], None] | None) -> None:
-        """Call `receive` in the signals' thread with each signal, also with those that came before; None for none."""
+        """Call `receive` in the signals' thread with each signal, earlier signals included; None disconnects."""
         with self._lock:
             self._receive = receive
             waiting, self._waiting = self._waiting, []

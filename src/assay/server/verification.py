@@ -1,4 +1,4 @@
-"""Looks at a database from outside, beside a running engine or without one, and changes nothing (2.3)."""
+"""Verifies a database, beside a running engine or without one; changes nothing."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +11,7 @@ from assay.storage.verify import Violation, verify
 
 
 async def violations(url: str) -> AsyncIterator[Violation]:
-    """Every violation of the contract in the database that `url` names."""
+    """Yield every violation of the contract in the database of `url`."""
     async with _opened(url) as (store, now):
         async for violation in verify(store, now):
             yield violation
