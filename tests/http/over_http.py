@@ -18,6 +18,7 @@ from assay.sdk.client.transport import Transport
 from assay.server.composition import running
 from assay.server.config import ServerConfig
 from assay.server.serve import _bound, _Listener, _uvicorn
+from assay.server.stop_signals import StopSignals
 
 
 class Quiet(_Listener):
@@ -44,7 +45,7 @@ class Served:
         listening = _bound(self._config)
         async with running(self._config) as (api, _):
             self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-            self._listener = Quiet(_uvicorn(api, self._config.limits), api)
+            self._listener = Quiet(_uvicorn(api, self._config.limits), api, StopSignals())
             asyncio.get_running_loop().call_later(0.05, self._ready.set)
             await self._listener.serve([listening])
         listening.close()

@@ -22,6 +22,7 @@ from assay.server.composition import running
 from assay.server.config import ServerConfig
 from assay.server.serve import _bound, _Listener, _uvicorn
 from assay.server.sockets import Socket
+from assay.server.stop_signals import StopSignals
 
 ROOT = Path(__file__).parents[2]
 OTHER_VERSIONS = ["0.53.9", "0.55.0", "0.540.0", "1.54.0"]
@@ -41,7 +42,7 @@ async def served(folder: Path, limits: ClientLimits) -> AsyncIterator[str]:
     config = ServerConfig(database=f"sqlite://{folder}/w.db", port=0, limits=limits)
     with contextlib.closing(_bound(config)) as listening:
         async with running(config) as (api, _):
-            listener = Listener(_uvicorn(api, limits), api)
+            listener = Listener(_uvicorn(api, limits), api, StopSignals())
             serving = asyncio.get_running_loop().create_task(listener.serve([listening]))
             try:
                 yield f"http://127.0.0.1:{listening.getsockname()[1]}"
