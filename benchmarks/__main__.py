@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks import environments, plan
-from benchmarks.matches import EMBEDDED, SERVER, Played
+from benchmarks.matches import EMBEDDED, SERVER, Measured
 from benchmarks.parked import measure_parked
 from benchmarks.plan import Case
 from benchmarks.profiling import profile
@@ -76,12 +76,12 @@ async def measure(options: argparse.Namespace, rounds: Rounds, folder: Path) -> 
         return report(await measure_postgres(cases, rounds, folder), options, "embedded on Postgres", "absurd")
     match, of_match = (SERVER, server_cases) if options.server else (EMBEDDED, plan.embedded_cases)
     cases = chosen(of_match(quick=options.quick), options.only)
-    return report(await match.play(cases, rounds, folder), options, match.title, match.reference)
+    return report(await match.run_rounds(cases, rounds, folder), options, match.title, match.reference)
 
 
-def report(played: Played, options: argparse.Namespace, title: str, reference: str) -> int:
+def report(measured: Measured, options: argparse.Namespace, title: str, reference: str) -> int:
     """Print the table, keep the repetitions if asked to; 1 if a requirement is missed."""
-    rows, compared = rows_of_all(played), environments.versions(reference)
+    rows, compared = rows_of_all(measured), environments.versions(reference)
     machine = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
     print(f"\n{title}; {machine}; medians [min..max]\nreference: {compared}\n\n{render(rows)}\n")
     if options.json is not None:
@@ -90,7 +90,7 @@ def report(played: Played, options: argparse.Namespace, title: str, reference: s
             "machine": machine,
             "reference": compared,
             "rows": [row.record() for row in rows],
-            "repetitions": [{**asdict(one), "size": case.size} for case, one in played],
+            "repetitions": [{**asdict(one), "size": case.size} for case, one in measured],
         }
         options.json.write_text(json.dumps(kept, indent=1), encoding="utf-8")
     missed = [row for row in rows if row.ok is False]

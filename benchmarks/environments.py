@@ -44,9 +44,9 @@ def restate_server() -> Path:
 
 def versions(name: str) -> str:
     """What is installed there, for the record."""
-    said = _run(str(environment(name) / "pip"), "freeze", "--disable-pip-version-check")
+    listed = _run(str(environment(name) / "pip"), "freeze", "--disable-pip-version-check")
     wanted = {re.split(r"[=\[]", package)[0].lower() for package in PACKAGES[name]}
-    installed = [line for line in said.splitlines() if line.partition("==")[0].lower() in wanted]
+    installed = [line for line in listed.splitlines() if line.partition("==")[0].lower() in wanted]
     return ", ".join([*_node_packages(name), *installed])
 
 

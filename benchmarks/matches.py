@@ -13,7 +13,7 @@ from benchmarks.plan import Case
 from benchmarks.process import running
 from benchmarks.rounds import Repetition, Rounds
 
-Played = list[tuple[Case, Repetition]]
+Measured = list[tuple[Case, Repetition]]
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Match:
     ours: Callable[[Case, Path], list[str]]
     theirs: Callable[[Case, Path], list[str]]
 
-    async def play(self, cases: list[Case], rounds: Rounds, folder: Path) -> Played:
+    async def run_rounds(self, cases: list[Case], rounds: Rounds, folder: Path) -> Measured:
         """Every case with fresh processes and fresh files on both sides."""
-        played: Played = []
+        measured: Measured = []
         for case in cases:
             with tempfile.TemporaryDirectory(dir=folder) as name:
                 place = Path(name)
@@ -35,8 +35,8 @@ class Match:
                     running("assay", self.ours(case, place), place) as ours,
                     running(self.reference, self.theirs(case, place), place) as reference,
                 ):
-                    played += [(case, one) for one in await rounds.play(case, ours, reference)]
-        return played
+                    measured += [(case, one) for one in await rounds.run_rounds(case, ours, reference)]
+        return measured
 
 
 def assay_command(url: str) -> list[str]:

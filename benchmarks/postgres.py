@@ -8,17 +8,17 @@ from pathlib import Path
 import asyncpg
 
 from benchmarks.environments import environment
-from benchmarks.matches import Played, absurd_command, assay_command
+from benchmarks.matches import Measured, absurd_command, assay_command
 from benchmarks.plan import Case
 from benchmarks.process import running
 from benchmarks.rounds import Rounds
 from tests.temporary_postgres import create_database, temporary_postgres
 
 
-async def measure_postgres(cases: list[Case], rounds: Rounds, folder: Path) -> Played:
+async def measure_postgres(cases: list[Case], rounds: Rounds, folder: Path) -> Measured:
     """Every case with fresh processes and fresh databases on both sides."""
     absurd = environment("absurd")
-    played: Played = []
+    measured: Measured = []
     with temporary_postgres(folder=_open_to_all(folder)) as server:
         await _check_durability(server)
         for case in cases:
@@ -28,8 +28,8 @@ async def measure_postgres(cases: list[Case], rounds: Rounds, folder: Path) -> P
                 running("assay", assay_command(await create_database(server)), folder) as ours,
                 running("absurd", absurd_command(theirs), folder) as reference,
             ):
-                played += [(case, one) for one in await rounds.play(case, ours, reference)]
-    return played
+                measured += [(case, one) for one in await rounds.run_rounds(case, ours, reference)]
+    return measured
 
 
 def _open_to_all(folder: Path) -> Path:

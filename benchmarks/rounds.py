@@ -43,29 +43,29 @@ class Rounds:
     patience: float
     bystanders: tuple[int, ...] = ()
 
-    async def play(self, case: Case, ours: Contestant, reference: Contestant) -> list[Repetition]:
+    async def run_rounds(self, case: Case, ours: Contestant, reference: Contestant) -> list[Repetition]:
         """All repetitions of a case."""
         await _warm_up(case, ours, reference)
         sides = [QUEUED, REFERENCE, *(style for style in case.styles if style == INLINE)]
-        played = []
+        measured = []
         for number in range(self.repetitions):
             for side in sides if number % 2 == 0 else sides[::-1]:
                 if side != REFERENCE:
-                    played.append(await self._measure(case, side, ours, case.size))
+                    measured.append(await self._measure(case, side, ours, case.size))
                 elif case.reference_size is not None:
-                    played.append(await self._measure(case, side, reference, case.reference_size))
-        return played
+                    measured.append(await self._measure(case, side, reference, case.reference_size))
+        return measured
 
     async def _measure(self, case: Case, side: str, contestant: Contestant, size: dict[str, Any]) -> Repetition:
         ours = (os.getpid(), *self.bystanders)  # the contestants are children of this process
         await wait_for_quiet(ours, self.patience)
         meter = Meter(ours)
         answer = await contestant.ask(case.workload, QUEUED if side == REFERENCE else side, size)
-        played = Repetition(case.name, side, foreign_cores=meter.foreign_cores(), error=answer.get("error"))
-        played.measures = answer.get("measures", {})
-        played.cpu_seconds = answer.get("cpu_seconds", 0.0)
-        _tell(played)
-        return played
+        measured = Repetition(case.name, side, foreign_cores=meter.foreign_cores(), error=answer.get("error"))
+        measured.measures = answer.get("measures", {})
+        measured.cpu_seconds = answer.get("cpu_seconds", 0.0)
+        _tell(measured)
+        return measured
 
 
 async def _warm_up(case: Case, ours: Contestant, reference: Contestant) -> None:
@@ -75,7 +75,7 @@ async def _warm_up(case: Case, ours: Contestant, reference: Contestant) -> None:
         await reference.ask("W1", QUEUED, WARM_UP)
 
 
-def _tell(played: Repetition) -> None:
-    shown = "  ".join(f"{key} {value:,.2f}" for key, value in played.measures.items())
-    noise = f"  (others used {played.foreign_cores:.2f} cores)" if played.noisy else ""
-    print(f"  {played.case:<22} {played.side:<9} {played.error or shown}{noise}", flush=True)
+def _tell(measured: Repetition) -> None:
+    shown = "  ".join(f"{key} {value:,.2f}" for key, value in measured.measures.items())
+    noise = f"  (others used {measured.foreign_cores:.2f} cores)" if measured.noisy else ""
+    print(f"  {measured.case:<22} {measured.side:<9} {measured.error or shown}{noise}", flush=True)

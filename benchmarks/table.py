@@ -51,21 +51,21 @@ class Row:
         return {**asdict(self), "required": self.required and str(self.required), "ratio": self.ratio, "ok": self.ok}
 
 
-def rows_of_all(played: Sequence[tuple[Case, Repetition]]) -> list[Row]:
+def rows_of_all(measured: Sequence[tuple[Case, Repetition]]) -> list[Row]:
     """The rows of the table, case by case."""
-    cases = {case.name: case for case, _ in played}
+    cases = {case.name: case for case, _ in measured}
     rows = [
-        row for name, case in cases.items() for row in rows_of(case, [one for at, one in played if at.name == name])
+        row for name, case in cases.items() for row in rows_of(case, [one for at, one in measured if at.name == name])
     ]
     return rows + flatness_rows(rows)
 
 
-def rows_of(case: Case, played: Sequence[Repetition]) -> list[Row]:
+def rows_of(case: Case, measured: Sequence[Repetition]) -> list[Row]:
     """The rows of one case."""
-    reference = [one for one in played if one.side == REFERENCE]
+    reference = [one for one in measured if one.side == REFERENCE]
     found = []
     for style in case.styles:
-        ours = [one for one in played if one.side == style]
+        ours = [one for one in measured if one.side == style]
         for measure in case.measures:
             unit = measure.unit if measure.unit != "ms" else f"{measure.key} ms"
             key, required = measure.key, measure.required.get(style)
@@ -103,16 +103,16 @@ def render(rows: Sequence[Row]) -> str:
     return "\n".join(line.rstrip() for line in shown)
 
 
-def _values(played: Iterable[Repetition], key: str) -> list[float]:
-    return [one.measures[key] for one in played if key in one.measures]
+def _values(measured: Iterable[Repetition], key: str) -> list[float]:
+    return [one.measures[key] for one in measured if key in one.measures]
 
 
-def _noise(played: Sequence[Repetition]) -> str:
-    failed = sum(one.error is not None for one in played)
-    noisy = [one.foreign_cores for one in played if one.noisy]
+def _noise(measured: Sequence[Repetition]) -> str:
+    failed = sum(one.error is not None for one in measured)
+    noisy = [one.foreign_cores for one in measured if one.noisy]
     parts = [f"{failed} failed"] if failed else []
     if noisy:
-        parts.append(f"{len(noisy)}/{len(played)} noisy, up to {max(noisy):.1f} cores")
+        parts.append(f"{len(noisy)}/{len(measured)} noisy, up to {max(noisy):.1f} cores")
     return "; ".join(parts)
 
 

@@ -88,7 +88,7 @@ def counted(number: int) -> str:
     return "1 anomaly" if number == 1 else f"{number} anomalies"
 
 
-def told(event: Any) -> tuple[str, str | None] | None:
+def summary(event: Any) -> tuple[str, str | None] | None:
     """What an event of a report means to whoever watches it."""
     payload = event.payload if isinstance(event.payload, dict) else {}
     match event.event_type:
@@ -114,7 +114,7 @@ async def watch(client: assay.Client, screen: Screen, number: int) -> None:
             ended = bool((await asyncio.wait({result}, timeout=0.1))[0])
             events = await client.get_events(handle.workflow_id)
             for event in events[seen:]:
-                if (fact := told(event)) is not None:
+                if (fact := summary(event)) is not None:
                     screen.fact(number, began, *fact)
             seen = len(events)
     finally:

@@ -11,12 +11,12 @@ from simulation.world import World
 
 def main() -> int:
     """Do what the command line asks for; 1 if anything was found that should not be, or was not that should."""
-    asked = _arguments()
-    if asked.seed is not None:
-        return _one(asked.seed, asked.mutant, tracing=asked.trace)
-    if asked.mutants or asked.mutant is not None:
-        return _hunt([asked.mutant] if asked.mutant is not None else list(MUTANTS), asked.start)
-    return _campaign(asked.start, asked.seeds, asked.jobs)
+    options = _arguments()
+    if options.seed is not None:
+        return _one(options.seed, options.mutant, tracing=options.trace)
+    if options.mutants or options.mutant is not None:
+        return _hunt([options.mutant] if options.mutant is not None else list(MUTANTS), options.start)
+    return _campaign(options.start, options.seeds, options.jobs)
 
 
 def _arguments() -> argparse.Namespace:
@@ -40,9 +40,9 @@ def _campaign(start: int, seeds: int, jobs: int) -> int:
     for outcome in outcomes(range(start, start + seeds), jobs):
         report.add(outcome)
         if outcome.violations:
-            _say(f"seed {outcome.seed}: {'; '.join(outcome.violations[:3])}")
+            _print(f"seed {outcome.seed}: {'; '.join(outcome.violations[:3])}")
     report.real_seconds = clock() - began
-    _say(report.line())
+    _print(report.line())
     return 1 if report.failed else 0
 
 
@@ -54,8 +54,8 @@ def _hunt(names: list[str], start: int) -> int:
         survivors += found is None
         taken = f"{clock() - began:.1f} s"
         fate = f"SURVIVED {taken}" if found is None else f"seed {found.seed} after {taken}: {found.violations[0]}"
-        _say(f"{name} ({_known()[name].rule}): {fate[:160]}")
-    _say(f"simulation: mutants={len(names)} survived={survivors}")
+        _print(f"{name} ({_known()[name].rule}): {fate[:160]}")
+    _print(f"simulation: mutants={len(names)} survived={survivors}")
     return 1 if survivors else 0
 
 
@@ -69,12 +69,14 @@ def _one(seed: int, mutant: str | None, *, tracing: bool) -> int:
 def _live(settings: Settings, *, tracing: bool) -> int:
     outcome = World(settings, tracing=tracing).live()
     for line in (str(settings), *outcome.trace, *outcome.violations):
-        _say(line)
-    _say(f"seed {settings.seed}: {outcome.seconds:.1f} virtual seconds, {outcome.steps} steps, digest {outcome.digest}")
+        _print(line)
+    _print(
+        f"seed {settings.seed}: {outcome.seconds:.1f} virtual seconds, {outcome.steps} steps, digest {outcome.digest}"
+    )
     return 1 if outcome.violations else 0
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

@@ -62,21 +62,21 @@ def open_children(tables: Tables, run_ids: Sequence[str]) -> list[Cells]:
     of_run, kind = OUTBOX["run_id"], OUTBOX["kind"]
     runs, messages = tables.rows["runs"], tables.rows["outbox"].values()
     still_open = [(row[parent], row) for row in runs.values() if row[parent] in run_ids and row[closed] is None]
-    told = [
+    notified = [
         (row[of_run], runs[child])
         for row in messages
         if row[of_run] in run_ids and row[kind] == "child_closed" and (child := (row[0].partition("/")[0],)) in runs
     ]
-    return [(owner, *_child(tables, child)) for owner, child in (*still_open, *told)]
+    return [(owner, *_child(tables, child)) for owner, child in (*still_open, *notified)]
 
 
 def adopted_children(tables: Tables, run_ids: Sequence[str]) -> list[Cells]:
     """ADOPTED_CHILDREN."""
     parent, closed = RUN["parent_run_id"], RUN["closed_at"]
     messages = tables.rows["outbox"].values()
-    told = {row[0].partition("/")[0] for row in messages if row[OUTBOX["kind"]] == "child_closed"}
+    notified = {row[0].partition("/")[0] for row in messages if row[OUTBOX["kind"]] == "child_closed"}
     found = [row for row in tables.rows["runs"].values() if row[parent] in run_ids]
-    return [(row[parent], *_child(tables, row)) for row in found if row[closed] is None or row[0] in told]
+    return [(row[parent], *_child(tables, row)) for row in found if row[closed] is None or row[0] in notified]
 
 
 def _child(tables: Tables, row: Cells) -> Cells:
@@ -327,8 +327,8 @@ def describe_run(tables: Tables, namespace: str, workflow_id: str, run_id: str) 
 
 def _record(tables: Tables, row: Cells) -> Cells:
     opening, closing = _event(tables, row[0], 1), _event(tables, row[0], row[RUN["last_seq"]])
-    said = closing[3:5] if closing is not None and closing[3] in queries.ENDINGS else (None, None)
-    return (*_with_documents(tables, row), None if opening is None else opening[4], *said)
+    outcome = closing[3:5] if closing is not None and closing[3] in queries.ENDINGS else (None, None)
+    return (*_with_documents(tables, row), None if opening is None else opening[4], *outcome)
 
 
 ANSWERS: dict[str, Answer] = {

@@ -29,7 +29,7 @@ SILENCE: Time = 5 * SECOND
 """After so long an engine takes a worker's connection for closed."""
 
 
-class Desk:
+class SimulatedClient:
     """What a worker needs of a client (see `Connected`)."""
 
     def __init__(self, transport: Transport, app: App) -> None:
@@ -105,8 +105,8 @@ class EngineHost:
     async def _watch_workers(self, engine: Engine) -> None:
         while True:
             await asyncio.sleep(1)
-            for name, (worker, heard) in tuple(self._remote_workers.items()):
-                if self._world.loop.now - heard > SILENCE:
+            for name, (worker, last_seen) in tuple(self._remote_workers.items()):
+                if self._world.loop.now - last_seen > SILENCE:
                     del self._remote_workers[name]
                     engine.remove_worker(worker)
 

@@ -136,8 +136,8 @@ class Tables:
     def _check_unique(self, changes: Changes) -> None:
         """The indexes that are not primary keys: chains, open runs, activities of a run."""
         if changes.new_runs:
-            born = {(run.namespace, run.workflow_id) for run in changes.new_runs}
-            chain = [run for run in self.runs() if (run["namespace"], run["workflow_id"]) in born]
+            started = {(run.namespace, run.workflow_id) for run in changes.new_runs}
+            chain = [run for run in self.runs() if (run["namespace"], run["workflow_id"]) in started]
             _refuse_twins("runs_chain", ((run["namespace"], run["workflow_id"], run["number"]) for run in chain))
             still_open = (run for run in chain if run["closed_at"] is None)
             _refuse_twins("runs_open", ((run["namespace"], run["workflow_id"]) for run in still_open))

@@ -144,7 +144,7 @@ class RemoteTransport(_WorkersOnly):
 
     def send(self, request: Request, callback: ReplyCallback) -> None:
         """See `Transport`."""
-        self._call(request).add_done_callback(lambda answer: _tell(callback, answer))
+        self._call(request).add_done_callback(lambda answer: _reply_with(callback, answer))
 
     def _call(self, request: Request) -> "asyncio.Future[Any]":
         engine = self._engine
@@ -199,12 +199,12 @@ class RemoteTransport(_WorkersOnly):
         self._slots_free.set()
 
 
-def _tell(told: ReplyCallback, answer: "asyncio.Future[Any]") -> None:
+def _reply_with(callback: ReplyCallback, answer: "asyncio.Future[Any]") -> None:
     error = answer.exception()
     if error is None:
-        told(answer.result(), None)
+        callback(answer.result(), None)
     elif isinstance(error, AssayError):
-        told(None, error)
+        callback(None, error)
     else:
         raise error
 

@@ -17,7 +17,7 @@ from assay.sdk.worker.worker import Worker
 from simulation.checks import Checks
 from simulation.clients import Client
 from simulation.faults import Chaos
-from simulation.hosts import Desk, EngineHost, WorkerHost
+from simulation.hosts import EngineHost, SimulatedClient, WorkerHost
 from simulation.ledger import Ledger
 from simulation.loop import Node, SimLoop, Stalled
 from simulation.nemesis import Nemesis
@@ -110,7 +110,7 @@ class World:
     def worker(self, transport: Transport) -> EngineWorker:
         """Return a worker with this world's handlers."""
         worker = Worker(
-            Desk(transport, self.app),
+            SimulatedClient(transport, self.app),
             max_concurrent_workflows=self.settings.task_hands,
             max_concurrent_activities=self.settings.activity_hands,
             max_cached_runs=self.settings.cached_runs,

@@ -58,8 +58,8 @@ def _candidates() -> Iterator[Path]:
 
 
 def _major(folder: Path) -> int:
-    said = subprocess.run([folder / "postgres", "--version"], check=True, capture_output=True, text=True).stdout  # noqa: S603
-    return int(said.split()[2].partition(".")[0])
+    output = subprocess.run([folder / "postgres", "--version"], check=True, capture_output=True, text=True).stdout  # noqa: S603
+    return int(output.split()[2].partition(".")[0])
 
 
 @contextmanager
@@ -96,10 +96,10 @@ def _start(binaries: Path, home: Path) -> "subprocess.Popen[str]":
         preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # before any thread matters
         **_unprivileged(home),
     )
-    said = _until_ready(server)
-    if not said.endswith(READY):
+    output = _until_ready(server)
+    if not output.endswith(READY):
         server.wait()
-        raise Unavailable(f"Postgres did not start: {said}", code="no_postgres")
+        raise Unavailable(f"Postgres did not start: {output}", code="no_postgres")
     return server
 
 
@@ -115,12 +115,12 @@ def _die_with_parent() -> None:
 
 def _until_ready(server: "subprocess.Popen[str]") -> str:
     """Read the server's log up to the line that says it is ready; what comes later is read and dropped."""
-    said = ""
+    output = ""
     log = server.stderr
-    while log is not None and not said.endswith(READY) and (line := log.readline()):
-        said += line
+    while log is not None and not output.endswith(READY) and (line := log.readline()):
+        output += line
     threading.Thread(target=_drain, args=[log], daemon=True).start()
-    return said
+    return output
 
 
 def _drain(log: IO[str]) -> None:

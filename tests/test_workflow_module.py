@@ -41,8 +41,8 @@ def compose(name: str) -> str:
 @workflow.define
 async def Wait(ctx: Any) -> str:
     ctx.register_query("stage", lambda: "waiting")
-    said: str = await ctx.wait_for_signal("go")
-    return said
+    received: str = await ctx.wait_for_signal("go")
+    return received
 
 
 @workflow.define(name="Nested")
@@ -315,7 +315,7 @@ def program(folder: Path, text: str) -> "subprocess.Popen[str]":
     )
 
 
-def said(process: "subprocess.Popen[str]", line: str) -> None:
+def received(process: "subprocess.Popen[str]", line: str) -> None:
     assert process.stdout is not None
     assert process.stdout.readline().strip() == line
 
@@ -347,7 +347,7 @@ def test_a_signal_drains_what_has_begun(tmp_path: Path, number: signal.Signals):
         print("handler is back:", signal.getsignal(signal.SIGTERM) == before, flush=True)
         """,
     )
-    said(process, "working")
+    received(process, "working")
     process.send_signal(number)
     out, err = process.communicate(timeout=12)
     assert (out.strip(), err, process.returncode) == ("handler is back: True", "", 0)
@@ -356,7 +356,7 @@ def test_a_signal_drains_what_has_begun(tmp_path: Path, number: signal.Signals):
 
 def test_a_drain_has_an_end_and_the_work_goes_back(tmp_path: Path):
     process = program(tmp_path, "workflow.start(Work, 3600, workflow_id='w-1')\nworkflow.listen()\n")
-    said(process, "working")
+    received(process, "working")
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=11)
     assert process.returncode == 0
@@ -365,7 +365,7 @@ def test_a_drain_has_an_end_and_the_work_goes_back(tmp_path: Path):
 
 def test_a_second_signal_ends_at_once(tmp_path: Path):
     process = program(tmp_path, "workflow.start(Work, 3600, workflow_id='w-1')\nworkflow.listen()\n")
-    said(process, "working")
+    received(process, "working")
     process.send_signal(signal.SIGTERM)
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(1)
@@ -384,7 +384,7 @@ def test_an_interrupt_ends_a_call_that_waits(tmp_path: Path):
             print("interrupted", flush=True)
         """,
     )
-    said(process, "working")
+    received(process, "working")
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=11)
     assert (out.strip(), process.returncode) == ("interrupted", 0)
@@ -393,7 +393,7 @@ def test_an_interrupt_ends_a_call_that_waits(tmp_path: Path):
 
 def test_a_program_that_was_killed_is_taken_over_at_once(tmp_path: Path):
     process = program(tmp_path, "workflow.start(Work, 3600, workflow_id='w-1')\nworkflow.listen()\n")
-    said(process, "working")
+    received(process, "working")
     process.kill()
     process.communicate()
     assert statuses(tmp_path) == {"w-1": "RUNNING"}

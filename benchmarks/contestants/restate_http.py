@@ -82,17 +82,17 @@ async def introduce(session: aiohttp.ClientSession, admin: int, worker: int) -> 
 
 
 async def _until_ok(session: aiohttp.ClientSession, url: str, body: dict[str, Any]) -> None:
-    said = ""
+    last_answer = ""
     try:
         async with asyncio.timeout(START_SECONDS):
             while True:
                 async with session.post(url, json=body) as answer:
                     if answer.status < 300:
                         return
-                    said = await answer.text()
+                    last_answer = await answer.text()
                 await asyncio.sleep(0.1)
     except TimeoutError:
-        raise RuntimeError(f"{url}: {said}") from None
+        raise RuntimeError(f"{url}: {last_answer}") from None
 
 
 async def drive(server: str, folder: Path) -> None:

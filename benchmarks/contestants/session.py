@@ -26,21 +26,21 @@ async def serve(
     known = {**WORKLOADS, **(extra or {})}
     _say({"ready": True})
     while line := await asyncio.to_thread(sys.stdin.readline):
-        asked = json.loads(line)
-        _say(await _answer(known[asked["workload"]], engine, asked, processes or {}))
+        request = json.loads(line)
+        _say(await _answer(known[request["workload"]], engine, request, processes or {}))
 
 
 async def _answer(
-    workload: Extra, engine: Engine, asked: dict[str, Any], processes: Mapping[str, int]
+    workload: Extra, engine: Engine, request: dict[str, Any], processes: Mapping[str, int]
 ) -> dict[str, Any]:
     before = _cpu_seconds(processes)
     try:
-        measures = await asyncio.wait_for(workload(engine, asked["style"], **asked["size"]), asked["timeout"])
+        measures = await asyncio.wait_for(workload(engine, request["style"], **request["size"]), request["timeout"])
     except Exception as error:  # noqa: BLE001  # whatever stops a workload is what the table has to say of it
         traceback.print_exc(file=sys.stderr)
         return {"error": f"{type(error).__name__}: {error}"[:300]}
     spent = {name: seconds - before[name] for name, seconds in _cpu_seconds(processes).items()}
-    count = asked["size"].get("n", 1) * asked["size"].get("k", 1) * asked["size"].get("times", 1)
+    count = request["size"].get("n", 1) * request["size"].get("k", 1) * request["size"].get("times", 1)
     return {"measures": {**measures, **_cpu_measures(spent, count)}, "cpu_seconds": sum(spent.values())}
 
 

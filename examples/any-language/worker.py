@@ -259,12 +259,12 @@ class Worker:
     def step(self) -> bool:
         """Do one task; False if there was none."""
         self.engine.call("POST", "/workers/heartbeat", {"worker_id": self.id})
-        asked = {"queue": self.queue, "worker_id": self.id}
-        _, task = self.engine.call("POST", "/workflow-tasks/poll", asked)
+        poll = {"queue": self.queue, "worker_id": self.id}
+        _, task = self.engine.call("POST", "/workflow-tasks/poll", poll)
         if task and "workflow_id" in task:
             self.turn(task)
             return True
-        _, task = self.engine.call("POST", "/tasks/poll", asked)
+        _, task = self.engine.call("POST", "/tasks/poll", poll)
         if task and "id" in task:
             self.attempt(task)
             return True

@@ -25,15 +25,15 @@ STEPS = (
 )
 
 
-def tell(what: str, step: str, detail: object = "") -> None:
+def report(what: str, step: str, detail: object = "") -> None:
     print(what, step, detail, sep="\t", flush=True)
 
 
 def work(ctx: ActivityContext, step: str) -> None:
     """Stands for a call to some service that takes its time."""
-    tell("began", step, ctx.info().attempt)
+    report("began", step, ctx.info().attempt)
     time.sleep(SECONDS_PER_STEP)
-    tell("done", step)
+    report("done", step)
 
 
 @workflow.activity
@@ -59,16 +59,16 @@ def hand_over(ctx: ActivityContext, parcel: str) -> None:
 
 
 def new_parcel_number() -> str:
-    tell("began", "number parcel", 1)
+    report("began", "number parcel", 1)
     number = f"{random.randrange(1_000_000):06}-{uuid.uuid4().hex[:4]}"  # noqa: S311  # a number, not a secret
-    tell("done", "number parcel")
+    report("done", "number parcel")
     return number
 
 
 def send_receipt(order: str, cents: int) -> None:
-    tell("began", "send receipt", 1)
+    report("began", "send receipt", 1)
     time.sleep(SECONDS_PER_STEP)
-    tell("done", "send receipt")
+    report("done", "send receipt")
 
 
 @workflow.define
@@ -78,9 +78,9 @@ async def FulfilOrder(ctx: Context, order: str) -> dict[str, Any]:
     cents = await ctx.execute_activity(charge_card, order, retry=AGAIN_SOON)
     parcel = await ctx.side_effect("number parcel", new_parcel_number)
     await ctx.execute_activity(pack_parcel, parcel, retry=AGAIN_SOON)
-    await ctx.side_effect("courier called", lambda: tell("began", "wait for courier", 1))
+    await ctx.side_effect("courier called", lambda: report("began", "wait for courier", 1))
     await ctx.sleep(2 * SECONDS_PER_STEP)
-    await ctx.side_effect("courier arrived", lambda: tell("done", "wait for courier"))
+    await ctx.side_effect("courier arrived", lambda: report("done", "wait for courier"))
     await ctx.execute_activity(hand_over, parcel, retry=AGAIN_SOON)
     await ctx.run("send receipt", send_receipt, order, cents)
     return {"parcel": parcel, "shelf": shelf, "paid": cents / 100}
@@ -89,9 +89,9 @@ async def FulfilOrder(ctx: Context, order: str) -> dict[str, Any]:
 def main() -> None:
     url, order = sys.argv[1:]
     workflow.connect(url)
-    tell("ready", "")
+    report("ready", "")
     result = workflow.run(FulfilOrder, order, workflow_id=order)
-    tell("result", "", f"parcel {result['parcel']} from {result['shelf']}, {result['paid']:.2f} paid")
+    report("result", "", f"parcel {result['parcel']} from {result['shelf']}, {result['paid']:.2f} paid")
 
 
 if __name__ == "__main__":

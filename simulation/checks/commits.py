@@ -232,14 +232,14 @@ class CommitChecks:
     def _children_told(self, run_id: RunId, kind: str) -> None:
         """A cancel or the end of a run must be on its way to every child that is open (I16)."""
         tables = self._world.database.tables.rows
-        told = {
+        notified = {
             row[OUTBOX["workflow_id"]] for row in tables["outbox"].values() if row[OUTBOX["kind"]] != "child_closed"
         }
         for row in tables["runs"].values():
             if row[RUN["parent_run_id"]] != run_id or row[RUN["closed_at"]] is not None or row[RUN["cancel_seq"]]:
                 continue
             parent = _start(tables["events"][row[0], 1][5]).parent
-            if parent is not None and parent.close_policy is not ParentClose.ABANDON and row[2] not in told:
+            if parent is not None and parent.close_policy is not ParentClose.ABANDON and row[2] not in notified:
                 self._violate(f"I16 child {row[2]} does not hear of {kind} of its parent {run_id}")
 
 

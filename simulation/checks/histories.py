@@ -200,21 +200,21 @@ def _reopened(life: Life, archive: Archive) -> Iterator[str]:
         yield f"I14 signals of {before.run_id} are not in its copy"
     # an activity that is scheduled anew has a later time
     kept = {(recorded.event.activity_seq, recorded.time) for recorded in life.of(ev.ActivityScheduled)}  # type: ignore[attr-defined]
-    asked = min((recorded.seq for recorded in before.of(ev.WorkflowCancelRequested)), default=len(before.history))
+    cancelled = min((recorded.seq for recorded in before.of(ev.WorkflowCancelRequested)), default=len(before.history))
     for recorded in before.of(ev.ActivityScheduled):
-        if recorded.seq < asked and (recorded.event.activity_seq, recorded.time) not in kept:  # type: ignore[attr-defined]
+        if recorded.seq < cancelled and (recorded.event.activity_seq, recorded.time) not in kept:  # type: ignore[attr-defined]
             yield f"I1 event {recorded.seq} of {before.run_id} was undone"
 
 
 def _children(life: Life, archive: Archive) -> Iterator[str]:
     """I2 and I17: started in the same transaction, and heard of exactly once unless the parent ended first."""
-    told = {r.event.child_workflow_id for r in life.of(ev.ChildWorkflowCompleted, ev.ChildWorkflowFailed)}  # type: ignore[attr-defined]
+    notified = {r.event.child_workflow_id for r in life.of(ev.ChildWorkflowCompleted, ev.ChildWorkflowFailed)}  # type: ignore[attr-defined]
     started = {r.event.child_workflow_id: r.event.run_id for r in life.of(ev.ChildWorkflowStarted)}  # type: ignore[attr-defined]
     for workflow_id, run_id in started.items():
         child = archive.lives.get(run_id)
         if child is None:
             yield f"I2 its child {workflow_id} was never born"
-        elif life.end is None and archive.chain(workflow_id)[-1].end is not None and workflow_id not in told:
+        elif life.end is None and archive.chain(workflow_id)[-1].end is not None and workflow_id not in notified:
             yield f"I17 it never heard of the end of {workflow_id}"
     for other in archive.lives.values():
         parent = other.start.parent
@@ -230,6 +230,6 @@ def _cancel_order(life: Life, archive: Archive) -> Iterator[str]:
         return
     above = archive.lives[parent.run_id]
     for recorded in life.of(ev.WorkflowCancelRequested):
-        asked = isinstance(recorded.event, ev.WorkflowCancelRequested) and recorded.event.sender is not None
-        if asked and above.end is None and not above.row["cancel_seq"]:
+        cancelled = isinstance(recorded.event, ev.WorkflowCancelRequested) and recorded.event.sender is not None
+        if cancelled and above.end is None and not above.row["cancel_seq"]:
             yield f"order of work: it was cancelled by {above.workflow_id}, which was not"

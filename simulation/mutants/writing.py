@@ -27,17 +27,17 @@ def _ack_first() -> list[Patch]:
     write = BatchAttempt.write
 
     async def answer_and_write(self: BatchAttempt) -> frozenset[RunId]:
-        for asked, reply, _ in self._answers:
+        for pending_request, reply, _ in self._answers:
             if not isinstance(reply, AssayError):
-                asked.answer(reply)
+                pending_request.answer(reply)
         return await write(self)
 
     return [(BatchAttempt, "write", answer_and_write)]
 
 
 def _no_memory() -> list[Patch]:
-    def keep(self: BatchAttempt, asked: Any, reply: object, run_id: RunId | None, at: Any) -> object:
-        return reply if asked.key is None else Rendered(*asked.key.render(reply))
+    def keep(self: BatchAttempt, pending_request: Any, reply: object, run_id: RunId | None, at: Any) -> object:
+        return reply if pending_request.key is None else Rendered(*pending_request.key.render(reply))
 
     return [(BatchAttempt, "_keep_outcome", keep)]
 
@@ -122,7 +122,7 @@ def _read_runs(*, at_once: bool) -> list[Patch]:
 
 
 def _no_doubt() -> list[Patch]:
-    return [(BatchAttempt, "_must_reload", lambda self, asked, run: False)]
+    return [(BatchAttempt, "_must_reload", lambda self, pending_request, run: False)]
 
 
 def _mortal() -> list[Patch]:
@@ -142,8 +142,8 @@ def _hasty() -> list[Patch]:
     """A run in doubt is dropped while others of its batch are still to be decided."""
     doubt = BatchAttempt._must_reload
 
-    def doubt_and_drop(self: BatchAttempt, asked: Any, run: Any) -> bool:
-        doubtful = doubt(self, asked, run)
+    def doubt_and_drop(self: BatchAttempt, pending_request: Any, run: Any) -> bool:
+        doubtful = doubt(self, pending_request, run)
         if doubtful:
             self._tools.cache.drop(run)
         return doubtful

@@ -252,10 +252,10 @@ class Server:
 class NotStarted(Exception):
     """The server ended before it served."""
 
-    def __init__(self, code: int, said: str) -> None:
-        super().__init__(f"exit code {code}: {said}")
+    def __init__(self, code: int, output: str) -> None:
+        super().__init__(f"exit code {code}: {output}")
         self.code = code
-        self.said = said
+        self.output = output
 
 
 @contextmanager

@@ -122,8 +122,8 @@ def greeted(http: Http) -> None:
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     """How a program ended, the last line that it said, and what it complained of."""
-    said, complained = process.communicate(timeout=20)
-    return process.returncode, said.splitlines()[-1], complained
+    output, complained = process.communicate(timeout=20)
+    return process.returncode, output.splitlines()[-1], complained
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

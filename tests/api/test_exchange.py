@@ -48,11 +48,11 @@ class Wire:
     """One WebSocket as an application sees it."""
 
     def __init__(self) -> None:
-        self.heard: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
+        self.received: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
         self._said: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
         self._said.put_nowait({"type": "websocket.connect"})
 
-    def tell(self, **fields: Any) -> None:
+    def deliver(self, **fields: Any) -> None:
         self._said.put_nowait({"type": "websocket.receive", "bytes": wire.encode(wire.WorkerMessage(**fields))})
 
     def hang_up(self) -> None:
@@ -62,7 +62,7 @@ class Wire:
         return await self._said.get()
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
-        self.heard.put_nowait(message)
+        self.received.put_nowait(message)
 
     # its short way
 
@@ -73,24 +73,24 @@ class Wire:
         return True
 
     def send_message(self, body: bytes) -> None:
-        self.heard.put_nowait({"type": "websocket.send", "bytes": body})
+        self.received.put_nowait({"type": "websocket.send", "bytes": body})
 
     def when_resumed(self, resumed: Callable[[], None]) -> None:
         self.resumed = resumed
 
 
 def test_a_worker_that_never_hangs_up_is_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchanges, "FORGET_SECONDS", 0.0)
+    monkeypatch.setattr(exchanges, "FORGET_AFTER_SECONDS", 0.0)
 
     async def main() -> None:
         async with engine_in(tmp_path) as (_, exchange, _tokens):
             line = Wire()
             talking = asyncio.create_task(exchange.websocket("main", WORKER, line.receive, line.send, line))
-            line.tell(hello=wire.Hello(queue="default"))
-            assert (await line.heard.get())["type"] == "websocket.accept"
-            assert (await line.heard.get())["type"] == "websocket.send"
+            line.deliver(hello=wire.Hello(queue="default"))
+            assert (await line.received.get())["type"] == "websocket.accept"
+            assert (await line.received.get())["type"] == "websocket.send"
             await exchange.run_once()
-            assert (await line.heard.get())["type"] == "websocket.close"
+            assert (await line.received.get())["type"] == "websocket.close"
             line.hang_up()
             await talking
 
@@ -112,8 +112,8 @@ def test_a_task_that_is_being_read_when_its_worker_returns_is_sent_once(tmp_path
             await session.greet(wire.Hello(queue="elsewhere", again=True))
             gate.set()
             await asyncio.gather(*session._reading)
-            told = session.endpoint.outgoing.compose()
-            assert [task.run_id for task in told.tasks] == [run_id]
+            composed = session.endpoint.outgoing.compose()
+            assert [task.run_id for task in composed.tasks] == [run_id]
 
     asyncio.run(main())
 
@@ -128,8 +128,10 @@ def test_what_is_given_back_as_its_worker_returns_is_not_sent_to_it(tmp_path: Pa
             await session.greet(hello)  # a lease is asked for, and not decided yet
             hello.again = True
             await session.greet(hello)
-            told = await next_message(session)
-            assert [task.epoch for task in told.tasks] == [lease.fence for lease in await engine._store.leases(WORKER)]
+            composed = await next_message(session)
+            assert [task.epoch for task in composed.tasks] == [
+                lease.fence for lease in await engine._store.leases(WORKER)
+            ]
 
     asyncio.run(main())
 
@@ -147,9 +149,9 @@ def test_an_extension_that_comes_too_late_does_not_bring_the_task_again(tmp_path
             session.receive(wire.WorkerMessage(reports=(turn, wire.ExtendTaskReport(2, task.token))))
             await engine._committer.drain()
             await asyncio.gather(*session._reading)
-            told = session.endpoint.outgoing.compose()
-            assert [answer.problem and answer.problem.code for answer in told.answers] == [None, "stale_task"]
-            assert told.tasks == []
+            composed = session.endpoint.outgoing.compose()
+            assert [answer.problem and answer.problem.code for answer in composed.answers] == [None, "stale_task"]
+            assert composed.tasks == []
             assert [lease.run_id for lease in await engine._store.leases(WORKER)] == [run_id]
 
     asyncio.run(main())
@@ -161,18 +163,18 @@ def test_a_report_is_answered_whatever_goes_wrong_in_reading(tmp_path: Path) -> 
             await started(engine)
             gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             hello = wire.WorkerMessage(hello=wire.Hello(queue="default", free_tasks=1), wait_secs=20)
-            said = decode_engine_message(await exchange.post("main", WORKER, wire.encode(hello), gone))
+            greeting = decode_engine_message(await exchange.post("main", WORKER, wire.encode(hello), gone))
 
             async def broken(*_: object) -> Sequence[Recorded]:
                 raise ZeroDivisionError("nobody thought of this")
 
             engine._store.events = broken  # type: ignore[method-assign, assignment]
-            report = wire.WorkerMessage(reports=(wire.ReadHistory(1, said.tasks[0].token),))
+            report = wire.WorkerMessage(reports=(wire.ReadHistory(1, greeting.tasks[0].token),))
             async with asyncio.timeout(10):
-                told = decode_engine_message(await exchange.post("main", WORKER, wire.encode(report), gone))
-            problem = told.answers[0].problem
+                composed = decode_engine_message(await exchange.post("main", WORKER, wire.encode(report), gone))
+            problem = composed.answers[0].problem
             assert problem is not None
-            assert (told.answers[0].n, problem.code, problem.kind) == (1, "unanswered", "UNAVAILABLE")
+            assert (composed.answers[0].n, problem.code, problem.kind) == (1, "unanswered", "UNAVAILABLE")
 
     asyncio.run(main())
 
@@ -238,14 +240,14 @@ def test_a_report_that_makes_no_sense_is_refused_and_its_neighbour_is_not(tmp_pa
             odd: Any = 5
             bad = wire.AdvanceReport(1, tokens["bad"], 1, (WaitForSignal(odd),))
             message = await post(reports=(bad, closing(2, tokens["good"])))
-            heard = {one.n: one for one in message.answers}
-            while len(heard) < 2:
-                heard |= {one.n: one for one in (await post(wait_secs=5)).answers}
-            problem = heard[1].problem
+            received = {one.n: one for one in message.answers}
+            while len(received) < 2:
+                received |= {one.n: one for one in (await post(wait_secs=5)).answers}
+            problem = received[1].problem
             assert problem is not None
             assert (problem.kind, problem.code) == ("INVALID", "wrong_shape")
-            assert heard[2].advanced is not None
-            assert heard[2].advanced.closed
+            assert received[2].advanced is not None
+            assert received[2].advanced.closed
             (answer,) = (await post(reports=(closing(3, tokens["bad"]),))).answers
             assert answer.advanced is not None
             assert answer.advanced.closed

@@ -19,11 +19,11 @@ class Posts:
         self.queue = queue or fresh("queue")
         self.path = f"/workers/{fresh('w')}/exchange"
 
-    def say(self, **message: Any) -> Reply:
+    def exchange(self, **message: Any) -> Reply:
         return self.http.post(self.path, message)
 
     def hello(self, wait_secs: float = 0, **fields: Any) -> Reply:
-        return self.say(hello={"queue": self.queue, "free_tasks": 1, **fields}, wait_secs=wait_secs)
+        return self.exchange(hello={"queue": self.queue, "free_tasks": 1, **fields}, wait_secs=wait_secs)
 
 
 @pytest.fixture
@@ -34,22 +34,22 @@ def posts(http: Http) -> Posts:
 @pytest.mark.parametrize("number", [2**63, 2**80, -1, -(2**70), 1_000_001])
 @pytest.mark.parametrize("field", ["max_concurrent_workflows", "max_concurrent_activities"])
 def test_hands_are_bounded_as_in_a_registration(http: Http, posts: Posts, field: str, number: int):
-    said = posts.hello(**{field: number})
+    message = posts.hello(**{field: number})
     registered = http.post("/workers/register", {"identity": "x", "queue": "q", field: number})
-    assert said.status == registered.status == 400
-    assert said.json() == registered.json()
-    assert posts.say(reports=[]).json()["code"] == "unknown_worker", "it was never heard of"
+    assert message.status == registered.status == 400
+    assert message.json() == registered.json()
+    assert posts.exchange(reports=[]).json()["code"] == "unknown_worker", "it was never heard of"
 
 
 @pytest.mark.parametrize("after", [2**66, 2**63, -1])
 def test_a_history_from_nowhere_is_a_problem(http: Http, posts: Posts, after: int):
     http.start(task_queue=posts.queue)
     (task,) = posts.hello(wait_secs=20).json()["tasks"]
-    said = posts.say(reports=[{"type": "history", "n": 1, "token": task["token"], "after": after}]).json()
-    (answer,) = said["answers"]
+    message = posts.exchange(reports=[{"type": "history", "n": 1, "token": task["token"], "after": after}]).json()
+    (answer,) = message["answers"]
     assert (answer["n"], answer["problem"]["field"]) == (1, "after")
-    said = posts.say(reports=[{"type": "history", "n": 2, "token": task["token"]}]).json()
-    assert [event["kind"] for event in said["answers"][0]["events"]] == ["WorkflowStarted"]
+    message = posts.exchange(reports=[{"type": "history", "n": 2, "token": task["token"]}]).json()
+    assert [event["kind"] for event in message["answers"][0]["events"]] == ["WorkflowStarted"]
 
 
 @pytest.mark.parametrize(

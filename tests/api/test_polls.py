@@ -23,13 +23,13 @@ def seated(test: Callable[[PollingWorker], None], *, held: bool) -> None:
 def test_a_poll_that_was_told_that_there_is_nothing_has_no_slot_free(held: bool) -> None:
     """Its caller has not heard of it yet: work that it were given in between would be lost."""
 
-    def told(poller: PollingWorker) -> None:
+    def polled(poller: PollingWorker) -> None:
         assert poller.slots.activities == 1
         poller.release()
         assert poller.answer.result() is None
         assert poller.slots.activities == 0
 
-    seated(told, held=held)
+    seated(polled, held=held)
 
 
 def test_a_poll_that_work_is_on_its_way_to_waits_for_it() -> None:

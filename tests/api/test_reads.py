@@ -168,10 +168,10 @@ def test_runs_and_children_can_be_paged(http: Http):
     worker = Worker(http, queue)
     name = http.start(task_queue=queue)["workflow_id"]
     names = [f"{name}-{number}" for number in range(5)]
-    born = [
+    child_commands = [
         {"type": "StartChildWorkflow", "workflow_type": "C", "workflow_id": one, "task_queue": "x"} for one in names
     ]
-    worker.turn(name, *born)
+    worker.turn(name, *child_commands)
     for _ in range(2):
         assert http.post(f"/workflows/{name}/continue-as-new").status == 201
     for path, field, wanted in (("children", "id", names), ("runs", "run_id", None)):
@@ -235,9 +235,12 @@ def test_the_events_of_all_runs_are_numbered_in_one_row(http: Http):
     one, two = http.start()["workflow_id"], http.start()["workflow_id"]
     for name in (one, two, one):
         http.post(f"/workflows/{name}/signal/go")
-    told = {(name, event["seq"]): event["id"] for name in (one, two) for event in http.history(name)}
-    assert sorted(told, key=told.__getitem__) == [(one, 1), (two, 1), (one, 2), (two, 2), (one, 3)]
-    assert [event["id"] for event in http.history(one, order="desc", limit="2")] == [told[one, 3], told[one, 2]]
+    event_ids = {(name, event["seq"]): event["id"] for name in (one, two) for event in http.history(name)}
+    assert sorted(event_ids, key=event_ids.__getitem__) == [(one, 1), (two, 1), (one, 2), (two, 2), (one, 3)]
+    assert [event["id"] for event in http.history(one, order="desc", limit="2")] == [
+        event_ids[one, 3],
+        event_ids[one, 2],
+    ]
 
 
 def test_why_a_run_has_no_result_is_said_alike_everywhere(http: Http):
@@ -256,11 +259,11 @@ def test_why_a_run_has_no_result_is_said_alike_everywhere(http: Http):
     http.start("terminated", **within)
     http.post(f"/workflows/terminated/terminate?namespace={namespace}", {"reason": "fire"})
     http.start("late", **within, run_timeout=0.01)
-    told = {
+    event_ids = {
         name: http.get(f"/workflows/{name}/result?namespace={namespace}&wait_secs=10").json()
         for name in ("failed", "plain", "completed", "cancelled", "terminated", "late")
     }
-    failures = {name: result["failure"] for name, result in told.items()}
+    failures = {name: result["failure"] for name, result in event_ids.items()}
     assert (failures["failed"]["kind"], failures["failed"]["cause"]["message"]) == ("NOT_FOUND", "inner")
     assert (failures["plain"]["kind"], failures["plain"]["message"]) == ("UNKNOWN", "no luck")
     assert (failures["terminated"]["kind"], failures["terminated"]["message"]) == ("CANCELED", "fire")
@@ -268,7 +271,7 @@ def test_why_a_run_has_no_result_is_said_alike_everywhere(http: Http):
     assert failures["completed"] is failures["cancelled"] is None
     for record in http.get(f"/workflows?namespace={namespace}").json():
         name = record["id"]
-        assert (record["failure"], record["result"]) == (failures[name], told[name]["result"])
+        assert (record["failure"], record["result"]) == (failures[name], event_ids[name]["result"])
         assert http.describe(name, namespace=namespace) == record
         assert http.get(f"/workflows/{name}/runs?namespace={namespace}").json() == [record]
 

@@ -142,8 +142,8 @@ def test_a_bad_expression_is_refused_with_its_position(http: Http, name: str):
 
 def test_missing_fields_are_named(http: Http):
     for missing in ("name", "workflow_type", "cron_expr"):
-        told = {field: value for field, value in body("x").items() if field != missing}
-        reply = http.post("/schedules", told)
+        fields_sent = {field: value for field, value in body("x").items() if field != missing}
+        reply = http.post("/schedules", fields_sent)
         assert (reply.status, reply.json()["field"]) == (422, missing)
 
 
@@ -313,8 +313,8 @@ def test_a_put_creates_or_replaces(http: Http, name: str):
 def test_a_backfill_answers_with_its_fires(http: Http, name: str):
     create(http, name, cron_expr="0 0 * * * *", overlap_policy="allow_all")
     end = http.get(f"/schedules/{name}").json()["next_run_at"] - 3_600
-    told = {"start": end - 7_200, "end": end, "overlap_policy": "allow_all"}
-    made = http.post(f"/schedules/{name}/backfill", told).json()
+    fields_sent = {"start": end - 7_200, "end": end, "overlap_policy": "allow_all"}
+    made = http.post(f"/schedules/{name}/backfill", fields_sent).json()
     assert [(fire["due_at"] - end, fire["outcome"]) for fire in made] == [
         (-7_200, "started"),
         (-3_600, "started"),
@@ -324,7 +324,7 @@ def test_a_backfill_answers_with_its_fires(http: Http, name: str):
     past = {"start": end - 5 * 3_600, "end": end - 3 * 3_600}
     queued = http.post(f"/schedules/{name}/backfill", past).json()
     assert [fire["outcome"] for fire in queued] == ["queued"] * 3  # runs are open
-    again = http.post(f"/schedules/{name}/backfill", told).json()
+    again = http.post(f"/schedules/{name}/backfill", fields_sent).json()
     assert {fire["outcome"] for fire in again} == {"skipped"}
     for wrong in (
         {"start": 5, "end": 4},

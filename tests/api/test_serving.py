@@ -95,8 +95,8 @@ def test_a_second_engine_is_refused_at_once(tmp_path):
             Server(tmp_path)
         assert time.monotonic() - began < 10
         assert refused.value.code == 1
-        assert "in use by process" in refused.value.said
-        assert f"{first.process.pid}" in refused.value.said
+        assert "in use by process" in refused.value.output
+        assert f"{first.process.pid}" in refused.value.output
 
 
 def test_it_starts_at_once_after_a_kill(tmp_path):
@@ -166,7 +166,7 @@ def test_a_bad_environment_is_a_sentence(tmp_path):
 def test_no_migrate_refuses_an_old_schema(tmp_path):
     with pytest.raises(NotStarted) as refused:
         Server(tmp_path, "--no-migrate")
-    assert re.search(r"assay migrate", refused.value.said)
+    assert re.search(r"assay migrate", refused.value.output)
 
 
 def test_storage_that_fails_ends_the_engine(tmp_path):

@@ -123,15 +123,15 @@ def test_a_retry_is_told_with_what_it_is_about(http: Http, listen):
     worker.fail(task)
     worker.turn(name, {"type": "FailWorkflow", "error": "x"})
     listener = listen(f"?workflow_id={name}")
-    told = http.post(f"/workflows/{name}/retry", {"requested_by": "ada", "reason": "again"}).json()
-    (asked,) = listener.wait("workflow_retry_requested")
+    retried = http.post(f"/workflows/{name}/retry", {"requested_by": "ada", "reason": "again"}).json()
+    (requested,) = listener.wait("workflow_retry_requested")
     listener.wait("activity_inserted")
     assert listener.kinds() == ["workflow_retry_requested", "workflow_started", "activity_inserted"]
-    facts = asked["data"]["payload"]
-    expected = (name, told["activity"]["id"], 7)
+    facts = requested["data"]["payload"]
+    expected = (name, retried["activity"]["id"], 7)
     assert (facts["workflow_id"], facts["activity_id"], facts["activity_seq"]) == expected
     again = listen(f"?workflow_id={name}&kind=workflow_retry_requested", last=0)
-    assert again.wait("workflow_retry_requested") == [asked]
+    assert again.wait("workflow_retry_requested") == [requested]
 
 
 def test_without_a_cursor_only_what_is_new(http: Http, listen):
@@ -266,8 +266,10 @@ def test_no_more_streams_are_open_than_may_be_however_many_come_at_once(tmp_path
         return int((await reader.readline()).split()[1]), writer
 
     async def all_at_once(server: Server) -> None:
-        asked = [ask(server.port, "?last_event_id=0" if number % 2 else "") for number in range(MAX_EVENT_STREAMS + 20)]
-        answers = await asyncio.gather(*asked)
+        requested = [
+            ask(server.port, "?last_event_id=0" if number % 2 else "") for number in range(MAX_EVENT_STREAMS + 20)
+        ]
+        answers = await asyncio.gather(*requested)
         assert Counter(status for status, _ in answers) == {200: MAX_EVENT_STREAMS, 429: 20}
         for _, writer in answers:
             writer.close()

@@ -372,7 +372,7 @@ def test_a_task_that_cannot_be_done_is_given_up_and_comes_again_later(http: Http
 
 
 @pytest.mark.parametrize(
-    ("told", "reason", "message"),
+    ("report", "reason", "message"),
     [
         ({}, "task_failed", ""),
         ({"reason": None, "message": "x"}, "task_failed", "x"),
@@ -381,9 +381,9 @@ def test_a_task_that_cannot_be_done_is_given_up_and_comes_again_later(http: Http
         ({"reason": "divergence"}, "task_failed", "divergence"),
     ],
 )
-def test_why_a_task_is_stuck_is_said_in_three_words(http: Http, told: dict[str, str], reason: str, message: str):
+def test_why_a_task_is_stuck_is_said_in_three_words(http: Http, report: dict[str, str], reason: str, message: str):
     worker, name = claimed(http)
-    assert worker.commands(name, {"type": "FailTask", **told}).status == 200
+    assert worker.commands(name, {"type": "FailTask", **report}).status == 200
     stuck = http.describe(name)["stuck"]
     assert (stuck["reason"], stuck["message"]) == (reason, message)
 

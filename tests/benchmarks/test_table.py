@@ -11,7 +11,7 @@ RATE = Case(
 )
 
 
-def played(side: str, *rates: float, foreign_cores: float = 0.0) -> list[Repetition]:
+def repetitions_of(side: str, *rates: float, foreign_cores: float = 0.0) -> list[Repetition]:
     return [Repetition(RATE.name, side, {"rate": rate, "cpu_us": 7.0}, foreign_cores=foreign_cores) for rate in rates]
 
 
@@ -20,7 +20,10 @@ def by_style(rows: list[Row], unit: str) -> dict[str, Row]:
 
 
 def test_a_ratio_is_median_by_median():
-    rows = rows_of(RATE, [*played(QUEUED, 90, 300, 310), *played(REFERENCE, 100, 90, 500), *played(INLINE, 200)])
+    rows = rows_of(
+        RATE,
+        [*repetitions_of(QUEUED, 90, 300, 310), *repetitions_of(REFERENCE, 100, 90, 500), *repetitions_of(INLINE, 200)],
+    )
     rates = by_style(rows, "workflows/s")
     assert (rates[QUEUED].ratio, rates[QUEUED].ok) == (3.0, True)
     assert (rates[INLINE].ratio, rates[INLINE].ok) == (2.0, False)
@@ -31,12 +34,12 @@ def test_a_ratio_is_median_by_median():
 
 
 def test_nothing_is_required_of_cpu_time():
-    rows = rows_of(RATE, [*played(QUEUED, 1), *played(REFERENCE, 1)])
+    rows = rows_of(RATE, [*repetitions_of(QUEUED, 1), *repetitions_of(REFERENCE, 1)])
     assert by_style(rows, "CPU us")[QUEUED].cells()[5:8] == ("1x", "", "-")
 
 
 def test_without_a_reference_nothing_is_said_of_a_ratio():
-    row = by_style(rows_of(RATE, played(QUEUED, 300)), "workflows/s")[QUEUED]
+    row = by_style(rows_of(RATE, repetitions_of(QUEUED, 300)), "workflows/s")[QUEUED]
     assert (row.ratio, row.ok, row.cells()[7]) == (None, None, "?")
 
 
@@ -49,7 +52,7 @@ def test_a_bound_of_its_own_needs_no_reference():
 
 def test_failures_and_noise_are_shown():
     failed = Repetition(RATE.name, QUEUED, error="TimeoutError")
-    row = rows_of(RATE, [failed, *played(QUEUED, 3, foreign_cores=0.7), *played(REFERENCE, 1)])[0]
+    row = rows_of(RATE, [failed, *repetitions_of(QUEUED, 3, foreign_cores=0.7), *repetitions_of(REFERENCE, 1)])[0]
     assert row.ours == [3]
     assert row.noise == "1 failed; 1/3 noisy, up to 0.7 cores"
 
@@ -68,7 +71,9 @@ def test_a_long_run_is_held_against_a_short_one():
 
 
 def test_the_table_has_a_line_for_each_row():
-    rows = rows_of_all([(RATE, one) for one in (*played(QUEUED, 3), *played(REFERENCE, 1), *played(INLINE, 3))])
+    rows = rows_of_all(
+        [(RATE, one) for one in (*repetitions_of(QUEUED, 3), *repetitions_of(REFERENCE, 1), *repetitions_of(INLINE, 3))]
+    )
     heading, rule, *lines = render(rows).splitlines()
     assert tuple(heading.split()) == HEADINGS
     assert set(rule) == {"-", " "}

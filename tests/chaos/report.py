@@ -34,8 +34,8 @@ class Report:
     def line(self) -> str:
         """The report line."""
         counts = {name: len(sentences) for name, sentences in self.wrong.items()}
-        told = {**self.facts, **counts, **self.measures}
-        return f"{self.title}: " + " ".join(f"{name}={value}" for name, value in told.items())
+        figures = {**self.facts, **counts, **self.measures}
+        return f"{self.title}: " + " ".join(f"{name}={value}" for name, value in figures.items())
 
     def sentences(self, most: int = 20) -> list[str]:
         """What is wrong, in words."""
@@ -63,7 +63,7 @@ def run(scenario: Scenario) -> Report:
 
 def judged(title: str, evidence: Evidence, plans: list[Program], url: str) -> Report:
     """Compare what a scenario left behind with what was promised and predicted."""
-    asked = [line for line in evidence.acks if line["what"] == "asked"]
+    requested = [line for line in evidence.acks if line["what"] == "asked"]
     answered = [line for line in evidence.acks if line["what"] not in ("asked", "closed")]
     report = Report(title)
     report.facts = {
@@ -72,7 +72,7 @@ def judged(title: str, evidence: Evidence, plans: list[Program], url: str) -> Re
         "events": sum(len(story.events) for story in evidence.stories),
         "executions": len(evidence.effects),
         "acked": sum(not line["refused"] for line in answered),
-        "unknown": len(asked) - len(answered),
+        "unknown": len(requested) - len(answered),
     }
     report.wrong = {name: list(check(evidence, plans)) for name, check in CHECKS.items()}
     report.wrong["violations"] = violations(url)
@@ -83,9 +83,9 @@ def judged(title: str, evidence: Evidence, plans: list[Program], url: str) -> Re
 def violations(url: str) -> list[str]:
     """What `assay verify` says of the store."""
     command = [sys.executable, "-m", "assay.cli.main", "verify", "--json", url]
-    told = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-    found = told.stdout.splitlines()
-    return found if found or told.returncode == 0 else [told.stderr.strip()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    found = done.stdout.splitlines()
+    return found if found or done.returncode == 0 else [done.stderr.strip()]
 
 
 def percentile(values: Sequence[float], share: int) -> float:

@@ -140,10 +140,12 @@ def test_of_two_engines_one_is_killed_again_and_again(database: str):
     assert_exactly_once(account)
     late = sorted(fire.fired_at - fire.due_at for fire in account.fires if fire.outcome is FireOutcome.STARTED)
     shares = {share: f"{late[len(late) * share // 100] / 1_000:.1f} ms" for share in (50, 90, 99)}
-    said = f"{len(account.fires)} due times, {len(late)} started, late by {shares}, {late[-1] / 1_000:.1f} ms at most"
-    assert len(late) >= SCHEDULES * KILLS * ROUND_SECONDS, said
-    assert late[len(late) * 99 // 100] < SECOND, said  # at most a second late, with one engine alive at any time
-    print(said)  # noqa: T201
+    summary = (
+        f"{len(account.fires)} due times, {len(late)} started, late by {shares}, {late[-1] / 1_000:.1f} ms at most"
+    )
+    assert len(late) >= SCHEDULES * KILLS * ROUND_SECONDS, summary
+    assert late[len(late) * 99 // 100] < SECOND, summary  # at most a second late, with one engine alive at any time
+    print(summary)  # noqa: T201
 
 
 async def kill_in_turns(database: str) -> None:

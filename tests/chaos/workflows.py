@@ -192,13 +192,13 @@ async def _timer(ctx: assay.Context, _: int, seconds: float) -> list[Any]:
 
 
 async def _silence(ctx: assay.Context, _: int, seconds: float) -> list[Any]:
-    heard = await ctx.wait_for_signal("never sent", timeout=seconds)
-    return ["silence" if heard is None else "heard", None]
+    received = await ctx.wait_for_signal("never sent", timeout=seconds)
+    return ["silence" if received is None else "heard", None]
 
 
 async def _signal(ctx: assay.Context, _: int, name: str) -> list[Any]:
-    said = await ctx.wait_for_signal(name)
-    return [name, said["nonce"]]
+    received = await ctx.wait_for_signal(name)
+    return [name, received["nonce"]]
 
 
 async def _child(ctx: assay.Context, place: int, steps: list[Any]) -> list[Any]:

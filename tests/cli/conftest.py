@@ -7,7 +7,7 @@ import pytest
 
 from assay.cli.main import run
 from tests.api.support import Server, Worker, serving
-from tests.cli.support import Cli, Stub, Told, plain_environment, stub_engine
+from tests.cli.support import Cli, CommandResult, Stub, plain_environment, stub_engine
 
 _numbers = itertools.count(1)
 
@@ -38,10 +38,10 @@ def bare(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", kept["HOME"])
 
-    def call(*arguments: str) -> Told:
+    def call(*arguments: str) -> CommandResult:
         capfd.readouterr()
         code = run(arguments)
-        return Told(code, *capfd.readouterr())
+        return CommandResult(code, *capfd.readouterr())
 
     return call
 

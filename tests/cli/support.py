@@ -22,7 +22,7 @@ PROGRAM = [sys.executable, "-m", "assay"]
 SECONDS = 30
 
 
-class Told(NamedTuple):
+class CommandResult(NamedTuple):
     """What a call said."""
 
     code: int
@@ -48,7 +48,7 @@ class Told(NamedTuple):
         return [line.split() for line in self.out.splitlines()]
 
 
-Cli = Callable[..., Told]
+Cli = Callable[..., CommandResult]
 
 
 def plain_environment(home: Path, **variables: str) -> dict[str, str]:
@@ -57,7 +57,7 @@ def plain_environment(home: Path, **variables: str) -> dict[str, str]:
     return {**kept, "HOME": str(home), **variables}
 
 
-def spawn(arguments: list[str], environment: dict[str, str], input: str = "") -> Told:
+def spawn(arguments: list[str], environment: dict[str, str], input: str = "") -> CommandResult:
     """A call in a process of its own."""
     done = subprocess.run(  # noqa: S603
         [*PROGRAM, *arguments],
@@ -67,20 +67,20 @@ def spawn(arguments: list[str], environment: dict[str, str], input: str = "") ->
         timeout=SECONDS,
         check=False,
     )
-    return Told(done.returncode, done.stdout.decode(), done.stderr.decode())
+    return CommandResult(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def on_terminal(arguments: list[str], environment: dict[str, str]) -> Told:
+def on_terminal(arguments: list[str], environment: dict[str, str]) -> CommandResult:
     """A call whose output and errors both go to a terminal."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(  # noqa: S603
         [*PROGRAM, *arguments], env=environment, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs
     ) as process:
         os.close(theirs)
-        said = b"".join(_read(ours))
+        output = b"".join(_read(ours))
         os.close(ours)
         code = process.wait(SECONDS)
-    return Told(code, said.decode().replace("\r\n", "\n"), "")
+    return CommandResult(code, output.decode().replace("\r\n", "\n"), "")
 
 
 class Terminal:
@@ -140,7 +140,7 @@ def outcome(url: str, name: str, value: Any, queue: str, namespace: str = "main"
     return asyncio.run(main())
 
 
-class Asked(NamedTuple):
+class ReceivedRequest(NamedTuple):
     """A request as the engine got it."""
 
     method: str
@@ -156,7 +156,7 @@ class Stub(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Answering)
-        self.asked: list[Asked] = []
+        self.requests: list[ReceivedRequest] = []
         self.answers: list[tuple[int, bytes]] = []
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
@@ -165,8 +165,8 @@ class Stub(ThreadingHTTPServer):
         self.answers.append((status, document if isinstance(document, bytes) else json.dumps(document).encode()))
 
     @property
-    def last(self) -> Asked:
-        return self.asked[-1]
+    def last(self) -> ReceivedRequest:
+        return self.requests[-1]
 
 
 class _Answering(BaseHTTPRequestHandler):
@@ -180,7 +180,9 @@ class _Answering(BaseHTTPRequestHandler):
     def _take(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        self.server.asked.append(Asked(self.command, self.path, headers, json.loads(body) if body else None))
+        self.server.requests.append(
+            ReceivedRequest(self.command, self.path, headers, json.loads(body) if body else None)
+        )
         status, answer = self.server.answers.pop(0) if self.server.answers else (200, b"[]")
         self.send_response(status)
         self.send_header("Content-Length", str(len(answer)))

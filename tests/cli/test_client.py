@@ -16,12 +16,12 @@ def free_port() -> int:
 def test_what_is_sent(stubbed: Cli, stub: Stub):
     stub.answer({})
     stubbed("workflow", "signal", "a/b c", "ü", '{"x": 1}', "--namespace", "n&m")
-    asked = stub.last
-    assert asked.method == "POST"
-    assert asked.path == "/api/v1/workflows/a%2Fb%20c/signal/%C3%BC?namespace=n%26m"
-    assert asked.body == {"payload": {"x": 1}}
-    assert asked.headers["content-type"] == "application/json"
-    assert asked.headers["user-agent"] == f"assay/{__version__}"
+    requests = stub.last
+    assert requests.method == "POST"
+    assert requests.path == "/api/v1/workflows/a%2Fb%20c/signal/%C3%BC?namespace=n%26m"
+    assert requests.body == {"payload": {"x": 1}}
+    assert requests.headers["content-type"] == "application/json"
+    assert requests.headers["user-agent"] == f"assay/{__version__}"
 
 
 @pytest.mark.parametrize(
@@ -50,20 +50,20 @@ def test_an_engine_below_a_path(bare: Cli, stub: Stub):
 
 def test_a_refusal(stubbed: Cli, stub: Stub):
     stub.answer(b"no such thing\n", 418)
-    told = stubbed("worker", "list")
-    assert told == (1, "", "error: worker list: HTTP 418: no such thing\n")
+    result = stubbed("worker", "list")
+    assert result == (1, "", "error: worker list: HTTP 418: no such thing\n")
 
 
 def test_a_refusal_is_one_line_whatever_a_proxy_says(stubbed: Cli, stub: Stub):
     stub.answer(b"<html>\n<body>\r\nBad Gateway</body>\n", 502)
-    told = stubbed("worker", "list")
-    assert told == (1, "", r"error: worker list: HTTP 502: <html>\n<body>\r\nBad Gateway</body>" + "\n")
+    result = stubbed("worker", "list")
+    assert result == (1, "", r"error: worker list: HTTP 502: <html>\n<body>\r\nBad Gateway</body>" + "\n")
 
 
 def test_a_refusal_by_the_real_engine(cli: Cli):
-    told = cli("workflow", "describe", "nobody")
-    assert (told.code, told.out) == (1, "")
-    assert told.err == "error: workflow describe: HTTP 404: workflow nobody not found\n"
+    result = cli("workflow", "describe", "nobody")
+    assert (result.code, result.out) == (1, "")
+    assert result.err == "error: workflow describe: HTTP 404: workflow nobody not found\n"
 
 
 @pytest.mark.parametrize(
@@ -71,16 +71,16 @@ def test_a_refusal_by_the_real_engine(cli: Cli):
 )
 def test_nobody_there(bare: Cli, arguments: list[str]):
     url = f"http://127.0.0.1:{free_port()}"
-    told = bare(*arguments, "--engine-url", url)
-    assert (told.code, told.out) == (1, "")
-    assert told.err.startswith(f"error: {' '.join(arguments[:2])}: engine unreachable at {url}")
+    result = bare(*arguments, "--engine-url", url)
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith(f"error: {' '.join(arguments[:2])}: engine unreachable at {url}")
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8080", "ftp://x", "http://", "http://x:port", "http://x:0", "nonsense"])
 def test_a_url_that_is_none(bare: Cli, url: str):
-    told = bare("queue", "stats", "--engine-url", url)
-    assert (told.code, told.out) == (1, "")
-    assert "must be like http://" in told.err
+    result = bare("queue", "stats", "--engine-url", url)
+    assert (result.code, result.out) == (1, "")
+    assert "must be like http://" in result.err
 
 
 def test_a_host_that_is_none(bare: Cli):
@@ -89,9 +89,9 @@ def test_a_host_that_is_none(bare: Cli):
 
 def test_somebody_else_there(stubbed: Cli, stub: Stub):
     stub.answer(b"<html>hello</html>")
-    told = stubbed("queue", "stats")
-    assert told.code == 1
-    assert "is there an assay engine at" in told.err
+    result = stubbed("queue", "stats")
+    assert result.code == 1
+    assert "is there an assay engine at" in result.err
 
 
 def test_one_that_never_answers():
@@ -111,4 +111,4 @@ def test_a_line_that_was_dropped_meanwhile(stub: Stub):
     engine.get("queues")
     assert engine._connection is not kept
     engine.close()
-    assert len(stub.asked) == 2
+    assert len(stub.requests) == 2

@@ -31,10 +31,10 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_script_for_each_shell(bare: Cli, shell: str):
-    told = bare("completion", shell)
-    assert (told.code, told.err) == (0, "")
-    assert "_ASSAY_COMPLETE" in told.out
-    assert f"{shell}_complete" in told.out
+    result = bare("completion", shell)
+    assert (result.code, result.err) == (0, "")
+    assert "_ASSAY_COMPLETE" in result.out
+    assert f"{shell}_complete" in result.out
 
 
 @pytest.mark.parametrize("shell", CHECKS)
@@ -117,7 +117,7 @@ def test_bash_completes_a_line_that_is_typed(environment: dict[str, str], stub: 
         for line in ("source <(assay completion bash)\n", "assay workflow describe shop:or\t\n"):
             screen.until("ready> ")
             screen.type_in(line)
-        until(lambda: len(stub.asked) == 2)
+        until(lambda: len(stub.requests) == 2)
     assert stub.last.path.startswith("/api/v1/workflows/shop%3Aorder-1?")
 
 

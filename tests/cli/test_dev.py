@@ -61,17 +61,17 @@ def test_dev_serves_reloads_and_shows_tracebacks(tmp_path: Path):
         assert outcome(url, "Say", None, "default") == "second, and better"
         made._process.send_signal(signal.SIGINT)
         assert made._process.wait(20) == 0
-    assert "Traceback" in made.said()
+    assert "Traceback" in made.log_text()
 
 
 def test_the_engine_of_somebody_else_is_not_worked_for(tmp_path: Path, file: Path):
     with server(tmp_path) as other:
-        told = failed(file, other)
-        assert told.count("\n") == 2
-        assert f"cannot listen on 127.0.0.1:{other.port}: Address already in use; choose another --port" in told
-        assert "Error: the engine did not start; see its output above" in told
-        told = spawn(["worker", "list", "--engine-url", other.url], plain_environment(tmp_path)).out
-        assert told == "[]\n"
+        result = failed(file, other)
+        assert result.count("\n") == 2
+        assert f"cannot listen on 127.0.0.1:{other.port}: Address already in use; choose another --port" in result
+        assert "Error: the engine did not start; see its output above" in result
+        result = spawn(["worker", "list", "--engine-url", other.url], plain_environment(tmp_path)).out
+        assert result == "[]\n"
 
 
 def failed(file: Path, other: Server) -> str:
@@ -142,7 +142,7 @@ def test_colours_are_for_those_who_want_them(file: Path, plain: bool):
 
 
 def test_verbose_is_passed_on(bare: Cli, file: Path, monkeypatch: pytest.MonkeyPatch):
-    asked: list[list[str]] = []
-    monkeypatch.setattr(dev, "develop", lambda _file, _url, engine, worker: asked.extend([engine, worker]) or 0)
+    requests: list[list[str]] = []
+    monkeypatch.setattr(dev, "develop", lambda _file, _url, engine, worker: requests.extend([engine, worker]) or 0)
     assert bare("-v", "dev", str(file)).code == 0
-    assert asked == [["--verbose", "serve", "--port", "8080"], ["--verbose", "run", str(file)]]
+    assert requests == [["--verbose", "serve", "--port", "8080"], ["--verbose", "run", str(file)]]

@@ -64,13 +64,13 @@ def looking(bare: Cli, program: subprocess.Popen[str], tmp_path: Path, monkeypat
 
 def test_a_file_in_use_is_read_and_not_changed(looking: Cli):
     for line, expected in READING:
-        told = looking(*line.split())
-        assert (told.code, told.err) == (0, ""), (line, told)
-        assert expected in told.out, (line, told)
+        result = looking(*line.split())
+        assert (result.code, result.err) == (0, ""), (line, result)
+        assert expected in result.out, (line, result)
     for line in CHANGING:
-        told = looking(*line.split())
-        assert (told.code, told.out) == (1, ""), (line, told)
-        assert "changes need the engine that uses it" in told.err, (line, told)
+        result = looking(*line.split())
+        assert (result.code, result.out) == (1, ""), (line, result)
+        assert "changes need the engine that uses it" in result.err, (line, result)
     assert looking("workflow", "wait", "approval-1", "--timeout", "1").code == 2
 
 
@@ -79,18 +79,18 @@ def test_a_killed_engine_loses_nothing_by_being_looked_at(looking: Cli, program:
     program.wait()
     wal = (tmp_path / "app.db-wal").read_bytes()
     for _ in range(2):
-        told = looking("workflow", "list", "--output", "json")
-        assert told.code == 0
-        assert told.err.startswith("no engine uses ")
-        assert "assay serve --backend sqlite://app.db" in told.err
-        assert {run["id"] for run in told.json} == {"greet-1", "approval-1", "child-1"}
+        result = looking("workflow", "list", "--output", "json")
+        assert result.code == 0
+        assert result.err.startswith("no engine uses ")
+        assert "assay serve --backend sqlite://app.db" in result.err
+        assert {run["id"] for run in result.json} == {"greet-1", "approval-1", "child-1"}
     assert (tmp_path / "app.db-wal").read_bytes() == wal
     done = subprocess.run(  # noqa: S603
         [*LIVE, "app.db"], input="", cwd=tmp_path, env=with_tests(), capture_output=True, text=True, check=False
     )
     assert done.stdout == "ready\n", done.stderr
-    told = looking("workflow", "list", "--output", "json")
-    assert {run["id"] for run in told.json} == {"greet-1", "approval-1", "child-1"}
+    result = looking("workflow", "list", "--output", "json")
+    assert {run["id"] for run in result.json} == {"greet-1", "approval-1", "child-1"}
 
 
 def with_tests() -> dict[str, str]:
@@ -99,14 +99,14 @@ def with_tests() -> dict[str, str]:
 
 def test_a_file_that_is_not_there_is_not_made(bare: Cli, tmp_path: Path):
     before = set(tmp_path.iterdir())
-    told = bare("--engine-url", f"sqlite://{tmp_path}/none.db", "workflow", "list")
-    assert told.code == 1
-    assert told.err == f"error: workflow list: there is no file {tmp_path}/none.db\n"
+    result = bare("--engine-url", f"sqlite://{tmp_path}/none.db", "workflow", "list")
+    assert result.code == 1
+    assert result.err == f"error: workflow list: there is no file {tmp_path}/none.db\n"
     assert set(tmp_path.iterdir()) == before
 
 
 def test_another_schema_is_refused(bare: Cli, tmp_path: Path):
     (tmp_path / "other.db").write_bytes(b"")
-    told = bare("--engine-url", f"sqlite://{tmp_path}/other.db", "workflow", "list")
-    assert told.code == 1
-    assert "cannot be read" in told.err
+    result = bare("--engine-url", f"sqlite://{tmp_path}/other.db", "workflow", "list")
+    assert result.code == 1
+    assert "cannot be read" in result.err

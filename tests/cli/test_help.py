@@ -30,9 +30,9 @@ def test_help_teaches_with_an_example(path: str):
 @pytest.mark.parametrize("path", ALL)
 def test_help_is_asked_for_in_two_ways(bare: Cli, path: str):
     for flag in ("-h", "--help"):
-        told = bare(*path.split()[1:], flag)
-        assert (told.code, told.err) == (0, "")
-        assert told.out.startswith(f"Usage: {path}")
+        result = bare(*path.split()[1:], flag)
+        assert (result.code, result.err) == (0, "")
+        assert result.out.startswith(f"Usage: {path}")
 
 
 @pytest.mark.parametrize("path", REMOTE)
@@ -56,6 +56,6 @@ def test_the_list_says_what_the_command_says(name: str):
 
 
 def test_a_file_is_run(bare: Cli):
-    told = bare("no-such-file.py")
-    assert told.code == 64
-    assert told.err.startswith("Usage: assay run ")
+    result = bare("no-such-file.py")
+    assert result.code == 64
+    assert result.err.startswith("Usage: assay run ")

@@ -32,21 +32,21 @@ def test_standard_input(engine: Server, namespace: str, tmp_path: Path):
     assert spawn(["workflow", "signal", "o", "go", "-"], environment, "[1]").code == 0
     events = spawn(["workflow", "events", "o"], environment).json
     assert events[-1]["payload"]["payload"] == [1]
-    told = spawn(["workflow", "signal", "o", "go", "-"], environment, "")
-    assert (told.code, told.out) == (64, "")
+    result = spawn(["workflow", "signal", "o", "go", "-"], environment, "")
+    assert (result.code, result.out) == (64, "")
 
 
 @pytest.mark.parametrize("value", ["", "{", "nope", "{'a': 1}", "[1,]", "NaN", "-Infinity", "1e999", "[" * 100_000])
 def test_what_is_no_json(cli: Cli, value: str):
-    told = cli(*START, value)
-    assert (told.code, told.out) == (64, "")
-    assert "Invalid value for '--input': not JSON: " in told.err
+    result = cli(*START, value)
+    assert (result.code, result.out) == (64, "")
+    assert "Invalid value for '--input': not JSON: " in result.err
 
 
 def test_a_file_that_cannot_be_read(cli: Cli, tmp_path: Path):
-    told = cli(*START, f"@{tmp_path}/missing.json")
-    assert (told.code, told.out) == (64, "")
-    assert f"cannot read {tmp_path}/missing.json" in told.err
+    result = cli(*START, f"@{tmp_path}/missing.json")
+    assert (result.code, result.out) == (64, "")
+    assert f"cannot read {tmp_path}/missing.json" in result.err
     assert cli(*START, f"@{tmp_path}").code == 64
     broken = tmp_path / "broken.json"
     broken.write_bytes(b"\xff")
@@ -65,8 +65,8 @@ def test_a_file_that_cannot_be_read(cli: Cli, tmp_path: Path):
     ],
 )
 def test_every_document_is_checked(cli: Cli, arguments: list[str]):
-    told = cli(*arguments)
-    assert (told.code, told.out) == (64, "")
+    result = cli(*arguments)
+    assert (result.code, result.out) == (64, "")
 
 
 @pytest.mark.parametrize("value", ["-5", "-0.25", "-1e3"])

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.support import PROGRAM, SECONDS, Cli, Stub, Told, plain_environment
+from tests.cli.support import PROGRAM, SECONDS, Cli, CommandResult, Stub, plain_environment
 
 ANSWERS = [["--help"], ["--version"], ["completion", "bash"], ["workflow", "list"], ["workflow", "start", "--help"], []]
 MISTAKES = [["nonsense"], ["workflow"], ["workflow", "describe"]]
 
 
-def called(arguments: list[str], stub: Stub, home: Path, **streams: int) -> Told:
+def called(arguments: list[str], stub: Stub, home: Path, **streams: int) -> CommandResult:
     """A call in a process of its own, with standard output or errors going where a test wants them."""
     done = subprocess.run(  # noqa: S603
         [*PROGRAM, *arguments],
@@ -23,7 +23,7 @@ def called(arguments: list[str], stub: Stub, home: Path, **streams: int) -> Told
         check=False,
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
     )
-    return Told(done.returncode, (done.stdout or b"").decode(), (done.stderr or b"").decode())
+    return CommandResult(done.returncode, (done.stdout or b"").decode(), (done.stderr or b"").decode())
 
 
 @pytest.fixture
@@ -45,15 +45,15 @@ def left() -> Iterator[int]:
 
 @pytest.mark.parametrize("arguments", ANSWERS, ids=" ".join)
 def test_an_answer_that_cannot_be_written_is_one_line(stub: Stub, tmp_path: Path, full: int, arguments: list[str]):
-    told = called(arguments, stub, tmp_path, stdout=full)
-    assert told.code == 1
-    assert told.err == "error: the answer cannot be written: No space left on device\n"
+    result = called(arguments, stub, tmp_path, stdout=full)
+    assert result.code == 1
+    assert result.err == "error: the answer cannot be written: No space left on device\n"
 
 
 @pytest.mark.parametrize("arguments", ANSWERS, ids=" ".join)
 def test_a_reader_that_has_gone_has_enough(stub: Stub, tmp_path: Path, left: int, arguments: list[str]):
-    told = called(arguments, stub, tmp_path, stdout=left)
-    assert (told.code, told.err) == (0, "")
+    result = called(arguments, stub, tmp_path, stdout=left)
+    assert (result.code, result.err) == (0, "")
 
 
 @pytest.mark.parametrize("arguments", MISTAKES, ids=" ".join)
@@ -67,9 +67,9 @@ def test_a_mistake_is_one_though_nobody_hears_of_it(stub: Stub, tmp_path: Path, 
     ["-v workflow list", "--verbose workflow list", "workflow -v list", "workflow list -v", "-v workflow list -v"],
 )
 def test_verbose_may_be_said_anywhere(stubbed: Cli, stub: Stub, line: str):
-    told = stubbed(*line.split())
-    assert (told.code, told.out) == (0, "[]\n")
-    assert told.err == f"debug: GET {stub.url}/api/v1/workflows: HTTP 200, 2 bytes\n"
+    result = stubbed(*line.split())
+    assert (result.code, result.out) == (0, "[]\n")
+    assert result.err == f"debug: GET {stub.url}/api/v1/workflows: HTTP 200, 2 bytes\n"
     assert stubbed("workflow", "list").err == ""
 
 
@@ -105,5 +105,5 @@ def test_control_c_while_the_program_is_being_loaded_is_no_traceback(tmp_path: P
         assert process.stdout is not None
         assert process.stdout.readline() == b"loading\n"
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=SECONDS)
-    assert (process.returncode, said) == (-signal.SIGINT, b"")
+        _, output = process.communicate(timeout=SECONDS)
+    assert (process.returncode, output) == (-signal.SIGINT, b"")

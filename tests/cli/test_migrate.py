@@ -63,10 +63,10 @@ def test_a_file_of_an_older_version_is_copied_first(bare: Cli, here: Path):
 
 def test_a_file_in_use_is_left_alone(bare: Cli, here: Path):
     with serving(here, "--backend", "sqlite://w.db") as engine:
-        told = bare("migrate", "--backend", "w.db")
-        assert (told.code, told.out) == (1, "")
+        result = bare("migrate", "--backend", "w.db")
+        assert (result.code, result.out) == (1, "")
         process = f"process {engine.process.pid} on "
-        assert told.err.startswith(f"assay: stop the engine first: {here}/w.db is in use by {process}")
+        assert result.err.startswith(f"assay: stop the engine first: {here}/w.db is in use by {process}")
 
 
 def test_who_migrates_by_hand_serves_without(here: Path, tmp_path: Path):
@@ -89,6 +89,6 @@ def test_a_server_is_migrated_too(bare: Cli, server: str):
 
 @pytest.mark.parametrize("url", ["mysql://x", "no/such/folder/w.db", "postgres://u:hidden@127.0.0.1:1/none"])
 def test_mistakes_are_sentences(bare: Cli, here: Path, url: str):
-    told = bare("migrate", "--backend", url)
-    assert (told.code, told.out, told.err.count("\n")) == (1, "", 1)
-    assert "hidden" not in told.err
+    result = bare("migrate", "--backend", url)
+    assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
+    assert "hidden" not in result.err

@@ -5,8 +5,8 @@ from tests.cli.support import Cli
 
 
 def test_namespaces(cli: Cli, namespace: str):
-    told = cli("namespace", "create", namespace, "--output", "table")
-    assert (told.code, told.out) == (0, f"namespace '{namespace}' created\n")
+    result = cli("namespace", "create", namespace, "--output", "table")
+    assert (result.code, result.out) == (0, f"namespace '{namespace}' created\n")
     table = cli("namespace", "list", "--output", "table")
     assert table.rows[0] == ["NAME", "CREATED"]
     assert {"main", namespace} <= {row[0] for row in table.rows[1:]}
@@ -44,9 +44,9 @@ def test_queues(cli: Cli, worker: Callable[..., Worker]):
 
 def test_a_group_alone_is_a_wrong_call(bare: Cli):
     for group in ("workflow", "schedule", "namespace", "worker", "queue"):
-        told = bare(group)
-        assert (told.code, told.out) == (64, "")
-        assert told.err.startswith(f"Usage: assay {group} ")
+        result = bare(group)
+        assert (result.code, result.out) == (64, "")
+        assert result.err.startswith(f"Usage: assay {group} ")
 
 
 def test_an_empty_name_is_a_wrong_call(bare: Cli):
@@ -60,6 +60,6 @@ def test_an_unknown_command_is_a_wrong_call(bare: Cli):
 
 
 def test_nothing_at_all_shows_the_help(bare: Cli):
-    told = bare()
-    assert (told.code, told.err) == (1, "")
-    assert told.out.startswith("Usage: assay ")
+    result = bare()
+    assert (result.code, result.err) == (1, "")
+    assert result.out.startswith("Usage: assay ")

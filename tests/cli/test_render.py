@@ -57,9 +57,9 @@ def test_other_letters_stay_what_they_are(stub: Stub, environment: dict[str, str
     for locale in ({"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}):
         for output in ("json", "jsonl", "yaml", "table"):
             stub.answer([{"queue": "ünï-名"}])
-            told = spawn(["queue", "stats", "--output", output], {**environment, **locale})
-            assert told.code == 0
-            assert "ünï-名" in told.out
+            result = spawn(["queue", "stats", "--output", output], {**environment, **locale})
+            assert result.code == 0
+            assert "ünï-名" in result.out
 
 
 def test_half_a_letter(stubbed: Cli, stub: Stub):
@@ -94,9 +94,9 @@ def test_closed_streams(stub: Stub, environment: dict[str, str], closed: str):
 
 def test_a_terminal_gets_a_table(stub: Stub, environment: dict[str, str]):
     stub.answer([{"queue": "q", "workers": 2}])
-    told = on_terminal(["queue", "stats"], {**environment, "NO_COLOR": ""})
+    result = on_terminal(["queue", "stats"], {**environment, "NO_COLOR": ""})
     header = "\x1b[1mQUEUE  PENDING  RUNNING  WORKERS  TASKS\x1b[0m"
-    assert (told.code, told.out) == (0, f"{header}\nq      -        -        2        -\n")
+    assert (result.code, result.out) == (0, f"{header}\nq      -        -        2        -\n")
     stub.answer([{"queue": "q"}])
     assert on_terminal(["queue", "stats", "--output", "json"], environment).json == [{"queue": "q"}]
 
@@ -104,15 +104,15 @@ def test_a_terminal_gets_a_table(stub: Stub, environment: dict[str, str]):
 @pytest.mark.parametrize("output", ["table", "json", "jsonl", "yaml"])
 def test_nobody_elses_text_steers_a_terminal(stub: Stub, environment: dict[str, str], output: str):
     stub.answer([{"queue": NASTY}])
-    told = on_terminal(["queue", "stats", "--output", output], environment)
-    assert told.code == 0
-    assert told.out.replace("\n", "").isprintable()
+    result = on_terminal(["queue", "stats", "--output", output], environment)
+    assert result.code == 0
+    assert result.out.replace("\n", "").isprintable()
     stub.answer({"id": NASTY, "status": "RUNNING"})
     assert on_terminal(["workflow", "describe", "o"], environment).out.replace("\n", "").isprintable()
     stub.answer(f"no {NASTY}".encode(), 400)
-    told = on_terminal(["queue", "stats"], environment)
-    assert told.code == 1
-    assert told.out.removesuffix("\n").isprintable()
+    result = on_terminal(["queue", "stats"], environment)
+    assert result.code == 1
+    assert result.out.removesuffix("\n").isprintable()
 
 
 def test_a_pipe_gets_the_text_as_it_is(stubbed: Cli, stub: Stub):
@@ -121,9 +121,9 @@ def test_a_pipe_gets_the_text_as_it_is(stubbed: Cli, stub: Stub):
 
 
 def test_a_key_on_the_line_is_warned_of(stub: Stub, environment: dict[str, str]):
-    told = on_terminal(["queue", "stats", "--api-key", "assay_secret"], environment)
-    assert told.out.startswith("warning: --api-key can be read by everybody")
-    assert "assay_secret" not in told.out
+    result = on_terminal(["queue", "stats", "--api-key", "assay_secret"], environment)
+    assert result.out.startswith("warning: --api-key can be read by everybody")
+    assert "assay_secret" not in result.out
     assert spawn(["queue", "stats", "--api-key", "k"], environment).err == ""
 
 

@@ -14,7 +14,7 @@ import pytest
 from assay import Client
 from assay.testing.replay import fetch_history
 from tests.api.support import Server
-from tests.cli.support import Told, on_terminal, plain_environment, spawn
+from tests.cli.support import CommandResult, on_terminal, plain_environment, spawn
 from tests.http.processes import Process
 
 PROGRAM = """
@@ -60,7 +60,7 @@ SLEPT = json.dumps(
 )
 """The history of an order that slept for five seconds."""
 
-Replay = Callable[..., Told]
+Replay = Callable[..., CommandResult]
 
 
 NAMESPACE = "replayed"
@@ -97,17 +97,17 @@ def replay(shell: dict[str, str]) -> Replay:
 def exported(engine: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the histories of two orders, one of which is still open."""
     folder = tmp_path_factory.mktemp("exported")
-    told = environment(engine, folder)
+    replayed = environment(engine, folder)
     options = ["--namespace", NAMESPACE, "--queue", "orders"]
-    worker = Process(["-m", "assay", "run", str(written(folder)), *options], folder / "worker.log", told)
+    worker = Process(["-m", "assay", "run", str(written(folder)), *options], folder / "worker.log", replayed)
     try:
-        saved = asyncio.run(lives(told["ASSAY_ENGINE_URL"]))
+        saved = asyncio.run(lives(replayed["ASSAY_ENGINE_URL"]))
     finally:
         worker.end()
     (folder / "saved.json").write_bytes(saved)
     for name in ("done", "open"):
         for kind in ("json", "jsonl"):
-            (folder / f"{name}.{kind}").write_text(spawn(["workflow", "events", name, "--output", kind], told).out)
+            (folder / f"{name}.{kind}").write_text(spawn(["workflow", "events", name, "--output", kind], replayed).out)
     return folder
 
 
@@ -142,58 +142,58 @@ def test_code_that_did_not_change_follows(replay: Replay, shell: dict[str, str])
         "done: followed, 7 events of Order\nopen: followed, 5 events of Order\n"
     )
     events = Path("open.jsonl").read_text()
-    told = replay("--against", "shop.py", "-", input=events)
-    assert told == (0, "standard input: followed, 5 events of Order\n", "")
+    replayed = replay("--against", "shop.py", "-", input=events)
+    assert replayed == (0, "standard input: followed, 5 events of Order\n", "")
 
 
 @pytest.mark.usefixtures("lived")
 def test_code_that_does_something_else_is_told_where(replay: Replay, code: Path):
     code.write_text(PROGRAM.format(wait=WAITING).replace('"pack"', '"wrap"'))
-    told = replay("--against", "shop.py", "done.json", "open.jsonl", "--id", "done")
+    replayed = replay("--against", "shop.py", "done.json", "open.jsonl", "--id", "done")
     difference = "the history says step 1 'pack', the code did step 1 'wrap'"
     reason = f"not followed: the code no longer follows its history at step 1: {difference}"
-    assert told.out == "".join(f"{name}: {reason}\n" for name in ("done.json", "open.jsonl", "done"))
-    assert (told.code, told.err) == (1, "3 of 3 histories are not followed\n")
+    assert replayed.out == "".join(f"{name}: {reason}\n" for name in ("done.json", "open.jsonl", "done"))
+    assert (replayed.code, replayed.err) == (1, "3 of 3 histories are not followed\n")
 
 
 @pytest.mark.usefixtures("lived")
 def test_an_exception_is_shown_with_the_step_that_it_prevented(replay: Replay, code: Path):
     code.write_text(PROGRAM.format(wait=WAITING).replace("    await ctx.run", "    undefined_name\n    await ctx.run"))
-    told = replay("--against", "shop.py", "open.jsonl")
-    assert "the code raised NameError: name 'undefined_name' is not defined at shop.py:" in told.out
-    assert ", before step 1 'pack'" in told.out
-    assert told.code == 1
+    replayed = replay("--against", "shop.py", "open.jsonl")
+    assert "the code raised NameError: name 'undefined_name' is not defined at shop.py:" in replayed.out
+    assert ", before step 1 'pack'" in replayed.out
+    assert replayed.code == 1
 
 
 @pytest.mark.usefixtures("lived")
 def test_an_input_that_changed_is_a_difference(replay: Replay, code: Path):
     code.write_text(PROGRAM.format(wait=WAITING).replace('"charge", amount', '"charge", -amount'))
-    told = replay("--against", "shop.py", "open.json")
+    replayed = replay("--against", "shop.py", "open.json")
     difference = "the history says activity 1 'charge' with input 5, the code did activity 1 'charge' with input -5"
     reason = f"not followed: the code no longer follows its history at activity 1: {difference}"
-    assert told == (1, f"open.json: {reason}\n", "1 of 1 histories are not followed\n")
+    assert replayed == (1, f"open.json: {reason}\n", "1 of 1 histories are not followed\n")
 
 
 def test_a_timer_of_another_length_is_a_warning(replay: Replay, code: Path):
     code.write_text(PROGRAM.format(wait="await ctx.sleep(60)"))
-    told = replay("--against", "shop.py", "-", input=SLEPT)
+    replayed = replay("--against", "shop.py", "-", input=SLEPT)
     difference = "the history says timer 1 of 5 s, the code did timer 1 of 60 s"
-    assert (told.code, told.out) == (0, "standard input: followed, 6 events of Order\n")
-    assert told.err.startswith("standard input: warning: timer 1 differs from its history")
-    assert told.err.endswith(f"{difference}\n")
+    assert (replayed.code, replayed.out) == (0, "standard input: followed, 6 events of Order\n")
+    assert replayed.err.startswith("standard input: warning: timer 1 differs from its history")
+    assert replayed.err.endswith(f"{difference}\n")
 
 
 @pytest.mark.usefixtures("lived")
 def test_one_that_is_not_followed_is_enough(replay: Replay, code: Path):
     code.write_text(PROGRAM.format(wait=""))
-    told = replay("--against", "shop.py", "saved.json", "open.json")
-    assert (told.code, told.err) == (1, "2 of 2 histories are not followed\n")
+    replayed = replay("--against", "shop.py", "saved.json", "open.json")
+    assert (replayed.code, replayed.err) == (1, "2 of 2 histories are not followed\n")
     code.write_text(PROGRAM.format(wait=f"{WAITING}; await ctx.sleep(1)"))
-    told = replay("--against", "shop.py", "done.json", "open.json")
-    assert (told.code, told.err) == (1, "1 of 2 histories are not followed\n")
-    assert "done.json: not followed: " in told.out
-    assert "the history says WorkflowCompleted, the code did timer 1" in told.out
-    assert "open.json: followed, 5 events of Order\n" in told.out
+    replayed = replay("--against", "shop.py", "done.json", "open.json")
+    assert (replayed.code, replayed.err) == (1, "1 of 2 histories are not followed\n")
+    assert "done.json: not followed: " in replayed.out
+    assert "the history says WorkflowCompleted, the code did timer 1" in replayed.out
+    assert "open.json: followed, 5 events of Order\n" in replayed.out
 
 
 @pytest.mark.usefixtures("lived")
@@ -213,8 +213,8 @@ def test_the_exit_code_counts_though_nobody_reads_on(shell: dict[str, str], code
 @pytest.mark.usefixtures("lived")
 def test_the_workflow_of_a_history_may_have_another_name_now(replay: Replay, code: Path):
     code.write_text(PROGRAM.format(wait=WAITING).replace("Order", "Purchase"))
-    told = replay("--against", "shop.py", "done.json")
-    assert told.out == "done.json: not followed: shop.py has no workflow of type Order; its types: Purchase\n"
+    replayed = replay("--against", "shop.py", "done.json")
+    assert replayed.out == "done.json: not followed: shop.py has no workflow of type Order; its types: Purchase\n"
     assert replay("--against", "shop.py", "--type", "Purchase", "done.json").code == 0
 
 
@@ -225,10 +225,10 @@ def test_code_is_only_loaded(replay: Replay, code: Path):
     assert replay("--against", "shop.py", "done.json").code == 0
     assert not Path("own.db").exists()
     code.write_text(PROGRAM.format(wait=WAITING) + "workflow.start('Order')\n")
-    told = replay("--against", "shop.py", "done.json")
-    assert (told.code, told.out) == (1, "")
-    assert 'shop.py", line 13' in told.err
-    assert 'put the call under `if __name__ == "__main__":`' in told.err
+    replayed = replay("--against", "shop.py", "done.json")
+    assert (replayed.code, replayed.out) == (1, "")
+    assert 'shop.py", line 13' in replayed.err
+    assert 'put the call under `if __name__ == "__main__":`' in replayed.err
 
 
 @pytest.mark.usefixtures("lived")
@@ -261,12 +261,12 @@ def without(record: dict[str, Any], name: str) -> dict[str, Any]:
 @pytest.mark.usefixtures("lived")
 def test_what_is_no_history_is_told_of(replay: Replay, change: Callable[[Any], str], problem: str):
     Path("bad.json").write_text(change(json.loads(Path("done.json").read_text())))
-    told = replay("--against", "shop.py", "bad.json", "done.json")
-    bad, good = told.out.splitlines()
+    replayed = replay("--against", "shop.py", "bad.json", "done.json")
+    bad, good = replayed.out.splitlines()
     assert bad.startswith("bad.json: not followed: ")
     assert problem in bad
     assert good == "done.json: followed, 7 events of Order"
-    assert told.code == 1
+    assert replayed.code == 1
 
 
 @pytest.mark.parametrize(
@@ -280,26 +280,26 @@ def test_what_is_no_history_is_told_of(replay: Replay, change: Callable[[Any], s
     ],
 )
 def test_a_wrong_call(replay: Replay, code: Path, arguments: list[str], problem: str):
-    told = replay(*arguments)
-    assert (told.code, told.out) == (64, "")
-    assert problem in told.err
+    replayed = replay(*arguments)
+    assert (replayed.code, replayed.out) == (64, "")
+    assert problem in replayed.err
 
 
 def test_mistakes_of_the_code_are_shown_as_its_own(replay: Replay, code: Path):
     for text in ("import nowhere_at_all\n", "x = 1 / 0\n"):
         code.write_text(text)
         for against in ("shop.py", "shop"):
-            told = replay("--against", against, "shop.py")
-            assert (told.code, told.out) == (1, "")
-            assert told.err.startswith(f'Traceback (most recent call last):\n  File "{code}", line 1')
+            replayed = replay("--against", against, "shop.py")
+            assert (replayed.code, replayed.out) == (1, "")
+            assert replayed.err.startswith(f'Traceback (most recent call last):\n  File "{code}", line 1')
 
 
 def test_a_workflow_that_is_not_there(replay: Replay, code: Path):
-    told = replay("--against", "shop.py", "--id", "nobody")
-    assert (told.code, told.out) == (1, "")
-    assert told.err.startswith("error: replay: HTTP 404: ")
+    replayed = replay("--against", "shop.py", "--id", "nobody")
+    assert (replayed.code, replayed.out) == (1, "")
+    assert replayed.err.startswith("error: replay: HTTP 404: ")
 
 
 def test_a_key_is_warned_of(code: Path, shell: dict[str, str]):
-    told = on_terminal(["replay", "--against", str(code), "--id", "nobody", "--api-key", "k"], shell)
-    assert told.out.startswith("warning: --api-key can be read by everybody")
+    replayed = on_terminal(["replay", "--against", str(code), "--id", "nobody", "--api-key", "k"], shell)
+    assert replayed.out.startswith("warning: --api-key can be read by everybody")

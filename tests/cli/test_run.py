@@ -79,8 +79,8 @@ def test_a_file_that_only_registers_is_served(tmp_path: Path, engine: Server):
         """,
     )
     with running(file, engine.url, "--queue", "plain") as worker:
-        said = worker.wait_for(re.compile("serving .*"))[0]
-        assert said == f"serving workflow Add and activity one_more on queue plain at {engine.url}"
+        output = worker.wait_for(re.compile("serving .*"))[0]
+        assert output == f"serving workflow Add and activity one_more on queue plain at {engine.url}"
         assert outcome(engine.url, "Add", 41, "plain") == 42
         assert worker.stop() == 0
 
@@ -145,29 +145,29 @@ def test_an_engine_that_is_not_there_yet_is_waited_for(tmp_path: Path):
 
 
 def test_mistakes_of_the_file_are_shown_as_its_own(tmp_path: Path):
-    code, said = failed(written(tmp_path, "from assay import workflow\nx = 1 / 0\n"))
+    code, output = failed(written(tmp_path, "from assay import workflow\nx = 1 / 0\n"))
     assert code == 1
-    assert "ZeroDivisionError" in said
-    assert f'File "{tmp_path}/worker.py", line 2' in said
-    assert "assay/cli" not in said
-    code, said = failed(written(tmp_path, "def broken(:\n"))
+    assert "ZeroDivisionError" in output
+    assert f'File "{tmp_path}/worker.py", line 2' in output
+    assert "assay/cli" not in output
+    code, output = failed(written(tmp_path, "def broken(:\n"))
     assert code == 1
-    assert "SyntaxError" in said
-    assert "worker.py" in said
-    code, said = failed(written(tmp_path, "from assay import workflow\n"))
+    assert "SyntaxError" in output
+    assert "worker.py" in output
+    code, output = failed(written(tmp_path, "from assay import workflow\n"))
     assert code == 1
-    assert "registers no workflow and no activity" in said
-    code, said = failed(tmp_path / "nowhere.py")
+    assert "registers no workflow and no activity" in output
+    code, output = failed(tmp_path / "nowhere.py")
     assert code == 64
-    assert "there is no file" in said
+    assert "there is no file" in output
 
 
 @pytest.mark.parametrize("url", ["localhost:8080", "127.0.0.1:8080", "engine", "w.db", "ftp://engine:8080", "http://"])
 @pytest.mark.parametrize("by", ["option", "variable"])
 def test_an_address_without_a_scheme_is_no_file(tmp_path: Path, url: str, by: str):
     file = written(tmp_path, GREETER)
-    code, said = failed(file, url) if by == "option" else failed(file, None, ASSAY_ENGINE_URL=url)
-    assert (code, said) == (
+    code, output = failed(file, url) if by == "option" else failed(file, None, ASSAY_ENGINE_URL=url)
+    assert (code, output) == (
         1,
         f"error: engine URL '{url}' must be like http://host:8080, https://host or sqlite://app.db\n",
     )
@@ -200,9 +200,9 @@ def test_the_key_is_found_as_by_every_other_command(
         command = [sys.executable, "-m", "assay.cli.main", "run", str(file), *options]
         worker = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)  # noqa: S603
         try:
-            asked, _ = engine.accept()
-            with asked:
-                head = asked.recv(65_536).decode().lower()
+            requests, _ = engine.accept()
+            with requests:
+                head = requests.recv(65_536).decode().lower()
         finally:
             worker.kill()
             worker.wait(10)
@@ -210,9 +210,9 @@ def test_the_key_is_found_as_by_every_other_command(
 
 
 def test_a_key_file_that_cannot_be_read_is_named(tmp_path: Path):
-    code, said = failed(written(tmp_path, GREETER), ASSAY_API_KEY_FILE=str(tmp_path / "none"))
+    code, output = failed(written(tmp_path, GREETER), ASSAY_API_KEY_FILE=str(tmp_path / "none"))
     assert code == 1
-    assert "none cannot be read" in said
+    assert "none cannot be read" in output
 
 
 LISTENING = """
@@ -236,7 +236,7 @@ def test_options_of_the_command_go_before_those_of_the_file(tmp_path: Path, engi
         worker.wait_for(CONNECTED)
         assert outcome(engine.url, "Shout", "hello", queue, namespace) == "HELLO"
         assert worker.stop() == 0
-        assert "warning" not in worker.said()
+        assert "warning" not in worker.log_text()
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_the_queue_of_a_file_that_listens_only_by_itself_is_served(
     text = LISTENING.format(guard='__name__ == "__main__"', before=before, call=call)
     with running(written(tmp_path, text.replace("{queue}", queue)), engine.url) as worker:
         worker.wait_for(re.compile(f"on queue {queue} at"))
-        assert "warning" not in worker.said()
+        assert "warning" not in worker.log_text()
 
 
 def test_a_queue_that_is_not_known_is_told_of(tmp_path: Path, engine: Server):
@@ -268,18 +268,18 @@ def test_a_queue_that_is_not_known_is_told_of(tmp_path: Path, engine: Server):
     file = written(tmp_path, LISTENING.format(guard='__name__ == "__main__"', before="", call=call))
     with running(file, engine.url) as worker:
         worker.wait_for(re.compile("on queue default at"))
-        told = "workflow.listen(queue=os.environ['QUEUE']) is ignored: only names and plain values can be used"
-        assert f"warning: worker.py, line 8: {told}\n" in worker.said()
+        expected = "workflow.listen(queue=os.environ['QUEUE']) is ignored: only names and plain values can be used"
+        assert f"warning: worker.py, line 8: {expected}\n" in worker.log_text()
     with running(file, engine.url, "--queue", "known") as worker:
         worker.wait_for(re.compile("on queue known at"))
-        assert worker.said().count("warning") == 1
+        assert worker.log_text().count("warning") == 1
 
 
 def test_a_key_on_the_command_line_is_warned_of_at_a_terminal(tmp_path: Path):
     file = written(tmp_path, "from assay import workflow\n")  # registers nothing, so it ends
     arguments = ["run", str(file), "--engine-url", "http://127.0.0.1:1", "--api-key", "k"]
-    told = on_terminal(arguments, plain_environment(tmp_path))
-    assert told.out.startswith("warning: --api-key can be read by everybody")
+    expected = on_terminal(arguments, plain_environment(tmp_path))
+    assert expected.out.startswith("warning: --api-key can be read by everybody")
     assert "warning" not in spawn(arguments, plain_environment(tmp_path)).err
 
 
@@ -302,7 +302,7 @@ def test_what_fails_is_shown_with_its_traceback(tmp_path: Path, engine: Server):
         with pytest.raises(WorkflowFailed):
             outcome(engine.url, "Pay", 5, "failing")
         assert worker.stop() == 0
-    lines = [json.loads(line) for line in worker.said().splitlines() if line.startswith("{")]
+    lines = [json.loads(line) for line in worker.log_text().splitlines() if line.startswith("{")]
     failures = [(line["message"], line["exception"]) for line in lines if line["level"] == "warning"]
     assert [message for message, _ in failures] == [
         "activity charge failed (attempt 1): no answer",
@@ -410,8 +410,8 @@ def test_a_program_that_cannot_be_served_is_named(package: Path, program: str, c
 def test_a_call_of_the_engine_at_the_top_of_a_file_names_the_remedy(tmp_path: Path, call: str):
     text = f"{GREETER}\nworkflow.connect('sqlite://app.db')\nprint({call})\n"
     file = written(tmp_path, text)
-    code, said = failed(file)
+    code, output = failed(file)
     assert code == 1
-    assert 'put the call under `if __name__ == "__main__":`' in said
-    assert said.startswith("Traceback")
+    assert 'put the call under `if __name__ == "__main__":`' in output
+    assert output.startswith("Traceback")
     assert not (tmp_path / "app.db").exists()

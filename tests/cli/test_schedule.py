@@ -73,10 +73,10 @@ def test_the_table(stubbed: Cli, stub: Stub):
 
 
 def test_a_patch_that_changes_nothing(stubbed: Cli, stub: Stub):
-    told = stubbed("schedule", "patch", "nightly")
-    assert (told.code, told.out, stub.asked) == (64, "", [])
+    result = stubbed("schedule", "patch", "nightly")
+    assert (result.code, result.out, stub.requests) == (64, "", [])
     for option in ("--cron", "--timezone", "--input", "--queue", "--overlap"):
-        assert option in told.err
+        assert option in result.err
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_patch_that_changes_nothing(stubbed: Cli, stub: Stub):
     ],
 )
 def test_a_wrong_call(stubbed: Cli, stub: Stub, arguments: list[str]):
-    assert (stubbed("schedule", *arguments).code, stub.asked) == (64, [])
+    assert (stubbed("schedule", *arguments).code, stub.requests) == (64, [])
 
 
 def test_choices_are_those_of_the_engine():
@@ -147,9 +147,9 @@ def test_times_in_every_dialect(cli: Cli, cron: str):
 
 @pytest.mark.parametrize(("cron", "zone"), [("nonsense", "UTC"), ("0 0 2 * * *", "Mars/Base")])
 def test_what_the_engine_refuses(cli: Cli, cron: str, zone: str):
-    told = cli("schedule", "create", "s", "--type", "T", "--cron", cron, "--timezone", zone)
-    assert (told.code, told.out) == (1, "")
-    assert told.err.startswith("error: schedule create: HTTP 400: ")
+    result = cli("schedule", "create", "s", "--type", "T", "--cron", cron, "--timezone", zone)
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith("error: schedule create: HTTP 400: ")
 
 
 @pytest.mark.parametrize("output", ["table", "json", "jsonl", "yaml"])
@@ -159,17 +159,17 @@ def test_fires_by_hand(cli: Cli, output: str):
     assert (fire["outcome"], fire["trigger"]) == ("started", "manual")
     assert cli("workflow", "describe", fire["workflow_id"]).json["schedule"] == "nightly"
     past = ["--from", "2026-01-01", "--to", "2026-01-03", "--overlap", "allow_all"]
-    told = cli("schedule", "backfill", "nightly", *past, "--output", output)
+    result = cli("schedule", "backfill", "nightly", *past, "--output", output)
     again = cli("schedule", "fires", "nightly", "--limit", "2", "--output", output)
-    assert (told.code, again.code) == (0, 0)
+    assert (result.code, again.code) == (0, 0)
     if output == "table":
-        assert told.rows[0] == ["DUE", "OUTCOME", "WORKFLOW", "REASON"]
-        assert [row[:2] for row in told.rows[1:]] == [
+        assert result.rows[0] == ["DUE", "OUTCOME", "WORKFLOW", "REASON"]
+        assert [row[:2] for row in result.rows[1:]] == [
             ["2026-01-01T02:00:00.000Z", "started"],
             ["2026-01-02T02:00:00.000Z", "started"],
         ]
     else:
-        read = {"json": lambda: told.json, "jsonl": lambda: told.lines, "yaml": lambda: told.yaml}[output]
+        read = {"json": lambda: result.json, "jsonl": lambda: result.lines, "yaml": lambda: result.yaml}[output]
         assert [fire["outcome"] for fire in read()] == ["started", "started"]
 
 
@@ -182,7 +182,7 @@ def test_odd_names(cli: Cli, name: str):
 
 def test_what_is_not_there(cli: Cli):
     for arguments in (["describe"], ["pause"], ["resume"], ["delete"], ["trigger"], ["preview"], ["fires"]):
-        told = cli("schedule", *arguments, "nobody")
-        assert told.code == 1
-        assert "HTTP 404" in told.err
+        result = cli("schedule", *arguments, "nobody")
+        assert result.code == 1
+        assert "HTTP 404" in result.err
     assert cli("schedule", "patch", "nobody", "--cron", "@daily").code == 1

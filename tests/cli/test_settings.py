@@ -42,8 +42,8 @@ def test_flag_then_environment_then_file_then_default(
 def test_a_file_may_say_everything(bare: Cli, stub: Stub, config: Path):
     config.write_text(f"engine_url: {stub.url}/\napi_key: secret\nnamespace: n\noutput: YML\n")
     stub.answer([{"queue": "q"}])
-    told = bare("queue", "stats")
-    assert (told.code, told.out) == (0, "- queue: q\n")
+    result = bare("queue", "stats")
+    assert (result.code, result.out) == (0, "- queue: q\n")
     assert stub.last.headers["authorization"] == "Bearer secret"
     assert namespace_of(stub) == "n"
 
@@ -63,9 +63,9 @@ def test_flags_may_stand_anywhere(stubbed: Cli, stub: Stub, arguments: list[str]
 
 
 def test_a_flag_before_a_command_that_does_not_take_it(bare: Cli):
-    told = bare("--namespace", "x", "completion", "bash")
-    assert (told.code, told.out) == (64, "")
-    assert "--namespace" in told.err
+    result = bare("--namespace", "x", "completion", "bash")
+    assert (result.code, result.out) == (64, "")
+    assert "--namespace" in result.err
 
 
 def test_an_empty_variable_is_none(stubbed: Cli, stub: Stub, monkeypatch: pytest.MonkeyPatch):
@@ -103,9 +103,9 @@ def test_a_named_file_must_be_there(stubbed: Cli, tmp_path: Path, monkeypatch: p
     missing = str(tmp_path / "missing.yaml")
     if by == "variable":
         monkeypatch.setenv("ASSAY_CONFIG_FILE", missing)
-    told = stubbed("queue", "stats", *(["--config", missing] if by == "flag" else []))
-    assert (told.code, told.out) == (1, "")
-    assert told.err.startswith(f"error: config file {missing} cannot be read: ")
+    result = stubbed("queue", "stats", *(["--config", missing] if by == "flag" else []))
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith(f"error: config file {missing} cannot be read: ")
 
 
 @pytest.mark.parametrize(
@@ -126,11 +126,11 @@ def test_a_named_file_must_be_there(stubbed: Cli, tmp_path: Path, monkeypatch: p
 def test_a_bad_file(stubbed: Cli, config: Path, monkeypatch: pytest.MonkeyPatch, content: str | bytes, problem: str):
     monkeypatch.delenv("ASSAY_ENGINE_URL")
     config.write_bytes(content if isinstance(content, bytes) else content.encode())
-    told = stubbed("queue", "stats")
-    assert (told.code, told.out) == (1, "")
-    assert told.err.startswith("error: ")
-    assert told.err.count("\n") == 1
-    assert problem in told.err
+    result = stubbed("queue", "stats")
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith("error: ")
+    assert result.err.count("\n") == 1
+    assert problem in result.err
 
 
 @pytest.mark.parametrize("content", ["", "# nothing\n", "namespace:\n"])
@@ -178,14 +178,14 @@ def test_no_key_no_header(stubbed: Cli, stub: Stub):
 
 def test_a_key_that_cannot_be_sent(stubbed: Cli, stub: Stub):
     assert stubbed("queue", "stats", "--api-key", "a\nb: c").code == 1
-    assert stub.asked == []
+    assert stub.requests == []
 
 
 # output
 
 
 def test_an_unknown_format(stubbed: Cli, stub: Stub):
-    told = stubbed("queue", "stats", "--output", "xml")
-    assert (told.code, told.out) == (1, "")
-    assert told.err == "error: unknown output format 'xml': choose table, json, jsonl or yaml\n"
-    assert stub.asked == []
+    result = stubbed("queue", "stats", "--output", "xml")
+    assert (result.code, result.out) == (1, "")
+    assert result.err == "error: unknown output format 'xml': choose table, json, jsonl or yaml\n"
+    assert stub.requests == []

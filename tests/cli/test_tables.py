@@ -128,11 +128,11 @@ def test_filters_of_a_list(stubbed: Cli, stub: Stub):
         "n=5",
     ]
     assert stubbed("workflow", "list", *filters).code == 0
-    asked = stub.last.path
-    assert "stuck=true" in asked
-    assert "status=open" in asked
-    assert "search_attrs=%7B%22customer%22%3A+%22cust1%22%2C+%22n%22%3A+5%7D" in asked
-    (after,) = [part for part in asked.split("&") if part.startswith("created_after=")]
+    requests = stub.last.path
+    assert "stuck=true" in requests
+    assert "status=open" in requests
+    assert "search_attrs=%7B%22customer%22%3A+%22cust1%22%2C+%22n%22%3A+5%7D" in requests
+    (after,) = [part for part in requests.split("&") if part.startswith("created_after=")]
     assert abs(now() - 3_600 - float(after.partition("=")[2])) < 60
 
 

@@ -12,7 +12,7 @@ import pytest
 from assay.cli import waiting
 from assay.core.rules.fold import CLOSE_REASONS
 from tests.api.support import Server, Worker, complete, serving
-from tests.cli.support import PROGRAM, SECONDS, Cli, Stub, Told, plain_environment
+from tests.cli.support import PROGRAM, SECONDS, Cli, CommandResult, Stub, plain_environment
 
 OPEN = {"workflow_id": "o", "run_id": "r", "status": "RUNNING"}
 
@@ -45,15 +45,15 @@ def test_the_exit_code_tells_how_it_ended(
 ):
     hand = worker()
     timer = later(0.2, lambda: hand.turn(order, command))
-    told = cli("workflow", "wait", order, "--timeout", "20")
+    result = cli("workflow", "wait", order, "--timeout", "20")
     timer.join()
-    assert (told.code, told.json["status"], told.json["id"], told.err) == (code, status, order, "")
+    assert (result.code, result.json["status"], result.json["id"], result.err) == (code, status, order, "")
 
 
 def test_a_run_that_timed_out(cli: Cli):
     cli("workflow", "start", "--type", "Order", "--id", "o", "--run-timeout", "0.2")
-    told = cli("workflow", "wait", "o")
-    assert (told.code, told.json["status"]) == (1, "TIMED_OUT")
+    result = cli("workflow", "wait", "o")
+    assert (result.code, result.json["status"]) == (1, "TIMED_OUT")
 
 
 def test_a_terminated_run(cli: Cli, order: str):
@@ -65,16 +65,16 @@ def test_the_end_of_the_chain_counts(cli: Cli, order: str, worker: Callable[...,
     hand = worker()
     hand.turn(order, {"type": "ContinueAsNew", "input": 2})
     timer = later(0.2, lambda: hand.turn(order, complete("last")))
-    told = cli("workflow", "wait", order)
+    result = cli("workflow", "wait", order)
     timer.join()
-    assert (told.code, told.json["result"]) == (0, "last")
+    assert (result.code, result.json["result"]) == (0, "last")
 
 
 @pytest.mark.parametrize("seconds", ["0", "0.3", "300ms"])
 def test_a_wait_that_is_too_short(cli: Cli, order: str, seconds: str):
-    told = cli("workflow", "wait", order, "--timeout", seconds)
-    assert (told.code, told.out) == (2, "")
-    assert told.err.startswith("timed out after ")
+    result = cli("workflow", "wait", order, "--timeout", seconds)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("timed out after ")
 
 
 def test_a_table_says_nothing_where_nobody_reads(cli: Cli, order: str):
@@ -83,23 +83,23 @@ def test_a_table_says_nothing_where_nobody_reads(cli: Cli, order: str):
 
 
 def test_wait_for_what_is_not_there(cli: Cli):
-    told = cli("workflow", "wait", "nobody")
-    assert told.code == 1
-    assert told.err.startswith("error: workflow wait: HTTP 404: ")
+    result = cli("workflow", "wait", "nobody")
+    assert result.code == 1
+    assert result.err.startswith("error: workflow wait: HTTP 404: ")
 
 
 def test_a_target_that_is_not_the_end(cli: Cli, order: str, worker: Callable[..., Worker]):
     hand = worker()
     timer = later(0.3, lambda: hand.turn(order, {"type": "WaitForSignal", "name": "go"}))
-    told = cli("workflow", "wait", order, "--target", "running", "--timeout", "20")
+    result = cli("workflow", "wait", order, "--target", "running", "--timeout", "20")
     timer.join()
-    assert (told.code, told.json["status"]) == (0, "RUNNING")
+    assert (result.code, result.json["status"]) == (0, "RUNNING")
 
 
 def test_a_target_that_is_a_bad_end(cli: Cli, order: str):
     cli("workflow", "terminate", order)
-    told = cli("workflow", "wait", order, "--target", "failed", "--timeout", "20")
-    assert (told.code, told.json["status"]) == (0, "FAILED")
+    result = cli("workflow", "wait", order, "--target", "failed", "--timeout", "20")
+    assert (result.code, result.json["status"]) == (0, "FAILED")
 
 
 def test_another_end_than_the_target_is_passed_by(cli: Cli, order: str, worker: Callable[..., Worker]):
@@ -122,7 +122,7 @@ def test_waiting_does_not_ask_all_the_time(stubbed: Cli, stub: Stub):
     stub.answer({**OPEN, "status": "COMPLETED"})
     stub.answer({"id": "o", "status": "COMPLETED"})
     assert stubbed("workflow", "wait", "o", "--timeout", "60").code == 0
-    first, second, described = (asked.path for asked in stub.asked)
+    first, second, described = (requests.path for requests in stub.requests)
     assert "wait_secs=0" in first
     assert "wait_secs=20" in second
     assert "run_id=r" in second  # the run that was open at first, should the id be started anew
@@ -135,22 +135,22 @@ def test_waiting_does_not_ask_all_the_time(stubbed: Cli, stub: Stub):
 def test_start_and_wait(cli: Cli, worker: Callable[..., Worker]):
     hand = worker()
     timer = later(0.3, lambda: hand.turn("o", complete([1, 2])))
-    told = cli("workflow", "start", "--type", "Order", "--id", "o", "--wait")
+    result = cli("workflow", "start", "--type", "Order", "--id", "o", "--wait")
     timer.join()
-    assert (told.code, told.json["status"], told.json["result"]) == (0, "COMPLETED", [1, 2])
+    assert (result.code, result.json["status"], result.json["result"]) == (0, "COMPLETED", [1, 2])
 
 
 def test_start_and_wait_for_a_failure(cli: Cli, worker: Callable[..., Worker]):
     hand = worker()
     timer = later(0.3, lambda: hand.turn("o", {"type": "FailWorkflow", "error": "broken"}))
-    told = cli("workflow", "start", "--type", "Order", "--id", "o", "--wait")
+    result = cli("workflow", "start", "--type", "Order", "--id", "o", "--wait")
     timer.join()
-    assert (told.code, told.json["error"]) == (1, "broken")
+    assert (result.code, result.json["error"]) == (1, "broken")
 
 
 def test_start_and_wait_too_short(cli: Cli):
-    told = cli("workflow", "start", "--type", "Order", "--id", "o", "--wait", "--timeout", "0.2")
-    assert (told.code, told.out) == (2, "")
+    result = cli("workflow", "start", "--type", "Order", "--id", "o", "--wait", "--timeout", "0.2")
+    assert (result.code, result.out) == (2, "")
 
 
 def test_result(cli: Cli, order: str, worker: Callable[..., Worker]):
@@ -162,11 +162,11 @@ def test_result(cli: Cli, order: str, worker: Callable[..., Worker]):
     assert cli("workflow", "result", order, "--run-id", first).json["close_reason"] == "continued_as_new"
     assert cli("workflow", "result", order, "--run-id", first, "--wait", "5").json["run_id"] == first
     timer = later(0.2, lambda: hand.turn(order, {"type": "FailWorkflow", "error": "broken"}))
-    told = cli("workflow", "result", order, "--wait", "20")
+    result = cli("workflow", "result", order, "--wait", "20")
     timer.join()
-    assert (told.code, told.json["status"], told.json["error"]) == (1, "FAILED", "broken")
-    told = cli("workflow", "result", order)
-    assert (told.code, told.json["status"]) == (1, "FAILED")
+    assert (result.code, result.json["status"], result.json["error"]) == (1, "FAILED", "broken")
+    result = cli("workflow", "result", order)
+    assert (result.code, result.json["status"]) == (1, "FAILED")
 
 
 # follow
@@ -190,11 +190,11 @@ def test_follow_ends_when_a_worker_ends_the_run(
 ):
     hand = worker()
     timer = later(0.3, lambda: hand.turn(order, *commands))
-    told = cli("workflow", "events", order, "--follow")
+    result = cli("workflow", "events", order, "--follow")
     timer.join()
-    assert told.code == 0
-    assert [event["seq"] for event in told.lines] == list(range(1, len(told.lines) + 1))
-    assert told.lines[-1]["event_type"] == last
+    assert result.code == 0
+    assert [event["seq"] for event in result.lines] == list(range(1, len(result.lines) + 1))
+    assert result.lines[-1]["event_type"] == last
 
 
 @pytest.mark.parametrize(("command", "last"), [("terminate", "WorkflowTerminated"), ("cancel", "WorkflowCancelled")])
@@ -203,9 +203,9 @@ def test_follow_ends_when_somebody_ends_the_run(
 ):
     http = engine.http()
     timer = later(0.3, lambda: http.post(f"/workflows/{order}/{command}?namespace={namespace}"))
-    told = cli("workflow", "events", order, "--follow", "--output", "yaml")
+    result = cli("workflow", "events", order, "--follow", "--output", "yaml")
     timer.join()
-    assert (told.code, told.lines[-1]["event_type"]) == (0, last)
+    assert (result.code, result.lines[-1]["event_type"]) == (0, last)
 
 
 def test_follow_ends_when_the_run_times_out(cli: Cli):
@@ -272,9 +272,9 @@ def test_an_engine_that_stays_away(stubbed: Cli, stub: Stub, monkeypatch: pytest
     stub.answer(OPEN, 202)
     for _ in range(10):
         stub.answer({"error": "starting"}, 503)
-    told: Told = stubbed("workflow", "wait", "o", "--timeout", "60")
-    assert told.code == 1
-    assert "HTTP 503" in told.err
+    result: CommandResult = stubbed("workflow", "wait", "o", "--timeout", "60")
+    assert result.code == 1
+    assert "HTTP 503" in result.err
 
 
 @pytest.mark.usefixtures("order")

@@ -31,10 +31,10 @@ def signals(cli: Cli, workflow_id: str) -> list[tuple[str, Any]]:
 
 
 def test_start_prints_the_ids(cli: Cli, namespace: str):
-    told = cli("workflow", "start", "--type", "Order", "--id", "order-1", "--input", '{"n": 1}')
-    assert told.code == 0
-    assert told.json["workflow_id"] == "order-1"
-    assert told.json["started"] is True
+    result = cli("workflow", "start", "--type", "Order", "--id", "order-1", "--input", '{"n": 1}')
+    assert result.code == 0
+    assert result.json["workflow_id"] == "order-1"
+    assert result.json["started"] is True
     record = cli("workflow", "describe", "order-1").json
     assert (record["input"], record["task_queue"], record["namespace"]) == ({"n": 1}, "default", namespace)
 
@@ -64,9 +64,9 @@ def test_start_with_a_cron_expression(cli: Cli):
 
 def test_start_of_an_open_id(cli: Cli):
     first = cli("workflow", "start", "--type", "Order", "--id", "o").json
-    told = cli("workflow", "start", "--type", "Order", "--id", "o")
-    assert (told.code, told.out) == (1, "")
-    assert told.err == "error: workflow start: HTTP 409: workflow 'o' is already running\n"
+    result = cli("workflow", "start", "--type", "Order", "--id", "o")
+    assert (result.code, result.out) == (1, "")
+    assert result.err == "error: workflow start: HTTP 409: workflow 'o' is already running\n"
     used = cli("workflow", "start", "--type", "Order", "--id", "o", "--conflict", "USE_EXISTING").json
     assert (used["run_id"], used["started"]) == (first["run_id"], False)
     fresh = cli("workflow", "start", "--type", "Order", "--id", "o", "--conflict", "terminate_existing").json
@@ -87,9 +87,9 @@ def test_start_of_an_open_id(cli: Cli):
     ],
 )
 def test_a_wrong_call_is_64(cli: Cli, arguments: list[str]):
-    told = cli("workflow", "start", *arguments)
-    assert (told.code, told.out) == (64, "")
-    assert "Error:" in told.err
+    result = cli("workflow", "start", *arguments)
+    assert (result.code, result.out) == (64, "")
+    assert "Error:" in result.err
 
 
 # look
@@ -99,8 +99,8 @@ def test_a_wrong_call_is_64(cli: Cli, arguments: list[str]):
 def test_odd_ids(cli: Cli, workflow_id: str):
     assert cli("workflow", "start", "--type", "Order", f"--id={workflow_id}").json["workflow_id"] == workflow_id
     assert cli("workflow", "describe", "--", workflow_id).json["id"] == workflow_id
-    told = cli("workflow", "--output", "table", "signal", "--", workflow_id, workflow_id, '"x"')
-    assert (told.code, told.out) == (0, f"signal '{workflow_id}' sent to {workflow_id}\n")
+    result = cli("workflow", "--output", "table", "signal", "--", workflow_id, workflow_id, '"x"')
+    assert (result.code, result.out) == (0, f"signal '{workflow_id}' sent to {workflow_id}\n")
     assert signals(cli, workflow_id) == [(workflow_id, "x")]
     assert cli("workflow", "list", "--output", "table").out.splitlines()[1].startswith(f"{workflow_id}  Order  ")
     assert cli("workflow", "terminate", "--", workflow_id).code == 0
@@ -162,9 +162,9 @@ def test_state(cli: Cli, worker: Callable[..., Worker]):
     worker().turn("o", snapshot, {"type": "WaitForSignal", "name": "go"})
     assert cli("workflow", "state", "o").json["state"] == {"stage": "build", "per/cent": 5}
     assert cli("workflow", "state", "o", "per/cent").json["value"] == 5
-    told = cli("workflow", "state", "o", "nope")
-    assert told.code == 1
-    assert "HTTP 404" in told.err
+    result = cli("workflow", "state", "o", "nope")
+    assert result.code == 1
+    assert "HTTP 404" in result.err
 
 
 def test_children(cli: Cli, worker: Callable[..., Worker]):
@@ -198,14 +198,14 @@ def test_signal_without_payload(cli: Cli):
 
 def test_cancel(cli: Cli):
     cli("workflow", "start", "--type", "Order", "--id", "o")
-    told = cli("workflow", "cancel", "o", "--reason", "changed my mind", "--output", "table")
-    assert (told.code, told.out) == (0, "cancel requested for o\n")
+    result = cli("workflow", "cancel", "o", "--reason", "changed my mind", "--output", "table")
+    assert (result.code, result.out) == (0, "cancel requested for o\n")
     event = next(one for one in cli("workflow", "events", "o").json if one["event_type"] == "WorkflowCancelRequested")
     assert "changed my mind" in json.dumps(event)
     assert cli("workflow", "describe", "o").json["status"] == "CANCELLED"
-    told = cli("workflow", "cancel", "o")
-    assert told.code == 1
-    assert "HTTP 404" in told.err
+    result = cli("workflow", "cancel", "o")
+    assert result.code == 1
+    assert "HTTP 404" in result.err
 
 
 def test_terminate(cli: Cli):
@@ -229,12 +229,12 @@ def test_retry(cli: Cli, worker: Callable[..., Worker]):
     hand.fail(task)
     hand.turn("o", {"type": "FailWorkflow", "error": "broken"})
     wanted = ["--requested-by", "alice", "--reason", "it is back"]
-    told = cli("workflow", "retry", "o", *wanted)
-    assert (told.code, told.json["status"], told.err) == (0, "WAITING", "")
+    result = cli("workflow", "retry", "o", *wanted)
+    assert (result.code, result.json["status"], result.err) == (0, "WAITING", "")
     assert cli("workflow", "describe", "o").json["status"] in ("RUNNING", "PENDING")
-    told = cli("workflow", "retry", "o", *wanted)
-    assert told.code == 1
-    assert "HTTP 409" in told.err
+    result = cli("workflow", "retry", "o", *wanted)
+    assert result.code == 1
+    assert "HTTP 409" in result.err
     assert cli("workflow", "retry", "o").code == 64
 
 
@@ -246,11 +246,11 @@ def test_retry_names_what_is_dropped(cli: Cli, worker: Callable[..., Worker]):
     assert task is not None
     hand.complete(task, "reserved")
     hand.turn("o", {"type": "FailWorkflow", "error": "broken"})
-    told = cli("workflow", "retry", "o", "--reason", "again", "--from-seq", "9")
-    assert (told.code, "bad_from_seq" in told.err or "from_seq" in told.err) == (1, True)
-    told = cli("workflow", "retry", "o", "--reason", "again", "--from-seq", "1")
-    assert (told.code, told.json["dropped_events"], told.json["activity"]) == (0, 3, None)
-    assert told.err.splitlines() == ["dropped, and repeated only if the code schedules them again: reserve"]
+    result = cli("workflow", "retry", "o", "--reason", "again", "--from-seq", "9")
+    assert (result.code, "bad_from_seq" in result.err or "from_seq" in result.err) == (1, True)
+    result = cli("workflow", "retry", "o", "--reason", "again", "--from-seq", "1")
+    assert (result.code, result.json["dropped_events"], result.json["activity"]) == (0, 3, None)
+    assert result.err.splitlines() == ["dropped, and repeated only if the code schedules them again: reserve"]
     first = cli("workflow", "events", "o").json[0]
     assert first["initiator"] == "reopen"
 
@@ -262,13 +262,13 @@ def test_retry_asks_on_a_terminal_before_it_drops_work(cli: Cli, worker: Callabl
     cli("workflow", "terminate", "o")
     environment = plain_environment(tmp_path, **{n: v for n, v in os.environ.items() if n.startswith("ASSAY_")})
     again = ["workflow", "retry", "o", "--reason", "again", "--from-seq", "1"]
-    with terminal([*PROGRAM, *again], environment) as asked:
-        assert "reserve" in asked.until("[y/N]")
-        asked.type_in("n\n")
-        asked.until("nothing was retried")
+    with terminal([*PROGRAM, *again], environment) as requests:
+        assert "reserve" in requests.until("[y/N]")
+        requests.type_in("n\n")
+        requests.until("nothing was retried")
     assert len(cli("workflow", "runs", "o").json) == 1
-    with terminal([*PROGRAM, *again, "--yes"], environment) as asked:
-        assert "[y/N]" not in asked.until("dropped_events")
+    with terminal([*PROGRAM, *again, "--yes"], environment) as requests:
+        assert "[y/N]" not in requests.until("dropped_events")
     assert len(cli("workflow", "runs", "o").json) == 2
 
 
@@ -310,19 +310,19 @@ def order(cli: Cli, worker: Callable[..., Worker]) -> None:
 @pytest.mark.usefixtures("order")
 def test_reads_in_every_format(cli: Cli):
     for arguments, shape, header in READS:
-        told = {output: cli(*arguments, "--output", output) for output in FORMATS}
-        assert [one.code for one in told.values()] == [0] * 4, arguments
-        document: Any = told["json"].json
-        assert told["json"].out == json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-        assert stable(told["yaml"].yaml) == stable(document)
+        result = {output: cli(*arguments, "--output", output) for output in FORMATS}
+        assert [one.code for one in result.values()] == [0] * 4, arguments
+        document: Any = result["json"].json
+        assert result["json"].out == json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        assert stable(result["yaml"].yaml) == stable(document)
         if shape == "list":
             assert document
-            assert stable(told["jsonl"].lines) == stable(document)
-            assert told["table"].rows[0] == header
-            assert len(told["table"].rows) == len(document) + 1
+            assert stable(result["jsonl"].lines) == stable(document)
+            assert result["table"].rows[0] == header
+            assert len(result["table"].rows) == len(document) + 1
         else:
-            assert stable(told["jsonl"].lines) == [stable(document)]
-            assert stable(told["table"].json) == stable(document)
+            assert stable(result["jsonl"].lines) == [stable(document)]
+            assert stable(result["table"].json) == stable(document)
 
 
 def stable(document: Any) -> Any:
@@ -336,7 +336,7 @@ def stable(document: Any) -> Any:
 @pytest.mark.usefixtures("order")
 def test_actions_in_every_format(cli: Cli, output: str):
     for arguments, sentence in ACTIONS:
-        told = cli(*arguments, "--output", output)
+        result = cli(*arguments, "--output", output)
         done = {"message": sentence, "ok": True}
         expected = {
             "table": f"{sentence}\n",
@@ -344,7 +344,7 @@ def test_actions_in_every_format(cli: Cli, output: str):
             "jsonl": json.dumps(done, separators=(",", ":")) + "\n",
             "yaml": f"message: {sentence}\nok: true\n",
         }
-        assert (told.code, told.out, told.err) == (0, expected[output], ""), arguments
+        assert (result.code, result.out, result.err) == (0, expected[output], ""), arguments
 
 
 def test_the_session_of_the_seed(cli: Cli, worker: Callable[..., Worker]):
@@ -356,8 +356,8 @@ def test_the_session_of_the_seed(cli: Cli, worker: Callable[..., Worker]):
     assert cli("workflow", "state", "deploy-1234", "pipeline_state").json["value"] == {"stage": "awaiting"}
     assert cli("workflow", "signal", "deploy-1234", "approve", '{"by":"alice"}').code == 0
     hand.turn("deploy-1234", complete({"ok": True}))
-    told = cli("workflow", "wait", "deploy-1234", "--timeout", "300")
-    assert (told.code, told.json["result"]) == (0, {"ok": True})
+    result = cli("workflow", "wait", "deploy-1234", "--timeout", "300")
+    assert (result.code, result.json["result"]) == (0, {"ok": True})
     assert kinds(cli, "deploy-1234")[-1] == "WorkflowCompleted"
 
 

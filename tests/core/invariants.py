@@ -208,7 +208,7 @@ def _check_parent(world: World, run: Run, following: Run) -> None:
 
 def check_children(world: World, parent: Run) -> None:
     """The end of a parent and a cancel it had not heard of when it had the child reach the child (I16)."""
-    told = {(message.kind, message.run_id) for message in world.sent}
+    notified = {(message.kind, message.run_id) for message in world.sent}
     keys = {message.key for message in world.sent}
     history = world.histories[parent.run_id]
     ended = {recorded.event.child_workflow_id for recorded in history if _is_outcome(recorded.event)}
@@ -226,11 +226,11 @@ def check_children(world: World, parent: Run) -> None:
             continue
         if event.child_workflow_id in ended:
             continue
-        asked = ("cancel", child.run_id) in told
+        cancelled = ("cancel", child.run_id) in notified
         if 0 < recorded.seq < parent.cancel_seq:
-            assert asked, "I16: a cancel did not reach a child"
+            assert cancelled, "I16: a cancel did not reach a child"
         if parent.closed:
-            assert asked or ("terminate", child.run_id) in told, "I16: an end did not reach a child"
+            assert cancelled or ("terminate", child.run_id) in notified, "I16: an end did not reach a child"
 
 
 def _family(world: World, parent: Run) -> set[str]:

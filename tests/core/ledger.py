@@ -79,11 +79,11 @@ class Ledger:
 
     def children_hear(self, decision: Decision) -> None:
         """Children of a turn that had not heard of the cancel are told of it, but for those that are let go (I16)."""
-        told = {effect.message.run_id for effect in decision.effects if isinstance(effect, Send)}
+        notified = {effect.message.run_id for effect in decision.effects if isinstance(effect, Send)}
         for other in decision.others:
             link = other.run.start.parent
             if link is not None and link.run_id == decision.run.run_id and link.close_policy is not ParentClose.ABANDON:
-                assert other.run.run_id in told, "I16: a child that has not heard of the cancel"
+                assert other.run.run_id in notified, "I16: a child that has not heard of the cancel"
 
     def turn_knows(self, request: rq.Advance, decision: Decision, reply: Advanced, history: list[ev.Recorded]) -> None:
         """The worker is not taken to know an input that it was not told of, and gets a task if it asked for one."""
@@ -93,8 +93,8 @@ class Ledger:
         later = [entry for entry in history if entry.seq > seen] + decision.events[len(request.outcomes) :]
         unknown = [entry.seq for entry in later if entry.event.is_input]
         assert not unknown or reply.seen_seq < unknown[0], "I14: an input that the worker does not know of"
-        asks = any(isinstance(command, cmd.RecordSideEffect) and command.resume for command in request.commands)
-        assert decision.task.since is not None or not (asks or unknown), "liveness: no task"
+        resumes = any(isinstance(command, cmd.RecordSideEffect) and command.resume for command in request.commands)
+        assert decision.task.since is not None or not (resumes or unknown), "liveness: no task"
 
     def refused(self, request: rq.Request, run: Run | None) -> None:
         """A valid result is recorded even if the commands in the same message are refused."""
@@ -195,8 +195,8 @@ class Ledger:
         self.current[key] = None
 
     def agrees_with(self, run: Run, history: list[ev.Recorded]) -> None:
-        told = [bytes(entry.event.payload) for entry in history if isinstance(entry.event, ev.SignalReceived)]
-        assert told == self.signals[run.run_id], "I14: signals"
+        notified = [bytes(entry.event.payload) for entry in history if isinstance(entry.event, ev.SignalReceived)]
+        assert notified == self.signals[run.run_id], "I14: signals"
         worker = run.task.worker
         held = None if worker is None else (worker, run.task.epoch)
         assert held == self.holders.get(run.run_id), "I7: the holder"

@@ -173,7 +173,7 @@ class Runs(RuleBasedStateMachine):
         self.ledger = Ledger()
         self.grants: list[tuple[RunId, str, int, int]] = []
         self.attempts: list[tuple[RunId, int, int]] = []
-        self.asked: list[rq.Request] = []
+        self.submitted: list[rq.Request] = []
         self.steps = 0
         self.count = 0
 
@@ -202,7 +202,7 @@ class Runs(RuleBasedStateMachine):
 
     def ask(self, request: rq.Request) -> None:
         """Decide twice, change nothing; keep the decision, and check everything."""
-        self.asked.append(request)
+        self.submitted.append(request)
         run = self.world.find(request)
         before = {run_id: picture(found) for run_id, found in self.world.runs.items()}
         (first, ids), (second, _) = self.decide(run, request), self.decide(run, request)
@@ -466,7 +466,7 @@ class Runs(RuleBasedStateMachine):
 
     def repeat(self, dice: Dice) -> None:
         """Any request again, as if its answer had been lost."""
-        request = dice.some(self.asked[-12:])
+        request = dice.some(self.submitted[-12:])
         if isinstance(request, rq.Advance):
             request = msgspec.structs.replace(request, unread=self.unread(request.run_id))
         if isinstance(request, rq.RestartAsNew) and request.run_id is not None:

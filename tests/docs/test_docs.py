@@ -56,9 +56,9 @@ def run(arguments: list[str], folder: Path, extra: dict[str, str] | None = None)
 def test_a_section_does_what_it_says(section: Section, tmp_path: Path):
     if section.program:
         (tmp_path / "app.py").write_text(section.program, encoding="utf-8")
-        told = run([sys.executable, "-W", "error", "app.py"], tmp_path)
-        assert (told.returncode, told.stderr) == (0, "")
-        assert told.stdout == section.output
+        done = run([sys.executable, "-W", "error", "app.py"], tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout == section.output
     for command in section.commands:
         check_command(command, tmp_path)
 
@@ -74,14 +74,14 @@ def test_the_first_program_prints_the_same_when_it_is_started_again(tmp_path: Pa
 
 def check_installing(folder: Path) -> None:
     """Install a clone into an environment of its own; the dependencies and the builder are those of the tests."""
-    told = run([sys.executable, "-m", "venv", "fresh"], folder)
-    assert told.returncode == 0, told.stderr
+    done = run([sys.executable, "-m", "venv", "fresh"], folder)
+    assert done.returncode == 0, done.stderr
     clone, commands = folder / "clone", folder / "fresh" / "bin"
     shutil.copytree(ROOT, clone, ignore=shutil.ignore_patterns(".*", "tests", "benchmarks", "simulation", "*.js"))
     installed = {"PYTHONPATH": sysconfig.get_path("purelib")}
     options = ["--no-deps", "--no-build-isolation", "--no-index"]
-    told = run([str(commands / "python"), "-m", "pip", "install", ".", *options], clone, installed)
-    assert told.returncode == 0, told.stderr
+    done = run([str(commands / "python"), "-m", "pip", "install", ".", *options], clone, installed)
+    assert done.returncode == 0, done.stderr
     assert "assay" in run([str(commands / "assay"), "--version"], folder, installed).stdout
 
 
@@ -91,10 +91,10 @@ def check_command(command: str, folder: Path) -> None:
         check_installing(folder)
         return
     if command.startswith("make "):
-        told = run([*command.split(), "--dry-run", "-C", str(ROOT)], folder)
+        done = run([*command.split(), "--dry-run", "-C", str(ROOT)], folder)
     else:
-        told = run(["sh", "-c", command], folder)
-    assert told.returncode == 0, f"{command}: {told.stderr}"
+        done = run(["sh", "-c", command], folder)
+    assert done.returncode == 0, f"{command}: {done.stderr}"
 
 
 @contextmanager
@@ -136,8 +136,8 @@ def test_a_session_does_what_it_says(section: Section, tmp_path: Path):
             elif command.startswith("assay run "):
                 stack.enter_context(staying(command, tmp_path, here))
             else:
-                told = run(shlex.split(command), tmp_path, here)
-                assert told.returncode == 0, f"{command}: {told.stderr}"
+                done = run(shlex.split(command), tmp_path, here)
+                assert done.returncode == 0, f"{command}: {done.stderr}"
 
 
 def reachable(port: int) -> None:
@@ -159,8 +159,8 @@ def test_python_is_shown_in_the_style_of_the_sources(tmp_path: Path):
     for number, section in enumerate(SECTIONS):
         for block, text in enumerate(section.of("python")):
             (tmp_path / f"block_{number}_{block}.py").write_text(text, encoding="utf-8")
-    told = run([sys.executable, "-m", "ruff", "format", "--check", "--line-length", "120", str(tmp_path)], ROOT)
-    assert told.returncode == 0, told.stdout
+    done = run([sys.executable, "-m", "ruff", "format", "--check", "--line-length", "120", str(tmp_path)], ROOT)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)

@@ -27,11 +27,11 @@ def main(path: str) -> None:
     workflow.start(Approval, workflow_id="approval-1", id_conflict_policy="use_existing")
     if first:
         begin()
-    say("ready")
+    write_line("ready")
     for _ in sys.stdin:
         workflow.signal("approval-1", "go", "yes")
         workflow.result("approval-1")
-        say("done")
+        write_line("done")
     workflow.close()
 
 
@@ -41,7 +41,7 @@ def begin() -> None:
     workflow.result("child-1")
 
 
-def say(line: str) -> None:
+def write_line(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

@@ -102,7 +102,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def told(folder: Path, *arguments: str) -> dict[str, list[str]]:
+def output_of(folder: Path, *arguments: str) -> dict[str, list[str]]:
     """Run the program until it kills itself; the values of its lines, by key."""
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-c", PROGRAM, *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False
@@ -126,38 +126,38 @@ def completed(folder: Path) -> set[str]:
 
 @pytest.mark.parametrize("act", ["connect", "path", "bytes", "uri", "absolute uri", "symlink", "hard link"])
 def test_another_sqlite_is_refused_and_the_engine_goes_on(tmp_path: Path, act: str):
-    said = told(tmp_path, act)
-    assert len(said["refused"]) == 1
-    assert len(said["acknowledged"]) == 11
-    assert completed(tmp_path) == set(said["acknowledged"])
+    output = output_of(tmp_path, act)
+    assert len(output["refused"]) == 1
+    assert len(output["acknowledged"]) == 11
+    assert completed(tmp_path) == set(output["acknowledged"])
 
 
 @pytest.mark.parametrize("act", ["attach", "open", "copy", "other files"])
 @pytest.mark.skipif(sys.platform != "linux", reason="needs locks that belong to a descriptor")
 def test_other_access_in_the_process_is_harmless(tmp_path: Path, act: str):
-    said = told(tmp_path, act)
-    assert len(said["acknowledged"]) == 11
-    assert completed(tmp_path) == set(said["acknowledged"])
+    output = output_of(tmp_path, act)
+    assert len(output["acknowledged"]) == 11
+    assert completed(tmp_path) == set(output["acknowledged"])
 
 
 @pytest.mark.parametrize("act", ["attach", "open", "copy"])
 def test_a_wal_that_another_library_deletes_ends_the_engine(tmp_path: Path, act: str):
-    said = told(tmp_path, act, "unprotected")
-    assert said["acknowledged"] == ["w-0"]
-    assert said["unavailable"] == ["store_replaced"] * 10
-    assert said["unread"] == ["store_replaced"]
+    output = output_of(tmp_path, act, "unprotected")
+    assert output["acknowledged"] == ["w-0"]
+    assert output["unavailable"] == ["store_replaced"] * 10
+    assert output["unread"] == ["store_replaced"]
     assert "w-0" in completed(tmp_path)
 
 
 @pytest.mark.parametrize("act", ["delete wal", "delete", "replace"])
 def test_a_file_that_is_replaced_ends_the_engine(tmp_path: Path, act: str):
-    said = told(tmp_path, act)
-    assert said["acknowledged"] == ["w-0"]
-    assert set(said["unavailable"]) == {"store_replaced"}
+    output = output_of(tmp_path, act)
+    assert output["acknowledged"] == ["w-0"]
+    assert set(output["unavailable"]) == {"store_replaced"}
 
 
 def test_connecting_again_opens_the_file_anew(tmp_path: Path):
-    said = told(tmp_path, "attach", "unprotected", "again")
-    assert said["acknowledged"] == ["w-0", "w-11"]
+    output = output_of(tmp_path, "attach", "unprotected", "again")
+    assert output["acknowledged"] == ["w-0", "w-11"]
     assert {"w-0", "w-11"} <= completed(tmp_path)
     assert not os.path.exists(tmp_path / "app.db-wal")

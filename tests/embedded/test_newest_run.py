@@ -14,8 +14,8 @@ app = assay.App()
 async def relay(ctx: assay.Context, rounds: int) -> str:
     if rounds:
         ctx.continue_as_new(rounds - 1)
-    said: str = await ctx.wait_for_signal("word")
-    return said
+    word: str = await ctx.wait_for_signal("word")
+    return word
 
 
 async def signalled_beside_an_old_run(folder: Path) -> tuple[Any, str]:

@@ -126,8 +126,8 @@ def test_the_failure_of_an_activity_is_the_cause_all_the_way(tmp_path: Path):
         return caught, *[await failure_of(client, "Odd", how) for how in ("let through", "step", "child")]
 
     caught, uncaught, step, child = served(tmp_path, app_with(odd, charge), program)
-    said = "activity 'charge' failed after 2 attempts: LookupError: no such card"
-    assert caught == ["Failure", "LookupError", "no such card", True, said]
+    expected = "activity 'charge' failed after 2 attempts: LookupError: no such card"
+    assert caught == ["Failure", "LookupError", "no such card", True, expected]
     for failure, what in ((uncaught, "activity 'charge'"), (step, "step 'charge'")):
         assert (failure.message, failure.type) == ("no such card", "LookupError")
         assert f"ActivityError: {what} failed: LookupError: no such card" in failure.stack
@@ -280,9 +280,9 @@ def test_a_query_without_an_answer_is_told_of_once(tmp_path: Path, caplog: pytes
         return await handle.result(), await handle.query("good")
 
     assert served(tmp_path, app_with(odd), program) == ("done", "fine")
-    said = sorted(record.getMessage() for record in caplog.records if "has no answer" in record.getMessage())
-    assert [line.split(" of workflow asked")[0] for line in said] == [
+    expected = sorted(record.getMessage() for record in caplog.records if "has no answer" in record.getMessage())
+    assert [line.split(" of workflow asked")[0] for line in expected] == [
         f"query '{name}'" for name in ("async", "leaves", "odd", "raises")
     ]
-    assert "await it first" in said[0]
-    assert "ZeroDivisionError" in said[3]
+    assert "await it first" in expected[0]
+    assert "ZeroDivisionError" in expected[3]

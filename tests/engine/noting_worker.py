@@ -22,7 +22,7 @@ class NotingWorker:
         self.activities: frozenset[str] | None = None
         self.held: set[RunId] = set()
         self.grants: list[TaskGrant | ActivityGrant] = []
-        self.heard: list[RunId] = []
+        self.notified: list[RunId] = []
         self.unwanted: list[int] = []
         self.given = asyncio.Event()
 
@@ -34,7 +34,7 @@ class NotingWorker:
         self.given.set()
 
     def news(self, run_id: RunId) -> None:
-        self.heard.append(run_id)
+        self.notified.append(run_id)
 
     def cancel(self, attempt_id: int, *, over: bool = False) -> None:
         self.unwanted.append(attempt_id)

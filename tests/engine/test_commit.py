@@ -31,9 +31,9 @@ def signal(workflow_id: str, name: str) -> Signal:
 
 def test_requests_of_one_batch_see_each_other(with_engine):
     async def body(engine, clock):
-        asked = [engine.submit(request) for request in (start("a"), signal("a", "one"), signal("a", "two"))]
-        await asyncio.gather(*asked)
-        run_id = asked[0].result().key.run_id
+        pending = [engine.submit(request) for request in (start("a"), signal("a", "one"), signal("a", "two"))]
+        await asyncio.gather(*pending)
+        run_id = pending[0].result().key.run_id
         kinds = [type(recorded.event).__name__ for recorded in await engine.reads.history(run_id)]
         assert kinds == ["WorkflowStarted", "SignalReceived", "SignalReceived"]
 
@@ -56,8 +56,8 @@ def test_a_run_whose_stored_history_is_too_large_fails(with_engine, monkeypatch)
 
 def test_a_refused_request_fails_alone(with_engine):
     async def body(engine, clock):
-        asked = [engine.submit(request) for request in (start("a"), start("a"), signal("b", "x"), start("c"))]
-        answers = await asyncio.gather(*asked, return_exceptions=True)
+        pending = [engine.submit(request) for request in (start("a"), start("a"), signal("b", "x"), start("c"))]
+        answers = await asyncio.gather(*pending, return_exceptions=True)
         assert [type(answer) for answer in answers] == [Started, AlreadyExists, NotFound, Started]
 
     with_engine(body)
@@ -138,8 +138,8 @@ def test_a_bug_fails_the_request_that_met_it_and_no_other_of_its_batch(with_engi
 
         monkeypatch.setattr(attempt_module, "decide", poisoned)
         wanted = [start("a"), signal("a", "one"), start("poison"), signal("a", "two"), start("b")]
-        asked = [engine.submit(request) for request in wanted]
-        answers = await asyncio.gather(*asked, return_exceptions=True)
+        pending = [engine.submit(request) for request in wanted]
+        answers = await asyncio.gather(*pending, return_exceptions=True)
         assert [type(answer) for answer in answers] == [Started, type(None), Undecidable, type(None), Started]
         assert (answers[2].code, answers[2].kind) == ("internal_error", Kind.INTERNAL)
         assert str(answers[2]) == "the engine could not decide this: KeyError('a bug')"
@@ -160,8 +160,8 @@ def test_what_cannot_be_written_fails_alone_too(with_engine, monkeypatch):
             return await write(changes)
 
         monkeypatch.setattr(engine._store, "write", choosy)
-        asked = [engine.submit(start(name)) for name in ("a", "poison", "b")]
-        answers = await asyncio.gather(*asked, return_exceptions=True)
+        pending = [engine.submit(start(name)) for name in ("a", "poison", "b")]
+        answers = await asyncio.gather(*pending, return_exceptions=True)
         assert [type(answer) for answer in answers] == [Started, Undecidable, Started]
         assert sizes == [3, 1, 1, 1]
 

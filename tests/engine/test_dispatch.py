@@ -155,7 +155,7 @@ def test_the_holder_of_a_task_hears_of_new_events(with_engine):
         engine.add_worker(worker)
         key = (await engine.submit(start("a"))).key
         await engine.submit(Signal(MAIN, WorkflowId("a"), name="go"))
-        assert worker.heard == [key.run_id]
+        assert worker.notified == [key.run_id]
         await engine.submit(ReleaseTask(key.run_id, worker.worker, 1))
         worker.slots.tasks += 1
         engine.offer_work(worker)

@@ -78,18 +78,18 @@ class Recording:
     """Notes what it is asked to forget."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, Time]] = []
+        self.deletions: list[tuple[str, Time]] = []
 
     async def forget_outcomes(self, before: Time, limit: int) -> int:
-        self.asked.append(("outcomes", before))
+        self.deletions.append(("outcomes", before))
         return 0
 
     async def forget_fires(self, before: Time, limit: int) -> int:
-        self.asked.append(("fires", before))
+        self.deletions.append(("fires", before))
         return 0
 
     async def forget_notes(self, before: Time, limit: int) -> int:
-        self.asked.append(("notes", before))
+        self.deletions.append(("notes", before))
         return 0
 
 
@@ -97,20 +97,20 @@ def test_each_kind_has_its_own_time():
     clock, recording = ManualClock(), Recording()
     asyncio.run(Pruner(recording, clock).run_once())
     kept = {"outcomes": OUTCOME_RETENTION, "fires": FIRE_RETENTION, "notes": NOTE_RETENTION}
-    assert recording.asked == [(kind, clock.now() - time) for kind, time in kept.items()]
+    assert recording.deletions == [(kind, clock.now() - time) for kind, time in kept.items()]
 
 
 def test_notes_are_kept_for_as_long_as_they_are_told():
     clock, recording = ManualClock(), Recording()
     asyncio.run(Pruner(recording, clock, retention=2 * NOTE_RETENTION).run_once())
-    assert recording.asked[-1] == ("notes", clock.now() - 2 * NOTE_RETENTION)
+    assert recording.deletions[-1] == ("notes", clock.now() - 2 * NOTE_RETENTION)
 
 
 def test_it_begins_when_it_is_told_to():
     clock, recording = ManualClock(), Recording()
     pruner = Pruner(recording, clock, begins=clock.now() + SECOND)
     assert asyncio.run(pruner.run_once()) == clock.now() + SECOND
-    assert recording.asked == []
+    assert recording.deletions == []
     clock.advance(SECOND)
     asyncio.run(pruner.run_once())
-    assert recording.asked != []
+    assert recording.deletions != []

@@ -104,8 +104,8 @@ def test_a_year_of_schedules(database: Path):
 def test_ten_thousand_schedules_cost_nothing_while_idle(database: Path):
     async def main(loop: VirtualLoop) -> None:
         async with engine_on(database, loop) as (engine, store):
-            asked = [engine.submit(wanted("0 0 12 * * *", f"s-{number}")) for number in range(10_000)]
-            await asyncio.gather(*asked)
+            pending = [engine.submit(wanted("0 0 12 * * *", f"s-{number}")) for number in range(10_000)]
+            await asyncio.gather(*pending)
             await asyncio.sleep(seconds(MINUTE))
             store.calls.clear()
             await asyncio.sleep(seconds(HOUR))
@@ -120,8 +120,8 @@ def test_ten_thousand_schedules_cost_nothing_while_idle(database: Path):
 def test_a_burst_of_fires_is_done_within_its_second(database: Path):
     async def main(loop: VirtualLoop) -> None:
         async with engine_on(database, loop) as (engine, store):
-            asked = [engine.submit(wanted("0 0 12 * * *", f"s-{number}")) for number in range(2_000)]
-            await asyncio.gather(*asked)
+            pending = [engine.submit(wanted("0 0 12 * * *", f"s-{number}")) for number in range(2_000)]
+            await asyncio.gather(*pending)
             store.calls.clear()
             await asyncio.sleep(seconds(12 * HOUR) + 1)
             assert store.calls["write"] <= 10  # set-based: hundreds of fires in each transaction
@@ -196,7 +196,7 @@ def test_requests_of_one_batch_see_each_other(database: Path):
     async def main(loop: VirtualLoop) -> None:
         async with verified(database, loop) as (engine, _):
             submit = engine._committer.submit
-            asked = [
+            pending = [
                 submit(wanted()),
                 submit(wanted()),
                 submit(rq.PatchSchedule(MAIN, NAME, {"task_queue": "slow"})),
@@ -206,7 +206,7 @@ def test_requests_of_one_batch_see_each_other(database: Path):
                 submit(rq.PauseSchedule(MAIN, NAME)),
                 submit(wanted("@daily")),
             ]
-            answers = await asyncio.gather(*asked, return_exceptions=True)
+            answers = await asyncio.gather(*pending, return_exceptions=True)
             assert isinstance(answers[1], AlreadyExists)
             assert [answers[place].outcome.value for place in (3, 4)] == ["started", "skipped"]
             assert isinstance(answers[6], NotFound)

@@ -86,19 +86,19 @@ def test_what_comes_in_heaps_is_told_heap_by_heap(with_engine: Callable[[Body], 
     """After an outage schedules have more to tell than may wait for a client; one that listens is not cut off."""
 
     async def body(engine: Engine, clock: ManualClock) -> None:
-        stream, heard, most = stream_of(engine, clock), list[Fire](), 0
+        stream, received, most = stream_of(engine, clock), list[Fire](), 0
         waiting = asyncio.Queue[Sequence[JournalRow]]()
         async for _ in stream.follow(None, waiting.put_nowait):
             pass
         fires = [Fire(MAIN, "nightly", number, clock.now(), FireOutcome.MISSED) for number in range(1_500)]
         await engine._store.write(Changes(fires=fires, unfired=[Unfired(RunId("main/nightly"), "x", fires)]))
         await start(engine)
-        while len(heard) < 1_500:
+        while len(received) < 1_500:
             page = await waiting.get()
             most = max(most, waiting.qsize())
-            heard += [fire for news in page if isinstance(news, Note) for fire in news.fires]
+            received += [fire for news in page if isinstance(news, Note) for fire in news.fires]
         stream.leave(waiting.put_nowait)
-        assert (heard, most) == (fires, 0)
+        assert (received, most) == (fires, 0)
 
     with_engine(body)
 

@@ -15,19 +15,19 @@ from assay.storage.sqlite.store import SqliteStore
 from assay.worker_protocol.tokens import Lease, Tokens
 from tests.clocks import ManualClock
 
-Scene = Callable[[WorkerRegistry, ManualClock], Awaitable[None]]
+Scenario = Callable[[WorkerRegistry, ManualClock], Awaitable[None]]
 
 
-def play(folder: Path, *scenes: Scene) -> None:
+def run_scenarios(folder: Path, *scenarios: Scenario) -> None:
     """Each scene with a registry of its own, on the same file."""
     clock = ManualClock()
 
     async def main() -> None:
-        for scene in scenes:
+        for scenario in scenarios:
             store = SqliteStore(folder / "engine.db", clock=clock.now, in_thread=False)
             await store.open()
             worker_registry = WorkerRegistry(SqlRegistry(store), store, clock)
-            await scene(worker_registry, clock)
+            await scenario(worker_registry, clock)
             await worker_registry.run_once()
             await store.close()
 
@@ -55,7 +55,7 @@ async def ids(worker_registry: WorkerRegistry) -> list[str]:
 
 
 def test_silence_hides_and_any_sign_brings_back(tmp_path: Path):
-    async def scene(worker_registry: WorkerRegistry, clock: ManualClock) -> None:
+    async def scenario(worker_registry: WorkerRegistry, clock: ManualClock) -> None:
         registered = await worker_registry.register(form(workflows=("A",)))
         assert isinstance(registered, WorkerRow)
         clock.advance(LISTED_SILENCE - SECOND)
@@ -66,7 +66,7 @@ def test_silence_hides_and_any_sign_brings_back(tmp_path: Path):
         assert found.workflows == frozenset({"A"})
         assert await ids(worker_registry) == [registered.id]
 
-    play(tmp_path, scene)
+    run_scenarios(tmp_path, scenario)
 
 
 def test_signs_of_life_are_written_now_and_then(tmp_path: Path):
@@ -85,20 +85,20 @@ def test_signs_of_life_are_written_now_and_then(tmp_path: Path):
         assert await ids(worker_registry) == known
         assert (await worker_registry.worker(known[0])).namespace == "main"
 
-    play(tmp_path, first, second)
+    run_scenarios(tmp_path, first, second)
 
 
 def test_somebody_unknown_serves_all_of_main(tmp_path: Path):
-    async def scene(worker_registry: WorkerRegistry, _: ManualClock) -> None:
+    async def scenario(worker_registry: WorkerRegistry, _: ManualClock) -> None:
         stranger = await worker_registry.worker("stranger")
         assert (stranger.namespace, stranger.workflows, stranger.activities) == ("main", None, None)
         assert await ids(worker_registry) == []
 
-    play(tmp_path, scene)
+    run_scenarios(tmp_path, scenario)
 
 
 def test_namespaces_are_made_once_and_named_well(tmp_path: Path):
-    async def scene(worker_registry: WorkerRegistry, _: ManualClock) -> None:
+    async def scenario(worker_registry: WorkerRegistry, _: ManualClock) -> None:
         assert not worker_registry.has_namespace("tenant")
         await worker_registry.ensure("tenant")
         await worker_registry.ensure("tenant")
@@ -112,7 +112,7 @@ def test_namespaces_are_made_once_and_named_well(tmp_path: Path):
         await worker_registry.delete("tenant", None)
         assert not worker_registry.has_namespace("tenant")
 
-    play(tmp_path, scene)
+    run_scenarios(tmp_path, scenario)
 
 
 def test_tokens_stand_for_one_lease():

@@ -66,7 +66,7 @@ def environment(**extra: str) -> dict[str, str]:
 
 def run(folder: Path, *arguments: str) -> list[str]:
     """What a program prints that runs in an empty folder; it must end well and complain about nothing."""
-    told = subprocess.run(  # noqa: S603
+    finished = subprocess.run(  # noqa: S603
         command(*arguments),
         cwd=folder,
         env=environment(),
@@ -75,8 +75,8 @@ def run(folder: Path, *arguments: str) -> list[str]:
         timeout=SECONDS,
         check=False,
     )
-    assert (told.returncode, told.stderr) == (0, "")
-    return told.stdout.splitlines()
+    assert (finished.returncode, finished.stderr) == (0, "")
+    return finished.stdout.splitlines()
 
 
 def test_every_example_is_known():
@@ -111,8 +111,8 @@ async def greeting_from(url: str) -> str:
 
 
 def test_an_example_serves_another_process(tmp_path: Path, postgres: str):
-    told = environment(ASSAY_ENGINE_URL=postgres)
-    with subprocess.Popen(command("-m", "examples.hello", "listen"), cwd=tmp_path, env=told) as listening:  # noqa: S603
+    finished = environment(ASSAY_ENGINE_URL=postgres)
+    with subprocess.Popen(command("-m", "examples.hello", "listen"), cwd=tmp_path, env=finished) as listening:  # noqa: S603
         try:
             assert asyncio.run(greeting_from(postgres)) == "Hello, you!"
             listening.send_signal(signal.SIGTERM)

@@ -187,8 +187,8 @@ def run(folder: Path, program: str, *arguments: str) -> "subprocess.CompletedPro
     ],
 )
 def test_a_program_prints(program: str, output: str, tmp_path: Path):
-    told = run(tmp_path, program)
-    assert (told.stdout, told.stderr, told.returncode) == (output, "", 0)
+    done = run(tmp_path, program)
+    assert (done.stdout, done.stderr, done.returncode) == (output, "", 0)
 
 
 def test_a_program_that_is_killed_after_its_result_charges_once(tmp_path: Path):

@@ -75,10 +75,10 @@ def names_in(http: Http) -> dict[str, list[Any]]:
     }
 
 
-def welcome(http: Http) -> set[str]:
+def accepted_operations(http: Http) -> set[str]:
     """The operations that have had a request they could say yes to."""
-    told = http.raw("GET", "/metrics").body.decode()
-    return {name for name, status in re.findall(r'operation="(\w+)",status="(\d+)"', told) if status < "300"}
+    metrics = http.raw("GET", "/metrics").body.decode()
+    return {name for name, status in re.findall(r'operation="(\w+)",status="(\d+)"', metrics) if status < "300"}
 
 
 def fuzz(server: Server, seconds: int) -> "subprocess.CompletedProcess[str]":
@@ -113,6 +113,6 @@ def test_every_answer_is_what_the_description_says(tmp_path: Path, database: str
         found = fuzz(server, SECONDS)
         assert found.returncode == 0, found.stdout[-8_000:] + found.stderr[-2_000:]
         assert server.http().get("/health").status == 200
-        refused = OPERATIONS - welcome(server.http())
+        refused = OPERATIONS - accepted_operations(server.http())
         assert len(refused) < len(OPERATIONS) / 4, f"the requests miss the point: {sorted(refused)}"
     assert sound(database) == []

@@ -21,7 +21,7 @@ class Bare:
         self.url = f"{url}/api/v1/workers/{self.worker}/exchange?namespace={namespace}"
         self._namespace = namespace
 
-    async def tell(self, **fields: Any) -> tuple[int, wire.EngineMessage | dict[str, Any]]:
+    async def post_message(self, **fields: Any) -> tuple[int, wire.EngineMessage | dict[str, Any]]:
         body = wire.encode(wire.WorkerMessage(**fields))
         async with self._session.post(self.url, data=body, headers=JSON) as response:
             answer = await response.read()
@@ -31,16 +31,16 @@ class Bare:
 
     async def greet(self, queue: str, **fields: Any) -> wire.EngineMessage:
         hello = wire.Hello(queue=queue, namespace=self._namespace, free_tasks=5, free_activities=5, **fields)
-        return await self.heard(hello=hello)
+        return await self.exchange(hello=hello)
 
-    async def heard(self, **fields: Any) -> wire.EngineMessage:
-        status, message = await self.tell(**fields)
+    async def exchange(self, **fields: Any) -> wire.EngineMessage:
+        status, message = await self.post_message(**fields)
         assert status == 200
         assert isinstance(message, wire.EngineMessage)
         return message
 
     async def task(self) -> wire.SentTask:
         while True:
-            message = await self.heard(wait_secs=5)
+            message = await self.exchange(wait_secs=5)
             if message.tasks:
                 return message.tasks[0]

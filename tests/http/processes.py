@@ -35,7 +35,7 @@ class Process:
         log: Path,
         variables: Mapping[str, str] | None = None,
         *,
-        hears: bool = False,
+        with_stdin: bool = False,
         cwd: Path = ROOT,
     ) -> None:
         self.log = log
@@ -44,13 +44,13 @@ class Process:
                 [sys.executable, *command],
                 cwd=cwd,
                 env={**os.environ, **(variables or {})},
-                stdin=subprocess.PIPE if hears else None,
+                stdin=subprocess.PIPE if with_stdin else None,
                 stdout=out,
                 stderr=out,
                 text=True,
             )
 
-    def tell(self, word: str) -> None:
+    def write_line(self, word: str) -> None:
         """Say the one thing that it waits for."""
         assert self._process.stdin is not None
         with self._process.stdin as ear:
@@ -64,20 +64,20 @@ class Process:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def said(self) -> str:
+    def log_text(self) -> str:
         return self.log.read_text(encoding="utf-8", errors="replace")
 
     def wait_for(self, pattern: "re.Pattern[str]", seconds: float = START_SECONDS) -> "re.Match[str]":
         """Wait until its output matches."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            found = pattern.search(self.said())
+            found = pattern.search(self.log_text())
             if found:
                 return found
             if not self.alive:
                 break
             threading.Event().wait(0.02)
-        raise AssertionError(f"{pattern.pattern!r} was not said:\n{self.said()}")
+        raise AssertionError(f"{pattern.pattern!r} was not said:\n{self.log_text()}")
 
     def kill(self) -> None:
         """kill -9."""

@@ -11,7 +11,7 @@ import pytest
 
 import assay
 from assay import App, Client, Worker
-from tests.http.scenes import on, serving, settled
+from tests.http.scenarios import on, serving, settled
 
 
 def deployment(queue: str, ran: list[str], *, broken: bool) -> App:
@@ -62,10 +62,10 @@ def test_a_bug_waits_for_the_deployment_that_fixes_it(url: str):
         assert record is not None
         assert (record.status, record.stuck) == ("COMPLETED", None)
 
-    async def scene(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         await asyncio.gather(order(client, "steps", *["reserve"] * 20), order(client, "activity", "charge"))
 
-    on(url, scene)
+    on(url, scenario)
 
 
 def test_a_live_run_is_replayed_by_healed_code(tmp_path: Path):
@@ -82,7 +82,7 @@ def test_a_live_run_is_replayed_by_healed_code(tmp_path: Path):
             raise KeyError("price")
         return local + number
 
-    async def scene(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         async with serving(client, app, errors="wait"):
             await client.start("Sale", workflow_id="s")
             assert "KeyError: 'price'" in (await settled(client, "s")).stuck["message"]
@@ -90,7 +90,7 @@ def test_a_live_run_is_replayed_by_healed_code(tmp_path: Path):
         # the side effect belonged to the turn that was not sent, and ran again
         assert ran == ["once", "draw", "draw"]
 
-    on(f"sqlite://{tmp_path}/app.db", scene)
+    on(f"sqlite://{tmp_path}/app.db", scenario)
 
 
 def test_a_bug_before_the_end_of_the_history_is_named(tmp_path: Path):
@@ -108,7 +108,7 @@ def test_a_bug_before_the_end_of_the_history_is_named(tmp_path: Path):
 
         return made
 
-    async def scene(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         async with serving(client, app(broken=False)):
             await client.start("Wait", workflow_id="w")
             while not (await client.describe("w") or {}).get("waiting_on"):
@@ -125,7 +125,7 @@ def test_a_bug_before_the_end_of_the_history_is_named(tmp_path: Path):
         async with serving(client, app(broken=False)):
             assert await client.result("w") == 5
 
-    on(f"sqlite://{tmp_path}/app.db", scene)
+    on(f"sqlite://{tmp_path}/app.db", scenario)
 
 
 class Unprintable(Exception):
@@ -195,7 +195,7 @@ def test_which_exceptions_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for function in (*FAILS, *WAITS):
         app.workflow(function.__name__, function)
 
-    async def scene(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         async with serving(client, app, errors="wait"):
             for function in (*FAILS, *WAITS):
                 await client.start(function.__name__, workflow_id=function.__name__)
@@ -206,7 +206,7 @@ def test_which_exceptions_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
                 assert (record.status, record.stuck["reason"]) == ("RUNNING", "task_failed"), function
                 assert words in record.stuck["message"]
 
-    on(f"sqlite://{tmp_path}/app.db", scene)
+    on(f"sqlite://{tmp_path}/app.db", scenario)
 
 
 def test_cancels_and_continue_as_new_do_not_wait(tmp_path: Path):
@@ -231,7 +231,7 @@ def test_cancels_and_continue_as_new_do_not_wait(tmp_path: Path):
     async def go_on(ctx: assay.Context) -> None:
         ctx.continue_as_new(0)
 
-    async def scene(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         async with serving(client, app, errors="wait"):
             handle = await client.start("asked", workflow_id="asked")
             while not (await client.describe("asked") or {}).get("waiting_on"):
@@ -242,7 +242,7 @@ def test_cancels_and_continue_as_new_do_not_wait(tmp_path: Path):
                 assert (await settled(client, name)).status == "CANCELLED"
             assert await client.run("continues", 1, workflow_id="continues") == "end"
 
-    on(f"sqlite://{tmp_path}/app.db", scene)
+    on(f"sqlite://{tmp_path}/app.db", scenario)
 
 
 def test_a_definition_goes_before_its_worker(tmp_path: Path):
@@ -254,7 +254,7 @@ def test_a_definition_goes_before_its_worker(tmp_path: Path):
     for choice in (None, "fail", "wait"):
         app.workflow(f"own-{choice}", _copy(broken), errors=choice)
 
-    async def scene(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         for errors, waiting in (("fail", {"own-wait"}), ("wait", {"own-None", "own-wait"})):
             async with serving(client, app, errors=errors):
                 for name in app.workflows:
@@ -262,7 +262,7 @@ def test_a_definition_goes_before_its_worker(tmp_path: Path):
                     record = await settled(client, f"{errors}/{name}")
                     assert (record.status == "RUNNING") is (name in waiting), (errors, name)
 
-    on(f"sqlite://{tmp_path}/app.db", scene)
+    on(f"sqlite://{tmp_path}/app.db", scenario)
 
 
 def _copy(function: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
@@ -279,8 +279,8 @@ def test_other_choices_are_refused(tmp_path: Path):
             app.workflow(errors=wrong)  # type: ignore[call-overload]
         assert caught.value.field == "errors"
 
-    async def scene(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         with pytest.raises(assay.Invalid, match="it can be fail or wait"):
             Worker(client, errors="later")
 
-    on(f"sqlite://{tmp_path}/app.db", scene)
+    on(f"sqlite://{tmp_path}/app.db", scenario)

@@ -7,7 +7,7 @@ import pytest
 
 import assay
 from assay import App, Client
-from tests.http.scenes import on, serving
+from tests.http.scenarios import on, serving
 
 RETRIES: dict[str, Any] = {"max_attempts": 3, "initial_interval_secs": 0.001}
 
@@ -51,13 +51,13 @@ def test_a_result_that_cannot_be_recorded_is_not_tried_again(url: str):
                 found.append([str(error.kind), error.attempts, error.retryable])
         return found
 
-    async def scene(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         async with serving(client, app):
             name = f"w-{uuid.uuid4().hex}"
             assert await client.run("Buy", workflow_id=name, task_queue=app.queue) == [["INVALID", 1, False]] * 3
         assert ran == ["charge", "read", "step"]
 
-    on(url, scene)
+    on(url, scenario)
 
 
 def test_a_workflow_whose_result_cannot_be_recorded_is_not_tried_again(url: str):
@@ -68,7 +68,7 @@ def test_a_workflow_whose_result_cannot_be_recorded_is_not_tried_again(url: str)
         ran.append("Buy")
         return object()
 
-    async def scene(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         async with serving(client, app):
             retry = assay.Retry(max_attempts=3, initial_interval=0.001)
             name = f"w-{uuid.uuid4().hex}"
@@ -76,7 +76,7 @@ def test_a_workflow_whose_result_cannot_be_recorded_is_not_tried_again(url: str)
                 await client.run("Buy", workflow_id=name, task_queue=app.queue, retry_policy=retry)
         assert (raised.value.kind, ran) == ("INVALID", ["Buy"])
 
-    on(url, scene)
+    on(url, scenario)
 
 
 def test_a_kind_of_ones_own_is_kept_as_type_and_can_be_listed(url: str):
@@ -91,8 +91,8 @@ def test_a_kind_of_ones_own_is_kept_as_type_and_can_be_listed(url: str):
     async def Buy(ctx: assay.Context) -> None:
         await ctx.execute_activity(charge, 1, **RETRIES, non_retryable=["Declined"])
 
-    async def scene(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         error = await failure_of(client, app, "Buy")
         assert (error.kind, error.type, ran) == ("UNKNOWN", "Declined", ["charge"])
 
-    on(url, scene)
+    on(url, scenario)

@@ -53,11 +53,11 @@ class Hanging:
                 await handle.result()
 
 
-def serving(url: str, namespace: str, hands: int, act: Callable[[Hanging, Client, Worker], Awaitable[Any]]) -> Any:
+def serving(url: str, namespace: str, slots: int, act: Callable[[Hanging, Client, Worker], Awaitable[Any]]) -> Any:
     async def main() -> Any:
         hanging = Hanging()
         async with await Client.connect(url, namespace=namespace, app=hanging.app) as client:
-            worker = Worker(client, max_concurrent_activities=hands)
+            worker = Worker(client, max_concurrent_activities=slots)
             running = asyncio.create_task(worker.run())
             try:
                 return await asyncio.wait_for(act(hanging, client, worker), 25)

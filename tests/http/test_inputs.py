@@ -12,18 +12,18 @@ from tests.http.processes import Server
 
 @pytest.mark.parametrize("kind", ["activity", "step", "child workflow"])
 def test_swapped_calls_make_a_run_stuck(engine: Server, kind: str):
-    async def scene() -> None:
+    async def scenario() -> None:
         async with await Client.connect(engine.url) as client:
             await exchange(client, kind)
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(("kind", "shown"), [("step", '["{}"]'), ("child workflow", '"{}"')])
 def test_events_show_the_hash_of_an_input(engine: Server, kind: str, shown: str):
-    async def scene() -> None:
+    async def scenario() -> None:
         async with await Client.connect(engine.url) as client:
             found = await hashes(client, kind)
         assert found == [hashlib.sha256(shown.format(shop).encode()).hexdigest()[:16] for shop in "AB"]
 
-    asyncio.run(scene())
+    asyncio.run(scenario())

@@ -87,8 +87,8 @@ def test_work_goes_to_workers_of_its_queue_and_type(engine: Server):
     assert asyncio.run(main()) == [3 * n for n in range(20)]
 
 
-@pytest.mark.parametrize("hands", [1, 4])
-def test_a_worker_never_has_more_in_hand_than_it_said(engine: Server, hands: int):
+@pytest.mark.parametrize("max_activities", [1, 4])
+def test_a_worker_never_has_more_in_hand_than_it_said(engine: Server, max_activities: int):
     app = App(queue=f"q-{uuid.uuid4().hex[:6]}")
     busy, most = 0, 0
 
@@ -107,16 +107,16 @@ def test_a_worker_never_has_more_in_hand_than_it_said(engine: Server, hands: int
 
     async def main() -> None:
         async with await Client.connect(engine.url, app=app) as client:
-            options = Worker(client, max_concurrent_activities=hands).options
+            options = Worker(client, max_concurrent_activities=max_activities).options
             worker = EngineWorker(client.transport, app, options)  # type: ignore[arg-type]
             running = asyncio.create_task(worker.run())
             assert await asyncio.gather(*(client.run("Wide", 10) for _ in range(4))) == [10] * 4
-            assert (worker.slots.tasks, worker.slots.activities) == (256, hands)
+            assert (worker.slots.tasks, worker.slots.activities) == (256, max_activities)
             worker.stop()
             await running
 
     asyncio.run(main())
-    assert most == hands
+    assert most == max_activities
 
 
 def test_a_token_is_worth_what_it_names_and_no_more(engine: Server):
@@ -136,7 +136,7 @@ def test_a_token_is_worth_what_it_names_and_no_more(engine: Server):
                 await other.greet(f"{queue}-x")
 
             async def problem(who: Bare, number: int, token: str, **fields: Any) -> str | None:
-                message = await who.heard(reports=(wire.AdvanceReport(number, token, task.last_seq, **fields),))
+                message = await who.exchange(reports=(wire.AdvanceReport(number, token, task.last_seq, **fields),))
                 (answer,) = message.answers
                 return None if answer.problem is None else answer.problem.code
 
@@ -148,7 +148,7 @@ def test_a_token_is_worth_what_it_names_and_no_more(engine: Server):
             ):
                 assert await problem(who, number, token, commands=done) == "unknown_task"
             # the right token, as one for an activity
-            message = await owner.heard(reports=(wire.CompleteActivityReport(90, task.token, Payload(b"1")),))
+            message = await owner.exchange(reports=(wire.CompleteActivityReport(90, task.token, Payload(b"1")),))
             assert message.answers[0].problem is not None
             assert message.answers[0].problem.code == "unknown_task"
             assert (await handle.describe()).status == "RUNNING"
@@ -168,7 +168,7 @@ def test_messages_that_are_none_are_refused_with_a_sentence(engine: Server):
     async def main() -> None:
         async with aiohttp.ClientSession() as session:
             bare = Bare(session, engine.url)
-            status, body = await bare.tell()
+            status, body = await bare.post_message()
             assert (status, body["code"]) == (404, "unknown_worker")  # type: ignore[index]
             for raw, code in [
                 (b"{", "invalid_json"),

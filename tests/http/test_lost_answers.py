@@ -15,10 +15,10 @@ from tests.http.proxy import Faults, proxy
 @app.workflow
 async def Counting(ctx, input):  # type: ignore[no-untyped-def]
     """Count signals until told to stop."""
-    heard = []
+    received = []
     while (message := await ctx.wait_for_signal("count"))["n"] >= 0:
-        heard.append(message["n"])
-    return heard
+        received.append(message["n"])
+    return received
 
 
 @pytest.mark.parametrize("by_post", [False, True], ids=["websocket", "post"])
@@ -38,17 +38,17 @@ def test_lost_answers_converge_with_effects_once(tmp_path: Path, monkeypatch: py
             ]
             found = await asyncio.gather(*runs, *(client.signal("counting", "count", {"n": n}) for n in range(60)))
             await client.signal("counting", "count", {"n": -1})
-            heard: list[int] = await counting.result()
+            received: list[int] = await counting.result()
             worker.stop()
             await running
-            return found[:60], heard
+            return found[:60], received
 
     with server(tmp_path) as engine:
         with proxy(engine.port, Faults(cut=0.1, duplicate=0.05)) as chaos:
-            results, heard = asyncio.run(main(chaos.url))
+            results, received = asyncio.run(main(chaos.url))
             assert chaos.done["cuts"] > 10
         assert [result["id"] for result in results] == [f"r{n}" for n in range(60)]
-        assert sorted(heard) == list(range(60))
+        assert sorted(received) == list(range(60))
         outcomes, starts = asyncio.run(counted(engine.url))
         assert set(outcomes.values()) == {1}
         assert starts == dict.fromkeys([f"r{n}" for n in range(60)] + ["counting"], 1)

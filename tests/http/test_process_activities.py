@@ -37,7 +37,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return found.url
 
 
-class Scene:
+class ServedWorker:
     """A client and a worker, and the folder in which activities leave their files."""
 
     def __init__(self, client: Client, worker: Worker, queue: str, folder: Path) -> None:
@@ -76,50 +76,50 @@ def alive(pid: int) -> bool:
 
 
 @asynccontextmanager
-async def scene(url: str, folder: Path, **options: Any) -> AsyncIterator[Scene]:
+async def served(url: str, folder: Path, **options: Any) -> AsyncIterator[ServedWorker]:
     queue = f"q-{uuid.uuid4().hex[:6]}"
     async with await Client.connect(url, app=app) as client:
         worker = Worker(client, queue, **options)
         running = asyncio.create_task(worker.run())
         try:
-            yield Scene(client, worker, queue, folder)
+            yield ServedWorker(client, worker, queue, folder)
         finally:
             worker.stop()
             await running
 
 
-def played(play: Callable[[Scene], Any], url: str, folder: Path, **options: Any) -> None:
+def run_scenario(scenario: Callable[[ServedWorker], Any], url: str, folder: Path, **options: Any) -> None:
     async def main() -> None:
-        async with scene(url, folder, **options) as made:
-            await asyncio.wait_for(play(made), 60)
+        async with served(url, folder, **options) as made:
+            await asyncio.wait_for(scenario(made), 60)
 
     asyncio.run(main())
 
 
 def test_no_attempt_waits_for_a_process_while_its_time_runs(url: str, tmp_path: Path):
-    async def play(scene: Scene) -> None:
-        pids = await scene.many()
+    async def scenario(served: ServedWorker) -> None:
+        pids = await served.many()
         assert len(pids) == 24
         assert len(set(pids)) <= 2
 
-    played(play, url, tmp_path, max_processes=2)
+    run_scenario(scenario, url, tmp_path, max_processes=2)
     assert len(list(tmp_path.glob("execution-*"))) == 24
 
 
 def test_a_process_that_dies_takes_no_neighbour_along(url: str, tmp_path: Path):
-    async def play(scene: Scene) -> None:
-        well = await scene.start("good")
-        await scene.noted("good")
+    async def scenario(served: ServedWorker) -> None:
+        well = await served.start("good")
+        await served.noted("good")
         with pytest.raises(assay.WorkflowFailed) as caught:
-            await scene.run("poison")
+            await served.run("poison")
         cause: Any = caught.value.__cause__
         assert "the process that ran the activity died (exit code 1)" in cause.message
         assert cause.kind == assay.Kind.UNAVAILABLE
-        (scene.folder / "go").touch()
+        (served.folder / "go").touch()
         assert await well.result() == "well"
-        assert await scene.run("pid") != os.getpid()
+        assert await served.run("pid") != os.getpid()
 
-    played(play, url, tmp_path, max_processes=2)
+    run_scenario(scenario, url, tmp_path, max_processes=2)
 
 
 @pytest.mark.parametrize(
@@ -133,54 +133,54 @@ def test_a_process_that_dies_takes_no_neighbour_along(url: str, tmp_path: Path):
 def test_an_attempt_that_has_timed_out_ends_and_makes_room(
     url: str, tmp_path: Path, activity: str, options: dict[str, float]
 ):
-    async def play(scene: Scene) -> None:
-        stuck = await scene.start(activity, **options)
-        pid = await scene.noted(activity)
+    async def scenario(served: ServedWorker) -> None:
+        stuck = await served.start(activity, **options)
+        pid = await served.noted(activity)
         with pytest.raises(assay.WorkflowFailed, match="timed out"):
             await stuck.result()
-        assert await scene.run("pid") != pid
+        assert await served.run("pid") != pid
         assert not alive(pid)
 
-    played(play, url, tmp_path, max_processes=1)
+    run_scenario(scenario, url, tmp_path, max_processes=1)
 
 
 def test_a_cancelled_attempt_without_a_heartbeat_ends(url: str, tmp_path: Path):
-    async def play(scene: Scene) -> None:
-        stuck = await scene.start("hangs")
-        pid = await scene.noted("hangs")
+    async def scenario(served: ServedWorker) -> None:
+        stuck = await served.start("hangs")
+        pid = await served.noted("hangs")
         await stuck.cancel()
         await until(lambda: not alive(pid))
-        assert await scene.run("pid") != pid
+        assert await served.run("pid") != pid
 
-    played(play, url, tmp_path, max_processes=1)
+    run_scenario(scenario, url, tmp_path, max_processes=1)
 
 
 def test_a_cancel_is_heard_by_a_heartbeat_and_there_is_time_to_clean_up(url: str, tmp_path: Path):
-    async def play(scene: Scene) -> None:
-        heeding = await scene.start("heeds")
-        pid = await scene.noted("heeds")
+    async def scenario(served: ServedWorker) -> None:
+        heeding = await served.start("heeds")
+        pid = await served.noted("heeds")
         await heeding.cancel()
-        assert await scene.noted("cleaned") == pid
-        assert await scene.run("pid") == pid, "nothing was wrong with the process"
+        assert await served.noted("cleaned") == pid
+        assert await served.run("pid") == pid, "nothing was wrong with the process"
 
-    played(play, url, tmp_path, max_processes=1)
+    run_scenario(scenario, url, tmp_path, max_processes=1)
 
 
 def test_a_stopping_worker_ends_its_processes(url: str, tmp_path: Path):
-    async def play(scene: Scene) -> None:
-        await scene.start("hangs")
-        pid = await scene.noted("hangs")
-        idle = await scene.run("pid")
-        scene.worker.stop()
+    async def scenario(served: ServedWorker) -> None:
+        await served.start("hangs")
+        pid = await served.noted("hangs")
+        idle = await served.run("pid")
+        served.worker.stop()
         await until(lambda: not alive(pid) and not alive(idle))
 
-    played(play, url, tmp_path, max_processes=2, drain_seconds=0.1)
+    run_scenario(scenario, url, tmp_path, max_processes=2, drain_seconds=0.1)
 
 
 def test_a_killed_worker_leaves_no_process_behind(url: str, tmp_path: Path):
     program = Process(["-m", "tests.http.process_activities", url, str(tmp_path)], tmp_path / "log")
     try:
-        pid = asyncio.run(Scene(None, None, "", tmp_path).noted("hangs"))  # type: ignore[arg-type]
+        pid = asyncio.run(ServedWorker(None, None, "", tmp_path).noted("hangs"))  # type: ignore[arg-type]
         program.kill()
         asyncio.run(asyncio.wait_for(until(lambda: not alive(pid)), 10))
     finally:
@@ -196,17 +196,17 @@ def test_an_engine_leases_as_many_process_activities_as_there_are_idle_processes
             hello = wire.Hello(
                 queue=queue, free_tasks=5, free_activities=9, process_activities=("computes",), free_processes=1
             )
-            await bare.heard(number=1, hello=hello)
+            await bare.exchange(number=1, hello=hello)
             await client.start("Any", workflow_id=queue, task_queue=queue)
-            [task] = (await bare.heard(number=2, wait_secs=5)).tasks
+            [task] = (await bare.exchange(number=2, wait_secs=5)).tasks
             names = ["computes", "computes", "computes", "calls"]
             commands = tuple(ScheduleActivity(seq, name, queue) for seq, name in enumerate(names, 1))
             report = wire.AdvanceReport(1, task.token, seen_seq=task.last_seq, commands=commands)
-            found = (await bare.heard(number=3, reports=(report,), wait_secs=5)).activities
+            found = (await bare.exchange(number=3, reports=(report,), wait_secs=5)).activities
             assert sorted(order.name for order in found) == ["calls", "computes"]
-            found = (await bare.heard(number=4, freed=(0, 1), wait_secs=0.2)).activities
+            found = (await bare.exchange(number=4, freed=(0, 1), wait_secs=0.2)).activities
             assert found == [], "a free slot is not a free process"
-            found = (await bare.heard(number=5, freed=(0, 1), freed_processes=2, wait_secs=5)).activities
+            found = (await bare.exchange(number=5, freed=(0, 1), freed_processes=2, wait_secs=5)).activities
             assert [order.name for order in found] == ["computes", "computes"]
 
     asyncio.run(main())

@@ -11,7 +11,7 @@ import pytest
 import assay
 from assay import AlreadyExists, App, Client, Worker
 
-Scene = Callable[[Client, list[Any]], Coroutine[Any, Any, None]]
+Scenario = Callable[[Client, list[Any]], Coroutine[Any, Any, None]]
 
 
 def shop(effects: list[Any]) -> App:
@@ -48,14 +48,14 @@ def shop(effects: list[Any]) -> App:
     return app
 
 
-def played(url: str, scene: Scene) -> None:
+def run_scenario(url: str, scenario: Scenario) -> None:
     async def main() -> None:
         effects: list[Any] = []
         async with await Client.connect(url, app=shop(effects)) as client:
             worker = Worker(client)
             serving = asyncio.ensure_future(worker.run())
             try:
-                await asyncio.wait_for(scene(client, effects), 60)
+                await asyncio.wait_for(scenario(client, effects), 60)
             finally:
                 worker.stop()
                 await serving
@@ -68,35 +68,35 @@ def fresh() -> str:
 
 
 def test_a_completed_run_gives_its_recorded_result(url: str, caplog: pytest.LogCaptureFixture):
-    async def scene(client: Client, effects: list[Any]) -> None:
+    async def scenario(client: Client, effects: list[Any]) -> None:
         name = fresh()
         for order in ({"a": 1, "b": 2}, {"b": 2, "a": 1}):
             assert await client.run("Checkout", order, workflow_id=name) == {"charged": {"a": 1, "b": 2}}
         assert len(effects) == len(await client.list_runs(name)) == 1
 
     with caplog.at_level(logging.WARNING, "assay.client"):
-        played(url, scene)
+        run_scenario(url, scenario)
     assert caplog.records == []
 
 
 def test_another_input_gives_the_recorded_result_and_one_warning_a_call(url: str, caplog: pytest.LogCaptureFixture):
     name = fresh()
 
-    async def scene(client: Client, effects: list[Any]) -> None:
+    async def scenario(client: Client, effects: list[Any]) -> None:
         assert await client.run("Checkout", 1, workflow_id=name) == {"charged": 1}
         for other in (True, None):
             assert await client.run("Checkout", other, workflow_id=name) == {"charged": 1}
         assert effects == [1]
 
     with caplog.at_level(logging.WARNING, "assay.client"):
-        played(url, scene)
+        run_scenario(url, scenario)
     assert [(one.name, one.levelname, name in one.getMessage()) for one in caplog.records] == [
         ("assay.client", "WARNING", True)
     ] * 2
 
 
 def test_two_calls_at_once_have_one_run(url: str, caplog: pytest.LogCaptureFixture):
-    async def scene(client: Client, effects: list[Any]) -> None:
+    async def scenario(client: Client, effects: list[Any]) -> None:
         name = fresh()
         calls = [client.run("Checkout", n % 2, workflow_id=name) for n in range(8)]
         results = await asyncio.gather(*calls)
@@ -104,12 +104,12 @@ def test_two_calls_at_once_have_one_run(url: str, caplog: pytest.LogCaptureFixtu
         assert len(effects) == len(await client.list_runs(name)) == 1
 
     with caplog.at_level(logging.WARNING, "assay.client"):
-        played(url, scene)
+        run_scenario(url, scenario)
     assert len(caplog.records) == 4
 
 
 def test_an_open_run_is_attached_to(url: str, caplog: pytest.LogCaptureFixture):
-    async def scene(client: Client, _: list[Any]) -> None:
+    async def scenario(client: Client, _: list[Any]) -> None:
         handle = await client.start("Waiting", "first", workflow_id=fresh())
         name = handle.workflow_id
         # whether the calls attach before the signal or come after the end, they have the same answer
@@ -120,12 +120,12 @@ def test_an_open_run_is_attached_to(url: str, caplog: pytest.LogCaptureFixture):
         assert len(await client.list_runs(name)) == 1
 
     with caplog.at_level(logging.WARNING, "assay.client"):
-        played(url, scene)
+        run_scenario(url, scenario)
     assert len(caplog.records) == 1
 
 
 def test_a_run_that_did_not_complete_is_repeated(url: str):
-    async def scene(client: Client, effects: list[Any]) -> None:
+    async def scenario(client: Client, effects: list[Any]) -> None:
         name = fresh()
         with pytest.raises(assay.WorkflowFailed, match="declined"):
             await client.run("Checkout", "declined", workflow_id=name)
@@ -133,11 +133,11 @@ def test_a_run_that_did_not_complete_is_repeated(url: str):
             assert await client.run("Checkout", "declined", workflow_id=name) == {"charged": "declined"}
         assert len(effects) == len(await client.list_runs(name)) == 2
 
-    played(url, scene)
+    run_scenario(url, scenario)
 
 
 def test_an_explicit_policy_decides(url: str):
-    async def scene(client: Client, effects: list[Any]) -> None:
+    async def scenario(client: Client, effects: list[Any]) -> None:
         name = fresh()
         await client.run("Checkout", 1, workflow_id=name)
         assert await client.run("Checkout", 2, workflow_id=name, id_reuse_policy="allow_duplicate") == {"charged": 2}
@@ -148,11 +148,11 @@ def test_an_explicit_policy_decides(url: str):
             assert caught.value.existing["status"] == "COMPLETED"
         assert effects == [1, 2]
 
-    played(url, scene)
+    run_scenario(url, scenario)
 
 
 def test_a_run_of_another_type_is_refused(url: str):
-    async def scene(client: Client, effects: list[Any]) -> None:
+    async def scenario(client: Client, effects: list[Any]) -> None:
         waiting, done = await client.start("Waiting", workflow_id=fresh()), fresh()
         await client.run("Checkout", 1, workflow_id=done)
         for kind, name in (("Checkout", waiting.workflow_id), ("Waiting", done)):
@@ -165,16 +165,16 @@ def test_a_run_of_another_type_is_refused(url: str):
         await waiting.terminate()
         assert effects == [1]
 
-    played(url, scene)
+    run_scenario(url, scenario)
 
 
 def test_a_continued_run_counts_by_the_end_of_its_chain(url: str, caplog: pytest.LogCaptureFixture):
-    async def scene(client: Client, _: list[Any]) -> None:
+    async def scenario(client: Client, _: list[Any]) -> None:
         name = fresh()
         for _call in range(2):
             assert await client.run("Chain", 2, workflow_id=name) == "end"
         assert len(await client.list_runs(name)) == 3
 
     with caplog.at_level(logging.WARNING, "assay.client"):
-        played(url, scene)
+        run_scenario(url, scenario)
     assert caplog.records == []

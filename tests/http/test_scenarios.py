@@ -13,7 +13,7 @@ import assay
 from assay import App, Client, Worker
 from tests.http.processes import Server
 
-Scene = Callable[[Client], Coroutine[Any, Any, None]]
+Scenario = Callable[[Client], Coroutine[Any, Any, None]]
 
 
 @dataclasses.dataclass
@@ -145,45 +145,45 @@ async def serving(engine: Server, **options: Any) -> AsyncIterator[Client]:
             await running
 
 
-def played(engine: Server, scene: Scene, **options: Any) -> None:
+def run_scenario(engine: Server, scenario: Scenario, **options: Any) -> None:
     async def main() -> None:
         async with serving(engine, **options) as client:
-            await scene(client)
+            await scenario(client)
 
     asyncio.run(main())
 
 
 def test_values_are_typed(engine: Server):
-    async def scene(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         function = client.app.workflows["Typed"].function
         assert await client.run(function, Receipt("o-1", 21)) == Receipt("o-1", 42)
 
-    played(engine, scene)
+    run_scenario(engine, scenario)
 
 
 def test_children_start_end_and_fail(engine: Server):
-    async def scene(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         handle = await client.start("Parent", 3, workflow_id=f"p-{uuid.uuid4()}")
         assert await handle.result() == [0, 2, 4]
         children = await client.list_children(handle.workflow_id)
         assert [child.status for child in children] == ["COMPLETED"] * 3
         assert "a child may fail" in await client.run("Brave")
 
-    played(engine, scene)
+    run_scenario(engine, scenario)
 
 
 def test_a_chain_of_runs_is_followed_to_its_end(engine: Server):
-    async def scene(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         handle = await client.start("Countdown", 4, workflow_id=f"c-{uuid.uuid4()}")
         assert await handle.result() == "lift-off"
         runs = await client.list_runs(handle.workflow_id)
         assert [run.close_reason for run in runs] == ["continued_as_new"] * 4 + [None]
 
-    played(engine, scene)
+    run_scenario(engine, scenario)
 
 
 def test_signals_and_queries(engine: Server):
-    async def scene(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         handle = await client.start("Waiter", workflow_id=f"w-{uuid.uuid4()}/with slash")
         while (state := await client.get_state(handle.workflow_id, "stage")) is None:
             await asyncio.sleep(0.01)
@@ -192,19 +192,19 @@ def test_signals_and_queries(engine: Server):
         assert await handle.result() == {"n": [1, None, "ü"]}
         assert await handle.query("stage") == "gone"
 
-    played(engine, scene)
+    run_scenario(engine, scenario)
 
 
 def test_timers_do_not_fire_early(engine: Server):
-    async def scene(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         taken = await asyncio.gather(*(client.run("Sleeper", 0.3) for _ in range(10)))
         assert all(0.3 <= one < 2 for one in taken), taken
 
-    played(engine, scene)
+    run_scenario(engine, scenario)
 
 
 def test_failures_keep_their_kind_and_details(engine: Server):
-    async def scene(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         with pytest.raises(assay.WorkflowFailed, match="no such luck") as caught:
             await client.run("Sorry", "PERMISSION_DENIED")
         cause = caught.value.__cause__
@@ -216,11 +216,11 @@ def test_failures_keep_their_kind_and_details(engine: Server):
         assert record.status == "FAILED"
         assert await client.run("Stubborn") == 3
 
-    played(engine, scene)
+    run_scenario(engine, scenario)
 
 
 def test_a_cancel_reaches_a_running_activity_and_clean_up_goes_on(engine: Server):
-    async def scene(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         handle = await client.start("Cancellable", workflow_id=f"x-{uuid.uuid4()}")
         while "ActivityScheduled" not in [event.event_type for event in await client.get_events(handle.workflow_id)]:
             await asyncio.sleep(0.01)
@@ -231,29 +231,29 @@ def test_a_cancel_reaches_a_running_activity_and_clean_up_goes_on(engine: Server
         assert names.count("ActivityScheduled") == 2
         assert names[-1] == "WorkflowCancelled"
 
-    played(engine, scene)
+    run_scenario(engine, scenario)
 
 
 def test_blocking_handlers_inline_steps_and_side_effects(engine: Server):
-    async def scene(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         assert await client.run("Blocking", 3) == 12
         ident, *squares = await client.run("Inline", 5)
         assert len(ident) == 32
         assert squares == [0, 1, 4, 9, 16]
 
-    played(engine, scene)
+    run_scenario(engine, scenario)
 
 
 def test_a_worker_without_its_memory_replays_a_history_of_many_pages(engine: Server):
-    async def scene(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         app = client.app
         handle = await client.start("Waiting", 700, workflow_id=f"l-{uuid.uuid4()}")
         while (await handle.describe()).waiting_on is None:
             await asyncio.sleep(0.05)
         other = Worker(client)
         running = asyncio.create_task(other.run())
-        scene.worker.stop()  # type: ignore[attr-defined]
-        await scene.running  # type: ignore[attr-defined]
+        scenario.worker.stop()  # type: ignore[attr-defined]
+        await scenario.running  # type: ignore[attr-defined]
         await handle.signal("go", "on")
         assert await handle.result() == [700, "on"]
         assert app is client.app
@@ -269,31 +269,31 @@ def test_a_worker_without_its_memory_replays_a_history_of_many_pages(engine: Ser
                     await ctx.execute_activity("double", 1)
                 return [n, await ctx.wait_for_signal("go")]
 
-            scene.worker = Worker(client)  # type: ignore[attr-defined]
-            scene.running = asyncio.create_task(scene.worker.run())  # type: ignore[attr-defined]
-            await scene(client)
+            scenario.worker = Worker(client)  # type: ignore[attr-defined]
+            scenario.running = asyncio.create_task(scenario.worker.run())  # type: ignore[attr-defined]
+            await scenario(client)
 
     asyncio.run(main())
 
 
 def test_one_hand_is_enough_and_never_two(engine: Server):
-    async def scene(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         assert await asyncio.gather(*(client.run("Long", 5) for _ in range(5))) == [5] * 5
 
-    played(engine, scene, max_concurrent_workflows=1, max_concurrent_activities=1, max_cached_runs=1)
+    run_scenario(engine, scenario, max_concurrent_workflows=1, max_concurrent_activities=1, max_cached_runs=1)
 
 
 def test_large_payloads_pass_and_those_too_large_are_refused(engine: Server):
-    async def scene(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         assert await client.run("Big", "x" * 1_000_000) == 1_000_000
         with pytest.raises(assay.Invalid, match="bytes of JSON"):
             await client.run("Big", "x" * 3_000_000)
 
-    played(engine, scene)
+    run_scenario(engine, scenario)
 
 
 def test_ids_in_use_and_unknown_ids(engine: Server):
-    async def scene(client: Client) -> None:
+    async def scenario(client: Client) -> None:
         name = f"o-{uuid.uuid4()}"
         first = await client.start("Waiter", workflow_id=name)
         with pytest.raises(assay.AlreadyExists) as caught:
@@ -309,4 +309,4 @@ def test_ids_in_use_and_unknown_ids(engine: Server):
         with pytest.raises(assay.NotFound):
             await client.signal("nobody", "go")
 
-    played(engine, scene)
+    run_scenario(engine, scenario)

@@ -15,11 +15,11 @@ from assay.worker_protocol.decode import decode_engine_message
 from tests.http.conftest import Server
 
 
-def said(number: int, **fields: object) -> bytes:
+def encoded(number: int, **fields: object) -> bytes:
     return wire.encode(wire.WorkerMessage(number=number, **fields))  # type: ignore[arg-type]  # fields of the struct
 
 
-def heard(socket: ClientConnection) -> wire.EngineMessage:
+def received(socket: ClientConnection) -> wire.EngineMessage:
     body = socket.recv(timeout=10)
     assert isinstance(body, bytes)
     return decode_engine_message(body)
@@ -28,18 +28,18 @@ def heard(socket: ClientConnection) -> wire.EngineMessage:
 def test_an_engine_takes_messages_in_parts_as_text_and_many_at_once(engine: Server) -> None:
     url = f"{engine.url.replace('http', 'ws')}/api/v1/workers/w-parts/exchange?namespace=main"
     with connect(url, compression=None) as socket:
-        hello = said(1, hello=wire.Hello(queue="parts"))
+        hello = encoded(1, hello=wire.Hello(queue="parts"))
         socket.send([hello[:10], hello[10:]])
-        assert heard(socket).problem is None
-        signs = [said(number) for number in range(2, 7)]
+        assert received(socket).problem is None
+        signs = [encoded(number) for number in range(2, 7)]
         socket.send(signs[0])
         socket.send([signs[1][:3], signs[1][3:]])
         assert socket.ping().wait(10)
         socket.send(signs[2].decode())
         for sign in signs[3:]:
             socket.send(sign)
-        socket.send(said(6))  # once more: it is old only if all before it were heard, in their order
-        while (problem := heard(socket).problem) is None:
+        socket.send(encoded(6))  # once more: it is old only if all before it were heard, in their order
+        while (problem := received(socket).problem) is None:
             pass
         assert problem.code == "old_message"
 
@@ -50,12 +50,12 @@ class Peer:
     def __init__(self, act: Callable[[ServerConnection], Awaitable[None]]) -> None:
         self._act = act
 
-    async def hears(self, until: int) -> list[bytes]:
+    async def received_messages(self, until: int) -> list[bytes]:
         """What our end hears from it."""
         messages: list[bytes] = []
         enough = asyncio.Event()
 
-        def hear(body: bytes) -> None:
+        def receive(body: bytes) -> None:
             messages.append(body)
             if len(messages) == until:
                 enough.set()
@@ -63,7 +63,7 @@ class Peer:
         async with serve(self._act, "127.0.0.1", 0, compression=None) as server:
             port = server.sockets[0].getsockname()[1]
             pool = HttpPool(f"http://127.0.0.1:{port}", {})
-            socket = await pool.socket("/any", hear)
+            socket = await pool.socket("/any", receive)
             socket.send(b"there")
             async with asyncio.timeout(10):
                 if until:
@@ -82,7 +82,7 @@ def test_a_worker_takes_messages_in_parts_and_answers_pings() -> None:
         await connection.send(b"x" * 100_000)
         await connection.wait_closed()
 
-    found = asyncio.run(Peer(act).hears(3))
+    found = asyncio.run(Peer(act).received_messages(3))
     assert [len(body) for body in found] == [5, 8, 100_000]
     assert found[:2] == [b"whole", b"in parts"]
 
@@ -92,7 +92,7 @@ def test_a_worker_hears_that_the_engine_hangs_up() -> None:
         await connection.close(1012)
 
     with pytest.raises(Unavailable, match="1012"):
-        asyncio.run(Peer(act).hears(0))
+        asyncio.run(Peer(act).received_messages(0))
 
 
 def test_a_server_without_websockets_is_told_from_none_at_all(engine: Server) -> None:

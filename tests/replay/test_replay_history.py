@@ -179,7 +179,7 @@ def packing(*towns: str, seconds: float = 5) -> Callable[..., Any]:
 def packed(tmp_path_factory: pytest.TempPathFactory) -> History:
     """What `packing` of Rome and Bern recorded."""
 
-    async def scene() -> History:
+    async def scenario() -> History:
         own = App()
         own.workflow("Pack", packing("rome", "bern"))
         own.workflow("Hello", app.workflows["Hello"].function)
@@ -192,7 +192,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> History:
             await here.recorded(ev.WorkflowCompleted, "pack")
             return await fetch_history(here.client, "pack")
 
-    return asyncio.run(asyncio.wait_for(scene(), 60))
+    return asyncio.run(asyncio.wait_for(scenario(), 60))
 
 
 def test_inputs_that_did_not_change_are_followed(packed: History):

@@ -361,7 +361,9 @@ def inputs_of(history: Iterable[Recorded]) -> list[Recorded]:
     return [recorded for recorded in history if recorded.event.is_input]
 
 
-def told(key: RunKey, app: App, batches: Iterable[Sequence[Recorded]], workflow_type: str = "Order") -> list[Any]:
+def replayed_commands(
+    key: RunKey, app: App, batches: Iterable[Sequence[Recorded]], workflow_type: str = "Order"
+) -> list[Any]:
     """The commands of code that is told inputs in batches and remembers nothing."""
     execution = execution_of(key, app, workflow_type)
     commands: list[Any] = []
@@ -387,8 +389,8 @@ def check_replay(trial: Trial) -> None:
     """However the inputs are batched, the code does what it did; and its history agrees with that."""
     inputs = inputs_of(trial.history)
     done = telling(trial.commands)
-    assert told(trial.key, trial.app, [inputs]) == done
-    assert told(trial.key, trial.app, [[recorded] for recorded in inputs]) == done
+    assert replayed_commands(trial.key, trial.app, [inputs]) == done
+    assert replayed_commands(trial.key, trial.app, [[recorded] for recorded in inputs]) == done
     if not trial.run.closed:
         turn = replayed(trial.key, trial.app, trial.history, trial.run.seen_seq)
         assert turn.failure is None, turn.failure

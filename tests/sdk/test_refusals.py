@@ -209,14 +209,14 @@ IN_CODE: dict[str, Callable[[Context], Any]] = {
 @app.workflow
 async def mistaken(ctx: Context, _: Any) -> list[str]:
     """Makes every mistake, and goes on after each."""
-    heard = []
+    messages = []
     for call in IN_CODE.values():
         try:
             made = call(ctx)
-            heard.append(f"no refusal but {await made if asyncio.iscoroutine(made) else made}")
+            messages.append(f"no refusal but {await made if asyncio.iscoroutine(made) else made}")
         except Invalid as error:
-            heard.append(str(error))
-    return heard
+            messages.append(str(error))
+    return messages
 
 
 @app.workflow
@@ -356,7 +356,7 @@ async def test_answers_of_queries_that_are_too_large_together_do_not_change_how_
 @on_loop
 async def test_what_is_not_there_is_said_in_the_same_words(tmp_path: Path):
     async with served(tmp_path) as client:
-        asked = [
+        calls = [
             client.get_events("nobody"),
             client.get_events("nobody", "run"),
             client.result("nobody"),
@@ -364,8 +364,8 @@ async def test_what_is_not_there_is_said_in_the_same_words(tmp_path: Path):
             client.list_runs("nobody"),
             client.signal("nobody", "go"),
         ]
-        said = await asyncio.gather(*asked, return_exceptions=True)
-        assert [(type(one), str(one)) for one in said] == [(NotFound, "workflow nobody not found")] * len(asked)
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        assert [(type(one), str(one)) for one in answers] == [(NotFound, "workflow nobody not found")] * len(calls)
 
 
 @on_loop

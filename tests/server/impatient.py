@@ -11,10 +11,10 @@ SHORT_LIMITS = ClientLimits(
 )
 
 
-def say(line: str) -> None:
+def write_line(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    sys.exit(serve(ServerConfig(port=0, limits=SHORT_LIMITS), say))
+    sys.exit(serve(ServerConfig(port=0, limits=SHORT_LIMITS), write_line))

@@ -19,8 +19,8 @@ def last_written(folder: Path) -> dict[str, int]:
 
 
 def megabytes(pid: int) -> float:
-    told = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True)  # noqa: S603, S607
-    return int(told.stdout) / 1024
+    done = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True)  # noqa: S603, S607
+    return int(done.stdout) / 1024
 
 
 @pytest.mark.timeout(WATCHED_SECONDS + 60)

@@ -87,23 +87,23 @@ def test_the_dependency_ends_where_the_fast_path_does():
 
 def test_answers_and_messages_take_the_fast_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     taken: list[str] = []
-    reply, say, hear = connection._reply, Socket.send_message, Socket._received
+    reply, send, receive = connection._reply, Socket.send_message, Socket._received
 
     def replied(*arguments: Any) -> bool:
         taken.append("answer" if (done := reply(*arguments)) else "slow answer")
         return done
 
-    def said(socket: Socket, body: bytes) -> None:
+    def counted_send(socket: Socket, body: bytes) -> None:
         taken.append("message out")
-        say(socket, body)
+        send(socket, body)
 
-    def heard(socket: Socket, frame: bytes, head: int) -> bool:
-        taken.append("message in" if (done := hear(socket, frame, head)) else "slow message in")
+    def counted_receive(socket: Socket, frame: bytes, head: int) -> bool:
+        taken.append("message in" if (done := receive(socket, frame, head)) else "slow message in")
         return done
 
     monkeypatch.setattr(connection, "_reply", replied)
-    monkeypatch.setattr(Socket, "send_message", said)
-    monkeypatch.setattr(Socket, "_received", heard)
+    monkeypatch.setattr(Socket, "send_message", counted_send)
+    monkeypatch.setattr(Socket, "_received", counted_receive)
 
     async def main() -> None:
         async with served(tmp_path, ClientLimits()) as url:

@@ -43,8 +43,8 @@ async def test_events_of_all_runs_in_one_order(store: AnyStore, journal: SqlJour
             world.take(step)
         await world.commit()
     entries = await all_of(journal, 4)
-    told = [(entry.workflow_id, entry.seq, entry.kind) for entry in entries]
-    assert told == [
+    shown = [(entry.workflow_id, entry.seq, entry.kind) for entry in entries]
+    assert shown == [
         ("a", 1, "WorkflowStarted"), ("b", 1, "WorkflowStarted"), ("a", 2, "SignalReceived"), ("b", 2, "SignalReceived")
     ]  # fmt: skip
     assert [entry.position for entry in entries] == sorted(entry.position for entry in entries)

@@ -54,9 +54,9 @@ def found(records: object) -> list[str]:
 
 async def listed(store: AnyStore, **wanted: object) -> list[str]:
     """The workflow ids that a filter finds; the count must agree."""
-    asked = RunFilter(**{"namespace": MAIN, **wanted})  # type: ignore[arg-type]
-    records = await store.list_runs(asked)
-    assert await store.count_runs(asked) == len(records)
+    query = RunFilter(**{"namespace": MAIN, **wanted})  # type: ignore[arg-type]
+    records = await store.list_runs(query)
+    assert await store.count_runs(query) == len(records)
     return found(records)
 
 

@@ -34,7 +34,7 @@ async def rows(journal: SqlJournal, count: int) -> list[JournalRow]:
     return found
 
 
-def told(found: list[JournalRow]) -> list[str]:
+def summaries(found: list[JournalRow]) -> list[str]:
     """What the journal says, a word each: an event by its kind, a claim by the id of its run."""
     words: list[str] = []
     for news in found:
@@ -56,14 +56,14 @@ async def commit(world: StoredWorld, *steps: Step) -> None:
 async def test_a_claim_with_an_event_of_its_run_needs_no_row_of_its_own(store: AnyStore, journal: SqlJournal):
     world = StoredWorld(store)
     await commit(world, starts(), claims())
-    assert told(await rows(journal, 1)) == ["WorkflowStarted", f"claimed {ORDER}"]
+    assert summaries(await rows(journal, 1)) == ["WorkflowStarted", f"claimed {ORDER}"]
 
 
 async def test_a_claim_by_itself_is_noted_once(store: AnyStore, journal: SqlJournal):
     world = StoredWorld(store)
     await world.do(starts(), starts("never"), claims(), terminates("never"))
     await world.do(turns(cmd.ScheduleActivity(1, "x")), signals(), claims(), terminates())
-    assert told(await rows(journal, 7)) == [
+    assert summaries(await rows(journal, 7)) == [
         "WorkflowStarted", "WorkflowStarted", f"claimed {ORDER}", "WorkflowTerminated", "ActivityScheduled",
         "SignalReceived", "WorkflowTerminated",
     ]  # fmt: skip
@@ -75,7 +75,7 @@ async def test_a_claim_comes_after_what_was_before_it_and_before_what_follows(st
     await world.do(starts("a"), starts("b"))
     await commit(world, signals(of="a"), claims(of="a"), signals("more", of="a"))
     await commit(world, claims(of="b"), terminates("b"))
-    assert told(await rows(journal, 6))[2:] == [
+    assert summaries(await rows(journal, 6))[2:] == [
         "SignalReceived", "claimed a", "SignalReceived", "claimed b", "WorkflowTerminated"
     ]  # fmt: skip
 
@@ -86,7 +86,7 @@ async def test_many_claims_of_one_transaction_are_one_row(store: AnyStore, journ
     await commit(world, *(starts(name) for name in names))
     await commit(world, *(claims(of=name) for name in names))
     found = await rows(journal, len(names) + 2)
-    assert told(found)[len(names) :] == [f"claimed {name}" for name in names]
+    assert summaries(found)[len(names) :] == [f"claimed {name}" for name in names]
     note = found[len(names)]
     assert isinstance(note, Note)
     first = note.claims[0]
@@ -101,7 +101,7 @@ async def test_a_reopened_run_is_claimed_like_any_other(store: AnyStore, journal
     await commit(world, turned(cmd.FailWorkflow("x")))
     await commit(world, rq.RetryFailed(MAIN, ORDER, None, "ada", "again", histories=world.histories))
     await commit(world, claims())
-    assert told(await rows(journal, 7))[5:] == ["WorkflowStarted", "ActivityScheduled", f"claimed {ORDER}"]
+    assert summaries(await rows(journal, 7))[5:] == ["WorkflowStarted", "ActivityScheduled", f"claimed {ORDER}"]
 
 
 async def test_a_claim_that_is_lost_to_another_engine_is_not_noted(stores: Stores, store: AnyStore):
@@ -110,7 +110,7 @@ async def test_a_claim_that_is_lost_to_another_engine_is_not_noted(stores: Store
     await slow.learn(*world.runs)
     await world.do(claims(of="a"))
     await commit(slow, claims(of="a"), claims(of="b"))
-    assert told(await rows(journal, 4))[2:] == ["claimed a", "claimed b"]
+    assert summaries(await rows(journal, 4))[2:] == ["claimed a", "claimed b"]
 
 
 def fires(*minutes: int, namespace: str = MAIN) -> list[Fire]:
@@ -131,7 +131,7 @@ async def test_due_times_that_started_nothing_are_noted_in_order(store: AnyStore
     await store.write(unfired("x", many))
     await world.do(starts("after"))
     found = await rows(journal, 4)
-    assert told(found)[1:-1] == [f"skipped {minute}" for minute in range(ITEMS_PER_NOTE + 2)]
+    assert summaries(found)[1:-1] == [f"skipped {minute}" for minute in range(ITEMS_PER_NOTE + 2)]
     assert isinstance(found[1], Note)
     assert list(found[1].fires) == many[:ITEMS_PER_NOTE]
     assert [violation async for violation in verify(store, world.now)] == []
@@ -173,7 +173,7 @@ async def test_old_notes_are_forgotten_but_for_the_newest_row_of_all(store: AnyS
     assert await leftovers.forget_notes(at(100), 10) == 1
     assert await leftovers.forget_notes(at(100), 10) == 0
     left = await rows(journal, 5)
-    assert told(left) == [*["WorkflowStarted"] * 4, "claimed w3"]
+    assert summaries(left) == [*["WorkflowStarted"] * 4, "claimed w3"]
     await world.do(signals(of="w0"))
     assert (await rows(journal, 6))[-1].id > before[-1].id
     assert await leftovers.forget_notes(at(100), 10) == 1

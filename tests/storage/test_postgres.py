@@ -316,15 +316,15 @@ class Server:
 
 
 @pytest.mark.parametrize(
-    ("server", "said"),
+    ("server", "message"),
     [
         (Server(13), "Postgres 13 is too old"),
         (Server(fsync="off"), "fsync=off"),
         (Server(synchronous_commit="off"), "synchronous_commit"),
     ],
 )
-async def test_a_server_that_forgets_is_refused(server: Server, said: str):
-    with pytest.raises(Unavailable, match=said):
+async def test_a_server_that_forgets_is_refused(server: Server, message: str):
+    with pytest.raises(Unavailable, match=message):
         await refuse_unsafe(server)
     await refuse_unsafe(Server())
 
@@ -359,11 +359,11 @@ class Ear:
     """Counts what it hears, and lets a test wait for it."""
 
     def __init__(self) -> None:
-        self.heard = 0
+        self.wakeups = 0
         self._pending = asyncio.Event()
 
     def __call__(self) -> None:
-        self.heard += 1
+        self.wakeups += 1
         self._pending.set()
 
     async def next(self) -> None:
@@ -373,49 +373,49 @@ class Ear:
 
 async def test_a_commit_of_one_engine_wakes_the_others(postgres: PostgresStore, engines: Stores):
     other = await engines.open()
-    own, ear = Ear(), Ear()
+    own, counter = Ear(), Ear()
     postgres.subscribe(own)
-    other.subscribe(ear)
+    other.subscribe(counter)
     await own.next()  # each is told once when it has begun to listen
-    await ear.next()
+    await counter.next()
     await StoredWorld(postgres).do(starts())
-    await ear.next()
+    await counter.next()
 
 
 async def test_an_engine_does_not_wake_itself():
-    ear, hints = Ear(), notify.Hints("")
-    hints._wakes.append(ear)
+    counter, hints = Ear(), notify.Hints("")
+    hints._wakes.append(counter)
     hints._sender = 7
     hints._receive(None, 7, "assay", "w")
-    assert ear.heard == 0
+    assert counter.wakeups == 0
     hints._receive(None, 8, "assay", "w")
-    assert ear.heard == 1
+    assert counter.wakeups == 1
 
 
 async def test_many_commits_are_few_hints(postgres: PostgresStore, engines: Stores, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(notify, "HINT_INTERVAL_SECONDS", 0.2)
-    ear = Ear()
-    (await engines.open()).subscribe(ear)
-    await ear.next()
+    counter = Ear()
+    (await engines.open()).subscribe(counter)
+    await counter.next()
     world = StoredWorld(postgres)
     for number in range(20):
         await world.do(starts(f"order-{number}"))
-    await ear.next()
-    assert 2 <= ear.heard <= 10
+    await counter.next()
+    assert 2 <= counter.wakeups <= 10
 
 
 async def test_a_listener_that_was_cut_off_listens_again_and_assumes_the_worst(postgres: PostgresStore, database: str):
-    ear = Ear()
-    postgres.subscribe(ear)
-    await ear.next()
+    counter = Ear()
+    postgres.subscribe(counter)
+    await counter.next()
     other = await asyncpg.connect(database)
     await other.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
         " WHERE datname = current_database() AND query LIKE 'LISTEN%'"
     )
-    await ear.next()
+    await counter.next()
     await other.execute("SELECT pg_notify('assay', 'w')")
-    await ear.next()
+    await counter.next()
     await other.close()
 
 

@@ -38,10 +38,10 @@ async def test_an_end_is_hinted_between_engines(engines: Stores, monkeypatch: py
 
 
 def test_a_hint_names_work_and_runs():
-    heard: list[object] = []
+    received: list[object] = []
     hints = Hints("postgres://nowhere")
-    hints._wakes.append(lambda: heard.append("work"))
-    hints._on_closed.append(heard.append)
+    hints._wakes.append(lambda: received.append("work"))
+    hints._on_closed.append(received.append)
     for payload in (
         notify._encode(work=True, closed=()),
         notify._encode(work=False, closed=(RunId("a"), RunId("b"))),
@@ -50,4 +50,4 @@ def test_a_hint_names_work_and_runs():
     ):
         assert len(payload) < 8_000
         hints._receive(None, -1, notify.CHANNEL, payload)
-    assert heard == ["work", ["a", "b"], "work", None, "work"]
+    assert received == ["work", ["a", "b"], "work", None, "work"]

@@ -40,7 +40,7 @@ def test_a_server(url: str):
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("", "names no file"),
         ("sqlite://", "names no file"),
@@ -53,8 +53,8 @@ def test_a_server(url: str):
         ("postgres://host:port/app", "Port"),
     ],
 )
-def test_no_database(url: str, said: str):
-    with pytest.raises(Invalid, match=said) as caught:
+def test_no_database(url: str, message: str):
+    with pytest.raises(Invalid, match=message) as caught:
         parse_url(url)
     assert caught.value.code == "bad_url"
     assert "sqlite://app.db" in str(caught.value)

@@ -9,7 +9,7 @@ FAULTY_STEPS, CALM_STEPS = 1_500, 5_000
 RUNS = 30
 
 
-def played(seed: int, *, restarts: bool) -> Ends:
+def run_seed(seed: int, *, restarts: bool) -> Ends:
     ends = Ends(seed, RUNS, restarts=restarts)
     for _ in range(FAULTY_STEPS):
         ends.step()
@@ -25,7 +25,7 @@ def played(seed: int, *, restarts: bool) -> Ends:
 @pytest.mark.parametrize("restarts", [False, True])
 @pytest.mark.parametrize("seed", range(20))
 def test_nothing_is_lost_or_done_twice(seed: int, restarts: bool):
-    ends = played(seed, restarts=restarts)
+    ends = run_seed(seed, restarts=restarts)
     # No lease is lost for good: leases do not expire here, and yet every run ends.
     assert [run.workflow_id for run in ends.engine.world.runs.values() if not run.closed] == []
     # No report is applied twice.

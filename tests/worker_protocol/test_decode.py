@@ -18,9 +18,9 @@ def message(*reports: Any, **fields: Any) -> bytes:
 
 
 def test_a_message_in_order_is_read_as_it_is():
-    heard = decode_worker_message(message(GOOD, hello=HELLO))
-    assert heard == msgspec.json.decode(message(GOOD, hello=HELLO), type=wire.WorkerMessage)
-    assert type(heard) is wire.WorkerMessage
+    decoded = decode_worker_message(message(GOOD, hello=HELLO))
+    assert decoded == msgspec.json.decode(message(GOOD, hello=HELLO), type=wire.WorkerMessage)
+    assert type(decoded) is wire.WorkerMessage
 
 
 @pytest.mark.parametrize(
@@ -34,14 +34,14 @@ def test_a_message_in_order_is_read_as_it_is():
     ],
 )
 def test_a_report_that_makes_no_sense_is_refused_alone(report: Any, reason: str):
-    heard = decode_worker_message(message({**report, "n": 2, "token": "t-2"}, GOOD))
-    bad, good = heard.reports
+    decoded = decode_worker_message(message({**report, "n": 2, "token": "t-2"}, GOOD))
+    bad, good = decoded.reports
     assert isinstance(bad, wire.Unreadable)
     assert (bad.n, bad.token) == (2, "t-2")
     assert reason in bad.reason
     assert isinstance(good, wire.CompleteActivityReport)
     assert bytes(good.result) == b'{"ok":true}'
-    assert (heard.number, heard.freed, heard.dropped) == (3, (1, 2), ("r-9",))
+    assert (decoded.number, decoded.freed, decoded.dropped) == (3, (1, 2), ("r-9",))
 
 
 @pytest.mark.parametrize(

@@ -94,8 +94,8 @@ class Errands:
 
     async def run(self) -> None:
         """Start them all and bring them to their end."""
-        told = await self._caller.ask("/workers/register", {"identity": "keyed", "queue": QUEUE})
-        self._worker = told["worker_id"]
+        registered = await self._caller.ask("/workers/register", {"identity": "keyed", "queue": QUEUE})
+        self._worker = registered["worker_id"]
         serving = [asyncio.create_task(work()) for work in (self._turns, self._attempts) for _ in range(AT_ONCE)]
         slots = asyncio.Semaphore(AT_ONCE)
         await asyncio.gather(*(self._order(name, slots) for name in names(self._count)))

@@ -107,10 +107,12 @@ async def _storm(weather: Weather, site: Site, url: str) -> Outcome:
 
 def _judged(weather: Weather, outcome: Outcome, evidence: Evidence) -> Report:
     errands = set(names(weather.errands))
-    told = {name: chain for name, chain in evidence.chains.items() if name not in errands}
+    chains_of_programs = {name: chain for name, chain in evidence.chains.items() if name not in errands}
     keyed = Evidence([], [], {name: chain for name, chain in evidence.chains.items() if name in errands})
     plans = programs(weather.seed, weather.programs)
-    report = judged(f"{weather.store} lost answers", replace(evidence, chains=told), plans, weather.database)
+    report = judged(
+        f"{weather.store} lost answers", replace(evidence, chains=chains_of_programs), plans, weather.database
+    )
     # a task that is delayed for longer than its lease is begun when another worker has done it: at least once
     del report.wrong["repeated"]
     report.facts |= {"errands": weather.errands, "tries": outcome.tries}

@@ -94,7 +94,7 @@ class Site:
 
     def _kill(self, process: Process) -> float:
         if not process.alive:
-            self.chronicle.refused.append(f"ended by itself: {process.said()}")
+            self.chronicle.refused.append(f"ended by itself: {process.log_text()}")
         now = self.chronicle.killed[process.pid] = time.monotonic()
         process.kill()
         return now

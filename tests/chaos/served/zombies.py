@@ -83,7 +83,7 @@ class Zombie:
         arguments = [self._engine.url, str(self._folder), f"queue={self.queue}"]
         worker = Process(["-m", "tests.http.program", *arguments], self._folder / f"{self.name}.log")
         command = ["-m", "tests.chaos.served.holder", str(self._engine.port), self.original]
-        holder = Process(command, self._folder / f"{self.original}.log", hears=True)
+        holder = Process(command, self._folder / f"{self.original}.log", with_stdin=True)
         self._processes, self.pid = [worker, holder], worker.pid
         await asyncio.to_thread(worker.wait_for, READY)
         for kind in OUTCOMES:
@@ -113,7 +113,7 @@ class Zombie:
 
     def wake(self) -> None:
         """SIGCONT."""
-        self._processes[1].tell("wake")
+        self._processes[1].write_line("wake")
         for process in self._processes:
             process.resume()
 
@@ -147,10 +147,10 @@ class Zombie:
     async def answers(self) -> list[str]:
         """What its late reports were answered, once there is an answer to all."""
         worker, holder = self._processes
-        await until(lambda: len(self.lines("end")) == 2 and set(REFUSED.findall(worker.said())) >= STALE)
-        await until(lambda: len(STATUS.findall(holder.said())) == REPORTS)
-        told = [CONFLICT if kind == "CONFLICT" else code for kind, code in REFUSED.findall(worker.said())]
-        return told + STATUS.findall(holder.said())
+        await until(lambda: len(self.lines("end")) == 2 and set(REFUSED.findall(worker.log_text())) >= STALE)
+        await until(lambda: len(STATUS.findall(holder.log_text())) == REPORTS)
+        refusals = [CONFLICT if kind == "CONFLICT" else code for kind, code in REFUSED.findall(worker.log_text())]
+        return refusals + STATUS.findall(holder.log_text())
 
     async def end(self) -> list[str]:
         """Stop it; what is wrong with how it ends."""

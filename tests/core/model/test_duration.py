@@ -43,7 +43,7 @@ def test_what_people_write_is_read_exactly(value, microseconds):
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "expected"),
     [
         (-1, "negative"),
         (-0.5, "negative"),
@@ -71,8 +71,8 @@ def test_what_people_write_is_read_exactly(value, microseconds):
         ("876601h", "100 years"),
     ],
 )
-def test_what_is_no_duration_is_refused_by_the_name_of_its_option(value, said):
-    with pytest.raises(Invalid, match=said) as raised:
+def test_what_is_no_duration_is_refused_by_the_name_of_its_option(value, expected):
+    with pytest.raises(Invalid, match=expected) as raised:
         parse_duration(value, "start_to_close")
     assert raised.value.code == "invalid_duration"
     assert raised.value.kind is Kind.INVALID

@@ -97,11 +97,11 @@ def test_every_class_has_a_code_of_its_own_and_needs_a_message_only(one):
 
 
 def test_sentences_name_what_failed():
-    said = {type(error): str(error) for error in SAMPLES}
-    assert said[ActivityError] == "activity 'charge' failed after 3 attempts: declined"
-    assert said[ChildError] == "child workflow 'c-1' did not complete: gone"
-    assert said[WorkflowTimedOut] == "workflow 'w-1' timed out: late"
-    assert said[NonDeterminismError] == "step 3: the history says ActivityScheduled 'a', the code did TimerStarted"
+    messages = {type(error): str(error) for error in SAMPLES}
+    assert messages[ActivityError] == "activity 'charge' failed after 3 attempts: declined"
+    assert messages[ChildError] == "child workflow 'c-1' did not complete: gone"
+    assert messages[WorkflowTimedOut] == "workflow 'w-1' timed out: late"
+    assert messages[NonDeterminismError] == "step 3: the history says ActivityScheduled 'a', the code did TimerStarted"
 
 
 def test_kinds_by_default():

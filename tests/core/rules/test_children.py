@@ -70,12 +70,12 @@ def bears(child=CHILD, **options):
 def test_a_child_is_born_in_the_same_decision():
     world = given(started())
     decision = world.when(bears(input=ONE, seq=4, task_queue="fast"))
-    (born,) = decision.others
+    (new_run,) = decision.others
     assert events(decision) == [ChildWorkflowStarted(CHILD, "Child", "run-2", 4)]
-    assert events(born) == [WorkflowStarted(ONE, born.run.start)]
-    assert born.run.start.parent == ParentLink(ORDER, "run-1", 4, ParentClose.TERMINATE)
-    assert (born.run.start.task_queue, born.run.namespace) == ("fast", "main")
-    assert born.task.ready
+    assert events(new_run) == [WorkflowStarted(ONE, new_run.run.start)]
+    assert new_run.run.start.parent == ParentLink(ORDER, "run-1", 4, ParentClose.TERMINATE)
+    assert (new_run.run.start.task_queue, new_run.run.namespace) == ("fast", "main")
+    assert new_run.task.ready
 
 
 def test_a_parent_knows_its_open_children():

@@ -90,7 +90,7 @@ def test_queue_keeps_fires_in_due_order_and_starts_one_at_each_close():
 
 def test_a_fire_does_not_overtake_those_that_wait():
     world = Timed(overlap_policy=Overlap.QUEUE).pass_time(2 * MINUTE)
-    world.close(world.last_run().workflow_id, told=False)  # and before anybody is told, the next one is due
+    world.close(world.last_run().workflow_id, notify=False)  # and before anybody is told, the next one is due
     world.now += MINUTE
     world.elapse()
     assert world.started() == times(1, 2)
@@ -101,7 +101,7 @@ def test_a_close_that_nobody_told_of_is_found_out():
     world = Timed("0 0 * * * *", overlap_policy=Overlap.QUEUE, end_at=MIDNIGHT + 2 * HOUR).pass_time(2 * HOUR)
     assert world.state.wakes_at() == world.state.updated_at + RECHECK_INTERVAL
     world.pass_time(5 * MINUTE)  # looking again and again is no harm
-    world.close(world.last_run().workflow_id, told=False)
+    world.close(world.last_run().workflow_id, notify=False)
     world.pass_time(RECHECK_INTERVAL)
     assert world.started() == [HOUR, 2 * HOUR]
     assert world.state.wakes_at() is None
@@ -356,7 +356,7 @@ def test_outages_and_pauses_account_for_every_due_time():
             world.pass_time(31 * SECOND)
             world.resume()
         for name in world.open_runs()[:2]:
-            world.close(name, told=round_number % 3 == 0)
+            world.close(name, notify=round_number % 3 == 0)
     due = world.state.timetable().fires_between(MIDNIGHT, world.now, 10**6, MIDNIGHT)
     recorded = [fire.due_at for fire in world.fires] + [waiting.due_at for waiting in world.state.waiting]
     assert sorted(recorded) == due

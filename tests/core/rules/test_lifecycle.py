@@ -164,9 +164,9 @@ def test_cancelling_withdraws_waiting_activities_and_tells_running_ones():
     decision = world.when(asks_to_cancel())
     assert events(decision) == [WorkflowCancelRequested(), ActivityCancelled(100, 1, "waits")]
     (withdrawn,) = effects(decision, CloseActivity)
-    (told,) = effects(decision, PutActivity)
+    (notify,) = effects(decision, PutActivity)
     assert (withdrawn.activity.seq, withdrawn.status) == (1, CANCELLED)
-    assert (told.activity.seq, told.activity.cancel_requested) == (2, True)
+    assert (notify.activity.seq, notify.activity.cancel_requested) == (2, True)
 
 
 def test_an_activity_that_survives_a_cancel_is_left_alone():

@@ -63,16 +63,16 @@ ENDS: dict[str, list[Step]] = {
 
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("policy", ["terminate", "request_cancel"])
-@pytest.mark.parametrize("told", ["nobody was told", "the child was told", "all were told", "all have ended"])
-def test_a_family_that_ended_with_its_parent_goes_on_with_it(end: str, policy: str, told: str):
+@pytest.mark.parametrize("notified", ["no run", "the child", "all runs", "all ended"])
+def test_a_family_that_ended_with_its_parent_goes_on_with_it(end: str, policy: str, notified: str):
     world = family(parent_close_policy=policy)
     for step in ENDS[end]:
         world.take(step)
-    if told == "the child was told":
+    if notified == "the child":
         world.take(delivers("terminate" if end != "cancelled" and policy == "terminate" else "cancel", CHILD))
-    elif told != "nobody was told":
+    elif notified != "no run":
         world.take(delivered())
-    if told == "all have ended":
+    if notified == "all ended":
         for name in (GRANDCHILD, CHILD):
             if not world.newest[name].closed:
                 world.take(turned(cmd.CancelWorkflow(), of=name))

@@ -90,10 +90,10 @@ class Timed(World):
         assert isinstance(answer, tuple)
         return answer
 
-    def close(self, workflow_id: str, *, told: bool = True) -> None:
+    def close(self, workflow_id: str, *, notify: bool = True) -> None:
         """A run completes; usually somebody tells the schedule."""
         self.take(turned(cmd.CompleteWorkflow(ONE), of=WorkflowId(workflow_id)))
-        if told:
+        if notify:
             self.ask(rq.ScheduledRunClosed(MAIN, NAME))
 
     # what is there to look at

@@ -53,7 +53,7 @@ def test_next_fire_agrees_with_a_look_at_every_minute(zone: str):
                 compare(timetable, meant, window, dst, chance)
 
 
-def asked(expression: str, zone: str = "UTC", dst: str = "skip") -> Timetable | Invalid:
+def timetable_of(expression: str, zone: str = "UTC", dst: str = "skip") -> Timetable | Invalid:
     try:
         return parse_timetable(expression, zone, dst)
     except Invalid as error:
@@ -61,7 +61,7 @@ def asked(expression: str, zone: str = "UTC", dst: str = "skip") -> Timetable | 
 
 
 def parsed(meant: Meaning, zone: str, dst: str) -> Timetable | None:
-    answer = asked(meant.text, zone, dst)
+    answer = timetable_of(meant.text, zone, dst)
     if isinstance(answer, Timetable):
         return answer
     assert answer.code == "never_fires", (meant, answer)
@@ -131,7 +131,7 @@ def test_the_fires_do_not_depend_on_when_one_asks(dst: str):
 @given(st.text(max_size=50) | st.text(alphabet="0123456789*/-,?@ \tmonjaevryLW#=TZ", max_size=80))
 @settings(max_examples=400, deadline=None)
 def test_any_text_is_a_timetable_or_invalid(text: str):
-    answer = asked(text)
+    answer = timetable_of(text)
     if isinstance(answer, Invalid):
         assert answer.code in ("bad_cron", "bad_timezone", "never_fires")
         assert len(answer.message) < 1_000
@@ -140,7 +140,7 @@ def test_any_text_is_a_timetable_or_invalid(text: str):
 @given(st.text(max_size=50) | st.text(alphabet="abEU/.+-_\0", max_size=80))
 @settings(max_examples=200, deadline=None)
 def test_any_text_is_a_zone_or_invalid(text: str):
-    answer = asked("@daily", text)
+    answer = timetable_of("@daily", text)
     assert isinstance(answer, Timetable) or answer.code == "bad_timezone"
 
 
@@ -177,7 +177,7 @@ def test_hostile_input_costs_less_than_ten_milliseconds(expression: str):
     costs = []
     for _ in range(3):
         start = time.process_time()
-        answer = asked(expression, "Europe/Berlin")
+        answer = timetable_of(expression, "Europe/Berlin")
         if isinstance(answer, Timetable):
             answer.next(1_800_000_000 * SECOND, anchor=0)
         costs.append(time.process_time() - start)

@@ -63,7 +63,7 @@ class Walk:
     def close(self) -> None:
         for name in self.world.open_runs():
             if self.chance.random() < 0.5 and not self.world.newest[WorkflowId(name)].closed:
-                self.world.close(name, told=self.chance.random() < 0.7)
+                self.world.close(name, notify=self.chance.random() < 0.7)
 
     def patch(self) -> None:
         self.expect()
@@ -92,7 +92,7 @@ class Walk:
         for _ in range(300):
             world.take(delivered())
             for name in world.open_runs():
-                world.close(name, told=False)
+                world.close(name, notify=False)
             world.ask(ScheduledRunClosed(MAIN, NAME))
             if not world.state.waiting and not world.open_runs():
                 return

@@ -28,12 +28,14 @@ def answering(*replies: tuple[int, str | None]) -> Iterator[tuple[str, list[tupl
             body = self.rfile.read(int(self.headers["content-length"]))
             received.append((body, self.headers["idempotency-key"]))
             status, code = replies[min(len(received), len(replies)) - 1]
-            told = b"" if code is None else json.dumps({"error": "no", "code": code, "kind": "RATE_LIMITED"}).encode()
+            content = (
+                b"" if code is None else json.dumps({"error": "no", "code": code, "kind": "RATE_LIMITED"}).encode()
+            )
             self.send_response(status)
             self.send_header("retry-after", "1")
-            self.send_header("content-length", str(len(told)))
+            self.send_header("content-length", str(len(content)))
             self.end_headers()
-            self.wfile.write(told)
+            self.wfile.write(content)
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""

@@ -44,7 +44,7 @@ def request(workflow_type: str = "Order", workflow_id: str | None = "o-1", input
 
 
 def test_every_option_finds_its_field():
-    asked = request(
+    built = request(
         input={"n": 1},
         search_attributes={"env": "prod"},
         memo={"m": 1},
@@ -62,21 +62,21 @@ def test_every_option_finds_its_field():
         details="two",
         priority={"priority_key": 1},
     )
-    assert bytes(asked.input) == b'{"n":1}'
-    assert (asked.id_conflict_policy, asked.id_reuse_policy) == (IdConflict.USE_EXISTING, IdReuse.REJECT_DUPLICATE)
-    assert (asked.execution_timeout, asked.run_timeout, asked.task_timeout) == (
+    assert bytes(built.input) == b'{"n":1}'
+    assert (built.id_conflict_policy, built.id_reuse_policy) == (IdConflict.USE_EXISTING, IdReuse.REJECT_DUPLICATE)
+    assert (built.execution_timeout, built.run_timeout, built.task_timeout) == (
         86_400 * 10**6,
         3_600 * 10**6,
         30 * 10**6,
     )
-    assert asked.retry_policy == RetryPolicy(max_attempts=5)
-    assert asked.start_delay == 1_500_000
-    assert [(signal.name, bytes(signal.payload)) for signal in asked.signals] == [
+    assert built.retry_policy == RetryPolicy(max_attempts=5)
+    assert built.start_delay == 1_500_000
+    assert [(signal.name, bytes(signal.payload)) for signal in built.signals] == [
         ("go", b"null"),
         ("add", b'{"n":1}'),
         ("stop", b"2"),
     ]
-    assert (asked.request_id, asked.summary, asked.details) == ("r-1", "one", "two")
+    assert (built.request_id, built.summary, built.details) == ("r-1", "one", "two")
 
 
 def test_a_missing_id_is_made_from_the_type():
@@ -94,10 +94,10 @@ def test_error_if_exists_is_a_short_name_for_the_policy():
 
 
 def test_a_mapping_of_retry_fields_takes_the_defaults_of_workflows():
-    asked = request(retry_policy={"initialInterval": 2, "non_retryable_error_types": [ValueError, "Invalid"]})
-    assert asked.retry_policy.max_attempts == 0
-    assert asked.retry_policy.initial_interval == 2_000_000
-    assert asked.retry_policy.non_retryable == ("ValueError", "Invalid")
+    built = request(retry_policy={"initialInterval": 2, "non_retryable_error_types": [ValueError, "Invalid"]})
+    assert built.retry_policy.max_attempts == 0
+    assert built.retry_policy.initial_interval == 2_000_000
+    assert built.retry_policy.non_retryable == ("ValueError", "Invalid")
 
 
 @pytest.mark.parametrize(

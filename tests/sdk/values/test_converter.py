@@ -335,7 +335,7 @@ def test_a_flaw_is_found_wherever_it_is(value, flaw, data):
 
 
 @pytest.mark.parametrize(
-    ("raw", "annotation", "field", "said"),
+    ("raw", "annotation", "field", "reason"),
     [
         (b'{"id":1,"lines":[{"name":"a","price":"x"}]}', Order, "input.lines[0].price", "Expected float, got str"),
         (b'{"lines":[]}', Order, "input", "missing required field id"),
@@ -350,8 +350,8 @@ def test_a_flaw_is_found_wherever_it_is(value, flaw, data):
         (b"5", CustomerId, "input", "CustomerId"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_its_path(raw, annotation, field, said):
-    with pytest.raises(Invalid, match=said) as raised:
+def test_what_does_not_fit_is_refused_with_its_path(raw, annotation, field, reason):
+    with pytest.raises(Invalid, match=reason) as raised:
         converter.decode(raw, annotation, name="input")
     assert raised.value.code == "undecodable"
     assert raised.value.field == field

@@ -28,45 +28,45 @@ Found = TypeVar("Found", bound=rq.Request)
 
 
 class Instant:
-    """An answer that is heard at the moment it is there."""
+    """A reply that is delivered by a direct call, as an engine in the same process does."""
 
-    def __init__(self, told: ReplyCallback) -> None:
-        self._told: ReplyCallback | None = told
+    def __init__(self, callback: ReplyCallback) -> None:
+        self._callback: ReplyCallback | None = callback
 
     def done(self) -> bool:
-        return self._told is None
+        return self._callback is None
 
     def set_result(self, reply: Any) -> None:
-        self._tell(reply, None)
+        self._deliver(reply, None)
 
     def set_exception(self, error: AssayError) -> None:
-        self._tell(None, error)
+        self._deliver(None, error)
 
-    def _tell(self, reply: Any, error: AssayError | None) -> None:
-        told, self._told = self._told, None
-        assert told is not None
-        told(reply, error)
+    def _deliver(self, reply: Any, error: AssayError | None) -> None:
+        callback, self._callback = self._callback, None
+        assert callback is not None
+        callback(reply, error)
 
 
 class Sent:
-    """A request on its way. An engine in this process answers at once, one behind a socket by a future."""
+    """A request in flight. An engine in this process replies by a call, one behind a socket by a future."""
 
     instant: ClassVar[bool] = False
 
-    def __init__(self, request: rq.Request, told: ReplyCallback) -> None:
+    def __init__(self, request: rq.Request, callback: ReplyCallback) -> None:
         self.request = request
-        self.answer: Any = Instant(told) if self.instant else asyncio.get_running_loop().create_future()
+        self.answer: Any = Instant(callback) if self.instant else asyncio.get_running_loop().create_future()
         if not self.instant:
-            self.answer.add_done_callback(lambda answer: _hear(told, answer))
+            self.answer.add_done_callback(lambda answer: _reply_with(callback, answer))
 
 
-def _hear(told: ReplyCallback, answer: asyncio.Future[Any]) -> None:
+def _reply_with(callback: ReplyCallback, answer: asyncio.Future[Any]) -> None:
     error: Any = answer.exception()
-    told(None if error else answer.result(), error)
+    callback(None if error else answer.result(), error)
 
 
-class Desk:
-    """A `Transport` that keeps what it is told, and answers at once unless the test holds requests of that kind."""
+class FakeTransport:
+    """A `Transport` that records requests, and replies at once unless the test holds requests of that kind."""
 
     def __init__(self, lease: Time | None = None) -> None:
         self.lease = lease
@@ -109,13 +109,13 @@ class Desk:
     # the engine
 
     def ask(self, request: rq.Request) -> Any:
-        """Somebody else asks for something."""
+        """Submit a request of another client."""
         decision = self._decide(request)
         self.pump()
         return decision.reply
 
     def start(self, workflow_type: str, input: Any = None, workflow_id: str = "one") -> Run:
-        """Somebody starts a run."""
+        """Start a run."""
         self.ask(
             rq.StartWorkflow(
                 namespace=MAIN, workflow_id=WorkflowId(workflow_id), workflow_type=workflow_type, input=payload(input)
@@ -124,11 +124,11 @@ class Desk:
         return self.world.newest[WorkflowId(workflow_id)]
 
     def signal(self, name: str, value: Any = None, workflow_id: str = "one") -> None:
-        """Somebody sends a signal."""
+        """Send a signal."""
         self.ask(rq.Signal(MAIN, WorkflowId(workflow_id), name=name, payload=payload(value)))
 
     def cancel(self, workflow_id: str = "one") -> None:
-        """Somebody asks a run to end."""
+        """Request the cancel of a run."""
         self.ask(rq.RequestCancel(MAIN, WorkflowId(workflow_id)))
 
     def _decide(self, request: rq.Request) -> Decision:
@@ -189,8 +189,8 @@ class Desk:
 
     # what the test does and looks at
 
-    def let(self, *, lost: bool = False) -> None:
-        """Answer the oldest request that is held; lost: it never arrived."""
+    def answer_next(self, *, lost: bool = False) -> None:
+        """Reply to the oldest held request; with `lost` the request never arrived."""
         sent = self.waiting.pop(0)
         if lost:
             sent.answer.set_exception(Unavailable("the request was lost"))
@@ -198,13 +198,13 @@ class Desk:
             self._answer(sent)
 
     def swallow(self) -> None:
-        """Take the oldest request that is held, and lose the answer."""
+        """Apply the oldest held request, and lose the reply."""
         sent = self.waiting.pop(0)
         self._decide(sent.request)
         sent.answer.set_exception(Unavailable("the answer was lost"))
 
-    def told(self, kind: type[Found]) -> list[Found]:
-        """The requests of a kind so far."""
+    def requests_of(self, kind: type[Found]) -> list[Found]:
+        """Return the requests of a kind so far."""
         return [request for request in self.requests if isinstance(request, kind)]
 
     def events(self, kind: type[Event] = SignalReceived, workflow_id: str = "one") -> list[Any]:
@@ -217,7 +217,7 @@ class Desk:
         while not true():
             self._changed.clear()
             try:
-                await asyncio.wait_for(self._changed.wait(), 0.02)  # threads and processes tell nobody
+                await asyncio.wait_for(self._changed.wait(), 0.02)  # threads and processes set no event
             except TimeoutError:
                 continue
         return true()
@@ -247,35 +247,37 @@ class Desk:
 class Connection:
     """What a worker needs of a client."""
 
-    def __init__(self, desk: Desk, app: App) -> None:
-        self.transport: Any = desk
+    def __init__(self, fake: FakeTransport, app: App) -> None:
+        self.transport: Any = fake
         self.converter = Converter()
         self.namespace = "main"
         self.app = app
 
 
 @asynccontextmanager
-async def serving(app: App, *, desk: Desk | None = None, **options: Any) -> AsyncIterator[tuple[Desk, EngineWorker]]:
-    """A worker that serves; at the end every hand it has must be free again, no more and no fewer."""
-    desk = desk or Desk()
+async def serving(
+    app: App, *, fake: FakeTransport | None = None, **options: Any
+) -> AsyncIterator[tuple[FakeTransport, EngineWorker]]:
+    """Run a worker; at the end exactly its original slots must be free again."""
+    fake = fake or FakeTransport()
     slots = {"max_concurrent_workflows": 5, "max_concurrent_activities": 7}
-    worker = EngineWorker(desk, app, Worker(Connection(desk, app), **{**slots, **options}).options)  # type: ignore[arg-type]
+    worker = EngineWorker(fake, app, Worker(Connection(fake, app), **{**slots, **options}).options)  # type: ignore[arg-type]
     before = worker.slots.tasks, worker.slots.activities
-    mishaps: list[Any] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: mishaps.append(context))
+    loop_errors: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: loop_errors.append(context))
     running = asyncio.create_task(worker.run())
     await asyncio.sleep(0)
     try:
-        yield desk, worker
-        desk.held = ()
-        while desk.waiting:
-            desk.let()
-        await desk.quiet()
+        yield fake, worker
+        fake.held = ()
+        while fake.waiting:
+            fake.answer_next()
+        await fake.quiet()
     finally:
         worker.stop()
         await running
-    await desk.quiet()
-    assert mishaps == []
+    await fake.quiet()
+    assert loop_errors == []
     assert (worker.slots.tasks, worker.slots.activities) == before, "a slot was lost or found"
 
 

@@ -10,12 +10,12 @@ from assay.core.model.grants import TaskGrant
 from assay.core.model.ids import SECOND, Namespace, RunId, WorkerId, WorkflowId
 from assay.sdk.app import App
 from assay.sdk.workflow.context import Context
-from tests.sdk.worker.support import Desk, on_loop, serving
+from tests.sdk.worker.support import FakeTransport, on_loop, serving
 
 MAIN = Namespace("main")
 
 
-class Library(Desk):
+class Library(FakeTransport):
     """An engine whose histories come late, or as they were."""
 
     def __init__(self) -> None:
@@ -49,46 +49,46 @@ def app_that_charges(*, after_a_signal: bool = False, times: int = 1) -> tuple[A
 @on_loop
 async def test_a_task_that_is_given_again_when_its_run_is_closed_begins_no_step():
     app, charged = app_that_charges(times=2)
-    desk = Library()
-    async with serving(app, desk=desk) as (_, worker):
-        run = desk.start("pay")
-        await desk.result()
-        desk.kept = desk.world.histories[run.run_id][:2]  # as they were read for the task, before the second step
+    fake = Library()
+    async with serving(app, fake=fake) as (_, worker):
+        run = fake.start("pay")
+        await fake.result()
+        fake.kept = fake.world.histories[run.run_id][:2]  # as they were read for the task, before the second step
         worker.slots.tasks -= 1
         worker.take(TaskGrant(run.key, run.start, 2, 2, 2, 0, None))
-        await desk.quiet()
+        await fake.quiet()
         assert charged == [0, 1]
 
 
 @on_loop
 async def test_a_history_that_comes_after_the_lease_is_over_begins_no_step():
     app, charged = app_that_charges(after_a_signal=True)
-    desk = Library()
-    async with serving(app, desk=desk):
-        run = desk.start("pay")
-        await desk.quiet()
-    desk.signal("go")
-    desk.open.clear()
-    async with serving(app, desk=desk, drain_seconds=0):
-        await desk.quiet()
-        desk.worker = None
-        desk.world.now += 11 * SECOND
-        desk.ask(rq.Elapse(run.run_id, "run"))
-        desk.world.take(rq.LeaseTask(run.run_id, WorkerId("another"), 10 * SECOND))
-        desk.open.set()
-        await desk.quiet()
+    fake = Library()
+    async with serving(app, fake=fake):
+        run = fake.start("pay")
+        await fake.quiet()
+    fake.signal("go")
+    fake.open.clear()
+    async with serving(app, fake=fake, drain_seconds=0):
+        await fake.quiet()
+        fake.worker = None
+        fake.world.now += 11 * SECOND
+        fake.ask(rq.Elapse(run.run_id, "run"))
+        fake.world.take(rq.LeaseTask(run.run_id, WorkerId("another"), 10 * SECOND))
+        fake.open.set()
+        await fake.quiet()
         assert charged == []
 
 
 @on_loop
 async def test_a_run_that_is_terminated_while_its_task_is_on_its_way_begins_no_step():
     app, charged = app_that_charges()
-    async with serving(app) as (desk, _):
-        run = desk.start("pay")  # the task is in the worker's hands, and not yet looked at
-        desk.ask(rq.Terminate(MAIN, WorkflowId("one")))
-        assert desk.worker is not None
-        desk.worker.news(run.run_id)  # as the engine does for a run that ends in somebody's hands
-        await desk.quiet()
+    async with serving(app) as (fake, _):
+        run = fake.start("pay")  # the task is in the worker's hands, and not yet looked at
+        fake.ask(rq.Terminate(MAIN, WorkflowId("one")))
+        assert fake.worker is not None
+        fake.worker.news(run.run_id)  # as the engine does for a run that ends in somebody's hands
+        await fake.quiet()
         assert (run.closed, charged) == (True, [])
 
 
@@ -100,10 +100,10 @@ async def test_a_cancel_that_comes_while_the_task_is_on_its_way_does_not_wait_fo
     async def pay(ctx: Context) -> Any:
         await ctx.run("wait", asyncio.Event().wait)
 
-    async with serving(app) as (desk, _):
-        run = desk.start("pay")
-        desk.cancel()
-        await asyncio.wait_for(desk.until(lambda: run.closed), 5)
+    async with serving(app) as (fake, _):
+        run = fake.start("pay")
+        fake.cancel()
+        await asyncio.wait_for(fake.until(lambda: run.closed), 5)
         assert run.status == "CANCELLED"
 
 
@@ -111,16 +111,16 @@ async def test_a_cancel_that_comes_while_the_task_is_on_its_way_does_not_wait_fo
 async def test_a_step_that_a_signal_led_to_waits_until_the_signal_counts_as_seen():
     """Otherwise a continue-as-new by a client would carry the signal over, and code would process it twice."""
     app, charged = app_that_charges(after_a_signal=True)
-    async with serving(app) as (desk, _):
-        run = desk.start("pay")
-        await desk.quiet()
-        desk.held = (rq.Advance,)
-        desk.signal("go")
-        await desk.held_request(rq.Advance)
+    async with serving(app) as (fake, _):
+        run = fake.start("pay")
+        await fake.quiet()
+        fake.held = (rq.Advance,)
+        fake.signal("go")
+        await fake.held_request(rq.Advance)
         assert charged == []
-        desk.held = ()
-        desk.let()
-        await desk.until(lambda: charged == [0])
+        fake.held = ()
+        fake.answer_next()
+        await fake.until(lambda: charged == [0])
         assert run.seen_seq >= 2
 
 
@@ -128,15 +128,15 @@ async def test_a_step_that_a_signal_led_to_waits_until_the_signal_counts_as_seen
 async def test_a_worker_that_stops_with_a_turn_on_its_way_gives_back_the_task_that_comes_with_the_answer():
     """An engine in the same process would never take the lease back by itself."""
     app, charged = app_that_charges(times=2)
-    async with serving(app, drain_seconds=0) as (desk, worker):
-        desk.held = (rq.Advance, rq.ReleaseTask)
-        run = desk.start("pay")
-        turn = await desk.held_request(rq.Advance)
+    async with serving(app, drain_seconds=0) as (fake, worker):
+        fake.held = (rq.Advance, rq.ReleaseTask)
+        run = fake.start("pay")
+        turn = await fake.held_request(rq.Advance)
         assert turn.pending
         worker.stop()
-        await desk.held_request(rq.ReleaseTask)  # comes too late: the turn before it has renewed the lease
-        desk.held = ()
-        desk.let()
-        desk.let()
-        await desk.quiet()
+        await fake.held_request(rq.ReleaseTask)  # comes too late: the turn before it has renewed the lease
+        fake.held = ()
+        fake.answer_next()
+        fake.answer_next()
+        await fake.quiet()
         assert (run.task.worker, run.task.ready, charged) == (None, True, [0])

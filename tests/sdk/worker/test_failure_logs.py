@@ -60,13 +60,13 @@ def shown(record: logging.LogRecord) -> list[tuple[str, str]]:
 @on_loop
 async def test_an_attempt_that_fails_is_logged(caplog: pytest.LogCaptureFixture):
     tries.clear()
-    async with serving(app) as (desk, _):
-        run = desk.start("pays")
+    async with serving(app) as (fake, _):
+        run = fake.start("pays")
         for _ in range(2):
-            await desk.until(lambda: run.activities and run.activities[1].not_before is not None)
-            desk.world.now += SECOND
-            desk.ask(rq.Elapse(run.run_id, "activity", 1))
-        assert await desk.result() == "paid"
+            await fake.until(lambda: run.activities and run.activities[1].not_before is not None)
+            fake.world.now += SECOND
+            fake.ask(rq.Elapse(run.run_id, "activity", 1))
+        assert await fake.result() == "paid"
     assert [record.getMessage() for record in caplog.records] == [
         "activity declined failed (attempt 1): no answer 1",
         "activity declined failed (attempt 2): no answer 2",
@@ -79,9 +79,9 @@ async def test_an_attempt_that_fails_is_logged(caplog: pytest.LogCaptureFixture)
 
 @on_loop
 async def test_a_step_that_fails_is_logged_and_so_is_the_run_that_it_ends(caplog: pytest.LogCaptureFixture):
-    async with serving(app) as (desk, _):
-        desk.start("steps")
-        await desk.closed()
+    async with serving(app) as (fake, _):
+        fake.start("steps")
+        await fake.closed()
     assert [record.getMessage() for record in caplog.records] == [
         "step divide failed (attempt 1): division by zero",
         "step divide failed (attempt 2): division by zero",
@@ -96,9 +96,9 @@ async def test_a_step_that_fails_is_logged_and_so_is_the_run_that_it_ends(caplog
 
 @on_loop
 async def test_what_is_not_of_the_users_making_has_no_traceback(caplog: pytest.LogCaptureFixture):
-    async with serving(app) as (desk, _):
-        desk.start("unknown")
-        assert await desk.result() == "left alone"
+    async with serving(app) as (fake, _):
+        fake.start("unknown")
+        assert await fake.result() == "left alone"
     (record,) = caplog.records
     assert record.getMessage() == "activity nobody failed (attempt 1): No handler registered for activity: nobody"
     assert record.exc_info is None
@@ -106,23 +106,23 @@ async def test_what_is_not_of_the_users_making_has_no_traceback(caplog: pytest.L
 
 @on_loop
 async def test_a_run_that_fails_is_logged_when_that_is_recorded(caplog: pytest.LogCaptureFixture):
-    async with serving(app) as (desk, _):
-        run = desk.start("raises")
-        await desk.until(lambda: run.seen_seq > 0)
-        desk.held = (rq.Advance,)
-        desk.signal("go", True)
-        await desk.held_request(rq.Advance)
+    async with serving(app) as (fake, _):
+        run = fake.start("raises")
+        await fake.until(lambda: run.seen_seq > 0)
+        fake.held = (rq.Advance,)
+        fake.signal("go", True)
+        await fake.held_request(rq.Advance)
         assert caplog.records == []
-        desk.let(lost=True)  # it is sent again
-        await desk.held_request(rq.Advance)
-        desk.signal("late")  # and refused, since there is news; the code runs anew, to the same end
-        desk.let()
-        await desk.held_request(rq.Advance)
+        fake.answer_next(lost=True)  # it is sent again
+        await fake.held_request(rq.Advance)
+        fake.signal("late")  # and refused, since there is news; the code runs anew, to the same end
+        fake.answer_next()
+        await fake.held_request(rq.Advance)
         assert caplog.records == []
-        desk.held = ()
-        desk.let()
-        await desk.closed()
-        await desk.quiet()
+        fake.held = ()
+        fake.answer_next()
+        await fake.closed()
+        await fake.quiet()
     (record,) = caplog.records
     assert record.getMessage() == "workflow raises failed: the code gave up"
     assert (record.levelname, vars(record)["workflow_id"]) == ("WARNING", "one")

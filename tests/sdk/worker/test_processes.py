@@ -303,8 +303,8 @@ async def test_processes_that_die_while_they_start_are_started_less_and_less_oft
         assert made.slots.processes == 1, "who comes next is told at once"
         with pytest.raises(Failure, match="exit code 9"):
             await made.call(exits_on_import.never)
-        said = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
-        pauses = [text.rpartition("started in ")[2] for text in said[:3]]
+        messages = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+        pauses = [text.rpartition("started in ")[2] for text in messages[:3]]
         assert pauses == ["0.01 s", "0.02 s", "0.04 s"]
         made.processes._modules = ()
         assert await until(lambda: made.processes._broken is None)

@@ -15,7 +15,7 @@ from assay.core.model.ids import SECOND, Namespace, WorkflowId
 from assay.sdk.app import App
 from assay.sdk.values.retry import Retry
 from assay.sdk.workflow.context import Context
-from tests.sdk.worker.support import Desk, on_loop, serving
+from tests.sdk.worker.support import FakeTransport, on_loop, serving
 
 QUICK = Retry(max_attempts=3, initial_interval=0.001)
 
@@ -35,9 +35,9 @@ def app_with(function: Callable[..., Any], *args: Any, **options: Any) -> App:
 
 
 async def run(app: App) -> Any:
-    async with serving(app) as (desk, _):
-        desk.start("steps")
-        return await desk.result()
+    async with serving(app) as (fake, _):
+        fake.start("steps")
+        return await fake.result()
 
 
 async def coroutine_function(value: Any) -> Any:
@@ -66,9 +66,9 @@ async def test_a_closure_keeps_what_it_closed_over():
     async def steps(ctx: Context, name: str) -> Any:
         return await ctx.run("remember", lambda: seen.append(name) or len(seen))
 
-    async with serving(app) as (desk, _):
-        desk.start("steps", "ada")
-        assert await desk.result() == 1
+    async with serving(app) as (fake, _):
+        fake.start("steps", "ada")
+        assert await fake.result() == 1
     assert seen == ["ada"]
 
 
@@ -82,12 +82,12 @@ async def test_a_step_that_fails_is_tried_again_here():
             raise ValueError("not yet")
         return len(tries)
 
-    async with serving(app_with(stumbles)) as (desk, _):
-        desk.start("steps")
-        assert await desk.result() == 3
-        (completed,) = desk.events(ev.StepCompleted)
+    async with serving(app_with(stumbles)) as (fake, _):
+        fake.start("steps")
+        assert await fake.result() == 3
+        (completed,) = fake.events(ev.StepCompleted)
         assert completed.attempt == 3
-        assert len(desk.told(rq.Advance)) == 1, "attempts are nobody else's business"
+        assert len(fake.requests_of(rq.Advance)) == 1, "attempts are nobody else's business"
 
 
 @on_loop
@@ -148,16 +148,16 @@ async def test_a_back_off_that_is_too_long_to_wait_for_is_left_to_a_timer():
     async def steps(ctx: Context) -> Any:
         return await ctx.run("call", lambda: tries.append(1) or 1 / (len(tries) - 1), retry=Retry(initial_interval=30))
 
-    async with serving(app) as (desk, worker):
-        run = desk.start("steps")
-        await desk.until(lambda: run.timers)
+    async with serving(app) as (fake, worker):
+        run = fake.start("steps")
+        await fake.until(lambda: run.timers)
         assert worker.slots.tasks == 5
-        (failed,) = desk.events(ev.StepFailed)
+        (failed,) = fake.events(ev.StepFailed)
         assert (failed.final_attempt, failed.retry_in) == (1, 30)
-        desk.world.now = run.timers[1]
-        desk.ask(rq.Elapse(run.run_id, "timer", 1))
-        assert await desk.result() == 1
-        (completed,) = desk.events(ev.StepCompleted)
+        fake.world.now = run.timers[1]
+        fake.ask(rq.Elapse(run.run_id, "timer", 1))
+        assert await fake.result() == 1
+        (completed,) = fake.events(ev.StepCompleted)
         assert completed.attempt == 2
 
 
@@ -169,9 +169,9 @@ async def test_steps_run_side_by_side():
     async def steps(ctx: Context) -> Any:
         return len(await asyncio.gather(*(ctx.run(f"step {number}", met.wait) for number in range(3))))
 
-    async with serving(app) as (desk, _):
-        desk.start("steps")
-        assert await desk.result() == 3
+    async with serving(app) as (fake, _):
+        fake.start("steps")
+        assert await fake.result() == 3
 
 
 def app_that_begins(*, after_a_command: bool) -> tuple[App, asyncio.Event]:
@@ -194,39 +194,39 @@ def app_that_begins(*, after_a_command: bool) -> tuple[App, asyncio.Event]:
 async def test_the_first_step_waits_for_nobody():
     """All it rests on is durable and the task is leased: there is nothing to tell the engine before its outcome."""
     app, begun = app_that_begins(after_a_command=False)
-    async with serving(app) as (desk, _):
-        desk.held = (rq.Advance,)
-        desk.start("steps")
+    async with serving(app) as (fake, _):
+        fake.held = (rq.Advance,)
+        fake.start("steps")
         await asyncio.wait_for(begun.wait(), 5)
-        turn = await desk.held_request(rq.Advance)
+        turn = await fake.held_request(rq.Advance)
         assert (len(turn.outcomes), turn.pending) == (1, False)
-        desk.held = ()
-        desk.let()
-        assert await desk.result() is None
+        fake.held = ()
+        fake.answer_next()
+        assert await fake.result() is None
 
 
 @on_loop
 async def test_a_step_behind_a_command_waits_until_that_is_durable():
     app, begun = app_that_begins(after_a_command=True)
-    async with serving(app) as (desk, _):
-        desk.held = (rq.Advance,)
-        desk.start("steps")
-        turn = await desk.held_request(rq.Advance)
-        await desk.quiet()
+    async with serving(app) as (fake, _):
+        fake.held = (rq.Advance,)
+        fake.start("steps")
+        turn = await fake.held_request(rq.Advance)
+        await fake.quiet()
         assert (len(turn.outcomes), turn.pending, begun.is_set()) == (0, True, False)
-        desk.held = ()
-        desk.let()
-        assert await desk.result() is None
+        fake.held = ()
+        fake.answer_next()
+        assert await fake.result() is None
 
 
 @on_loop
 async def test_a_task_with_a_limit_of_its_own_is_made_an_ordinary_lease_first():
     """The worker extends leases of ten seconds in time; no option makes them shorter."""
-    async with serving(app_with(lambda: 1), desk=Desk(lease=10 * SECOND)) as (desk, _):
-        desk.ask(
+    async with serving(app_with(lambda: 1), fake=FakeTransport(lease=10 * SECOND)) as (fake, _):
+        fake.ask(
             rq.StartWorkflow(
                 namespace=Namespace("main"), workflow_id=WorkflowId("one"), workflow_type="steps", task_timeout=SECOND
             )
         )
-        assert await desk.result() == 1
-        assert [len(turn.outcomes) for turn in desk.told(rq.Advance)] == [0, 1]
+        assert await fake.result() == 1
+        assert [len(turn.outcomes) for turn in fake.requests_of(rq.Advance)] == [0, 1]

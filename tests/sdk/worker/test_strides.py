@@ -12,7 +12,7 @@ from assay.core.model.ids import SECOND
 from assay.sdk.app import App
 from assay.sdk.worker.workflow_tasks import STRIDE
 from assay.sdk.workflow.context import Context
-from tests.sdk.worker.support import Desk, on_loop, serving
+from tests.sdk.worker.support import FakeTransport, on_loop, serving
 
 app = App()
 LONG = STRIDE + 3
@@ -68,92 +68,92 @@ every = pytest.mark.parametrize("code", EVERY, ids=lambda code: code.__name__)
 Code = Callable[..., Coroutine[Any, Any, Any]]
 
 
-def turns(desk: Desk) -> list[rq.Advance]:
-    return desk.told(rq.Advance)
+def turns(fake: FakeTransport) -> list[rq.Advance]:
+    return fake.requests_of(rq.Advance)
 
 
-async def ended(desk: Desk, code: Code) -> Any:
+async def ended(fake: FakeTransport, code: Code) -> Any:
     if code is listens:
-        await desk.until(lambda: len(desk.events(ev.StepCompleted)) == LONG)
-        desk.signal("more", 0)
-    return await desk.result()
+        await fake.until(lambda: len(fake.events(ev.StepCompleted)) == LONG)
+        fake.signal("more", 0)
+    return await fake.result()
 
 
-def far() -> Desk:
-    return Desk(lease=10 * SECOND)
+def far() -> FakeTransport:
+    return FakeTransport(lease=10 * SECOND)
 
 
 @on_loop
 async def test_after_a_while_outcomes_are_sent_before_the_code_goes_on():
-    async with serving(app, desk=far()) as (desk, _):
-        desk.start("returns", LONG)
-        assert await desk.result() == sum(range(LONG))
-        assert [turn.early for turn in turns(desk)] == [False] * STRIDE + [True] * 3 + [False]
-        assert [len(turn.outcomes) for turn in turns(desk)] == [1] * LONG + [0]
-        assert len(desk.events(ev.StepCompleted)) == LONG
+    async with serving(app, fake=far()) as (fake, _):
+        fake.start("returns", LONG)
+        assert await fake.result() == sum(range(LONG))
+        assert [turn.early for turn in turns(fake)] == [False] * STRIDE + [True] * 3 + [False]
+        assert [len(turn.outcomes) for turn in turns(fake)] == [1] * LONG + [0]
+        assert len(fake.events(ev.StepCompleted)) == LONG
 
 
 @on_loop
 async def test_a_short_run_takes_no_turn_more_than_it_has_steps():
-    async with serving(app, desk=far()) as (desk, _):
-        desk.start("returns", STRIDE)
-        await desk.result()
-        assert [len(turn.outcomes) for turn in turns(desk)] == [1] * STRIDE
-        assert not any(turn.early for turn in turns(desk))
+    async with serving(app, fake=far()) as (fake, _):
+        fake.start("returns", STRIDE)
+        await fake.result()
+        assert [len(turn.outcomes) for turn in turns(fake)] == [1] * STRIDE
+        assert not any(turn.early for turn in turns(fake))
 
 
 @on_loop
 async def test_an_engine_in_this_process_has_nothing_to_do_meanwhile():
-    async with serving(app) as (desk, _):
-        desk.start("returns", LONG)
-        await desk.result()
-        assert not any(turn.early for turn in turns(desk))
+    async with serving(app) as (fake, _):
+        fake.start("returns", LONG)
+        await fake.result()
+        assert not any(turn.early for turn in turns(fake))
 
 
 @every
 @on_loop
 async def test_whatever_the_code_asks_for_then_follows(code: Code):
-    async with serving(app, desk=far()) as (desk, _):
-        desk.start(code.__name__, LONG)
-        assert await ended(desk, code) == sum(range(LONG))
-        assert sum(turn.early for turn in turns(desk)) >= 3
+    async with serving(app, fake=far()) as (fake, _):
+        fake.start(code.__name__, LONG)
+        assert await ended(fake, code) == sum(range(LONG))
+        assert sum(turn.early for turn in turns(fake)) >= 3
 
 
 @every
 @pytest.mark.parametrize("lost", range(STRIDE - 1, LONG + 1))
 @on_loop
 async def test_a_worker_that_is_lost_meanwhile_is_replaced_by_one_that_replays(code: Code, lost: int):
-    desk = far()
-    async with serving(app, desk=desk):
-        run = desk.start(code.__name__, LONG)
-        desk.held = (rq.Advance,)
+    fake = far()
+    async with serving(app, fake=fake):
+        run = fake.start(code.__name__, LONG)
+        fake.held = (rq.Advance,)
         for _ in range(lost):
-            await desk.held_request(rq.Advance)
-            desk.let()
-        await desk.held_request(rq.Advance)
-        desk.swallow()  # it was recorded, and its worker never hears of it
-        desk.worker, desk.held = None, ()
+            await fake.held_request(rq.Advance)
+            fake.answer_next()
+        await fake.held_request(rq.Advance)
+        fake.swallow()  # it was recorded, and its worker never hears of it
+        fake.worker, fake.held = None, ()
         if run.task.worker is not None:
-            desk.world.take(rq.LoseTask(run.run_id, run.task.epoch))
-    desk.waiting.clear()
-    async with serving(app, desk=desk):
-        assert await ended(desk, code) == sum(range(LONG))
-        assert desk.told(rq.FailTask) == []
+            fake.world.take(rq.LoseTask(run.run_id, run.task.epoch))
+    fake.waiting.clear()
+    async with serving(app, fake=fake):
+        assert await ended(fake, code) == sum(range(LONG))
+        assert fake.requests_of(rq.FailTask) == []
 
 
 @every
 @on_loop
 async def test_one_that_is_refused_because_of_news_is_replayed(code: Code):
-    async with serving(app, desk=far()) as (desk, _):
-        desk.start(code.__name__, LONG)
-        desk.held = (rq.Advance,)
+    async with serving(app, fake=far()) as (fake, _):
+        fake.start(code.__name__, LONG)
+        fake.held = (rq.Advance,)
         for _ in range(STRIDE):
-            await desk.held_request(rq.Advance)
-            desk.let()
-        early = await desk.held_request(rq.Advance)
+            await fake.held_request(rq.Advance)
+            fake.answer_next()
+        early = await fake.held_request(rq.Advance)
         assert early.early
-        desk.signal("news")
-        desk.held = ()
-        desk.let()
-        assert await ended(desk, code) == sum(range(LONG))
-        assert len({event.step_seq for event in desk.events(ev.StepCompleted)}) == len(desk.events(ev.StepCompleted))
+        fake.signal("news")
+        fake.held = ()
+        fake.answer_next()
+        assert await ended(fake, code) == sum(range(LONG))
+        assert len({event.step_seq for event in fake.events(ev.StepCompleted)}) == len(fake.events(ev.StepCompleted))

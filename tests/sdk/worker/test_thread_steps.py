@@ -14,7 +14,7 @@ from assay.core.model.run import Run
 from assay.sdk.app import App
 from assay.sdk.values.retry import Retry
 from assay.sdk.workflow.context import Context
-from tests.sdk.worker.support import Desk, on_loop, serving
+from tests.sdk.worker.support import FakeTransport, on_loop, serving
 
 LEASE = 10 * SECOND
 
@@ -52,14 +52,14 @@ def app_of(step: Callable[[], Any], *, before: bool = False, **options: Any) -> 
     return app
 
 
-def lose(desk: Desk, run: Run) -> None:
+def lose(fake: FakeTransport, run: Run) -> None:
     """Let the lease of the run's task end; the task is granted again as soon as it may be."""
     epoch = run.task.epoch
-    desk.world.now += LEASE + SECOND
-    desk.ask(rq.Elapse(run.run_id, "run"))
+    fake.world.now += LEASE + SECOND
+    fake.ask(rq.Elapse(run.run_id, "run"))
     if run.task.not_before is not None:  # a task that was lost before is held back for a while
-        desk.world.now = run.task.not_before
-        desk.ask(rq.Elapse(run.run_id, "run"))
+        fake.world.now = run.task.not_before
+        fake.ask(rq.Elapse(run.run_id, "run"))
     assert run.task.epoch > epoch
 
 
@@ -67,18 +67,18 @@ def lose(desk: Desk, run: Run) -> None:
 @pytest.mark.parametrize("times", [1, 3])
 @on_loop
 async def test_a_run_that_is_granted_again_waits_for_the_step_that_still_runs(gate: Gate, before: bool, times: int):
-    async with serving(app_of(gate, before=before), desk=Desk(LEASE)) as (desk, worker):
-        run = desk.start("steps")
+    async with serving(app_of(gate, before=before), fake=FakeTransport(LEASE)) as (fake, worker):
+        run = fake.start("steps")
         for _ in range(times):
-            await desk.until(lambda: gate.calls)
+            await fake.until(lambda: gate.calls)
             if before:
                 worker._workflow_tasks._lost(worker._workflow_tasks._live.get(run.run_id))
-            lose(desk, run)
-            await desk.quiet()
+            lose(fake, run)
+            await fake.quiet()
         gate.go.set()
-        assert await desk.result() == 1
+        assert await fake.result() == 1
         assert gate.calls == 1
-        assert [event.attempt for event in desk.events(ev.StepCompleted)][-1:] == [1]
+        assert [event.attempt for event in fake.events(ev.StepCompleted)][-1:] == [1]
 
 
 @on_loop
@@ -90,14 +90,14 @@ async def test_the_attempt_that_still_runs_keeps_its_number(gate: Gate):
         return gate()
 
     app = app_of(fails_once, retry=Retry(max_attempts=2, initial_interval=0.001))
-    async with serving(app, desk=Desk(LEASE)) as (desk, _):
-        run = desk.start("steps")
-        await desk.until(lambda: gate.calls == 2)
-        lose(desk, run)
-        await desk.quiet()
+    async with serving(app, fake=FakeTransport(LEASE)) as (fake, _):
+        run = fake.start("steps")
+        await fake.until(lambda: gate.calls == 2)
+        lose(fake, run)
+        await fake.quiet()
         gate.go.set()
-        assert await desk.result() == 2
-        assert [event.attempt for event in desk.events(ev.StepCompleted)] == [2]
+        assert await fake.result() == 2
+        assert [event.attempt for event in fake.events(ev.StepCompleted)] == [2]
 
 
 @on_loop
@@ -112,9 +112,9 @@ async def test_an_attempt_that_took_too_long_is_not_waited_for(gate: Gate):
 
     try:
         retry = Retry(max_attempts=2, initial_interval=0.001)
-        async with serving(app_of(hangs_once, timeout=0.05, retry=retry)) as (desk, _):
-            desk.start("steps")
-            assert await desk.result() == "done"
+        async with serving(app_of(hangs_once, timeout=0.05, retry=retry)) as (fake, _):
+            fake.start("steps")
+            assert await fake.result() == "done"
         assert gate.calls == 2
     finally:
         hung.set()
@@ -139,14 +139,14 @@ async def test_another_step_under_the_same_number_waits_until_the_former_has_end
     async def steps(ctx: Context) -> Any:
         return await (ctx.run("old", old) if chosen == ["old"] else ctx.run("new", new))
 
-    async with serving(app, desk=Desk(LEASE)) as (desk, _):
-        run = desk.start("steps")
-        await desk.until(lambda: gate.calls)
+    async with serving(app, fake=FakeTransport(LEASE)) as (fake, _):
+        run = fake.start("steps")
+        await fake.until(lambda: gate.calls)
         chosen[:] = ["new"]
-        lose(desk, run)
-        await desk.quiet()
+        lose(fake, run)
+        await fake.quiet()
         gate.go.set()
-        assert await desk.result() == []
+        assert await fake.result() == []
 
 
 @on_loop
@@ -160,14 +160,14 @@ async def test_an_outcome_that_nobody_waits_for_is_dropped_quietly(gate: Gate):
         returned.set()
         return never_awaited()
 
-    async with serving(app_of(makes_a_coroutine), desk=Desk(LEASE)) as (desk, worker):
-        run = desk.start("steps")
-        await desk.until(lambda: gate.calls)
-        desk.ask(rq.Terminate(run.namespace, run.workflow_id))
+    async with serving(app_of(makes_a_coroutine), fake=FakeTransport(LEASE)) as (fake, worker):
+        run = fake.start("steps")
+        await fake.until(lambda: gate.calls)
+        fake.ask(rq.Terminate(run.namespace, run.workflow_id))
         worker.news(run.run_id)
-        await desk.until(lambda: not worker.holds(run.run_id))
+        await fake.until(lambda: not worker.holds(run.run_id))
         gate.go.set()
-        await desk.until(returned.is_set)
+        await fake.until(returned.is_set)
         steps = worker._workflow_tasks._steps._threads
-        await desk.until(lambda: not steps._running)
+        await fake.until(lambda: not steps._running)
     await asyncio.sleep(0)

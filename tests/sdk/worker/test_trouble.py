@@ -22,7 +22,7 @@ from assay.core.model.run import Run
 from assay.sdk.app import App
 from assay.sdk.workflow.context import Context
 from assay.testing.replay import rehearse, save_history
-from tests.sdk.worker.support import Desk, Sent, serving
+from tests.sdk.worker.support import FakeTransport, Sent, serving
 from tests.sdk.workflow.replay.programs import PROGRAMS, Program, app
 
 EXAMPLES = 60
@@ -62,8 +62,8 @@ def app_with_activities(chance: random.Random) -> App:
 class Trouble:
     """What may happen to a worker and its runs."""
 
-    def __init__(self, desk: Desk, names: list[str], chance: random.Random) -> None:
-        self.desk = desk
+    def __init__(self, fake: FakeTransport, names: list[str], chance: random.Random) -> None:
+        self.fake = fake
         self.names = names
         self.chance = chance
         self.moves: list[Callable[[], None]] = [
@@ -77,84 +77,84 @@ class Trouble:
 
     @property
     def open(self) -> list[Run]:
-        return [run for run in self.desk.world.runs.values() if not run.closed]
+        return [run for run in self.fake.world.runs.values() if not run.closed]
 
     @property
     def over(self) -> bool:
-        return all(self.desk.world.newest[WorkflowId(name)].closed for name in self.names)
+        return all(self.fake.world.newest[WorkflowId(name)].closed for name in self.names)
 
     async def move(self) -> None:
         """Something happens, and then the worker has a while or not."""
         with contextlib.suppress(AssayError):  # some of it comes too late, as it does in life
             self.cancel() if self.chance.random() < 0.02 else self.chance.choice(self.moves)()
-        self.desk.world.now += 100
+        self.fake.world.now += 100
         for _ in range(self.chance.randint(0, 6)):
             await asyncio.sleep(0)
 
     def hold(self) -> None:
-        self.desk.held = self.chance.choice(HELD)
+        self.fake.held = self.chance.choice(HELD)
 
     def answer(self) -> None:
-        if not self.desk.waiting:
+        if not self.fake.waiting:
             return
         fate = self.chance.random()
         if fate < 0.6:
-            self.desk.let()
+            self.fake.answer_next()
         elif fate < 0.8:
-            self.desk.let(lost=True)
+            self.fake.answer_next(lost=True)
         else:
-            self.desk.swallow()
+            self.fake.swallow()
 
     def signal(self) -> None:
-        self.desk.signal(self.chance.choice(["paid", "sent"]), 1, workflow_id=self.chance.choice(self.names))
+        self.fake.signal(self.chance.choice(["paid", "sent"]), 1, workflow_id=self.chance.choice(self.names))
 
     def cancel(self) -> None:
-        self.desk.cancel(self.chance.choice(self.names))
+        self.fake.cancel(self.chance.choice(self.names))
 
     def fire(self) -> None:
         for run in self.open:
             for seq in [seq for seq in run.timers if self.chance.random() < 0.3]:
-                self.desk.world.now = max(self.desk.world.now, run.timers.get(seq, 0))
-                self.desk.ask(rq.Elapse(run.run_id, "timer", seq))
+                self.fake.world.now = max(self.fake.world.now, run.timers.get(seq, 0))
+                self.fake.ask(rq.Elapse(run.run_id, "timer", seq))
 
     def pass_time(self, seconds: float | None = None) -> None:
         """Leases run out, back-offs end."""
-        self.desk.world.now += round((seconds or self.chance.choice([0.001, 1, 11])) * SECOND)
+        self.fake.world.now += round((seconds or self.chance.choice([0.001, 1, 11])) * SECOND)
         for run in self.open:
-            self.desk.ask(rq.Elapse(run.run_id, "run"))
+            self.fake.ask(rq.Elapse(run.run_id, "run"))
             for seq in list(run.activities):
-                self.desk.ask(rq.Elapse(run.run_id, "activity", seq))
+                self.fake.ask(rq.Elapse(run.run_id, "activity", seq))
 
     def deliver(self) -> None:
-        for message in tuple(self.desk.world.outbox.values()):
-            self.desk.ask(rq.Deliver(message.run_id, message))
+        for message in tuple(self.fake.world.outbox.values()):
+            self.fake.ask(rq.Deliver(message.run_id, message))
 
     async def heal(self) -> None:
         """Nothing is lost any more, and whatever anybody waits for comes."""
-        self.desk.held = ()
-        while self.desk.waiting:
-            self.desk.let()
+        self.fake.held = ()
+        while self.fake.waiting:
+            self.fake.answer_next()
         for number in range(ROUNDS):
-            await self.desk.quiet()
+            await self.fake.quiet()
             if self.over:
                 return
             self.deliver()
             self.pass_time(1)
             for run in self.open:
                 for seq in list(run.timers):
-                    self.desk.world.now = max(self.desk.world.now, run.timers.get(seq, 0))
-                    self.desk.ask(rq.Elapse(run.run_id, "timer", seq))
+                    self.fake.world.now = max(self.fake.world.now, run.timers.get(seq, 0))
+                    self.fake.ask(rq.Elapse(run.run_id, "timer", seq))
             for name in self.names if number % 3 == 2 else ():
                 for signal in ("paid", "sent"):
                     with contextlib.suppress(AssayError):
-                        self.desk.signal(signal, 1, workflow_id=name)
+                        self.fake.signal(signal, 1, workflow_id=name)
             await asyncio.sleep(0.01 if number % 20 == 19 else 0)
 
 
-def check(desk: Desk, known: App) -> None:
+def check(fake: FakeTransport, known: App) -> None:
     """Every run has ended in a way that its code stands by."""
-    for run in desk.world.runs.values():
-        history = desk.world.histories[run.run_id]
+    for run in fake.world.runs.values():
+        history = fake.world.histories[run.run_id]
         assert run.closed, (run.task, [type(recorded.event).__name__ for recorded in history])
         closing, ended = rehearse(save_history(run.key, run.start.workflow_type, history), known), history[-1].event
         if isinstance(ended, ev.WorkflowCompleted):
@@ -162,24 +162,24 @@ def check(desk: Desk, known: App) -> None:
             assert closing.result == ended.result
 
 
-async def play(programs: list[Program], chance: random.Random) -> None:
+async def run_programs(programs: list[Program], chance: random.Random) -> None:
     """Some runs, much trouble, and a happy end."""
     known = app_with_activities(chance)
-    desk = Desk(lease=chance.choice([None, 10 * SECOND]))
+    fake = FakeTransport(lease=chance.choice([None, 10 * SECOND]))
     names = [f"order-{number}" for number in range(len(programs))]
     settled = {"max_cached_runs": chance.choice([0, 1, 1_000]), "drain_seconds": chance.choice([0, 0.3])}
-    async with serving(known, desk=desk, **settled) as (desk, _):
+    async with serving(known, fake=fake, **settled) as (fake, _):
         for name, program in zip(names, programs, strict=True):
-            desk.start("Order", program, workflow_id=name)
-        trouble = Trouble(desk, names, chance)
+            fake.start("Order", program, workflow_id=name)
+        trouble = Trouble(fake, names, chance)
         for _ in range(MOVES):
             if not trouble.over:
                 await trouble.move()
         await trouble.heal()
-        await desk.quiet()
+        await fake.quiet()
         trouble.deliver()
         await trouble.heal()
-    check(desk, known)
+    check(fake, known)
 
 
 @seed(20240611)
@@ -187,4 +187,4 @@ async def play(programs: list[Program], chance: random.Random) -> None:
 @given(st.lists(PROGRAMS, min_size=1, max_size=3), st.integers(0, 2**32), st.booleans())
 def test_whatever_goes_wrong_every_run_ends_well(programs: list[Program], number: int, instant: bool) -> None:
     Sent.instant = instant
-    asyncio.run(asyncio.wait_for(play(programs, random.Random(number)), 30))  # noqa: S311  # repeatable on purpose
+    asyncio.run(asyncio.wait_for(run_programs(programs, random.Random(number)), 30))  # noqa: S311  # repeatable on purpose

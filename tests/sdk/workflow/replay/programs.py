@@ -28,7 +28,7 @@ class Interpreter:
         self.spawned: list[asyncio.Task[Any]] = []
         self.children = 0
 
-    async def play(self, program: Program) -> Any:
+    async def execute(self, program: Program) -> Any:
         """Carry out an operation; its errors are the caller's."""
         operation, *arguments = program
         found: Any = await OPERATIONS[operation](self, *arguments)
@@ -45,7 +45,7 @@ class Interpreter:
 
     async def sequence(self, *programs: Program) -> int:
         for program in programs:
-            await self.play(program)
+            await self.execute(program)
         return len(programs)
 
     async def activity(self, name: str) -> Any:
@@ -75,16 +75,16 @@ class Interpreter:
         await self.ctx.upsert_search_attributes({"known": len(self.trace)})
 
     async def gather(self, *programs: Program) -> Any:
-        found = await asyncio.gather(*(self.play(program) for program in programs), return_exceptions=True)
+        found = await asyncio.gather(*(self.execute(program) for program in programs), return_exceptions=True)
         return [_shown(one) for one in found]
 
     async def group(self, *programs: Program) -> Any:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self.play(program)) for program in programs]
+            tasks = [group.create_task(self.execute(program)) for program in programs]
         return [task.result() for task in tasks]
 
     async def race(self, *programs: Program) -> Any:
-        tasks = [asyncio.create_task(self.play(program)) for program in programs]
+        tasks = [asyncio.create_task(self.execute(program)) for program in programs]
         done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in pending:
             task.cancel()
@@ -94,37 +94,37 @@ class Interpreter:
     async def limit(self, seconds: float, program: Program) -> Any:
         try:
             async with asyncio.timeout(seconds):
-                return await self.play(program)
+                return await self.execute(program)
         except TimeoutError:
             return "too late"
 
     async def wait_for(self, seconds: float, program: Program) -> Any:
         try:
-            return await asyncio.wait_for(self.play(program), seconds)
+            return await asyncio.wait_for(self.execute(program), seconds)
         except TimeoutError:
             return "too late"
 
     async def attempt(self, program: Program) -> Any:
         try:
-            return await self.play(program)
+            return await self.execute(program)
         except (AssayError, ExceptionGroup) as error:
             return _shown(error)
 
     async def shield(self, program: Program) -> Any:
         with self.ctx.shield():
-            return await self.play(program)
+            return await self.execute(program)
 
     async def clean(self, program: Program, clean_up: Program) -> Any:
         try:
-            return await self.play(program)
+            return await self.execute(program)
         except asyncio.CancelledError:
-            await self.play(clean_up)
+            await self.execute(clean_up)
             raise
 
     async def queue(self, *programs: Program) -> Any:
         jobs: asyncio.Queue[Any] = asyncio.Queue(1)
         for program in programs:
-            self.spawned.append(asyncio.create_task(_deliver(self.play(program), jobs)))
+            self.spawned.append(asyncio.create_task(_deliver(self.execute(program), jobs)))
         return [await jobs.get() for _ in programs]
 
     async def lock(self, *programs: Program) -> Any:
@@ -133,7 +133,7 @@ class Interpreter:
         async def guarded(program: Program) -> Any:
             await open_for_all.wait()
             async with lock:
-                return await self.play(program)
+                return await self.execute(program)
 
         tasks = [asyncio.create_task(guarded(program)) for program in programs]
         self.spawned += tasks
@@ -168,7 +168,7 @@ async def carry_out(ctx: Context, program: list[Any]) -> Any:
     """The workflow: plays the program in its input and returns the trace."""
     interpreter = Interpreter(ctx)
     ctx.register_query("known", lambda: len(interpreter.trace))
-    await interpreter.play(_frozen(program))
+    await interpreter.execute(_frozen(program))
     return interpreter.trace
 
 

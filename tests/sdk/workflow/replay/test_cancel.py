@@ -239,20 +239,20 @@ def test_a_real_error_in_a_group_fails_the_run_even_if_it_is_cancelled():
 
 
 def test_all_coroutines_of_a_gather_are_told():
-    told: list[str] = []
+    notices: list[str] = []
 
     async def workflow(ctx: Context) -> None:
         async def one(name: str) -> None:
             try:
                 await ctx.sleep(60)
             except CancelRequested as request:
-                told.append(f"{name} {request.reason}")
+                notices.append(f"{name} {request.reason}")
                 raise
 
         await asyncio.gather(one("a"), one("b"))
 
     trial = Trial(workflow).cancel("enough")
-    assert told == ["a enough", "b enough"]
+    assert notices == ["a enough", "b enough"]
     assert trial.closing == ev.WorkflowCancelled("enough")
 
 

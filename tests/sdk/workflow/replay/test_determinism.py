@@ -44,7 +44,7 @@ class Timers:
         return self.time
 
 
-def play(chosen: Program, new_loop: Callable[[Timers], WorkflowLoop] = WorkflowLoop) -> list[Any]:
+def trace_of(chosen: Program, new_loop: Callable[[Timers], WorkflowLoop] = WorkflowLoop) -> list[Any]:
     """The log of a program whose timers fire when they are due."""
     timers = Timers()
     loop = new_loop(timers)
@@ -181,7 +181,7 @@ SCRIPT = """
 import json, sys
 from tests.sdk.workflow.replay import test_determinism as here
 held = here.shuffle_the_heap(int(sys.argv[1]))
-print(json.dumps({name: here.play(program) for name, program in here.PROGRAMS.items()}))
+print(json.dumps({name: here.trace_of(program) for name, program in here.PROGRAMS.items()}))
 print(json.dumps(here.play_on_a_stock_loop(here.bare_coroutines_as_completed)))
 """
 
@@ -206,7 +206,7 @@ def play_on_a_stock_loop(chosen: Program) -> list[Any]:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_process_takes_the_same_steps(name: str, elsewhere: list[list[Any]]):
-    here = json.loads(json.dumps(play(PROGRAMS[name])))
+    here = json.loads(json.dumps(trace_of(PROGRAMS[name])))
     assert len(here) > 10
     for logs, _ in elsewhere:
         assert logs[name] == here
@@ -214,10 +214,10 @@ def test_every_process_takes_the_same_steps(name: str, elsewhere: list[list[Any]
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_run_in_a_process_takes_the_same_steps(name: str):
-    first = play(PROGRAMS[name])
+    first = trace_of(PROGRAMS[name])
     for seed in range(LAYOUTS):
         held = shuffle_the_heap(seed)
-        assert play(PROGRAMS[name]) == first
+        assert trace_of(PROGRAMS[name]) == first
         del held
 
 
@@ -241,7 +241,7 @@ def test_any_fan_out_is_repeatable(delays: list[int], rounds: int, when: str):
                 done, pending = await asyncio.wait(pending, return_when=when)
                 log.append([task.get_name() for task in done])
 
-    assert play(fanning_out) == play(fanning_out)
+    assert trace_of(fanning_out) == trace_of(fanning_out)
 
 
 async def exhaust(given: Any) -> list[Any]:
@@ -259,7 +259,7 @@ def test_coroutines_without_an_order_are_refused(unordered: Callable[[list[Any]]
             for coroutine in coroutines:
                 coroutine.close()
 
-    assert play(main) == []
+    assert trace_of(main) == []
 
 
 def test_a_finished_task_among_bare_coroutines_is_refused():
@@ -269,7 +269,7 @@ def test_a_finished_task_among_bare_coroutines_is_refused():
         with pytest.raises(UnorderedError):
             await exhaust([finished, coroutine])
 
-    play(main)
+    trace_of(main)
 
 
 def test_a_repeated_coroutine_is_one_task():
@@ -277,7 +277,7 @@ def test_a_repeated_coroutine_is_one_task():
         coroutine = step(log, "once")
         log.append(await exhaust([coroutine, coroutine]))
 
-    assert play(main)[-1] == ["once"]
+    assert trace_of(main)[-1] == ["once"]
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="asyncio lists the tasks in order of creation")
@@ -286,7 +286,7 @@ def test_all_tasks_is_refused():
         with pytest.raises(UnorderedError, match="keep your tasks in a list"):
             asyncio.all_tasks()
 
-    play(main)
+    trace_of(main)
 
 
 def test_the_worker_may_list_its_own_tasks():

@@ -309,10 +309,10 @@ def test_names_that_a_module_imported_before_are_guarded_too(tmp_path: Path):
     ran = subprocess.run(  # noqa: S603
         [sys.executable, "-c", PROGRAM], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
-    said = ran.stdout.splitlines()
-    assert said[0] == "workflow code called time.sleep", ran.stderr
-    assert said[1].startswith("workflow code called _thread.start_"), ran.stderr
-    assert len(said) == 2
+    output = ran.stdout.splitlines()
+    assert output[0] == "workflow code called time.sleep", ran.stderr
+    assert output[1].startswith("workflow code called _thread.start_"), ran.stderr
+    assert len(output) == 2
 
 
 def test_a_guarded_sleep_still_sleeps():

@@ -15,7 +15,7 @@ from assay.core.model.events import Recorded
 from assay.core.model.limits import LIMITS
 from assay.core.model.replies import Advanced
 from assay.sdk.workflow.replay.turn import Turn
-from tests.sdk.support import Trial, inputs_of, replayed, telling, told
+from tests.sdk.support import Trial, inputs_of, replayed, replayed_commands, telling
 from tests.sdk.workflow.replay.programs import PROGRAMS, Program, app
 
 EXAMPLES = 200
@@ -141,7 +141,7 @@ def check_every_point(trial: Troubled) -> None:
         history = trial.history[:last]
         if history[-1].event.closes is not None:
             continue
-        ordered = told(trial.key, trial.app, [inputs_of(history)])
+        ordered = replayed_commands(trial.key, trial.app, [inputs_of(history)])
         turn = replayed(trial.key, trial.app, history, seen)
         assert turn.failure is None, (last, seen, turn.failure)
         assert accepted_once([*ordered[:accepted], *telling(turn.commands)]) == ordered, (last, seen)
@@ -158,7 +158,7 @@ def check(program: Program, chance: random.Random) -> Troubled:
     inputs = inputs_of(trial.history)
     done = accepted_once(telling(trial.commands))
     for batches in ([inputs], [[one] for one in inputs], _cut(inputs, chance)):
-        assert told(trial.key, trial.app, batches)[: len(done)] == done
+        assert replayed_commands(trial.key, trial.app, batches)[: len(done)] == done
     check_every_point(trial)
     return trial
 

@@ -587,7 +587,7 @@ def test_pause_leaves_the_rest_ready(run: Run):
 
 
 def test_a_paused_coroutine_goes_on_first_and_leaves_no_trace():
-    def played(speculative: bool) -> list[Any]:
+    def recorded_steps(speculative: bool) -> list[Any]:
         run = Run()
         points: list[asyncio.Future[None]] = []
 
@@ -611,7 +611,7 @@ def test_a_paused_coroutine_goes_on_first_and_leaves_no_trace():
             assert run.loop.run_until_blocked()
         return run.log
 
-    assert played(speculative=True) == played(speculative=False) == [1, "before", "after", 2]
+    assert recorded_steps(speculative=True) == recorded_steps(speculative=False) == [1, "before", "after", 2]
 
 
 def test_code_that_never_waits_is_stopped(run: Run, monkeypatch: pytest.MonkeyPatch):
@@ -652,8 +652,8 @@ def test_what_a_callback_raises_is_kept_for_the_runtime(run: Run):
 
 
 def test_exceptions_that_nobody_retrieves_are_told_apart():
-    heard: list[Any] = []
-    run = Run(unretrieved=heard.append)
+    unhandled: list[Any] = []
+    run = Run(unretrieved=unhandled.append)
 
     async def failing() -> None:
         raise ValueError("unheard")
@@ -666,7 +666,7 @@ def test_exceptions_that_nobody_retrieves_are_told_apart():
     for _ in range(20):  # finished tasks are let go from time to time
         run.start(asyncio.sleep(0))
     gc.collect()
-    assert [str(context["exception"]) for context in heard] == ["unheard"]
+    assert [str(context["exception"]) for context in unhandled] == ["unheard"]
     assert run.loop.errors == []
 
 

@@ -135,14 +135,14 @@ def test_a_blocking_handler_is_told_as_well():
 
 
 def test_the_tasks_of_a_group_are_told_too():
-    told: list[str] = []
+    notices: list[str] = []
 
     async def workflow(ctx: Context) -> None:
         async def one(name: str) -> None:
             try:
                 await asyncio.sleep(60)
             except CancelRequested as request:
-                told.append(f"{name} {request.reason}")
+                notices.append(f"{name} {request.reason}")
                 raise
 
         async def several() -> None:
@@ -155,18 +155,18 @@ def test_the_tasks_of_a_group_are_told_too():
             await asyncio.wait_for(one("c"), 60)
 
     assert Trial(workflow).cancel("enough").closing == ev.WorkflowCancelled("enough")
-    assert sorted(told) == ["a enough", "b enough", "c enough"]
+    assert sorted(notices) == ["a enough", "b enough", "c enough"]
 
 
 def test_a_task_that_clean_up_cancels_is_told_why():
     async def workflow(ctx: Context) -> Any:
-        told: list[str | None] = []
+        notices: list[str | None] = []
 
         async def background() -> None:
             try:
                 await asyncio.Event().wait()
             except CancelRequested as request:
-                told.append(request.reason)
+                notices.append(request.reason)
 
         task = asyncio.create_task(background())
         try:
@@ -175,7 +175,7 @@ def test_a_task_that_clean_up_cancels_is_told_why():
             await ctx.sleep(1)
             task.cancel()
             await task
-        return told
+        return notices
 
     trial = Trial(workflow).cancel("enough").fire(2)
     assert trial.result == ["enough"]

@@ -16,7 +16,7 @@ from assay.sdk.values.retry import Retry
 from assay.sdk.workflow.blocking_context import BlockingContext
 from assay.sdk.workflow.context import Context
 from tests.core.support import NOW
-from tests.sdk.support import Trial, app_of, check_replay, inputs_of, payload, told, value_of
+from tests.sdk.support import Trial, app_of, check_replay, inputs_of, payload, replayed_commands, value_of
 
 
 def kinds(trial: Trial) -> list[str]:
@@ -405,7 +405,7 @@ def test_random_values_are_the_same_on_every_replay_and_differ_between_runs():
     one = Trial(workflow).lose().fire(1)
     other = Trial(workflow)
     other.key = one.key
-    assert told(one.key, one.app, [inputs_of(one.history)])[-1] == one.commands[-1]
+    assert replayed_commands(one.key, one.app, [inputs_of(one.history)])[-1] == one.commands[-1]
     assert len(set(one.result)) == 4
 
 

@@ -8,10 +8,10 @@ from typing import Any
 from assay import App, Client, Worker
 
 
-def on(url: str, scene: Callable[[Client], Coroutine[Any, Any, None]]) -> None:
+def on(url: str, scenario: Callable[[Client], Coroutine[Any, Any, None]]) -> None:
     async def main() -> None:
         async with await Client.connect(url) as client:
-            await asyncio.wait_for(scene(client), 90)
+            await asyncio.wait_for(scenario(client), 90)
 
     asyncio.run(main())
 
