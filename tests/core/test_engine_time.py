@@ -1,6 +1,6 @@
 """The arithmetic of engine time: steady whatever the wall clock does, and the same for all engines of a store."""
 
-from assay.core.engine_time import ClockReading, SharedTime, SteadyTime, corrected
+from assay.core.engine_time import ClockReading, Jump, SharedTime, SteadyTime, corrected
 from assay.core.model.ids import SECOND, Time
 
 HOUR: Time = 3_600 * SECOND
@@ -116,3 +116,13 @@ def test_a_correction_goes_back_to_nothing():
     assert corrected(WALL, -HOUR, WALL - 100 * SECOND) == WALL - HOUR + SECOND
     assert corrected(WALL, HOUR, WALL - 100 * HOUR) == WALL
     assert corrected(WALL, HOUR, WALL + HOUR) == WALL + HOUR  # the clock was set back after it was seen
+
+
+def test_an_engine_that_starts_continues_from_the_last_correction_if_the_clock_was_set_back():
+    shared = SharedTime()
+    behind = ClockReading(WALL - HOUR, WALL - 2 * HOUR, (-HOUR, WALL))
+    jump = shared.learn(0, 0, behind)
+    assert jump == Jump(-HOUR, behind.version)  # engine time was WALL - HOUR when the correction was made
+    assert not shared.known
+    assert shared.learn(0, 0, ClockReading(WALL - HOUR, WALL - HOUR, (0, WALL - HOUR))) is None
+    assert shared.offset == WALL - HOUR

@@ -96,6 +96,11 @@ class SharedTime:
         found = reading.time - middle
         jump = found - self.offset
         if not self.known:
+            # The clock was set back after the last correction, and no running engine has removed the step: engines
+            # that started with this time would find all ready work in their future. Continue from the correction.
+            earliest = reading.version[0] + reading.version[1]
+            if reading.time < earliest - LARGEST_JUMP:
+                return Jump(reading.time - earliest, reading.version)
             self.offset = found
         elif abs(jump) > LARGEST_JUMP + received_at - sent_at:
             if not self._put_back(jump, reading):
