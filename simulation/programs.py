@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from assay.sdk.worker.workflow_tasks import STRIDE
+from assay.sdk.worker.workflow_tasks import EARLY_REPORT_AFTER_TURNS
 
 Step = dict[str, Any]
 FAILED, SAME, TIMED_OUT, DROPPED = "failed", "same", "timed out", "dropped"
@@ -158,7 +158,7 @@ def _inline(chance: random.Random, number: int) -> Step:
 
 def _walk_steps(chance: random.Random, _: int) -> Step:
     """Long enough that outcomes are sent before the code goes on from them."""
-    return {"count": STRIDE + chance.randint(1, 4), "secs": chance.choice((0.0, 0.0, 0.1))}
+    return {"count": EARLY_REPORT_AFTER_TURNS + chance.randint(1, 4), "secs": chance.choice((0.0, 0.0, 0.1))}
 
 
 def _clocks(chance: random.Random, _: int) -> Step:

@@ -9,9 +9,9 @@ from assay.core.model.events import Recorded
 from assay.core.model.ids import RunId, RunKey
 from assay.sdk.values.converter import Converter
 from assay.sdk.worker.main import main
+from assay.sdk.workflow.replay.completion import Completion
 from assay.sdk.workflow.replay.journal import ECHOES, child_name
 from assay.sdk.workflow.replay.runtime import Execution
-from assay.sdk.workflow.replay.turn import Turn
 from simulation.checks.histories import Archive, Life
 from simulation.programs import PlannedBug
 from simulation.settings import chance_of
@@ -65,7 +65,7 @@ def _prefix(world: "World", life: Life, last: int, seen: int) -> Iterator[str]:
         yield from _other_end(life, turn.commands[-1])
 
 
-def replay(world: "World", life: Life, history: list[Recorded], seen: int) -> Turn:
+def replay(world: "World", life: Life, history: list[Recorded], seen: int) -> Completion:
     """What the code does when it is given a history up to some event."""
     key = RunKey(life.row["namespace"], life.workflow_id, life.run_id)
     definition = world.app.workflows[life.start.workflow_type]
@@ -76,7 +76,7 @@ def replay(world: "World", life: Life, history: list[Recorded], seen: int) -> Tu
         execution.drop()
 
 
-def _missing(life: Life, turn: Turn) -> Iterator[str]:
+def _missing(life: Life, turn: Completion) -> Iterator[str]:
     """Commands that the code gives now and that were never recorded; inputs count unless chance is behind them."""
     recorded: dict[Name, ev.Event] = {}
     for one in life.history:

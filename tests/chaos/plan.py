@@ -7,7 +7,7 @@ nonce is fresh in every execution and ties the result to the execution that was 
 import random
 from typing import Any
 
-from assay.sdk.worker.workflow_tasks import STRIDE
+from assay.sdk.worker.workflow_tasks import EARLY_REPORT_AFTER_TURNS
 
 Step = list[Any]
 Program = dict[str, Any]
@@ -90,7 +90,7 @@ def _flaky_inline(chance: random.Random, _: int) -> Step:
 
 def _walk(chance: random.Random, _: int) -> Step:
     """Return sequential steps, enough of them that the worker reports outcomes early."""
-    return ["walk", [_number(chance) for _ in range(STRIDE + chance.randint(1, 8))]]
+    return ["walk", [_number(chance) for _ in range(EARLY_REPORT_AFTER_TURNS + chance.randint(1, 8))]]
 
 
 def _side_effect(_chance: random.Random, _: int) -> Step:

@@ -28,8 +28,8 @@ from assay.sdk.values.converter import Converter
 from assay.sdk.values.failures import to_info
 from assay.sdk.worker.main import main
 from assay.sdk.worker.steps import step_event
+from assay.sdk.workflow.replay.completion import Completion, StepCall
 from assay.sdk.workflow.replay.runtime import Execution
-from assay.sdk.workflow.replay.turn import StepCall, Turn
 from tests.core.support import MAIN, ORDER, WORKER, World
 
 CONVERTER = Converter()
@@ -82,7 +82,7 @@ class Trial:
         self.begun.append(self)
         self.app = workflow if isinstance(workflow, App) else app_of(workflow)
         self.world = World()
-        self.turns: list[Turn] = []
+        self.turns: list[Completion] = []
         self.commands: list[cmd.AnyCommand] = []
         self.execution: Execution | None = None
         self.running: dict[int, StepCall] = {}
@@ -102,7 +102,7 @@ class Trial:
         return self.world.runs[self.key.run_id]
 
     @property
-    def turn(self) -> Turn:
+    def turn(self) -> Completion:
         """The last turn."""
         return self.turns[-1]
 
@@ -222,7 +222,7 @@ class Trial:
             return self.execution, self.history
         return self.execution, self.history[self.run.seen_seq :]
 
-    def send(self, turn: Turn, outcomes: Sequence[Any] = (), seen: int | None = None) -> bool:
+    def send(self, turn: Completion, outcomes: Sequence[Any] = (), seen: int | None = None) -> bool:
         """Send a turn and act on the answer, as a worker does; was it accepted?"""
         self.turns.append(turn)
         execution = self.execution
@@ -244,7 +244,7 @@ class Trial:
             return self.send(execution.resume())
         return True
 
-    def _send_parts(self, execution: Execution, turn: Turn, outcomes: tuple[Any, ...], seen: int) -> Advanced:
+    def _send_parts(self, execution: Execution, turn: Completion, outcomes: tuple[Any, ...], seen: int) -> Advanced:
         """Send a turn in messages of at most `part_commands`, and return the answer to the last one."""
         unsent = turn.commands
         while True:
@@ -263,7 +263,7 @@ class Trial:
         """Return whether the worker dies after a part that was accepted."""
         return False
 
-    def _advance(self, turn: Turn, outcomes: tuple[Any, ...], seen: int, busy: bool, more: bool) -> Advanced:
+    def _advance(self, turn: Completion, outcomes: tuple[Any, ...], seen: int, busy: bool, more: bool) -> Advanced:
         pending = more or (busy and not turn.closes)
         request = rq.Advance(
             self.key.run_id, WORKER, self.run.task.epoch, seen, turn.commands, outcomes, pending, more=more
@@ -377,7 +377,7 @@ def replayed_commands(
     return commands
 
 
-def replayed(key: RunKey, app: App, history: Sequence[Recorded], seen: int, workflow_type: str = "Order") -> Turn:
+def replayed(key: RunKey, app: App, history: Sequence[Recorded], seen: int, workflow_type: str = "Order") -> Completion:
     """The turn of a worker that gets the whole history."""
     execution = execution_of(key, app, workflow_type)
     turn = execution.activate(history, seen)

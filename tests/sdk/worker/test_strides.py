@@ -10,12 +10,12 @@ from assay.core.model import events as ev
 from assay.core.model import requests as rq
 from assay.core.model.ids import SECOND
 from assay.sdk.app import App
-from assay.sdk.worker.workflow_tasks import STRIDE
+from assay.sdk.worker.workflow_tasks import EARLY_REPORT_AFTER_TURNS
 from assay.sdk.workflow.context import Context
 from tests.sdk.worker.support import FakeTransport, on_loop, serving
 
 app = App()
-LONG = STRIDE + 3
+LONG = EARLY_REPORT_AFTER_TURNS + 3
 
 
 @app.activity
@@ -88,7 +88,7 @@ async def test_after_a_while_outcomes_are_sent_before_the_code_goes_on():
     async with serving(app, fake=far()) as (fake, _):
         fake.start("returns", LONG)
         assert await fake.result() == sum(range(LONG))
-        assert [turn.early for turn in turns(fake)] == [False] * STRIDE + [True] * 3 + [False]
+        assert [turn.early for turn in turns(fake)] == [False] * EARLY_REPORT_AFTER_TURNS + [True] * 3 + [False]
         assert [len(turn.outcomes) for turn in turns(fake)] == [1] * LONG + [0]
         assert len(fake.events(ev.StepCompleted)) == LONG
 
@@ -96,9 +96,9 @@ async def test_after_a_while_outcomes_are_sent_before_the_code_goes_on():
 @on_loop
 async def test_a_short_run_takes_no_turn_more_than_it_has_steps():
     async with serving(app, fake=far()) as (fake, _):
-        fake.start("returns", STRIDE)
+        fake.start("returns", EARLY_REPORT_AFTER_TURNS)
         await fake.result()
-        assert [len(turn.outcomes) for turn in turns(fake)] == [1] * STRIDE
+        assert [len(turn.outcomes) for turn in turns(fake)] == [1] * EARLY_REPORT_AFTER_TURNS
         assert not any(turn.early for turn in turns(fake))
 
 
@@ -120,7 +120,7 @@ async def test_whatever_the_code_asks_for_then_follows(code: Code):
 
 
 @every
-@pytest.mark.parametrize("lost", range(STRIDE - 1, LONG + 1))
+@pytest.mark.parametrize("lost", range(EARLY_REPORT_AFTER_TURNS - 1, LONG + 1))
 @on_loop
 async def test_a_worker_that_is_lost_meanwhile_is_replaced_by_one_that_replays(code: Code, lost: int):
     fake = far()
@@ -147,7 +147,7 @@ async def test_one_that_is_refused_because_of_news_is_replayed(code: Code):
     async with serving(app, fake=far()) as (fake, _):
         fake.start(code.__name__, LONG)
         fake.held = (rq.Advance,)
-        for _ in range(STRIDE):
+        for _ in range(EARLY_REPORT_AFTER_TURNS):
             await fake.held_request(rq.Advance)
             fake.answer_next()
         early = await fake.held_request(rq.Advance)

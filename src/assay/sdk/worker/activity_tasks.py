@@ -119,7 +119,7 @@ class ActivityTasks:
     def take(self, grant: ActivityGrant) -> None:
         """Begin a leased attempt."""
         if self._released:
-            self._reports.tell(ReleaseActivity(grant.key.run_id, grant.activity.seq, grant.activity.attempt_id))
+            self._reports.send(ReleaseActivity(grant.key.run_id, grant.activity.seq, grant.activity.attempt_id))
             self._freed()
             return
         loop = self.loop or asyncio.get_running_loop()
@@ -189,7 +189,7 @@ class ActivityTasks:
     def _complete(self, attempt: Attempt, result: Payload) -> None:
         activity, run_id = attempt.grant.activity, attempt.grant.key.run_id
         if not self._workflow_tasks.offer(run_id, activity, result):
-            self._reports.tell(CompleteActivity(run_id, activity.seq, activity.attempt_id, result))
+            self._reports.send(CompleteActivity(run_id, activity.seq, activity.attempt_id, result))
 
     def _fail(self, attempt: Attempt, error: BaseException) -> None:
         activity, key = attempt.grant.activity, attempt.grant.key
@@ -207,17 +207,17 @@ class ActivityTasks:
             extra={"workflow_id": key.workflow_id, "run_id": key.run_id},
         )
         self._flush(attempt)
-        self._reports.tell(FailActivity(key.run_id, activity.seq, activity.attempt_id, info))
+        self._reports.send(FailActivity(key.run_id, activity.seq, activity.attempt_id, info))
 
     def _cancelled(self, attempt: Attempt, error: asyncio.CancelledError) -> None:
         activity, run_id = attempt.grant.activity, attempt.grant.key.run_id
         if attempt.is_over:
             return  # the engine ended the attempt before, and the slot is free now
         if attempt.stop_requested:
-            self._reports.tell(CancelledActivity(run_id, activity.seq, activity.attempt_id))
+            self._reports.send(CancelledActivity(run_id, activity.seq, activity.attempt_id))
         elif attempt.released:
             self._flush(attempt)
-            self._reports.tell(ReleaseActivity(run_id, activity.seq, activity.attempt_id))
+            self._reports.send(ReleaseActivity(run_id, activity.seq, activity.attempt_id))
         else:
             # Raised by the code itself: released, the attempt would not count, and be retried without end.
             self._fail(attempt, error)

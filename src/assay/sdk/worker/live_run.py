@@ -30,8 +30,8 @@ from assay.core.model.commands import AnyCommand
 from assay.core.model.events import InputEvent
 from assay.core.model.ids import RunId, RunKey
 from assay.core.model.requests import ActivityOutcome, StepOutcome
+from assay.sdk.workflow.replay.completion import Completion
 from assay.sdk.workflow.replay.runtime import Execution
-from assay.sdk.workflow.replay.turn import Turn
 
 # Strings, not an enum: Python computes the hash of an enum member in Python code, and each step looks two states up.
 RESTING: Final = "resting"
@@ -80,7 +80,7 @@ TRANSITIONS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """The state that follows, by state and event."""
 
-_NOTHING: Final = Turn()
+_NOTHING: Final = Completion()
 
 Outcome = tuple[StepOutcome | ActivityOutcome, InputEvent]
 """A reported outcome, and the event that it is expected to become."""
@@ -96,7 +96,19 @@ class IllegalEvent(RuntimeError):
 class LiveRun:
     """One run in this worker: its coroutine, its two states, and the data for their next transition."""
 
-    __slots__ = ("epoch", "execution", "key", "lease", "news", "state", "stride", "tasks", "turn", "unsent", "waiting")
+    __slots__ = (
+        "epoch",
+        "execution",
+        "key",
+        "lease",
+        "news",
+        "state",
+        "step_turns",
+        "tasks",
+        "turn",
+        "unsent",
+        "waiting",
+    )
 
     def __init__(self, key: RunKey, execution: Execution) -> None:
         self.key = key
@@ -110,7 +122,7 @@ class LiveRun:
         """The last turn of the code; its steps start when the engine has accepted it."""
         self.unsent: tuple[AnyCommand, ...] = ()
         """The commands of the turn that follow when the part before them is accepted."""
-        self.stride = 0
+        self.step_turns = 0
         """The number of consecutive turns that ordered nothing but steps."""
         self.waiting: deque[Outcome] = deque()
         self.tasks: dict[int, asyncio.Task[None]] = {}

@@ -11,8 +11,8 @@ from assay.core.model.requests import CancelledActivity, CompleteActivity, FailA
 from assay.sdk.client.transport import Transport
 
 log = logging.getLogger("assay.worker")
-FIRST_PAUSE = 0.1
-LONGEST_PAUSE = 5.0
+FIRST_REPEAT_SECONDS = 0.1
+LONGEST_REPEAT_SECONDS = 5.0
 OUTCOMES = (CompleteActivity, FailActivity, CancelledActivity)
 
 
@@ -41,8 +41,8 @@ class Reports:
         self._closed = False
         self.unanswered = 0
 
-    def tell(self, request: Request, pause: float = FIRST_PAUSE, *, instead: bool = False) -> None:
-        """Send a request until it is answered; `instead` of an outcome that was not accepted."""
+    def send(self, request: Request, pause: float = FIRST_REPEAT_SECONDS, *, instead: bool = False) -> None:
+        """Send a request until it has a reply; `instead` marks the replacement of an outcome that was refused."""
         self.unanswered += 1
         self._transport.send(request, functools.partial(self._noted, request, pause, instead))
 
@@ -53,18 +53,18 @@ class Reports:
         if unsure(error):
             if self._closed:
                 return
-            again = min(2 * pause, LONGEST_PAUSE)
+            again = min(2 * pause, LONGEST_REPEAT_SECONDS)
             self.unanswered += 1
             asyncio.get_running_loop().call_later(pause, self._again, request, again, instead)
         elif isinstance(request, OUTCOMES) and not instead:
-            self.tell(_failed(request, error), instead=True)
+            self.send(_failed(request, error), instead=True)
         else:
             log.error("%s was not accepted: %s", type(request).__name__, error)
 
     def _again(self, request: Request, pause: float, instead: bool) -> None:
         self.unanswered -= 1
         if not self._closed:
-            self.tell(request, pause, instead=instead)
+            self.send(request, pause, instead=instead)
 
     def close(self) -> None:
         """Send nothing more: the engine detects a stopped worker by its silence."""

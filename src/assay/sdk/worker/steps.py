@@ -18,7 +18,7 @@ from assay.sdk.worker.live_run import LiveRun
 from assay.sdk.worker.stacks import HANDLERS
 from assay.sdk.worker.thread_steps import StepKey, ThreadSteps
 from assay.sdk.worker.threads import DaemonThreads
-from assay.sdk.workflow.replay.turn import StepCall, StepOrder
+from assay.sdk.workflow.replay.completion import StepCall, StepOrder
 
 log = logging.getLogger("assay.worker")
 

@@ -13,7 +13,7 @@ from typing import Any
 from assay.core.model.ids import RunId
 from assay.sdk.direct_calls import original_of
 from assay.sdk.worker.threads import DaemonThreads, discard
-from assay.sdk.workflow.replay.turn import StepOrder
+from assay.sdk.workflow.replay.completion import StepOrder
 
 log = logging.getLogger("assay.worker")
 

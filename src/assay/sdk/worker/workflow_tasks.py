@@ -1,8 +1,8 @@
-"""Workflow tasks in a worker: replay or go on with a run, send what its code asks for, act on the answer.
+"""Workflow tasks in a worker: replay or continue a run, send its commands, act on the reply.
 
-The states of a run and their transitions are in live_run.py. Rules owned here: a refused turn drops the coroutine;
-results that the run's own worker finds out are sent together with what the code does next (R8), and never before what
-they depend on is durable.
+The states of a run and their transitions are in live_run.py. Rules owned here: a refused turn evicts the coroutine;
+results that the run's own worker produces are sent together with the commands that the code derives from them, and
+never before the commands that they depend on are durable.
 """
 
 import asyncio
@@ -57,19 +57,19 @@ from assay.sdk.worker.live_run import (
 )
 from assay.sdk.worker.live_runs import LiveRuns
 from assay.sdk.worker.main import main
-from assay.sdk.worker.reports import FIRST_PAUSE, LONGEST_PAUSE, Reports, over, unsure
+from assay.sdk.worker.reports import FIRST_REPEAT_SECONDS, LONGEST_REPEAT_SECONDS, Reports, over, unsure
 from assay.sdk.worker.steps import Steps, step_event
 from assay.sdk.worker.threads import DaemonThreads
 from assay.sdk.worker.turn_logs import log_failure, log_stuck
+from assay.sdk.workflow.replay.completion import Completion
 from assay.sdk.workflow.replay.runtime import Execution
-from assay.sdk.workflow.replay.turn import Turn
 
 log = logging.getLogger("assay.worker")
-NEWS_PAUSE = 0.5
-"""Seconds after which to ask again for events that could not be read."""
-STRIDE = 16
-"""Turns in a row that asked for nothing but steps before the next one is taken to be such: about as many as save what a
-round trip more costs if it is not."""
+NEWS_RETRY_SECONDS = 0.5
+"""Seconds after which a failed read of new events is repeated."""
+EARLY_REPORT_AFTER_TURNS = 16
+"""Consecutive turns of steps alone after which outcomes are sent before the code runs. A wrong guess costs one round
+trip, which about this number of right guesses saves."""
 
 
 class WorkflowTasks:
@@ -103,22 +103,22 @@ class WorkflowTasks:
         self._errors = errors
 
     def holds(self, run_id: RunId) -> bool:
-        """Is the run's coroutine here?"""
+        """Return True if the run's coroutine is cached here."""
         return run_id in self._live
 
     @property
     def busy(self) -> bool:
-        """Is anything unfinished that must not be left behind?"""
+        """Return True while a run has work that an eviction would lose."""
         return bool(self._loading) or any(not run.idle for run in self._live)
 
     def take(self, grant: TaskGrant, *, outdated: bool = False) -> None:
-        """Work on a leased task, at once if everything it needs is here; `outdated` if more has happened to the run."""
+        """Begin a leased task, at once if its events are here; `outdated` if newer events exist than in the grant."""
         if self._released:
             self._give_back(grant)
             return
         run = self._live.get(grant.key.run_id)
         if run is not None and run.epoch >= grant.epoch:
-            self._freed()  # it comes late, over a network: the lease is over, and the run has a newer life here
+            self._freed()  # a late grant of an expired lease: a newer execution of the run is here
             return
         if run is not None and grant.tail is not None and run.execution.seen == grant.seen_seq and run.state == RESTING:
             self._activate(run, grant, grant.tail)
@@ -143,7 +143,7 @@ class WorkflowTasks:
                 self._fail_task(grant, (TASK_FAILED, str(error)))
             return
         if _ended(history):
-            self._freed()  # it was closed from outside while the history was on its way: the lease went with it
+            self._freed()  # closed while the history was read: the lease has ended with the run
             return
         current = self._live.get(grant.key.run_id)
         if current is not None and current.epoch >= grant.epoch:
@@ -151,11 +151,11 @@ class WorkflowTasks:
             return
         if current is not None:
             self._lost(current)
-        # what came later belongs to another lease: together with this one it would make no sense
+        # Later events belong to a later lease, and would contradict this one.
         self._begin(grant, [recorded for recorded in history if recorded.seq <= grant.last_seq])
 
     def _give_back(self, grant: TaskGrant) -> None:
-        self._reports.tell(ReleaseTask(grant.key.run_id, self._worker, grant.epoch))
+        self._reports.send(ReleaseTask(grant.key.run_id, self._worker, grant.epoch))
         self._freed()
 
     def _begin(self, grant: TaskGrant, history: Sequence[Recorded], *, fresh: bool = False) -> None:
@@ -167,7 +167,7 @@ class WorkflowTasks:
             return
         present = self._live.get(grant.key.run_id)
         if present is not None and present.epoch > grant.epoch:
-            self._freed()  # its lease ran out while the history was on its way, and a later one was faster
+            self._freed()  # the lease expired while the history was read, and a later grant was faster
             return
         if present is not None:
             self._lost(present)
@@ -177,10 +177,10 @@ class WorkflowTasks:
         self._activate(run, grant, history, fresh=fresh)
 
     def _activate(self, run: LiveRun, grant: TaskGrant, events: Sequence[Recorded], *, fresh: bool = False) -> None:
-        """Let the code go on.
+        """Run the code on the events of a grant.
 
-        Its turn is sent even if it only asks for steps: the answer says whether the task is still held, and whether the
-        code knows all there is. Of a run that was just born both are certain.
+        The completion is sent even if it only orders steps: the reply shows whether the task is still leased, and
+        whether newer events exist. For a newly started run both are certain, so the request is saved.
         """
         self._unlease(run)
         run.epoch = grant.epoch
@@ -194,23 +194,23 @@ class WorkflowTasks:
         else:
             self._send(run, turn, run.execution.seen)
 
-    def _start_steps(self, run: LiveRun, turn: Turn) -> None:
+    def _start_steps(self, run: LiveRun, turn: Completion) -> None:
         for step in turn.steps:
             self._steps.start(run, step)
 
     def _fail_task(self, grant: TaskGrant, failure: tuple[str, str], error: BaseException | None = None) -> None:
         log_stuck(grant.key, failure, error)
-        self._reports.tell(FailTask(grant.key.run_id, self._worker, grant.epoch, *failure))
+        self._reports.send(FailTask(grant.key.run_id, self._worker, grant.epoch, *failure))
         self._freed()
 
     def give_up(self, grant: TaskGrant, error: Exception) -> None:
-        """The worker itself fails over a task; whoever tries again may fare better."""
+        """Fail a task because of a defect of the worker; another worker may succeed."""
         run = self._live.get(grant.key.run_id)
         if run is not None:
             self._live.drop(run)
         self._fail_task(grant, (TASK_FAILED, f"{type(error).__name__}: {error}"))
 
-    def _send(self, run: LiveRun, turn: Turn, seen: int, outcomes: tuple[Outcome, ...] = ()) -> None:
+    def _send(self, run: LiveRun, turn: Completion, seen: int, outcomes: tuple[Outcome, ...] = ()) -> None:
         if turn.failure is not None and outcomes:
             # Record the outcomes alone, then fail the task: a step that has run must not run again because the code
             # after it cannot go on.
@@ -225,7 +225,7 @@ class WorkflowTasks:
         self._send_part(run, seen, outcomes)
 
     def _send_part(self, run: LiveRun, seen: int, outcomes: tuple[Outcome, ...] = ()) -> None:
-        """Send as many commands of a turn as a message may have; the others follow when these are accepted."""
+        """Send as many commands of a turn as a message may have; the rest is sent when these are accepted."""
         run.turn_event(SEND_TURN)
         turn, commands = run.turn, run.unsent
         part, run.unsent = (commands, ()) if len(commands) <= LIMITS.commands else _cut(commands)
@@ -260,15 +260,15 @@ class WorkflowTasks:
         )
         self._post(run, request)
 
-    def _post(self, run: LiveRun, request: Advance, pause: float = FIRST_PAUSE) -> None:
+    def _post(self, run: LiveRun, request: Advance, pause: float = FIRST_REPEAT_SECONDS) -> None:
         self._transport.send(request, functools.partial(self._answered, run, request, pause))
 
     def _abandon(self, run: LiveRun, failure: tuple[str, str]) -> None:
-        """The code cannot go on; what it was told of and is not yet recorded must be, without it."""
+        """Evict a run whose code cannot continue, and fail its task; unrecorded outcomes are reported alone."""
         self._forget(run)
         if run.lease != UNLEASED:
             log_stuck(run.key, failure, run.execution.closing.error)
-            self._reports.tell(FailTask(run.key.run_id, self._worker, run.epoch, *failure))
+            self._reports.send(FailTask(run.key.run_id, self._worker, run.epoch, *failure))
             self._unlease(run)
 
     def _answered(
@@ -276,13 +276,14 @@ class WorkflowTasks:
     ) -> None:
         here = run.state != GONE
         if here and unsure(error):
-            again = min(2 * pause, LONGEST_PAUSE)
+            again = min(2 * pause, LONGEST_REPEAT_SECONDS)
             asyncio.get_running_loop().call_later(pause, self._post, run, request, again)
         elif not here:
-            # dropped meanwhile: others know what to do next, but what was done here only this worker knows
+            # Evicted meanwhile: the next worker continues the run, but only this one has the results of activities.
             self._complete(run, () if error is None else request.outcomes)
             if error is None and reply.accepted and reply.leased:
-                self._reports.tell(ReleaseTask(run.key.run_id, self._worker, reply.epoch))  # nobody is left to use it
+                # The run is gone: release its lease.
+                self._reports.send(ReleaseTask(run.key.run_id, self._worker, reply.epoch))
         elif error is not None:
             self._refused(run, request, pause, error)
         elif reply.accepted:
@@ -296,16 +297,16 @@ class WorkflowTasks:
             return
         self._lost(run)
         self._complete(run, request.outcomes)
-        if pause > FIRST_PAUSE:
+        if pause > FIRST_REPEAT_SECONDS:
             self._let_go(run)
 
     def _let_go(self, run: LiveRun) -> None:
-        """A turn was refused that was sent more than once: it may have been taken before, and given a lease (R8)."""
+        """Release the lease that a repeated turn may have been given: an earlier copy may have been accepted."""
         for epoch in (run.epoch, run.epoch + 1):
-            self._reports.tell(ReleaseTask(run.key.run_id, self._worker, epoch))
+            self._reports.send(ReleaseTask(run.key.run_id, self._worker, epoch))
 
     def _lost(self, run: LiveRun) -> None:
-        """Somebody else knows better: forget the coroutine; the engine sends the task again to whoever is to do it."""
+        """Evict a run whose lease or turn was refused; the engine leases its task again."""
         self._forget(run)
         self._unlease(run)
 
@@ -316,11 +317,11 @@ class WorkflowTasks:
         self._complete(run, waiting)
 
     def _complete(self, run: LiveRun, outcomes: Sequence[StepOutcome | ActivityOutcome]) -> None:
-        """Report results without the turn that was to go with them; steps are repeated by whoever is next."""
+        """Report results of activities without their turn; steps are repeated by the next worker."""
         for outcome in outcomes:
             if isinstance(outcome, ActivityOutcome):
                 request = CompleteActivity(run.key.run_id, outcome.seq, outcome.attempt_id, outcome.result)
-                self._reports.tell(request)
+                self._reports.send(request)
 
     def _unlease(self, run: LiveRun) -> None:
         occupied_slot = run.lease == GRANTED
@@ -329,15 +330,14 @@ class WorkflowTasks:
             self._freed()
 
     def _refuse_turn(self, run: LiveRun, request: Advance, error: AssayError) -> None:
-        """The engine will never take these commands, and the task is still held here.
+        """Handle commands that the engine rejects while the task is still leased here.
 
-        Either the run's code asked for something that cannot be, which fails the run unless its errors wait; or the
-        engine cannot decide what it is asked, whatever that is: then somebody has to look at it, and meanwhile the run
-        is stuck (R21).
+        Either the code ordered something invalid, which fails the run unless its errors wait; or the engine cannot
+        decide the request for another reason: then the task fails, and the run is stuck until a person intervenes.
         """
         if isinstance(error, Invalid) and run.state != CLOSING and not run.execution.closing.waits:
             failure = FailureInfo(kind=Kind.INVALID, message=str(error), type=error.code, retryable=False)
-            run.turn, run.unsent = Turn((FailWorkflow(str(error), failure),), closes=True), ()
+            run.turn, run.unsent = Completion((FailWorkflow(str(error), failure),), closes=True), ()
             run.turn_event(SEND_CLOSING)
             self._report_turn(run, run.execution.seen, (), run.turn.commands)
         else:
@@ -358,7 +358,7 @@ class WorkflowTasks:
             return
         run.turn_event(ACCEPT)
         if reply.leased:
-            if run.lease == UNLEASED:  # to keep a lease changes nothing
+            if run.lease == UNLEASED:  # otherwise the lease is unchanged
                 run.lease_event(KEEP)
         else:
             self._unlease(run)
@@ -377,12 +377,12 @@ class WorkflowTasks:
             self._continue(run)
 
     def _date_again(self, run: LiveRun) -> None:
-        """What came while a turn was on its way comes after what that turn has recorded (R12)."""
+        """Move the time of queued outcomes after the events that the last turn has recorded."""
         now = self._now(run)
         run.waiting = deque((replace(outcome, time=now), event) for outcome, event in run.waiting)
 
     def _continue(self, run: LiveRun) -> None:
-        """Send the next turn if there is something to tell: outcomes first, then what else has happened."""
+        """Send the next turn if outcomes are queued; otherwise read new events, or release the lease."""
         if run.state != RESTING:
             return
         if run.waiting:
@@ -393,28 +393,28 @@ class WorkflowTasks:
             self._loading.add(task)
             task.add_done_callback(self._loading.discard)
         elif run.lease != UNLEASED and not run.execution.busy:
-            self._send(run, Turn(), run.execution.seen)
+            self._send(run, Completion(), run.execution.seen)
 
     def _advance(self, run: LiveRun) -> None:
-        """Advance on all outcomes that wait, as if they were recorded, and ask the engine to agree (R8).
+        """Run the code on all queued outcomes before they are recorded, and send both together.
 
-        Where a run has gone from step to step for long, the next turn is taken to be such, too: the engine records the
-        outcomes while the code goes on. If the code asks for something else, that follows when they are acknowledged.
+        After many turns of steps alone, the outcomes are sent first, so that the engine records them while the code
+        runs. If the code then orders anything but steps, its completion is sent when the outcomes are accepted.
         """
         outcomes, run.waiting = tuple(run.waiting), deque()
         seen = run.execution.seen
         events = [
             Recorded(Seq(seen + place), outcome.time, event) for place, (outcome, event) in enumerate(outcomes, 1)
         ]
-        early = run.stride >= STRIDE and not self._local
+        early = run.step_turns >= EARLY_REPORT_AFTER_TURNS and not self._local
         if early:
             run.turn_event(SEND_OUTCOMES)
             self._report_turn(run, seen, outcomes, pending=True, early=True)
             if run.state != AHEAD:
-                return  # refused at once: the engine cannot be reached any more
+                return  # refused at once: the transport is closed
         turn = run.execution.speculate(events)
         plain = turn.is_plain
-        run.stride = run.stride + 1 if plain else 0
+        run.step_turns = run.step_turns + 1 if plain else 0
         if early:
             run.turn = turn
             run.turn_event(OWE_NOTHING if plain else OWE_TURN)
@@ -422,7 +422,7 @@ class WorkflowTasks:
             self._send(run, turn, seen, outcomes)
 
     def offer(self, run_id: RunId, activity: Activity, result: Payload) -> bool:
-        """Take over an activity's result if its run lives here; False: report it the plain way."""
+        """Accept an activity's result if its run is cached here; return False if it must be reported alone."""
         run = self._live.get(run_id)
         if run is None:
             return False
@@ -433,18 +433,18 @@ class WorkflowTasks:
         return True
 
     def _report(self, run: LiveRun, outcome: StepOutcome) -> None:
-        """Take a step's outcome, unless its code gave it up."""
+        """Queue a step's outcome, unless the code has cancelled the step."""
         if run.state != GONE and run.execution.futures.wants_step(outcome.seq):
             run.waiting.append((outcome, step_event(outcome)))
             self._continue(run)
 
     def _now(self, run: LiveRun) -> Time:
-        """The time to propose for an outcome: the engine's as known here, never before the run's last event (R12)."""
+        """Return the time of an outcome: the engine's time as estimated here, never before the run's last event."""
         now, last = self._transport.now(), run.execution.commands.time
         return now if now > last else last
 
     def news(self, run_id: RunId) -> None:
-        """A run whose task is held here has new events."""
+        """Note new events of a run whose task is leased here."""
         run = self._live.get(run_id)
         if run is not None and run.lease != UNLEASED:
             run.news = True
@@ -455,7 +455,7 @@ class WorkflowTasks:
             events = await self._transport.history(run.key.run_id, run.execution.seen)
         except AssayError as error:
             log.warning("cannot read the news of %s: %s", run.key.workflow_id, error)
-            asyncio.get_running_loop().call_later(NEWS_PAUSE, self.news, run.key.run_id)
+            asyncio.get_running_loop().call_later(NEWS_RETRY_SECONDS, self.news, run.key.run_id)
             return
         if run.state == GONE:
             return
@@ -468,25 +468,24 @@ class WorkflowTasks:
             self._continue(run)
 
     def extend(self) -> None:
-        """Keep the leases of tasks that are held for longer than a moment."""
+        """Extend the leases of tasks."""
         for run in self._live:
             if run.lease != UNLEASED and self._lease is not None:
                 extension = ExtendTask(run.key.run_id, self._worker, run.epoch, self._lease)
-                heard = functools.partial(self._extended, run, run.epoch)
-                self._transport.send(extension, heard)
+                self._transport.send(extension, functools.partial(self._extended, run, run.epoch))
 
     def _extended(self, run: LiveRun, epoch: int, _reply: object, error: AssayError | None) -> None:
-        """A refusal means that the lease ran out and somebody else has the task: let go of it."""
+        """Evict the run if the extension was refused: the lease has expired, and another worker has the task."""
         stale = error is not None and not unsure(error)
         if stale and run.state == RESTING and run.lease != UNLEASED and run.epoch == epoch:
             self._lost(run)
 
     def release(self) -> None:
-        """Give back what is still held, so that others need not wait for the lease to end (L4)."""
+        """Release all leases, so that other workers need not wait for their expiry."""
         self._released = True
         for run in self._live:
             if run.lease != UNLEASED:
-                self._reports.tell(ReleaseTask(run.key.run_id, self._worker, run.epoch))
+                self._reports.send(ReleaseTask(run.key.run_id, self._worker, run.epoch))
             self._lost(run)
 
 

@@ -26,11 +26,11 @@ from assay.sdk.workflow.child_options import child_options
 from assay.sdk.workflow.context import Context, Done, Duration, WorkflowInfo
 from assay.sdk.workflow.logger import WorkflowLogger
 from assay.sdk.workflow.replay import guard
+from assay.sdk.workflow.replay.completion import ChildFuture, StepOrder
 from assay.sdk.workflow.replay.determinism import WorkflowFuture
 from assay.sdk.workflow.replay.exceptions import CancelRequested, ContinueAsNewRequested, RetryLater
 from assay.sdk.workflow.replay.journal import child_name, other_child
 from assay.sdk.workflow.replay.runtime import Execution
-from assay.sdk.workflow.replay.turn import ChildFuture, StepOrder
 
 
 class ActivityFuture(WorkflowFuture):

@@ -14,7 +14,7 @@ from assay.core.model import commands as cmd
 from assay.core.model.events import Recorded
 from assay.core.model.limits import LIMITS
 from assay.core.model.replies import Advanced
-from assay.sdk.workflow.replay.turn import Turn
+from assay.sdk.workflow.replay.completion import Completion
 from tests.sdk.support import Trial, inputs_of, replayed, replayed_commands, telling
 from tests.sdk.workflow.replay.programs import PROGRAMS, Program, app
 
@@ -33,7 +33,7 @@ class Troubled(Trial):
         self.part_commands = chance.choice((1, 2, 3, LIMITS.commands))
         super().__init__(app(), program)
 
-    def _advance(self, turn: Turn, outcomes: tuple[Any, ...], seen: int, busy: bool, more: bool) -> Advanced:
+    def _advance(self, turn: Completion, outcomes: tuple[Any, ...], seen: int, busy: bool, more: bool) -> Advanced:
         if self.troubled and self.chance.random() < 0.3:
             self._outside()
         return super()._advance(turn, outcomes, seen, busy, more)
@@ -42,7 +42,7 @@ class Troubled(Trial):
         self._mark()
         return self.troubled and self.chance.random() < 0.3
 
-    def send(self, turn: Turn, outcomes: Any = (), seen: int | None = None) -> bool:
+    def send(self, turn: Completion, outcomes: Any = (), seen: int | None = None) -> bool:
         assert turn.failure is None, turn.failure
         self._mark()
         if turn.paused and self.troubled and self.chance.random() < 0.5:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from assay.sdk.workflow.replay import loop as loop_module
+from assay.sdk.workflow.replay.completion import PausePoint
 from assay.sdk.workflow.replay.loop import RunawayError, WorkflowLoop
-from assay.sdk.workflow.replay.turn import PausePoint
 
 START = 1_700_000_000.0
 

@@ -1,7 +1,7 @@
-"""The clock of a run and the commands that its code issues, each held against the history on a replay (I19).
+"""The clock of a run and the commands that its code issues, compared with the history on a replay (I19).
 
-Time moves with the inputs that are applied, never while code runs. A command that the history has is not sent again:
-its echo is the answer. One that the history does not have, or has differently, is non-determinism.
+Time advances with applied inputs, never while code runs. A command that the history has is not sent again: its echo is
+the outcome. A command that the history lacks, or has differently, is non-determinism.
 """
 
 from collections import defaultdict
@@ -17,12 +17,12 @@ from assay.core.model.events import Recorded
 from assay.core.model.ids import SECOND, RunKey, Time
 from assay.sdk.workflow.replay import outcomes
 from assay.sdk.workflow.replay.inputs import COMPARISONS, Difference, RecordedInputs, warn_once
-from assay.sdk.workflow.replay.journal import LENIENT, Journal, Missing, diverged
+from assay.sdk.workflow.replay.journal import LENIENT, Journal, MissingCommand, diverged
 from assay.sdk.workflow.replay.loop import WorkflowLoop
 
 
 class Commands:
-    """The commands of one run, the place in its history that code has come to, and the loop that has its time."""
+    """The commands of one run, the position of the code in its history, and the loop with its time."""
 
     __slots__ = (
         "_history", "_issued", "_key", "_recorded_inputs", "counters", "divergence", "history_length", "history_size",
@@ -34,9 +34,9 @@ class Commands:
         self.loop = WorkflowLoop(self)
         self.journal = Journal()
         self.counters: defaultdict[str, int] = defaultdict(int)
-        """How many commands of each kind code has issued."""
+        """The number of commands that the code has issued, by kind."""
         self.time: Time = 0
-        """Durable time in microseconds: that of the last applied input."""
+        """Durable time in microseconds: the time of the last applied input."""
         self.history_length = 0
         self.history_size = 0
         self.replaying = False
@@ -45,7 +45,7 @@ class Commands:
         self.divergence: NonDeterminismError | None = None
         self._issued: list[cmd.AnyCommand] = []
         self._history: Sequence[Recorded] = ()
-        """All events, while there are echoes among them that code has not produced yet."""
+        """All events, until the code has produced every echo among them."""
         self._recorded_inputs: RecordedInputs | None = None
 
     # the clock, and the timers of the loop
@@ -55,20 +55,20 @@ class Commands:
         return self.time / SECOND
 
     def move_to(self, recorded: Recorded) -> None:
-        """Move the clock to an input that is applied now."""
+        """Advance the clock to an input that is about to be applied."""
         self.replaying = recorded.seq <= self.replay_until
         self.time = recorded.time
         self.history_length = recorded.seq
         self.history_size += outcomes.size_of(recorded.event)
 
     def start_timer(self, delay_seconds: float) -> int:
-        """Order a timer and return its seq."""
+        """Order a timer; return its seq."""
         seq = self.count("timer")
         self.order("timer", seq, "", cmd.ScheduleTimer(seq, delay_seconds))
         return seq
 
     def cancel_timer(self, seq: int) -> None:
-        """Give up a timer."""
+        """Order the cancellation of a timer."""
         self.order("cancel of timer", seq, "", cmd.CancelTimer(seq))
 
     # the commands
@@ -97,10 +97,10 @@ class Commands:
         return echo
 
     def recorded_side_effect(self, seq: int, name: str) -> ev.Event | None:
-        """Return the echo of a side effect, if there is one.
+        """Return the echo of a side effect, or None.
 
-        A replay that has met every echo and asks for one more has come to where a turn paused whose worker was lost
-        before it could go on: from there on the code is live.
+        A replay that has matched every echo and requests another side effect has reached the place where a turn paused
+        whose worker was lost: from there on the code is live.
         """
         if self.journal.empty:
             if self.replaying:
@@ -109,16 +109,16 @@ class Commands:
             return None
         if not self.replaying and not self.journal.has("side effect", seq):
             return None
-        # Also when it is not replayed: a run that was retried begins with the history of another.
+        # Also outside a replay: a retried run begins with the history of another run.
         return self.order("side effect", seq, name, cmd.RecordSideEffect(seq, name))
 
     def check_ordered(self, kind: str, seq: int, name: str) -> None:
-        """Raise if code has not ordered a command that the history has an outcome of."""
+        """Raise if the history has the outcome of a command that the code has not ordered."""
         if seq > self.counters[kind]:
             raise diverged(kind, seq, f"{kind} {seq} '{name}'", "nothing of the kind")
 
-    def first_missing(self, *, seen_only: bool = False) -> Missing | None:
-        """Return the first recorded command that code has not ordered; `seen_only`: of those in accepted turns."""
+    def first_missing(self, *, seen_only: bool = False) -> MissingCommand | None:
+        """Return the first recorded command that the code has not ordered; `seen_only` for accepted turns alone."""
         history: Iterable[Recorded] = self._history
         if seen_only:
             history = takewhile(lambda recorded: recorded.seq <= self.replay_until, history)
@@ -127,7 +127,7 @@ class Commands:
     def mark_children_unaware(self) -> None:
         """Mark the children that were ordered in this turn before a cancel request was applied.
 
-        The engine cannot know by itself that they came before the cancel (I16).
+        The engine cannot determine by itself that they precede the cancel (I16).
         """
         self._issued = [
             msgspec.structs.replace(command, unaware=True) if isinstance(command, cmd.StartChildWorkflow) else command
@@ -139,22 +139,22 @@ class Commands:
         issued, self._issued = self._issued, []
         return issued
 
-    # the history that they are held against
+    # the history for comparison
 
     def begin_replay(self, events: Sequence[Recorded], replay_until: int) -> None:
         """Keep the events of an activation, to compare the inputs of commands with them."""
         self.replay_until = max(replay_until, self.replay_until)
-        # Only a replay meets echoes of commands that another life of the run has sent, and it is given all events.
+        # Only a replay, which receives all events, has echoes of commands that another execution of the run sent.
         self._history = [*self._history, *events] if self._history else events
 
     def end_replay(self) -> None:
-        """Forget the events of an activation when code has produced every echo among them."""
+        """Forget the events of an activation when the code has produced every echo among them."""
         self._recorded_inputs = None
         if self.journal.empty:
             self._history = ()
 
     def differ(self, difference: Difference) -> None:
-        """Raise if the code's input was recorded with another command, whose result this one would miss; else warn."""
+        """Raise if the code's input was recorded with another command: results would be exchanged. Otherwise warn."""
         if self._recorded_inputs is None:
             self._recorded_inputs = RecordedInputs(self._history)
         holder = self._recorded_inputs.holder(difference)
@@ -163,11 +163,11 @@ class Commands:
         self.warn(difference)
 
     def warn(self, difference: Difference) -> None:
-        """Report an input that differs from the recorded one and exchanges no results."""
+        """Report an input that differs from the recorded one without exchanging results."""
         warn_once(self._key, difference)
 
     def diverge(self, error: NonDeterminismError) -> None:
-        """Remember that code and history disagree, whatever the code makes of the exception."""
+        """Record that code and history disagree, whether or not the code catches the exception."""
         if self.divergence is None:
             self.divergence = error
         self.loop.pause()

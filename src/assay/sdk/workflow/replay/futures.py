@@ -1,17 +1,17 @@
-"""The results that the code of a run waits for: of activities, children and inline steps. Timers are the loop's."""
+"""The awaited results of a run: of activities, children and inline steps. The loop owns the timers."""
 
 import asyncio
 
 from assay.core.model.payload import Payload
 from assay.sdk.workflow.replay.commands import Commands
+from assay.sdk.workflow.replay.completion import ChildFuture, StepCall, StepOrder
 from assay.sdk.workflow.replay.held_orders import held_activities, held_children
 from assay.sdk.workflow.replay.inputs import step_difference
 from assay.sdk.workflow.replay.journal import diverged
-from assay.sdk.workflow.replay.turn import ChildFuture, StepCall, StepOrder
 
 
 class Futures:
-    """The futures of one run, by the ids of the commands that they are the results of."""
+    """The futures of one run, by the ids of their commands."""
 
     __slots__ = ("_commands", "_started", "activities", "activity_orders", "child_orders", "children", "steps")
 
@@ -23,10 +23,10 @@ class Futures:
         self.children: dict[str, ChildFuture] = {}
         self.steps: dict[int, tuple[StepCall, asyncio.Future[Payload]]] = {}
         self._started: set[int] = set()
-        """Steps that the worker was given."""
+        """Steps that were passed to the worker."""
 
     def add_step(self, order: StepOrder) -> asyncio.Future[Payload]:
-        """Order an inline step; its outcome comes as an input event."""
+        """Order an inline step; its outcome arrives as an input event."""
         commands = self._commands
         step = StepCall(commands.count("step"), order)
         future: asyncio.Future[Payload] = commands.loop.create_future()
@@ -34,7 +34,7 @@ class Futures:
         return future
 
     def take_step(self, seq: int, name: str, input_hash: str | None = None) -> asyncio.Future[Payload] | None:
-        """Return the future of a step whose outcome is recorded; raise if code asked for another step."""
+        """Return the future of a step whose outcome is recorded; raise if the code ordered another step."""
         if seq > self._commands.counters["step"]:
             self._commands.check_ordered("step", seq, name)
         self._started.discard(seq)
@@ -49,20 +49,20 @@ class Futures:
         return found[1]
 
     def wants_step(self, seq: int) -> bool:
-        """Return whether code still waits for a step; the outcome of one that it cancelled is not reported."""
+        """Return whether the code still waits for a step; outcomes of cancelled steps are not reported."""
         found = self.steps.get(seq)
         return found is not None and not found[1].done()
 
     def wants_any_step(self) -> bool:
-        """Return whether code waits for a step."""
+        """Return whether the code waits for a step."""
         return any(not future.done() for _, future in self.steps.values())
 
     def new_steps(self) -> list[str]:
-        """Return the steps that code waits for, as messages name them."""
+        """Return the names of the awaited steps, for messages."""
         return [f"step {seq} '{step.order.name}'" for seq, (step, future) in self.steps.items() if not future.done()]
 
     def fresh_steps(self) -> tuple[StepCall, ...]:
-        """Return the steps that wait to be started; those that code gave up are forgotten."""
+        """Return the steps to start; cancelled steps are forgotten."""
         fresh = []
         for step, future in tuple(self.steps.values()):
             if future.done():

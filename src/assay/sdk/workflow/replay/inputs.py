@@ -18,8 +18,8 @@ from assay.core.model.events import Recorded
 from assay.core.model.ids import RunId, RunKey
 from assay.core.model.input_hash import canonical_json, hash_of, input_hash
 from assay.core.model.payload import SHOWN_CHARACTERS, Payload
+from assay.sdk.workflow.replay.completion import StepOrder
 from assay.sdk.workflow.replay.journal import child_name, diverged, shown_command
-from assay.sdk.workflow.replay.turn import StepOrder
 
 log = logging.getLogger("assay.worker")
 

@@ -1,7 +1,8 @@
-"""The echoes in a history: which commands were recorded, so that replayed code can be held against them (I19).
+"""The recorded commands of a history, with which the commands of replayed code are compared (I19).
 
-Each command has an id, made of its kind and a counter of the run; its echo must have the same kind and name. Echoes
-can stand after inputs that came while the task ran, so they are looked up by id and never by position (R1).
+Each command has an id, made of its kind and a counter of the run; its recorded event (echo) must have the same kind and
+name. Echoes may be recorded after inputs that arrived during the task, so they are looked up by id and never by
+position.
 """
 
 from collections import Counter
@@ -16,21 +17,21 @@ from assay.core.model.events import Recorded
 CommandId = tuple[str, int | str]
 
 LENIENT = frozenset({"cancel of timer", "cancel of activity"})
-"""Commands that leave no echo when the engine finds nothing left to cancel."""
+"""Kinds of commands without an echo if the engine has nothing left to cancel."""
 
 
 ANY_NAME = "*"
 
 
 class Echo(NamedTuple):
-    """A recorded command: its name, and the event that says so."""
+    """A recorded command: its name, and its event."""
 
     name: str
     event: ev.Event
 
 
-class Missing(NamedTuple):
-    """A recorded command that code has not produced."""
+class MissingCommand(NamedTuple):
+    """A recorded command that the code has not produced."""
 
     kind: str
     ident: int | str
@@ -40,12 +41,12 @@ class Missing(NamedTuple):
         return shown_command(self.kind, self.ident, self.name)
 
     def error(self, found: str) -> NonDeterminismError:
-        """Return the error for code that did something else."""
+        """Return the error for code that produced another command."""
         return diverged(self.kind, self.ident, str(self), found)
 
 
 class Journal:
-    """The echoes that code has not produced yet, and the commands whose echoes have not been read yet."""
+    """Echoes that the code has not produced yet, and sent commands whose echoes have not been read yet."""
 
     __slots__ = ("_counts", "_echoes", "_sent")
 
@@ -55,7 +56,7 @@ class Journal:
         self._counts: dict[str, int] = {}
 
     def read(self, event: ev.Event) -> None:
-        """Take note of an echo; one of a command that this very code sent is settled with that."""
+        """Add an echo; an echo of a command that this execution sent is matched at once."""
         kind, ident, name = self._identify(event)
         if (kind, ident) in self._sent:
             self._sent.discard((kind, ident))
@@ -63,7 +64,7 @@ class Journal:
             self._echoes[kind, ident] = Echo(name, event)
 
     def read_unstarted_child(self, seq: int) -> None:
-        """Take note of a child that could not be started: its failure is all the history says of the command."""
+        """Add a child that could not be started: its failure is the only record of the command."""
         if ("child workflow", seq) in self._sent:
             self._sent.discard(("child workflow", seq))
         else:
@@ -82,7 +83,7 @@ class Journal:
         return self._counts[kind]
 
     def match(self, kind: str, ident: int | str, name: str) -> ev.Event | None:
-        """The echo of a command that code produces now, if it is recorded; another name is non-determinism."""
+        """Return the echo of a command that the code produces, or None; raise for an echo with another name."""
         if not self._echoes:
             return None
         echo = self._echoes.pop((kind, ident), None)
@@ -93,50 +94,50 @@ class Journal:
         return echo.event
 
     def unexpected(self, kind: str, ident: int | str, name: str) -> NonDeterminismError:
-        """The error for a command that code produces while its history, which has none, is replayed."""
+        """Return the error for a command that the code produces on a replay, and that the history lacks."""
         expected = next(
             (shown_command(*key, echo.name) for key, echo in self._echoes.items()), "nothing more at this point"
         )
         return diverged(kind, ident, expected, shown_command(kind, ident, name))
 
     def sent(self, kind: str, ident: int | str) -> None:
-        """A command goes out now: its echo will be no surprise."""
+        """Note that a command is sent, so that its echo is expected."""
         self._sent.add((kind, ident))
 
     def settled(self) -> None:
-        """Everything up to the end of the history is known here: no echo of what was sent will be read."""
+        """Forget the sent commands: the history has been read to its end, so none of their echoes follows."""
         self._sent.clear()
 
     def has(self, kind: str, ident: int | str) -> bool:
-        """Is the command recorded, and not produced yet?"""
+        """Return True if the command is recorded, and not produced yet."""
         return (kind, ident) in self._echoes
 
     @property
     def empty(self) -> bool:
-        """Has code produced every recorded command?"""
+        """Return True if the code has produced every recorded command."""
         return not self._echoes
 
-    def first_missing(self, history: Iterable[Recorded], steps: int) -> Missing | None:
-        """Return the first command of a history that code has not produced; `steps` is how many steps it has.
+    def first_missing(self, history: Iterable[Recorded], steps: int) -> MissingCommand | None:
+        """Return the first command of a history that the code has not produced; `steps` counts the steps of the code.
 
-        Steps leave no echo. Their outcomes are inputs, and the first of them stands where the step was needed.
+        Steps have no echo. Their outcomes are inputs, and the first outcome is recorded where the step was needed.
         """
         counts: Counter[str] = Counter()
         for recorded in history:
             event = recorded.event
             if isinstance(event, ev.StepCompleted | ev.StepFailed):
                 if event.step_seq > steps:
-                    return Missing("step", event.step_seq, event.name)
+                    return MissingCommand("step", event.step_seq, event.name)
             elif type(event) in ECHOES:
                 kind, ident, name = ECHOES[type(event)](event)
                 counts[kind] += 1
                 if self.has(kind, counts[kind] if ident is None else ident):
-                    return Missing(kind, counts[kind] if ident is None else ident, name)
+                    return MissingCommand(kind, counts[kind] if ident is None else ident, name)
         return None
 
 
 def diverged(kind: str, ident: int | str, expected: str, found: str) -> NonDeterminismError:
-    """Code and history disagree."""
+    """Return the error for code that disagrees with its history."""
     return NonDeterminismError(
         f"the code no longer follows its history at {kind} {ident}: the history says {expected}, the code did {found}",
         step=f"{kind} {ident}",
@@ -146,19 +147,19 @@ def diverged(kind: str, ident: int | str, expected: str, found: str) -> NonDeter
 
 
 def shown_command(kind: str, ident: int | str, name: str) -> str:
-    """Return how messages name a command."""
+    """Return the name of a command in messages."""
     return f"{kind} {ident} '{name}'" if name else f"{kind} {ident}"
 
 
 def other_child(workflow_id: str, known: str, ordered: str) -> NonDeterminismError:
-    """Return the error for a child under the id of one of another type, whose result it would get."""
+    """Return the error for a child with the id of a child of another type, whose result it would receive."""
     kind = "child workflow"
     expected, found = (f"{kind} '{child_name(name, workflow_id)}'" for name in (known, ordered))
     return diverged(kind, f"'{workflow_id}'", expected, found)
 
 
 def child_name(workflow_type: str, workflow_id: str) -> str:
-    """How a child is named in comparisons."""
+    """Return the name of a child in comparisons."""
     return f"{workflow_type} {workflow_id}"
 
 
@@ -177,4 +178,4 @@ ECHOES: dict[type[ev.Event], Callable[[Any], tuple[str, int | str | None, str]]]
     ),
     ev.AttributesUpserted: lambda event: ("attributes", None, ""),
 }
-"""The id and name of each echo; None where commands of a kind are only counted."""
+"""The kind, id and name of each echo; an id of None for kinds whose commands are only counted."""

@@ -1,11 +1,11 @@
 """One live run in a worker: history in, commands out, no I/O.
 
 Input events are applied one at a time in order of seq, and the code runs until every coroutine is blocked before the
-next is applied; so the outcome does not depend on how events were batched, and replay takes the same turns (R1).
-`activate`, `speculate` and `resume` never raise: what goes wrong is part of the turn.
+next event is applied. So the outcome does not depend on how events were batched, and a replay makes the same turns.
+`activate`, `speculate` and `resume` never raise: a failure is part of the completion.
 
-What a run consists of: its clock and commands (commands.py), the results that it waits for (futures.py, mailbox.py),
-turns that may still be refused (speculation.py), requests to end it (cancellation.py), and its end (closing.py).
+The parts of a run: its clock and commands (commands.py), awaited results (futures.py, mailbox.py), turns that may still
+be refused (speculation.py), requests to end the run (cancellation.py), and its end (closing.py).
 """
 
 import asyncio
@@ -25,20 +25,20 @@ from assay.sdk.workflow.replay import outcomes
 from assay.sdk.workflow.replay.cancellation import Cancellation
 from assay.sdk.workflow.replay.closing import Closing
 from assay.sdk.workflow.replay.commands import Commands
+from assay.sdk.workflow.replay.completion import Completion
 from assay.sdk.workflow.replay.exceptions import TaskFailed
 from assay.sdk.workflow.replay.futures import Futures
 from assay.sdk.workflow.replay.journal import diverged
 from assay.sdk.workflow.replay.mailbox import Mailbox
 from assay.sdk.workflow.replay.queries import Queries
 from assay.sdk.workflow.replay.speculation import Speculation
-from assay.sdk.workflow.replay.turn import Turn
 
 FOLLOW_AGAIN: Final = "The run goes on when code is deployed that takes the recorded steps"
 Main = Callable[["Execution", Payload], Any]
 
 
 class Execution:
-    """The live coroutine of a run, with all it waits for."""
+    """The live coroutine of a run, with its awaited results."""
 
     __slots__ = (
         "__weakref__", "_inputs", "_main", "app", "cancellation", "closing", "commands", "converter", "definition",
@@ -79,35 +79,35 @@ class Execution:
 
     @property
     def closed(self) -> bool:
-        """True if the code has come to its end."""
+        """Return True if the code has ended."""
         return self.main is not None and (self.main.done() or bool(self.loop.errors))
 
     @property
     def busy(self) -> bool:
-        """True while there is local work whose outcome the code waits for."""
+        """Return True while the code waits for the outcome of local work."""
         if self.speculation.paused_at is not None:
             return True
         return bool(self.futures.steps) and self.futures.wants_any_step()
 
     @property
     def has_task_timeout(self) -> bool:
-        """True if the run was started with a limit for its tasks, which their first lease is to keep."""
+        """Return True if the run was started with a limit for its tasks, which the first lease must observe."""
         return self.start is None or self.start.task_timeout is not None
 
-    def activate(self, events: Sequence[Recorded], replay_until: int) -> Turn:
-        """Apply events and run; `replay_until` is the last one that an accepted turn has seen."""
+    def activate(self, events: Sequence[Recorded], replay_until: int) -> Completion:
+        """Apply events and run the code; `replay_until` is the last event of the accepted turns."""
         self.commands.begin_replay(events, replay_until)
         turn = self._turn(events)
         self.commands.end_replay()
         return turn
 
-    def speculate(self, events: Sequence[Recorded]) -> Turn:
-        """Apply events that are expected to be recorded just so; the turn counts when the engine agrees (R8)."""
+    def speculate(self, events: Sequence[Recorded]) -> Completion:
+        """Apply events before the engine has recorded them; the completion is valid once the engine accepts them."""
         self.speculation.active = True
         return self._turn(events)
 
-    def resume(self) -> Turn:
-        """Go on after a paused turn was acknowledged: the paused coroutine first, as if it had never stopped."""
+    def resume(self) -> Completion:
+        """Continue after a paused turn was accepted: the paused coroutine first, as if it had never stopped."""
         self.speculation.resume()
         return self._turn(())
 
@@ -116,18 +116,18 @@ class Execution:
         self.seen = max(self.seen, seen_seq)
 
     def acknowledge(self, seen_seq: int, last_seq: int) -> None:
-        """The turn was accepted: nothing of it is in doubt any more."""
+        """Note that the engine has accepted the turn."""
         self.seen = max(self.seen, seen_seq)
         if seen_seq == last_seq:
             self.commands.journal.settled()
         self.speculation.accept()
 
     def drop(self) -> None:
-        """Leave the run: its coroutines are closed, nothing they do is heard (R6)."""
+        """Close the coroutines of the run; nothing that they do afterwards has an effect."""
         self.loop.drop()
         self.speculation.held_logs.clear()
 
-    def _turn(self, events: Sequence[Recorded]) -> Turn:
+    def _turn(self, events: Sequence[Recorded]) -> Completion:
         commands = self.commands
         try:
             try:
@@ -135,14 +135,14 @@ class Execution:
             except NonDeterminismError as error:
                 commands.diverge(error)
             if commands.divergence is not None:
-                return Turn(failure=(NON_DETERMINISM, f"{commands.divergence}. {FOLLOW_AGAIN}"))
+                return Completion(failure=(NON_DETERMINISM, f"{commands.divergence}. {FOLLOW_AGAIN}"))
             return self._outcome()
         except TaskFailed as error:
-            return Turn(failure=(TASK_FAILED, str(error)))
+            return Completion(failure=(TASK_FAILED, str(error)))
         except RunawayError as error:
-            return Turn(failure=(TASK_FAILED, f"RunawayError: {self.loop.interrupted or error}"))
-        except Exception as error:  # noqa: BLE001  # a turn never raises: the worker must hear of it
-            return Turn(failure=(TASK_FAILED, f"{type(error).__name__}: {error}"))
+            return Completion(failure=(TASK_FAILED, f"RunawayError: {self.loop.interrupted or error}"))
+        except Exception as error:  # noqa: BLE001  # never raised: the worker reports it as the failure of the task
+            return Completion(failure=(TASK_FAILED, f"{type(error).__name__}: {error}"))
 
     def _apply_all(self, events: Sequence[Recorded]) -> None:
         commands, inputs = self.commands, self._inputs
@@ -183,17 +183,17 @@ class Execution:
         try:
             self.loop.drain()
         except (SystemExit, KeyboardInterrupt) as error:
-            self.loop.errors.append(error)  # it ends the run, not the worker that serves others as well (L2)
+            self.loop.errors.append(error)  # ends this run, not the worker and its other runs
         if self.loop.interrupted is not None:
-            # Whatever the code made of the exception: another execution of it would not receive one at this place.
+            # Raised even if the code caught the exception, which a replay would not raise at the same place.
             raise RunawayError(self.loop.interrupted)
 
     def _check_leftover(self, *, seen_only: bool = False) -> None:
-        """Raise if the history has more than code has ordered; `seen_only`: up to the last event in accepted turns.
+        """Raise if the history has commands that the code has not ordered; `seen_only` for accepted turns alone.
 
         Raises:
-            NonDeterminismError: Code went another way than its history.
-            TaskFailed: Code raised an exception before it came to the end of its history.
+            NonDeterminismError: The code diverged from its history.
+            TaskFailed: The code raised an exception before the end of its history.
         """
         commands = self.commands
         following = self._inputs[0] if self._inputs and self._inputs[0].seq <= commands.replay_until else None
@@ -212,7 +212,7 @@ class Execution:
             raise diverged("event", following.seq, shown, "nothing more: it has ended")
 
     def _found(self) -> str:
-        """Return what code did where its history has something else."""
+        """Describe the state of the code at the place where its history has another command."""
         if self.closed:
             return "it has ended"
         return ", ".join(self.futures.new_steps()) or "it waits for what the history has recorded"
@@ -224,11 +224,11 @@ class Execution:
             self.closing.policy = event.start.retry_policy
             if event.start.task_timeout is not None:
                 self.loop.lease_seconds = event.start.task_timeout / SECOND
-        # in the run's own context: that of the worker, in which this is called, is no business of workflow code
+        # In the run's own context: workflow code must not read context variables of the worker.
         self.main = self.loop.create_task(self._main(self, event.input), context=self.loop.context.copy())
         self.cancellation.main = self.main
 
-    def _outcome(self) -> Turn:
+    def _outcome(self) -> Completion:
         closing, main = None, self.main
         if main is not None and (main.done() or self.loop.errors):
             closing = self.closing.command(main, self._inputs)
@@ -239,9 +239,9 @@ class Execution:
             commands.append(snapshot)
         if closing is not None:
             commands.append(closing)
-            return Turn(tuple(commands), closes=True)
+            return Completion(tuple(commands), closes=True)
         fresh = self.futures.fresh_steps() if self.futures.steps else ()
-        return Turn(tuple(commands), fresh, self.speculation.paused_at is not None)
+        return Completion(tuple(commands), fresh, self.speculation.paused_at is not None)
 
 
 def _name_of(recorded: Recorded) -> str:

@@ -1,4 +1,4 @@
-"""What comes out of running workflow code for a while."""
+"""The product of running workflow code: a completion, with commands and steps."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,9 +12,9 @@ from assay.sdk.workflow.replay.determinism import WorkflowFuture
 
 
 class StepOrder(msgspec.Struct, frozen=True):
-    """An inline step as code asks for it; `attempt` is the number of its first try.
+    """An inline step as ordered by code; `attempt` is the number of its first attempt.
 
-    `input_hash` is of the arguments as they were at the call: the step may change them, and a replay does not run it.
+    `input_hash` is of the arguments at the time of the call: the step may change them, and a replay does not run it.
     """
 
     name: str
@@ -27,14 +27,14 @@ class StepOrder(msgspec.Struct, frozen=True):
 
 
 class StepCall(msgspec.Struct, frozen=True):
-    """An inline step that is to run in the worker as soon as what was ordered before it is durable (R3)."""
+    """An inline step that the worker starts as soon as the preceding commands are durable."""
 
     seq: int
     order: StepOrder
 
 
 class PausePoint(WorkflowFuture):
-    """Where a speculative turn stops. A replay makes none, so it has no number (R5), and no cancel ends it early."""
+    """The place where a speculative turn stops. A replay has none, so it has no number, and no cancel ends it early."""
 
     __slots__ = ()
 
@@ -47,17 +47,17 @@ class PausePoint(WorkflowFuture):
 
 
 class ChildFuture(WorkflowFuture):
-    """The result of a child to come. Its id stands for one child, of one type, as long as the run lives."""
+    """The future result of a child. During the life of a run, its id stands for one child of one type."""
 
     __slots__ = ("workflow_type",)
     workflow_type: str
 
 
-class Turn(msgspec.Struct, frozen=True):
-    """The commands of a turn, in order, and what the worker has to do next.
+class Completion(msgspec.Struct, frozen=True):
+    """The result of an activation: the commands of a turn, in order, and the steps to start.
 
-    `paused` says that a speculative turn stopped at a side effect and goes on when it is acknowledged (R2); `failure`
-    that the task cannot be done: (reason, message) of R21.
+    `paused` is True if a speculative turn stopped at a side effect, and resumes when it is accepted. `failure` is the
+    reason and the message of a failed task.
     """
 
     commands: tuple[AnyCommand, ...] = ()
@@ -68,5 +68,5 @@ class Turn(msgspec.Struct, frozen=True):
 
     @property
     def is_plain(self) -> bool:
-        """Does it ask for steps, and for nothing else?"""
+        """Return True if the completion orders steps and nothing more."""
         return bool(self.steps) and not (self.commands or self.paused or self.closes or self.failure)
