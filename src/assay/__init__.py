@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         WorkflowRecord,
     )
     from assay.sdk.client.run_lists import AsyncRunList, BlockingRunList, Page, RunList
-    from assay.sdk.ports import Connection
+    from assay.sdk.ports import EngineConnection
     from assay.sdk.values.retry import Retry
     from assay.sdk.worker.worker import Worker
     from assay.sdk.workflow.activity_context import ActivityContext
@@ -164,7 +164,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def _embedded(url: str, token: str | None, timeout_seconds: float) -> Connection:
+def _embedded(url: str, token: str | None, timeout_seconds: float) -> EngineConnection:
     from assay.embedded.hosted_engine import other_loop
 
     loop = other_loop(url)
@@ -177,7 +177,7 @@ def _embedded(url: str, token: str | None, timeout_seconds: float) -> Connection
     return EmbeddedTransport(url)
 
 
-def _over_http(url: str, token: str | None, timeout_seconds: float) -> Connection:
+def _over_http(url: str, token: str | None, timeout_seconds: float) -> EngineConnection:
     from assay.sdk.client.http.transport import HttpTransport
 
     return HttpTransport(url, token, timeout_seconds)

@@ -5,7 +5,7 @@ from assay.cli.schedule import CLEARABLE, DST, MISSED
 from assay.cli.times import timestamp
 from assay.core.schedules.model import Missed, Overlap
 from assay.core.schedules.timetable import Dst
-from assay.wire import schedules as wire
+from assay.wire import schedule_bodies as wire
 from tests.cli.support import Cli, Stub
 
 NIGHTLY = {"name": "nightly", "workflow_type": "Report", "cron_expr": "0 0 2 * * *", "timezone": "UTC", "paused": False}

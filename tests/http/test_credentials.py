@@ -8,7 +8,7 @@ import pytest
 
 import assay
 from assay.core.model.errors import Invalid
-from assay.sdk.client.credentials import find_credential
+from assay.sdk.client.environment import find_credential
 from tests.api.support import Http, serving
 
 SECONDS = 30

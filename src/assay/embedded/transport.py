@@ -17,9 +17,9 @@ from assay.core.model.requests import Request, RetryFailed, StartWorkflow
 from assay.core.registrations import WorkerHealth
 from assay.embedded.filters import run_filter
 from assay.embedded.hosted_engine import HostedEngine, hosted_engine
+from assay.embedded.local_registry import EmbeddedRegistry
+from assay.embedded.local_schedules import EmbeddedSchedules
 from assay.embedded.records import user_record
-from assay.embedded.registry import EmbeddedRegistry
-from assay.embedded.schedules import EmbeddedSchedules
 from assay.engine.engine import Engine
 from assay.engine.worker_registry import check_namespace
 from assay.sdk.client.loop_thread import refuse_in_workflow

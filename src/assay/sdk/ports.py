@@ -140,5 +140,5 @@ class WorkerPort(Protocol):
         ...
 
 
-class Connection(ClientPort, WorkerPort, Protocol):
+class EngineConnection(ClientPort, WorkerPort, Protocol):
     """Both ports of one engine, opened by a URL."""

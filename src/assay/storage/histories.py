@@ -1,4 +1,4 @@
-"""Checks of a history by itself, and of its run's row against the row that the history folds to (I2, I4-I6, I13)."""
+"""Checks of a history by itself, and of its run's row against the row that the history folds to (I2, I4, I5, I13)."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -14,7 +14,7 @@ from assay.core.model.replies import Started
 from assay.core.model.requests import StartWorkflow
 from assay.sdk.app import App
 from assay.sdk.client import connections
-from assay.sdk.ports import Connection, ListedRuns, Target, WorkerOptions, WorkflowOutcome
+from assay.sdk.ports import EngineConnection, ListedRuns, Target, WorkerOptions, WorkflowOutcome
 
 
 class OtherEngine:
@@ -76,7 +76,7 @@ class OtherEngine:
 @pytest.fixture
 def other() -> Iterator[OtherEngine]:
     engine = OtherEngine()
-    ports: Connection = engine
+    ports: EngineConnection = engine
     connections.register("other", lambda *_: ports)
     yield engine
     del connections._factories["other"]

@@ -21,7 +21,7 @@ from assay.core.schedules.model import Schedule
 from assay.core.schedules.rules import check_schedule
 from assay.engine.reads import LARGEST_FIRES, LARGEST_PREVIEW_TIMES
 from assay.wire import responses
-from assay.wire.schedules import (
+from assay.wire.schedule_bodies import (
     BackfillBody,
     PauseBody,
     ResumeBody,

@@ -50,7 +50,14 @@ class Kind(StrEnum):
 
     @classmethod
     def parse(cls, text: str) -> Kind:
-        """Return the kind that `text` spells in upper snake, Pascal or kebab case; UNKNOWN for other texts."""
+        """Return the kind that `text` spells in upper snake, Pascal or kebab case.
+
+        Args:
+            text: The spelled kind, such as `"NotFound"`.
+
+        Returns:
+            The kind; UNKNOWN for other texts.
+        """
         snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[\s\-]+", "_", text.strip()).upper()
         if snake == "CANCELLED":
             return cls.CANCELED
@@ -156,6 +163,12 @@ class Failure(AssayError):
 
         A failure has only the name of its class, in `type`, because another program may lack the class. Names are
         compared, and a base class does not match.
+
+        Args:
+            *classes: Exception classes, or their names.
+
+        Returns:
+            True if the failure was raised as one of them.
         """
         return self.type is not None and self.type in [getattr(one, "__name__", one) for one in classes]
 

@@ -38,7 +38,7 @@ from assay.core.rules.retry import Unprepared
 from assay.core.schedules.requests import ScheduleRequest
 from assay.engine.clock import Clock
 from assay.engine.commit.batch import Batch
-from assay.engine.commit.batch_schedules import Schedules, gather
+from assay.engine.commit.batch_schedules import BatchSchedules, gather
 from assay.engine.commit.cache import RunCache
 from assay.engine.commit.idempotency import IdempotencyKey, Memory, Rendered
 from assay.engine.commit.pending import PendingRequest
@@ -109,8 +109,8 @@ class BatchAttempt:
         return Memory()
 
     @functools.cached_property
-    def _schedules(self) -> Schedules:
-        return Schedules()
+    def _schedules(self) -> BatchSchedules:
+        return BatchSchedules()
 
     # load
 
@@ -146,7 +146,7 @@ class BatchAttempt:
                 more.append(pending)
             if pending.key is not None:
                 keys.append(pending.key)
-        # Schedules first: they name runs, which are then loaded together with the other runs, in one query.
+        # BatchSchedules first: they name runs, which are then loaded together with the other runs, in one query.
         if scheduled:
             await self._load_schedules(scheduled, ids)
         if run_ids or ids:

@@ -16,7 +16,7 @@ Id = tuple[Namespace, WorkflowId]
 Key = tuple[Namespace, str]
 
 
-class Schedules:
+class BatchSchedules:
     """The schedules of a batch, each as its latest decision left it."""
 
     def __init__(self) -> None:

@@ -30,7 +30,7 @@ from assay.sdk.client.results import result_of
 from assay.sdk.client.schedules import Schedules
 from assay.sdk.client.start_options import StartKeywords, check_takes_input, start_request, the_workflow
 from assay.sdk.default_app import DEFAULT_APP
-from assay.sdk.ports import Connection, Target, WorkflowOutcome
+from assay.sdk.ports import EngineConnection, Target, WorkflowOutcome
 from assay.sdk.unserved import watched
 from assay.sdk.values.converter import Converter
 
@@ -51,7 +51,7 @@ class Client(Reading):
 
     def __init__(
         self,
-        transport: Connection,
+        transport: EngineConnection,
         *,
         namespace: str = "main",
         app: App | None = None,

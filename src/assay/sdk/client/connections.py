@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from assay.core.model.ids import Time
     from assay.core.model.replies import Started
     from assay.core.model.requests import StartWorkflow
-    from assay.sdk.ports import Connection, WorkflowOutcome
+    from assay.sdk.ports import EngineConnection, WorkflowOutcome
 
-    Factory = Callable[[str, str | None, float], Connection]
+    Factory = Callable[[str, str | None, float], EngineConnection]
 
 DEFAULT_TIMEOUT_SECONDS: Final = 30.0
 """Seconds for which a call waits for an unreachable engine."""
@@ -46,7 +46,9 @@ def register(scheme: str, factory: Factory) -> None:
     _factories[scheme] = factory
 
 
-def transport_for(url: str, token: str | None = None, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS) -> Connection:
+def transport_for(
+    url: str, token: str | None = None, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+) -> EngineConnection:
     """Return an unopened transport to the engine at `url`; a bare file name is a SQLite file."""
     if not url.strip():
         raise Invalid("an engine's URL is a text such as sqlite://app.db", code="invalid_url", field="url")

@@ -16,7 +16,7 @@ from assay.core.model.texts import check_words
 from assay.sdk.arguments import check_flag, check_mapping, check_whole, optional_id, unknown_option
 from assay.sdk.client.records import EventRecord, QueryRecord, StateRecord, WorkflowRecord
 from assay.sdk.client.run_lists import AsyncRunList, Page
-from assay.sdk.ports import Connection
+from assay.sdk.ports import EngineConnection
 from assay.sdk.values.converter import Converter
 
 Runs = list[WorkflowRecord]
@@ -50,7 +50,7 @@ class ListFilters(TypedDict, total=False):
 class Reading:
     """The read calls of `Client`, in terms of its transport."""
 
-    transport: Connection
+    transport: EngineConnection
     namespace: str
 
     async def describe(

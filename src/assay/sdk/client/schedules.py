@@ -18,7 +18,7 @@ from assay.sdk.arguments import check_flag, check_mapping, check_whole, unknown_
 from assay.sdk.client.reading import epoch
 from assay.sdk.client.records import FireRecord, ScheduleRecord
 from assay.sdk.values.converter import Converter
-from assay.wire.schedules import core_fields, moment, overlap_of
+from assay.wire.schedule_bodies import core_fields, moment, overlap_of
 
 if TYPE_CHECKING:
     from assay.sdk.client.client import Client

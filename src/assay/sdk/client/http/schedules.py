@@ -11,7 +11,7 @@ from assay.core.model.errors import NotFound
 from assay.core.model.ids import seconds
 from assay.core.schedules import requests as rq
 from assay.sdk.client.http.http1 import path_of, query_of
-from assay.wire.schedules import wire_fields
+from assay.wire.schedule_bodies import wire_fields
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode

@@ -12,7 +12,7 @@ from assay.core.model.limits import WORKER_LEASE
 from assay.core.model.replies import ReplyCallback, Started, future_callback
 from assay.core.model.requests import Request, RetryFailed, StartWorkflow, ToRun
 from assay.sdk.client.connections import DEFAULT_TIMEOUT_SECONDS
-from assay.sdk.client.credentials import find_credential
+from assay.sdk.client.environment import find_credential
 from assay.sdk.client.http.calls import Calls
 from assay.sdk.client.http.clock import LearnedClock
 from assay.sdk.client.http.health_report import report_health

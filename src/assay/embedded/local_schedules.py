@@ -10,7 +10,7 @@ from assay.core.schedules.rules import check_schedule
 from assay.embedded.records import user_record
 from assay.engine.engine import Engine
 from assay.engine.worker_registry import WorkerRegistry
-from assay.wire.schedules import fire_record, reply_record, schedule_record
+from assay.wire.schedule_bodies import fire_record, reply_record, schedule_record
 
 
 class EmbeddedSchedules:
