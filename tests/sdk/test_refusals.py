@@ -98,7 +98,6 @@ async def oversized(ctx: Context, kind: str) -> Any:
         ("attribute, then another run", "search attribute 'key' is too long"),
         ("attribute after an activity", "search attribute 'key' is too long"),
         ("attribute after a step", "search attribute 'key' is too long"),
-        ("activities", "at most 2000 commands in one turn"),
     ],
 )
 @on_loop

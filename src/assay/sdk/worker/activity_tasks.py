@@ -264,7 +264,7 @@ class ActivityTasks:
         if unsure(error):
             return  # unknown outcome: only a refusal shows that the attempt is over
         if error is not None:
-            self._stop(attempt, over=isinstance(error, Refused | NotFound))
+            self._stop(attempt, over=isinstance(error, Refused | NotFound), has_closed=True)
         elif reply.cancel_requested:
             self._stop(attempt)
 
@@ -274,17 +274,18 @@ class ActivityTasks:
         if attempt is not None:
             self._stop(attempt, over=over)
 
-    def _stop(self, attempt: Attempt, *, over: bool = False) -> None:
+    def _stop(self, attempt: Attempt, *, over: bool = False, has_closed: bool = False) -> None:
         """Stop an attempt: `async def` code at its await, other code at its next heartbeat.
 
-        The code is interrupted only once, so that its clean-up is not interrupted again.
+        The code is interrupted only once, so that its clean-up is not interrupted again. A process has time to clean up
+        if its run `has_closed`; the engine itself ends the process of an attempt that has timed out.
         """
         first, attempt.stop_requested = not attempt.stop_requested, True
         definition = self._app.activities.get(attempt.grant.activity.name)
         if definition is None:
             return
         if definition.in_process:
-            self._processes.cancel(attempt.grant.activity.attempt_id, over=over)
+            self._processes.cancel(attempt.grant.activity.attempt_id, over=over and not has_closed)
         elif definition.signature.is_async:
             if first:
                 attempt.interrupt()
