@@ -172,6 +172,8 @@ def test_no_event_is_lost_to_a_transaction_that_takes_long(http: Http, server: S
     async def hold(release: asyncio.Event) -> None:
         connection = await asyncpg.connect(database)
         async with connection.transaction():
+            # Like a transaction of an engine: it has a number, and a lock for writing events.
+            await connection.execute("LOCK TABLE events IN ROW EXCLUSIVE MODE")
             await connection.execute("SELECT pg_current_xact_id()")
             await release.wait()
         await connection.close()

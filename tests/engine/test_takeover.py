@@ -81,7 +81,7 @@ def test_what_was_lost_with_the_engine_before_goes_out_after_what_has_waited_lon
         engine = Engine(SqliteStore(path, in_thread=False, clock=clock.now), clock)
         with caplog.at_level(logging.INFO, "assay.engine"):
             await engine.start()
-        assert "took over 1 leases of workers that ended with the engine before this one" in caplog.messages
+        assert "took over 1 leases of workers that ended with the previous engine" in caplog.messages
         try:
             new = NotingWorker("w-2")
             engine.add_worker(new)

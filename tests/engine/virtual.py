@@ -62,7 +62,10 @@ class CountedStore(SqliteStore):
         self.calls[text] += 1
         return await super()._fetch(text, *arguments)
 
-    async def ask(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+    async def query(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
+        return await self._fetch(text, *arguments)
+
+    async def search(self, text: str, *arguments: object) -> Sequence[Sequence[Any]]:
         return await self._fetch(text, *arguments)
 
     async def write(self, changes: Changes) -> frozenset[RunId]:

@@ -113,7 +113,7 @@ def test_a_worker_lost_between_two_parts_loses_and_doubles_nothing(
         if is_long and len(sent) == 1:
             # The next part never leaves; the task goes to a worker that has nothing of the run in memory.
             sent.append(0)
-            self._reports.tell(ReleaseTask(run.key.run_id, self._worker, run.epoch))
+            self._reports.send(ReleaseTask(run.key.run_id, self._worker, run.epoch))
             self._lost(run)
             return
         if is_long:

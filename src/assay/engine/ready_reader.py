@@ -5,6 +5,7 @@ the dispatcher. Engines on a shared store reserve as much work as their workers 
 never read: a page full of it would hide work for a connected worker.
 """
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -39,6 +40,7 @@ class ReadyReader:
         self._clock = clock
         self._dispatcher = dispatcher
         self._page = page
+        self._lock = asyncio.Lock()
         self._read: set[_Line] = set()
         """Lines read to their end. Empty on a shared store, where other engines add work."""
         self._sizes: dict[tuple[Namespace, str, bool], int] = {}
@@ -54,13 +56,18 @@ class ReadyReader:
 
     async def find_work(self, worker: ConnectedWorker | None = None) -> None:
         """Queue work from the store for one worker, or for all connected workers, and lease it to free slots."""
-        if self._store.shared:
-            queue = None if worker is None else (worker.namespace, worker.queue)
-            await self._reserve(self._dispatcher.shortages(queue))
-        else:
-            workers = self._dispatcher.workers() if worker is None else (worker,)
-            await self._read_lines({line for connected in workers for line in self._lines_of(connected)} - self._read)
-            self._dispatcher.finish_reading(self.has_unread)
+        # One read at a time: work that another read has reserved and not yet queued would be missing here, and a poll
+        # that is answered at once would find nothing.
+        async with self._lock:
+            if self._store.shared:
+                queue = None if worker is None else (worker.namespace, worker.queue)
+                await self._reserve(self._dispatcher.shortages(queue))
+            else:
+                workers = self._dispatcher.workers() if worker is None else (worker,)
+                await self._read_lines(
+                    {line for connected in workers for line in self._lines_of(connected)} - self._read
+                )
+                self._dispatcher.finish_reading(self.has_unread)
 
     # a single engine
 

@@ -439,5 +439,6 @@ for _public in (
     NonDeterminismError,
     RunawayError,
     Unavailable,
+    PermissionDenied,
 ):
     _public.__module__ = "assay"  # tracebacks show the name that programs import

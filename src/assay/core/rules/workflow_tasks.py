@@ -71,7 +71,8 @@ def _accepted(decision: Decision, request: rq.Advance, seen: int, holds: bool, a
     if decision.task.since is not None:
         decision.task = replace(decision.task, since=None)  # due again only for events that the worker has not seen
     _apply_commands(decision, request, seen, at)
-    known_seq = _settle(decision, request, seen)
+    # A worker cannot have seen an event that did not exist: no input of this turn counts as seen by a wrong number.
+    known_seq = _settle(decision, request, min(seen, decision.run.last_seq))
     decision.reply = Advanced(
         accepted=True,
         last_seq=decision.last_seq,
