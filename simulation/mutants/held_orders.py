@@ -1,7 +1,5 @@
 """Planted bugs in orders that wait until others have ended, with a limit of one pending activity and one child."""
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from assay.core.model.limits import LIMITS
@@ -24,23 +22,7 @@ def _unreleased() -> list[Patch]:
     return [*small_limits(), (HeldOrders, "end_one", end_one)]
 
 
-def _recorded_held() -> list[Patch]:
-    """On a replay an order is held although the history has it."""
-
-    def add(self: HeldOrders, seq: int, name: str, command: Any) -> Any:
-        if self._held or self.pending >= self._limit:
-            self._held[seq] = name, command
-            return None
-        self.pending += 1
-        return self._commands.order(self._kind, seq, name, command)
-
-    return [*small_limits(), (HeldOrders, "add", add)]
-
-
 HELD = {"kinds": ("all", "act", "effect", "group", "sleep", "child", "race", "limit", "drop", "signal")}
 """Without steps: one may run while an activity that was ordered before it is held."""
 MANY = {"kinds": ("all", "act", "group"), "cached_runs": 1}
-HELD_ORDERS = (
-    Mutant("held orders are never sent", "liveness", _unreleased, faults=(), world=MANY),
-    Mutant("a recorded order is held on replay", "I19", _recorded_held, world=MANY),
-)
+HELD_ORDERS = (Mutant("held orders are never sent", "liveness", _unreleased, faults=(), world=MANY),)

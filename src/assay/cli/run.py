@@ -14,6 +14,7 @@ from assay.cli.options import verbose_of, verbose_option
 if TYPE_CHECKING:
     from assay.cli.program import LoadedProgram
     from assay.sdk.app import App
+    from assay.sdk.client.blocking import BlockingClient
 
 URL: Final = "http://127.0.0.1:8080"
 DATABASES: Final = ("sqlite", "postgres", "postgresql")
@@ -74,16 +75,25 @@ def run(context: click.Context, /, target: str, engine_url: str | None, api_key:
 def serve(program: str, url: str | None, key: str | None, options: Mapping[str, Any]) -> int:
     """Run a worker for a program until a signal ends it; return the exit code."""
     from assay import workflow
-    from assay.cli.program import listening, load_named
     from assay.cli.settings import api_key
     from assay.sdk.client.blocking import Redirect
-    from assay.sdk.worker.worker import has_served
-    from assay.server.garbage_collection import freeze_startup_objects
 
     target = _target(url or os.environ.get("ASSAY_ENGINE_URL") or URL)
     given = {name: value for name, value in options.items() if value is not None}
     blocking_client = workflow._blocking_client()
     blocking_client.redirect = Redirect(target, api_key({"api_key": key or ""}, os.environ), given)
+    try:
+        return _serve_program(program, blocking_client, target, given)
+    finally:
+        blocking_client.redirect = None
+
+
+def _serve_program(program: str, blocking_client: BlockingClient, target: str, given: dict[str, Any]) -> int:
+    """Load a program and serve its handlers; calls of the program go to the engine of the command line."""
+    from assay.cli.program import listening, load_named
+    from assay.sdk.worker.worker import has_served
+    from assay.server.garbage_collection import freeze_startup_objects
+
     loaded = load_named(program)
     if loaded is None:
         return FAILED
