@@ -11,6 +11,10 @@ UV := $(shell command -v uv 2>/dev/null)
 KILLS ?= 30
 WORKFLOWS ?= 1000
 FUZZ_SECONDS ?= 600
+# Where npm is missing, node comes from a Python package into $(VENV); `make NODE=` does without it.
+NODE ?= package
+NODE_STAMP := $(VENV)/.node
+NODE_NEEDED := $(if $(shell command -v npm 2>/dev/null),,$(if $(NODE),$(NODE_STAMP)))
 
 # uv only makes the set-up faster; `make UV=` takes the plain way on a machine that has it.
 ifneq ($(UV),)
@@ -26,17 +30,23 @@ endif
 CHECK_PYTHON := $(PYTHON) -c 'import sys; sys.exit("assay needs Python 3.11 or newer: make PYTHON=python3.x" if sys.version_info < (3, 11) else 0)'
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench chaos fuzz fmt setup lock viewer
+.PHONY: help run test browser check bench chaos fuzz fmt setup lock viewer
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(RUN_STAMP) ## run the demo: engine, worker and nightly reports, until Ctrl-C
 	@PYTHONPATH=src $(BIN)/python -m examples.server_demo
 
-# Tests with real processes share two cores with others: one that fails then has to pass by itself.
-test: check ## run the static checks, then every test
-	$(BIN)/python -m pytest -n 2 || $(BIN)/python -m pytest --last-failed --last-failed-no-failures none
+# What measures time or drives a browser runs alone; two cores are not enough to do so beside other tests.
+test: check $(NODE_NEEDED) ## run the static checks, then every test
+	@$(BIN)/python -m tests.browser.chromium
+	$(BIN)/python -m pytest -n 2 -m "not browser and not quiet"
+	$(BIN)/python -m pytest -m "(browser or quiet) and not thorough"
+
+browser: setup $(NODE_NEEDED) ## run all browser tests: every theme, size and picture
+	@$(BIN)/python -m tests.browser.chromium
+	$(BIN)/python -m pytest -m browser
 
 check: setup ## run the static checks: format, lint, types
 	$(BIN)/ruff format --check
@@ -84,6 +94,8 @@ lock: ## pin the dependencies again (needs uv; UPGRADE=1 takes newer versions)
 		--generate-hashes --no-header --quiet $(if $(UPGRADE),--upgrade) --output-file requirements/dev.txt
 	uv pip compile pyproject.toml --constraint requirements/dev.txt --universal --python-version 3.11 \
 		--generate-hashes --no-header --quiet --output-file requirements/run.txt
+	uv pip compile requirements/node.in --universal --python-version 3.11 \
+		--generate-hashes --no-header --quiet $(if $(UPGRADE),--upgrade) --output-file requirements/node.txt
 
 # Only what running needs, and no build of the package: the sources are on the path.
 $(RUN_STAMP): requirements/run.txt
@@ -98,4 +110,9 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	test -x $(INSTALLER) || $(CREATE)
 	$(INSTALL) --require-hashes --requirement requirements/dev.txt
 	$(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(NODE_STAMP): requirements/node.txt | $(STAMP)
+	@echo "npm is not here: installing node into $(VENV) (make NODE= does without it) ..."
+	@$(INSTALL) --require-hashes --requirement requirements/node.txt
 	@touch $@

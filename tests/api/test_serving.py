@@ -46,6 +46,7 @@ def test_the_database_is_where_the_url_says(tmp_path, how: str, url: str, file: 
         assert str(tmp_path / file) in "\n".join(server.greeting)
 
 
+@pytest.mark.quiet
 def test_it_starts_fast(tmp_path):
     with serving(tmp_path):
         pass
@@ -88,6 +89,7 @@ def test_ctrl_c_is_the_same(tmp_path):
     server.close()
 
 
+@pytest.mark.quiet
 def test_a_second_engine_is_refused_at_once(tmp_path):
     with serving(tmp_path) as first:
         began = time.monotonic()
@@ -189,6 +191,7 @@ def test_storage_that_fails_ends_the_engine(tmp_path):
         server.close()
 
 
+@pytest.mark.quiet
 def test_an_idle_engine_is_small_and_still(tmp_path):
     import psutil
 

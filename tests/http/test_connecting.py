@@ -32,6 +32,7 @@ def dead() -> str:
     return f"http://127.0.0.1:{free_port()}"
 
 
+@pytest.mark.quiet
 def test_a_call_waits_no_longer_than_its_limit_for_an_engine_that_is_away(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):

@@ -155,6 +155,7 @@ def test_a_stopping_worker_gives_back_what_it_cannot_finish(tmp_path: Path):
         assert attempts == ["1", "1"]  # returned by the worker, so not counted: max_attempts 1 allows it
 
 
+@pytest.mark.quiet
 def test_an_idle_connection_costs_next_to_nothing(tmp_path: Path):
     with server(tmp_path) as engine, worker(tmp_path, engine.url):
         threading.Event().wait(1)

@@ -61,6 +61,7 @@ def test_a_body_that_trickles_in_is_not_waited_for(server: Server, http: Http):
     assert http.get(f"/workflows/{name}").status == 404
 
 
+@pytest.mark.quiet
 def test_a_body_that_keeps_its_pace_may_take_longer_than_a_small_one(server: Server):
     body = b'{"workflow_type": "Order", "input": "' + b"a" * 40_000 + b'"}'
     with connected(server, START + b"Content-Length: %d\r\n\r\n" % len(body)) as client:
@@ -138,6 +139,7 @@ def _is_gone(client: socket.socket, ask: bytes) -> bool:
     return False
 
 
+@pytest.mark.quiet
 def test_a_crowd_of_slow_clients_holds_up_nobody_and_does_not_stay(server: Server, http: Http):
     with contextlib.ExitStack() as crowd:
         clients = [crowd.enter_context(connected(server, HEALTH + b"X-Slow: ")) for _ in range(200)]

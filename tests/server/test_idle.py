@@ -23,6 +23,7 @@ def megabytes(pid: int) -> float:
     return int(done.stdout) / 1024
 
 
+@pytest.mark.quiet
 @pytest.mark.timeout(WATCHED_SECONDS + 60)
 def test_an_idle_engine_leaves_the_disk_alone_and_stays_small(tmp_path: Path):
     with serving(tmp_path) as server:

@@ -85,6 +85,7 @@ def test_a_worker_without_any_sign_of_life_is_closed(server: Server) -> None:
         assert CLOSED_BY_POLICY in rest(client)
 
 
+@pytest.mark.quiet
 def test_pings_of_a_peer_that_does_not_read_cost_no_memory(server: Server, http: Http) -> None:
     before = resident_bytes(server.process.pid)
     sent = 0

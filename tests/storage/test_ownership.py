@@ -51,6 +51,7 @@ def other_engine(path: Path):
         process.kill()
 
 
+@pytest.mark.quiet
 async def test_a_second_engine_is_refused_at_once_and_told_by_whom(path: Path, other_engine: subprocess.Popen[str]):
     begin = time.monotonic()
     with pytest.raises(Unavailable) as caught:
@@ -61,6 +62,7 @@ async def test_a_second_engine_is_refused_at_once_and_told_by_whom(path: Path, o
     assert str(caught.value).endswith("since 2023-11-14T22:13:20+00:00; use Postgres for several engines")
 
 
+@pytest.mark.quiet
 async def test_after_kill_9_the_next_engine_starts_at_once(path: Path, other_engine: subprocess.Popen[str]):
     other_engine.send_signal(signal.SIGKILL)
     other_engine.wait()

@@ -82,6 +82,7 @@ def test_a_frame_above_the_limit_comes_at_once_and_is_not_read() -> None:
     assert message_of(frame, head, masked=True) is None
 
 
+@pytest.mark.quiet
 def test_many_small_frames_cost_as_much_as_their_number() -> None:
     stream = framed(b"", masked=True) * 200_000  # as one read; a copy of the rest for each frame takes 10 seconds
     began = time.process_time()
