@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from assay.core.model.ids import SECOND, Namespace, RunId, Time, WorkflowId
 from assay.core.model.requests import StartWorkflow
 from assay.engine.engine import Engine
-from assay.storage.ports import Changes, Rejected
+from assay.storage.ports import Changes, Demand, ReadyActivity, Rejected
 from assay.storage.sqlite.store import SqliteStore
 from tests.clocks import ManualClock
 from tests.engine.noting_worker import NotingWorker
@@ -23,6 +24,17 @@ class FullDisk(SqliteStore):
 
     async def write(self, changes: Changes) -> frozenset[RunId]:
         raise Rejected("no room")
+
+
+class BusyDisk(SqliteStore):
+    """Refuses to read activities, until it is told otherwise."""
+
+    busy = True
+
+    async def ready_activities(self, demands: Sequence[Demand], now: Time) -> list[ReadyActivity]:
+        if self.busy:
+            raise Rejected("the disk is busy")
+        return await super().ready_activities(demands, now)
 
 
 async def leave_a_lease(path: Path, clock: ManualClock, worker: NotingWorker | None = None) -> None:
@@ -105,5 +117,30 @@ def test_an_engine_that_cannot_see_to_that_does_not_start(tmp_path: Path):
         clock.advance(9 * SECOND)
         with pytest.raises(Rejected):
             await lease_after_start(FullDisk(path, in_thread=False, clock=clock.now), clock)
+
+    asyncio.run(main())
+
+
+def test_work_that_was_read_before_a_read_failed_is_read_again(tmp_path: Path):
+    """Tasks are read first: a failure at the activities must not leave them marked as read and queued nowhere."""
+
+    async def main() -> None:
+        clock, path = ManualClock(), tmp_path / "engine.db"
+        await leave_a_lease(path, clock)
+        store = BusyDisk(path, in_thread=False, clock=clock.now)
+        engine = Engine(store, clock)
+        await engine.start()
+        try:
+            new = NotingWorker("w-2")
+            new.workflows, new.activities = frozenset({"T"}), frozenset({"Z"})  # read in the order of names
+            engine.add_worker(new)
+            with pytest.raises(Rejected):
+                await engine._reader.find_work(new)
+            store.busy = False
+            await engine.find_work(new)
+            await engine._committer.drain()
+            assert [grant.key.workflow_id for grant in new.grants] == ["b"]
+        finally:
+            await engine.stop()
 
     asyncio.run(main())

@@ -43,6 +43,8 @@ class ReadyReader:
         self._lock = asyncio.Lock()
         self._read: set[_Line] = set()
         """Lines read to their end. Empty on a shared store, where other engines add work."""
+        self._forgotten = 0
+        """The number of calls of `forget`: a read that began before the last call marks no line as read."""
         self._sizes: dict[tuple[Namespace, str, bool], int] = {}
         """Entries to reserve of a task queue after a full page; more than it has free slots."""
 
@@ -53,6 +55,7 @@ class ReadyReader:
     def forget(self) -> None:
         """Read all lines again in the next `find_work`: a batch was not written, and the work it queued is lost."""
         self._read.clear()
+        self._forgotten += 1
 
     async def find_work(self, worker: ConnectedWorker | None = None) -> None:
         """Queue work from the store for one worker, or for all connected workers, and lease it to free slots."""
@@ -85,18 +88,23 @@ class ReadyReader:
         places: dict[_Line, Place | None] = dict.fromkeys(sorted(lines, key=str))
         if len(self._read) + len(places) > REMEMBERED_LINES:
             self._read.clear()
+        forgotten = self._forgotten
         while places:
             tasks: list[ReadyTask] = []
             activities: list[ReadyActivity] = []
+            ended: list[_Line] = []
             for line, after in tuple(places.items()):
                 demand = Demand(line.namespace, line.queue, line.kind, self._page, after)
                 found = await self._read_page(line, demand, tasks, activities)
                 if len(found) < self._page:
                     del places[line]
-                    self._read.add(line)
+                    ended.append(line)
                 else:
                     places[line] = _place(found[-1])
             self._dispatcher.load(tasks, activities)
+            # Only after the work is queued: if the read of a later line fails, the next call reads all of them again.
+            if forgotten == self._forgotten:
+                self._read.update(ended)
 
     async def _read_page(
         self, line: _Line, demand: Demand, tasks: list[ReadyTask], activities: list[ReadyActivity]
