@@ -11,6 +11,7 @@ import assay
 from assay import App, Client, Worker
 from assay.core.model.limits import LIMITS
 from assay.sdk.workflow.replay import held_orders
+from assay.testing.replay import History, fetch_history, replay_history
 
 app = App()
 order: list[int] = []
@@ -51,9 +52,11 @@ async def CancelledBeforeSent(ctx: assay.Context, count: int) -> str:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits of the SDK that a test reaches with few commands."""
-    limits = msgspec.structs.replace(LIMITS, pending_activities=104, pending_children=104)
-    monkeypatch.setattr(held_orders, "LIMITS", limits)
+    monkeypatch.setattr(held_orders, "LIMITS", SMALL)
     order.clear()
+
+
+SMALL = msgspec.structs.replace(LIMITS, pending_activities=104, pending_children=104)
 
 
 def run(path: Path, name: str, count: int, *, cached: int = 1_000) -> Any:
@@ -89,3 +92,24 @@ def test_held_orders_are_sent_in_order_also_when_each_turn_is_a_replay(
         assert order == sorted(order)
     if name == "CancelledBeforeSent":
         assert 24 not in order
+
+
+@pytest.mark.parametrize("name", ["Activities", "Children"])
+def test_recorded_orders_above_the_limit_are_replayed_at_their_call(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A version that held no orders has recorded more pending ones than this version would send."""
+
+    async def main() -> History:
+        async with await Client.connect(f"sqlite://{tmp_path}/w.db", app=app) as client:
+            worker = Worker(client)
+            running = asyncio.create_task(worker.run())
+            await asyncio.wait_for(client.run(name, 25, workflow_id="many"), 60)
+            worker.stop()
+            await running
+            return await fetch_history(client, "many")
+
+    history = asyncio.run(main())
+    all_pending = msgspec.structs.replace(history, events=history.events[:26])
+    monkeypatch.setattr(held_orders, "LIMITS", SMALL)
+    replay_history(all_pending, app)

@@ -40,7 +40,8 @@ class HeldOrders:
     def add(self, seq: int, name: str, command: cmd.AnyCommand) -> ev.Event | None:
         """Issue an order, or hold it; return the recorded event of a replayed order."""
         is_full = bool(self._held) or self.pending >= self._limit
-        # A recorded order was sent before the replay, when more inputs had been applied than so far.
+        # An order above the limit may be recorded all the same, by a version without this limit: an open run would
+        # otherwise end its replay without a command that its history has.
         if is_full and not self._commands.journal.has(self._kind, seq):
             self._held[seq] = name, command
             return None
