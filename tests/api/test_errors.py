@@ -3,7 +3,7 @@ import socket
 
 import pytest
 
-from assay.api.guard import same_authority
+from assay.api.exposure import same_authority
 from tests.api.described import check_problem
 from tests.api.support import JSON, PREFIX, Http, Server, Worker, fresh
 

@@ -61,7 +61,11 @@ class HttpResponse:
 
     def with_header(self, name: bytes, value: bytes) -> "HttpResponse":
         """Return a copy with a further header."""
-        return HttpResponse(self.status, self.body, [*self.headers, (name, value)])
+        return self.with_headers(((name, value),))
+
+    def with_headers(self, headers: Sequence[Header]) -> "HttpResponse":
+        """Return a copy with further headers."""
+        return HttpResponse(self.status, self.body, [*self.headers, *headers])
 
 
 def common_headers(own: Sequence[Header]) -> Sequence[Header]:

@@ -6,14 +6,19 @@ A caller's mistake is always a 4xx with a stable code; a 500 is a bug of the eng
 import contextlib
 import logging
 from collections.abc import Mapping
+from posixpath import normpath
 from typing import Any, Final
+from urllib.parse import unquote
+
+from msgspec import structs
 
 from assay.api import answers, guard
 from assay.api.access import PUBLIC, NamespaceSource, require
 from assay.api.answers import Header, HttpResponse
 from assay.api.backend import Backend
 from assay.api.call import ApiCall, Receive, Scope, Send
-from assay.api.router import PREFIXES, Connection, MethodNotAllowed, Route, Router
+from assay.api.exposure import PREFLIGHT_HEADERS
+from assay.api.router import Connection, MethodNotAllowed, Route, Router
 from assay.api.routes.api_keys import NO_BOOTSTRAP
 from assay.api.routes.table import ROUTES
 from assay.api.stream import EventStream
@@ -27,7 +32,8 @@ UNKNOWN: Final = "unknown"
 UNAUTHORIZED: Final = 401
 BOOTSTRAP: Final = "createApiKey"
 """The operation that a caller without a credential may use once, to create the first key."""
-_PREFIX: Final = (PREFIXES[0] + "/").encode()
+METRICS: Final = "getMetrics"
+_ABOVE_PREFIXES: Final = "/api"
 NO_EXTENSIONS: Final[Mapping[str, Any]] = {}
 REPLY: Final = "assay.reply"
 """An extension of the ASGI scope: `reply(status, lines, body)` sends a whole response, or returns False."""
@@ -39,7 +45,10 @@ class Api:
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self._router = Router(ROUTES)
+        opened = {METRICS} if backend.settings.metrics_public else frozenset()
+        self._router = Router(
+            structs.replace(route, access=PUBLIC) if route.operation_id in opened else route for route in ROUTES
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve an HTTP request or a WebSocket, as ASGI specifies."""
@@ -55,7 +64,7 @@ class Api:
             if isinstance(answer, EventStream):
                 await answer.send(call, send)
             else:
-                await _send(call, answer, send)
+                await _send(call, answer.with_headers(call.extra_headers) if call.extra_headers else answer, send)
         finally:
             call.done()
         self.backend.telemetry.answered(call.operation or UNKNOWN, answer.status)
@@ -107,7 +116,7 @@ class Api:
         auth = self.backend.auth
         if not auth.settings.is_on or (route is not None and route.access is PUBLIC):
             return
-        if route is None and not call.path.startswith(_PREFIX):
+        if route is None and not _below_prefix(call.path):
             return
         try:
             call.principal = await auth.authenticate(call)
@@ -123,6 +132,8 @@ class Api:
     async def _react(self, call: ApiCall) -> HttpResponse | EventStream:
         try:
             guard.check(call, self.backend.settings)
+            if call.method == "OPTIONS" and call.cors_origin is not None:
+                return HttpResponse(204, headers=PREFLIGHT_HEADERS)
             route, problem = self._find(call)
             await self._authorize(call, route)
             if route is None:
@@ -136,6 +147,12 @@ class Api:
         except Exception:
             log.exception("%s %s failed", call.method, call.operation or UNKNOWN)
             return INTERNAL
+
+
+def _below_prefix(path: bytes) -> bool:
+    """Return whether a path without a route is meant for the API, in any spelling: `//`, `%2e%2e`, upper case."""
+    plain = normpath("/" + unquote(path.decode("latin-1")).replace("\\", "/").lstrip("/")).lower()
+    return plain == _ABOVE_PREFIXES or plain.startswith(_ABOVE_PREFIXES + "/")
 
 
 def _about(problem: AssayError, call: ApiCall) -> AssayError:

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from assay.api.call import ApiCall
+from assay.api.exposure import unmapped
 from assay.auth.api_keys import is_key, prefix_of
 from assay.auth.failed_attempts import FailedAttempts
 from assay.auth.issuer import Issuer
@@ -23,7 +24,7 @@ from assay.wire.errors import Unauthorized
 VALIDITY_CHECK_SECONDS: Final = 1.0
 """How often the credential of an open stream or socket is checked: they end within 5 s of its revocation."""
 _BEARER: Final = "bearer "
-_FORWARDED: Final = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto")
+_FORWARDED: Final = (b"forwarded", b"x-forwarded-")
 _MISSING: Final = "Missing Authorization: Bearer <token>"
 
 
@@ -99,7 +100,7 @@ class Authentication:
     def _count_failure(self, call: ApiCall, bearer: str) -> None:
         """Count a wrong credential for its address and, if it looks like a key, for the key's prefix."""
         now = self._clock.now()
-        sources = [f"address {client_address(call)}", *([f"key {prefix_of(bearer)}"] if is_key(bearer) else [])]
+        sources = [f"address {call.address}", *([f"key {prefix_of(bearer)}"] if is_key(bearer) else [])]
         if max(self._failures.note(source, now) for source in sources) > 0:
             raise TooManyAttempts("too many wrong credentials; wait a moment")
 
@@ -131,17 +132,11 @@ def is_prefix(credential: str) -> bool:
     return credential.startswith("assay_")
 
 
-def client_address(call: ApiCall) -> str:
-    """Return the address of the client."""
-    client = call.scope.get("client")
-    return str(client[0]) if client else "unknown"
-
-
 def _is_direct_loopback(call: ApiCall) -> bool:
-    if any(call.header(name) is not None for name in _FORWARDED):
+    if any(name.startswith(_FORWARDED) for name, _ in call.scope["headers"]):
         return False
     try:
-        return ip_address(client_address(call)).is_loopback
+        return unmapped(ip_address(call.peer)).is_loopback
     except ValueError:
         return False
 

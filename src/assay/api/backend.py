@@ -9,6 +9,7 @@ from typing import Final
 from assay.api.admission import Admission
 from assay.api.authentication import Authentication
 from assay.api.exchange import Exchange
+from assay.api.exposure import Exposure
 from assay.api.polls import Polls
 from assay.api.shared_frames import SharedFrames
 from assay.api.stream import StreamSlots
@@ -29,10 +30,10 @@ class ApiSettings:
 
     task_lease: Time = 30 * SECOND
     """The lease of a workflow task for a polling worker."""
-    hosts: frozenset[str] = frozenset({"localhost", "127.0.0.1", "[::1]"})
-    """Accepted values of the `Host` header. Other names are refused, as a protection against DNS rebinding."""
-    any_address: bool = False
-    """Accept every IP address as the `Host`, because the engine listens on all interfaces."""
+    exposure: Exposure = field(default_factory=Exposure)
+    """Names of the engine, allowed origins and trusted proxies."""
+    metrics_public: bool = False
+    """Serve metrics to callers without a credential."""
     exposed: bool = False
     """Other machines can call the engine without a credential."""
     read_only: bool = False

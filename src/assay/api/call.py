@@ -34,6 +34,14 @@ _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decoders: dict[type, Callable[[bytes], Any]] = {}
 
 
+class Forwarded(msgspec.Struct, frozen=True):
+    """The client of a request that came through a trusted proxy."""
+
+    address: str
+    scheme: str | None
+    host: str | None
+
+
 class ApiCall:
     """A request of a caller or a worker."""
 
@@ -43,6 +51,9 @@ class ApiCall:
         "_query",
         "_receive",
         "anonymous",
+        "cors_origin",
+        "extra_headers",
+        "forwarded",
         "gone",
         "limit",
         "method",
@@ -65,6 +76,12 @@ class ApiCall:
         """The caller. The default is an admin: it stands if authentication is off, else it is replaced at once."""
         self.anonymous = False
         """True for a caller without a credential that may create the first API key."""
+        self.forwarded: Forwarded | None = None
+        """The client behind a trusted proxy; None for a direct caller."""
+        self.cors_origin: str | None = None
+        """The allowed origin of another site whose page sent the request."""
+        self.extra_headers: tuple[tuple[bytes, bytes], ...] = ()
+        """Headers of the answer that depend on the request, whatever its route."""
         self._receive = receive
         self._headers: dict[bytes, bytes] | None = None
         self._query: list[tuple[str, str]] | None = None
@@ -84,6 +101,24 @@ class ApiCall:
         if known is not None and len(known) == len(given):
             return False  # as many different names as headers: no header is repeated
         return sum(key == name for key, _ in given) > 1
+
+    @property
+    def peer(self) -> str:
+        """Return the address of the other end of the connection, which may be a proxy."""
+        client = self.scope.get("client")
+        return str(client[0]) if client else "unknown"
+
+    @property
+    def address(self) -> str:
+        """Return the address of the client, as a trusted proxy gives it, or of the connection."""
+        return self.peer if self.forwarded is None else self.forwarded.address
+
+    @property
+    def is_secure(self) -> bool:
+        """Return whether the client uses https, up to the engine or up to a trusted proxy."""
+        if self.forwarded is not None and self.forwarded.scheme is not None:
+            return self.forwarded.scheme == "https"
+        return self.scope.get("scheme") in ("https", "wss")
 
     # query
 

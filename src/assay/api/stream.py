@@ -176,7 +176,8 @@ class EventStream:
     async def send(self, call: ApiCall, send: Send) -> None:
         """Send events until the client disconnects, is too slow, or the engine stops."""
         try:
-            await send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *common_headers(HEADERS)]})
+            headers = [*HEADERS, *common_headers(HEADERS), *call.extra_headers]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
             await self._send(call, send)
         finally:
             self._stream.leave(self._queue.put)

@@ -1,5 +1,6 @@
 """The credentials that an operator accepts: a single value, checked before anything is opened."""
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,6 +9,7 @@ from assay.auth.claims import ClaimRules, parse_mapping
 from assay.auth.issuer import check_issuer
 from assay.core.model.errors import Invalid
 
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9-]{1,64}\Z")
 _NEEDS_ISSUER: Final = {
     "audience": "--auth-audience",
     "key_set_url": "--auth-jwks-url",
@@ -31,7 +33,6 @@ class AuthConfig:
     namespaces_claim: str | None = None
     roles: tuple[str, ...] = ()
     """Meanings of values of the roles claim, as `VALUE=ROLE[@NAMESPACE]`."""
-    metrics_public: bool = False
 
     def checked(self) -> "AuthConfig":
         """Return the value itself.
@@ -45,6 +46,12 @@ class AuthConfig:
                     raise Invalid(f"{flag} needs --auth-issuer", code="bad_flags", field=name)
         else:
             check_issuer(self.issuer, self.key_set_url)
+        if self.header is not None and (not _HEADER_NAME.match(self.header) or self.header.lower() == "authorization"):
+            raise Invalid(
+                f"--auth-header {self.header!r} is not the name of a further header, such as Cf-Access-Jwt-Assertion",
+                code="bad_flags",
+                field="header",
+            )
         if self.roles and self.roles_claim is None:
             raise Invalid("--auth-role needs --auth-roles-claim", code="bad_flags", field="roles")
         self.claims  # noqa: B018 - reads the meanings of roles

@@ -194,11 +194,10 @@ def _authentication(config: ServerConfig, database: Database) -> Authentication:
 
 def settings_of(config: ServerConfig) -> ApiSettings:
     """Return the settings of the API for a configuration."""
-    own = {config.host.lower(), *(name.lower() for name in config.allowed_hosts)}
     return ApiSettings(
         task_lease=config.task_lease,
-        hosts=ApiSettings.hosts | own,
-        any_address=config.exposed,
+        exposure=config.exposure.exposure(config.host),
+        metrics_public=config.exposure.metrics_public,
         exposed=config.exposed and not config.auth.is_on,
         read_only=config.read_only,
     )

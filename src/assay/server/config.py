@@ -13,6 +13,7 @@ from assay.engine.commit import cache
 from assay.engine.stream import STREAM_RETENTION
 from assay.server.auth_config import AuthConfig
 from assay.server.client_limits import ClientLimits
+from assay.server.exposure_config import ExposureConfig
 
 DEFAULT_DATABASE = "sqlite://assay-workflow.db"
 """A file in the working directory of the engine."""
@@ -30,7 +31,7 @@ class ServerConfig:
     migrate: bool = True
     read_only: bool = False
     """Serve the reads of a SQLite file that another process may be using, and change nothing."""
-    allowed_hosts: tuple[str, ...] = ()
+    exposure: ExposureConfig = field(default_factory=ExposureConfig)
     task_lease: Time = 30 * SECOND
     events_ttl: Time = STREAM_RETENTION
     """Age up to which a client of the event stream can resume."""
@@ -44,6 +45,7 @@ class ServerConfig:
         An address that other machines can reach needs authentication, or an explicit `--no-auth` (I22).
         """
         self.auth.checked()
+        self.exposure.checked()
         if not is_loopback(self.host) and not (self.no_auth or self.auth.is_on):
             raise Invalid(
                 f"{self.host} can be reached from outside, and there is no authentication: "
