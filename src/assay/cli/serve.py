@@ -86,7 +86,7 @@ def _config(chosen: dict[str, Any], flags: dict[str, Any], context: click.Contex
     """Return the checked configuration; a flag that lacks another flag or cannot be parsed is a usage error."""
     from assay.server.config import ServerConfig, cache_bytes, events_ttl, task_lease
 
-    times = {"task_lease": task_lease(), "events_ttl": events_ttl(), "cache_bytes": cache_bytes()}
+    times: dict[str, Any] = {"task_lease": task_lease(), "events_ttl": events_ttl(), "cache_bytes": cache_bytes()}
     try:
         found = ServerConfig(**chosen, **times, auth=auth_config(flags), exposure=exposure_config(flags))
         return found.checked()

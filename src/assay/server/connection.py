@@ -5,6 +5,7 @@ once a second for all connections (`check_limits`). A timer per request would co
 """
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -128,7 +129,7 @@ class Connection(HttpToolsProtocol):
         """Send an error, unless another answer has begun, and close the connection."""
         self._since = None
         if not self._answering():
-            self.transport.write(_raw(problem))
+            self.transport.write(_raw(problem, self.config.encoded_headers))
         self.transport.close()
 
     def _answering(self) -> bool:
@@ -171,7 +172,7 @@ def _push(cycle: RequestResponseCycle, chunk: bytes) -> bool:
     return True
 
 
-def _raw(problem: AssayError) -> bytes:
-    answer = answers.error(problem, [(b"connection", b"close")])
+def _raw(problem: AssayError, headers: Sequence[answers.Header]) -> bytes:
+    answer = answers.error(problem, [(b"connection", b"close"), *headers])
     head = b"".join(b"%s: %s\r\n" % header for header in answer.head())
     return STATUS_LINE[answer.status] + head + b"\r\n" + answer.body

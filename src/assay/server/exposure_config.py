@@ -10,6 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from assay.api.exposure import Exposure, Network, bracketed
 from assay.core.model.errors import Invalid
+from assay.server.certificates import Certificates
 
 ALLOWED_HOSTS_VARIABLE: Final = "ASSAY_ALLOWED_HOSTS"
 _WILDCARD_ADDRESSES: Final = frozenset({"0.0.0.0", "::", "[::]"})  # noqa: S104  # compared, not bound
@@ -47,10 +48,21 @@ class ExposureConfig:
                 raise _refusal(f"{flag} needs {needed}")
             if value is not None and not Path(value).is_file():
                 raise _refusal(f"{flag} names {value!r}, which is not a file")
+        self.certificates()
         if self.rate_limit is not None and self.rate_limit < 1:
             raise _refusal("--rate-limit must be a whole number of requests a second, 1 or more")
         self.exposure("127.0.0.1")
         return self
+
+    def certificates(self) -> Certificates | None:
+        """Return the certificate of the server; None for plain http.
+
+        Raises:
+            Invalid: The files cannot be used.
+        """
+        if self.tls_cert is None or self.tls_key is None:
+            return None
+        return Certificates(self.tls_cert, self.tls_key)
 
     def exposure(self, host: str) -> Exposure:
         """Return the checked settings of the API for an engine that listens on `host`.

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import signal
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,9 +14,11 @@ import uvloop
 
 from assay._version import __version__
 from assay.api.app import Api
+from assay.api.exposure import HSTS
 from assay.api.router import PREFIXES
 from assay.core.model.errors import AssayError, Unavailable
 from assay.core.model.limits import SERVER_DRAIN_SECONDS
+from assay.server.certificates import Certificates
 from assay.server.client_limits import ClientLimits, connections_within
 from assay.server.composition import running
 from assay.server.config import ServerConfig
@@ -41,16 +44,21 @@ Say = Callable[[str], None]
 class _Listener(uvicorn.Server):
     """The HTTP server; ends long waits when it stops, and stops when the engine has stopped."""
 
-    def __init__(self, config: uvicorn.Config, api: Api, signals: StopSignals) -> None:
+    def __init__(
+        self, config: uvicorn.Config, api: Api, signals: StopSignals, certificates: Certificates | None = None
+    ) -> None:
         super().__init__(config)
         self._api = api
         self._signals = signals
+        self._certificates = certificates
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Receive signals from `StopSignals`; uvicorn would raise them again before the engine is stopped."""
         loop = asyncio.get_running_loop()
         self._signals.connect(lambda number: _call(loop, self.handle_exit, number))
+        if self._certificates is not None:
+            loop.add_signal_handler(signal.SIGHUP, self._certificates.reload)
         try:
             yield
         finally:
@@ -64,6 +72,8 @@ class _Listener(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         """Return whether to stop; once a second, check the limits of all connections."""
         if counter % TICKS_A_SECOND == 0:
+            if self._certificates is not None:
+                self._certificates.reload_if_changed()
             now = asyncio.get_running_loop().time()
             for connection in tuple(self.server_state.connections):
                 check = getattr(connection, "check_limits", None)  # uvicorn's own classes have no limits of time
@@ -92,7 +102,8 @@ async def _serve(config: ServerConfig, say: Say, signals: StopSignals) -> int:
             for line in _greeting(config, address, database.place):
                 say(line)
             settle()
-            await _Listener(_uvicorn(api, config.limits), api, signals).serve([listening])
+            certificates = config.exposure.certificates()
+            await _Listener(_uvicorn(api, config.limits, certificates), api, signals, certificates).serve([listening])
             return _exit_code(api.backend.engine.stopped)
 
 
@@ -113,7 +124,8 @@ def _bound(config: ServerConfig) -> socket.socket:
 def _address(listening: socket.socket, config: ServerConfig) -> str:
     port: int = listening.getsockname()[1]
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(config.host, config.host)  # noqa: S104  # shown, not bound
-    return f"http://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{port}"
+    scheme = "http" if config.exposure.tls_cert is None else "https"
+    return f"{scheme}://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{port}"
 
 
 def _greeting(config: ServerConfig, address: str, place: str) -> list[str]:
@@ -130,7 +142,7 @@ def _greeting(config: ServerConfig, address: str, place: str) -> list[str]:
     return [*lines, f"  database  {place}{', only read' if config.read_only else ''}"]
 
 
-def _uvicorn(api: Api, limits: ClientLimits) -> uvicorn.Config:
+def _uvicorn(api: Api, limits: ClientLimits, certificates: Certificates | None = None) -> uvicorn.Config:
     protocols = protocols_of(api, replace(limits, connections=connections_within(limits.connections)))
     return uvicorn.Config(
         protocols.application,
@@ -147,6 +159,8 @@ def _uvicorn(api: Api, limits: ClientLimits) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        headers=None if certificates is None else [(HSTS[0].decode(), HSTS[1].decode())],
+        ssl_context_factory=None if certificates is None else lambda *_: certificates.context,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=SERVER_DRAIN_SECONDS,
         backlog=2_048,

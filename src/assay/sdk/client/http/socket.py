@@ -148,7 +148,11 @@ class WorkerSocket(asyncio.Protocol):
                 self.ended.set_exception(error)
             self.ended.exception()  # marks the exception as retrieved: a waiter is optional
         if self._transport is not None:
-            self._transport.close()
+            # Over TLS `close` waits for the engine's own farewell, which a loop that ends does not see.
+            if self._transport.get_extra_info("sslcontext") and not self._transport.get_write_buffer_size():
+                self._transport.abort()
+            else:
+                self._transport.close()
 
     def _send_close(self) -> None:
         if self._parser.state is OPEN and self._transport is not None and not self._transport.is_closing():
