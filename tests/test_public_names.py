@@ -20,6 +20,8 @@ PUBLIC = [
     "BlockingContext",
     "BlockingRunList",
     "CancelRequested",
+    "Channel",
+    "ChannelClosed",
     "ChildError",
     "Client",
     "Context",

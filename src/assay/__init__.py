@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         ActivityError,
         AlreadyExists,
         AssayError,
+        ChannelClosed,
         ChildError,
         Failure,
         Invalid,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from assay.sdk.worker.worker import Worker
     from assay.sdk.workflow.activity_context import ActivityContext
     from assay.sdk.workflow.blocking_context import BlockingContext
+    from assay.sdk.workflow.channels import Channel
     from assay.sdk.workflow.context import Context
     from assay.sdk.workflow.replay.exceptions import CancelRequested
 
@@ -73,6 +75,8 @@ __all__ = [
     "BlockingContext",
     "BlockingRunList",
     "CancelRequested",
+    "Channel",
+    "ChannelClosed",
     "ChildError",
     "Client",
     "Context",
@@ -119,6 +123,7 @@ _HOMES = {
     "assay.sdk.workflow.activity_context": ("ActivityContext",),
     "assay.sdk.app": ("App",),
     "assay.sdk.workflow.blocking_context": ("BlockingContext",),
+    "assay.sdk.workflow.channels": ("Channel",),
     "assay.sdk.client.client": ("Client",),
     "assay.sdk.workflow.context": ("Context",),
     "assay.sdk.client.handle": ("Handle",),

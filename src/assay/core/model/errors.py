@@ -11,6 +11,7 @@
     ├── AlreadyExists            the id has an open run
     ├── NotFound
     ├── Invalid                  a value of the caller cannot be accepted
+    ├── ChannelClosed            a send to a closed channel, or a receive from an empty one
     ├── NonDeterminismError      the code does not follow its history
     ├── RunawayError             workflow code computes without waiting for anything
     ├── Unavailable              the engine cannot be reached, or is overloaded
@@ -347,6 +348,13 @@ class Invalid(AssayError):
         self.field = field
 
 
+class ChannelClosed(AssayError):
+    """A channel of workflow code is closed: nothing can be sent to it, or no value is left in it."""
+
+    code = "channel_closed"
+    kind = Kind.INVALID
+
+
 class NonDeterminismError(AssayError):
     """Replayed code produced another command than its history records."""
 
@@ -436,6 +444,7 @@ for _public in (
     AlreadyExists,
     NotFound,
     Invalid,
+    ChannelClosed,
     NonDeterminismError,
     RunawayError,
     Unavailable,

@@ -7,14 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn, TypeVar, overload
 
-from assay.sdk.workflow.context import Context, Duration, WorkflowInfo
+from assay.sdk.workflow.blocking_concurrency import BlockingConcurrency
+from assay.sdk.workflow.concurrency import Duration
+from assay.sdk.workflow.context import Context, WorkflowInfo
 from assay.sdk.workflow.logger import WorkflowLogger
 from assay.sdk.workflow.replay.blocking import wait
 
 Result = TypeVar("Result")
 
 
-class BlockingContext:
+class BlockingContext(BlockingConcurrency):
     """The `ctx` of a `def` workflow: `Context` without `await`.
 
     A greenlet waits for the calls of any `Context`, so engines implement only the asynchronous class.

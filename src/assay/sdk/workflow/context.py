@@ -8,17 +8,17 @@ loop.
 import datetime
 import random
 import uuid
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn, TypeVar, overload
 
 import msgspec
 
+from assay.sdk.workflow.concurrency import Concurrency, Duration
 from assay.sdk.workflow.logger import WorkflowLogger
 
 Result = TypeVar("Result")
-Duration = float | str | datetime.timedelta
 
 
 class WorkflowInfo(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ class Done:
         yield
 
 
-class Context(ABC):
+class Context(Concurrency):
     """The `ctx` of an `async def` workflow."""
 
     @property

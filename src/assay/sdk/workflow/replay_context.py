@@ -23,7 +23,8 @@ from assay.sdk.values.annotations import result_annotation
 from assay.sdk.values.failures import to_exception, to_info
 from assay.sdk.workflow.activity_options import ActivityCall, step_retry
 from assay.sdk.workflow.child_options import child_options
-from assay.sdk.workflow.context import Context, Done, Duration, WorkflowInfo
+from assay.sdk.workflow.concurrency import Duration
+from assay.sdk.workflow.context import Context, Done, WorkflowInfo
 from assay.sdk.workflow.logger import WorkflowLogger
 from assay.sdk.workflow.replay import guard
 from assay.sdk.workflow.replay.completion import ChildFuture, StepOrder
@@ -31,6 +32,7 @@ from assay.sdk.workflow.replay.determinism import WorkflowFuture
 from assay.sdk.workflow.replay.exceptions import CancelRequested, ContinueAsNewRequested, RetryLater
 from assay.sdk.workflow.replay.journal import child_name, other_child
 from assay.sdk.workflow.replay.runtime import Execution
+from assay.sdk.workflow.replay_concurrency import ReplayConcurrency, moment
 
 
 class ActivityFuture(WorkflowFuture):
@@ -52,7 +54,7 @@ class ActivityFuture(WorkflowFuture):
         return cancelled
 
 
-class ReplayContext(Context):
+class ReplayContext(ReplayConcurrency, Context):
     """`Context` over the replay loop: calls become commands of an `Execution`, outcomes come from its history."""
 
     def __init__(self, execution: Execution) -> None:
@@ -90,13 +92,13 @@ class ReplayContext(Context):
             first_run_id=start.first_run_id if start else run.key.run_id,
             parent_workflow_id=parent.workflow_id if parent else None,
             parent_run_id=parent.run_id if parent else None,
-            start_time=_moment(self._began),
-            scheduled_for=_moment(start.scheduled_for) if start and start.scheduled_for else None,
+            start_time=moment(self._began),
+            scheduled_for=moment(start.scheduled_for) if start and start.scheduled_for else None,
         )
 
     def now(self) -> datetime.datetime:
         """See `Context.now`."""
-        return _moment(self._run.commands.time)
+        return moment(self._run.commands.time)
 
     def random(self) -> random.Random:
         """See `Context.random`."""
@@ -380,7 +382,3 @@ def _results(ended: Sequence[Payload | BaseException]) -> list[Payload]:
             raise outcome
         results.append(outcome)
     return results
-
-
-def _moment(time: int) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=time)

@@ -21,7 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from assay.sdk.workflow.replay.exceptions import CancelRequested, ContinueAsNewRequested, Notice, Notified, ending_in
+from assay.sdk.workflow.replay.exceptions import (
+    CancelRequested,
+    ContinueAsNewRequested,
+    Intrusion,
+    Notice,
+    Notified,
+    ending_in,
+)
 
 if TYPE_CHECKING:
     from assay.sdk.workflow.replay.loop import WorkflowLoop
@@ -30,7 +37,7 @@ if TYPE_CHECKING:
 class Cancellation:
     """The requests to end one run: from outside, from its main coroutine, or from another of its tasks."""
 
-    __slots__ = ("_held", "_loop", "by_code", "main", "reason", "requested", "shields")
+    __slots__ = ("_held", "_loop", "by_code", "intrusion", "main", "reason", "requested", "shields")
 
     def __init__(self, loop: WorkflowLoop) -> None:
         self._loop = loop
@@ -42,6 +49,8 @@ class Cancellation:
         """True if the code cancels its own run."""
         self.reason: str | None = None
         self.shields = 0
+        self.intrusion: Intrusion | None = None
+        """The last exception that was raised in the main coroutine from outside of it."""
         self._held: Notice | None = None
         """The notice that waits until the last shield is lowered."""
 
@@ -54,9 +63,22 @@ class Cancellation:
     def interrupt(self, notice: Notice) -> None:
         """Raise a notice where the main coroutine waits; while it is shielded, hold the notice."""
         if self.shields:
-            self._held = notice
+            if self._held is None or not isinstance(notice, Intrusion):  # a request to end takes precedence
+                self._held = notice
         elif self.main is not None:
             self.main.cancel(notice)
+
+    def intrude(self, error: BaseException) -> bool:
+        """Raise an exception where the main coroutine waits; return False if an earlier one has yet to arrive there.
+
+        Tasks that the main coroutine awaits get a plain `CancelledError`. If they do not let it pass, the main
+        coroutine does not receive the exception, and the run fails with it when the main coroutine returns.
+        """
+        if self.main is None or (self.intrusion is not None and not self.intrusion.delivered):
+            return False
+        self.intrusion = Intrusion(error, self.main)
+        self.interrupt(self.intrusion)
+        return True
 
     def lower_shield(self) -> None:
         """Lower one shield; the last one raises a held notice."""
@@ -125,7 +147,7 @@ class TaskBody(msgspec.Struct, eq=False):
     def throw(self, error: BaseException) -> Any:
         """Raise an exception where the coroutine waits; a notice is raised as its exception."""
         if type(error) is asyncio.CancelledError and error.args and isinstance(error.args[0], Notice):
-            error = error.args[0].error()
+            error = error.args[0].raised_in(asyncio.current_task(), error)
         if isinstance(error, Notified):
             self.raised = error.notice
         return self.coroutine.throw(error)

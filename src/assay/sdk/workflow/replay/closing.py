@@ -18,9 +18,10 @@ from assay.sdk.client.recorded_results import encode_result
 from assay.sdk.values.converter import Converter
 from assay.sdk.values.failures import judged, shown, to_info
 from assay.sdk.workflow.replay.cancellation import Cancellation
-from assay.sdk.workflow.replay.exceptions import TaskFailed, defect_in, ending_in, next_run
+from assay.sdk.workflow.replay.exceptions import Intrusion, TaskFailed, defect_in, ending_in, next_run
 from assay.sdk.workflow.replay.loop import WorkflowLoop
 from assay.sdk.workflow.replay.mailbox import Mailbox
+from assay.sdk.workflow.replay.task_errors import exception_of, is_unretrieved
 
 CARRIED_INPUTS = (ev.SignalReceived, ev.WorkflowCancelRequested)
 """Inputs that are carried over to the next run if the code ended before they were applied."""
@@ -29,7 +30,9 @@ CARRIED_INPUTS = (ev.SignalReceived, ev.WorkflowCancelRequested)
 class Closing:
     """The end of one run, seen from its code."""
 
-    __slots__ = ("_annotation", "_cancellation", "_converter", "_loop", "_mailbox", "error", "policy", "waits")
+    __slots__ = (
+        "_annotation", "_cancellation", "_converter", "_loop", "_mailbox", "error", "policy", "unretrieved", "waits",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -50,6 +53,8 @@ class Closing:
         """The run's own retry policy, which marks failures as final."""
         self.waits = waits
         """True if an exception other than a `Failure` fails the task and leaves the run open."""
+        self.unretrieved: list[asyncio.Task[Any]] = []
+        """Failed tasks; an exception that no code has retrieved when the main coroutine returns fails the run."""
         self.error: BaseException | None = None
         """The exception that the code ended with, if it failed."""
 
@@ -85,9 +90,19 @@ class Closing:
         if self._loop.errors:
             return self._loop.errors[0]
         try:
-            return ending_in(main.exception())
-        except asyncio.CancelledError as error:
-            return error
+            error = ending_in(main.exception())
+        except asyncio.CancelledError as cancelled:
+            notice = cancelled.args[0] if cancelled.args else None
+            # It arrived between the last await and the return.
+            return notice.exception if isinstance(notice, Intrusion) else cancelled
+        return self._overlooked() if error is None else error
+
+    def _overlooked(self) -> BaseException | None:
+        """Return an exception that was raised beside the main coroutine and that no code has received, or None."""
+        intrusion = self._cancellation.intrusion
+        if intrusion is not None and not intrusion.delivered:
+            return intrusion.exception
+        return next((exception_of(task) for task in self.unretrieved if is_unretrieved(task)), None)
 
     def _unread(self, unapplied: Iterable[Recorded]) -> tuple[int, ...]:
         """Return the seqs of the signals that the code has not received.

@@ -73,6 +73,24 @@ class WorkflowTask(asyncio.Task[Any]):
             return loop
 
 
+class GoTask(WorkflowTask):
+    """A task of `ctx.go`, which counts the callbacks that wait for its end."""
+
+    __slots__ = ("waiters",)
+    waiters: int
+
+    def add_done_callback(self, callback: Any, /, *, context: Any = None) -> None:
+        """Count a callback of code."""
+        self.waiters += 1
+        super().add_done_callback(callback, context=context)
+
+    def remove_done_callback(self, callback: Any, /) -> int:
+        """Count callbacks that wait no longer."""
+        removed = super().remove_done_callback(callback)
+        self.waiters -= removed
+        return removed
+
+
 class _WorkflowGathering(_GATHERING):  # type: ignore[misc]  # private to asyncio, hence unknown to the type checker
     """The future of `gather`, hashing by its number in the run."""
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 from assay.core.model.commands import ContinueAsNew
 from assay.core.model.errors import Failure
@@ -22,6 +23,30 @@ class Notice:
     def error(self) -> "Notified":
         """Return a new exception for each task, because an exception keeps the frames that it passed through."""
         return CancelRequested(self.reason, notice=self) if self.command is None else Notified(self)
+
+    def raised_in(self, task: "asyncio.Task[Any] | None", error: asyncio.CancelledError) -> BaseException:
+        """Return the exception to raise in a task that is cancelled with this notice by `error`."""
+        return self.error()
+
+
+class Intrusion(Notice):
+    """An exception that is raised where the main coroutine waits; tasks that it awaits are cancelled."""
+
+    __slots__ = ("delivered", "exception", "main")
+
+    def __init__(self, exception: BaseException, main: "asyncio.Task[Any]") -> None:
+        super().__init__(str(exception))
+        self.exception = exception
+        self.main = main
+        self.delivered = False
+
+    def raised_in(self, task: "asyncio.Task[Any] | None", error: asyncio.CancelledError) -> BaseException:
+        """Return the exception for the main coroutine, whose cancel is undone; for other tasks the cancel itself."""
+        if task is not self.main:
+            return error
+        self.delivered = True
+        task.uncancel()
+        return self.exception
 
 
 class Notified(asyncio.CancelledError):

@@ -41,6 +41,7 @@ _SWAP_TASK: Final[Any] = vars(asyncio.tasks)["_swap_current_task"] if sys.versio
 
 Args = TypeVarTuple("Args")
 Kind = TypeVar("Kind", bound=determinism.WorkflowFuture)
+TaskKind = TypeVar("TaskKind", bound=determinism.WorkflowTask)
 Outcome = TypeVar("Outcome")
 
 
@@ -79,15 +80,14 @@ class _DurableTimer(asyncio.TimerHandle):
 class WorkflowLoop(guard.NoIOLoop):
     """A loop that the runtime drives: complete futures or fire timers, then `run_until_blocked`, until `drop`.
 
-    `errors` collects exceptions of callbacks. `busy_since` is read by the watchdog in another thread, which ends a turn
-    that never returns by `interrupt`. `unretrieved` is called with exceptions that no code retrieved; for logging only,
-    because the garbage collector determines the moment.
+    `errors` collects exceptions of callbacks, `failed` the tasks that ended with an exception. `busy_since` is read by
+    the watchdog in another thread, which ends a turn that never returns by `interrupt`.
     """
 
     __slots__ = (
         "_clock", "_futures_made", "_making", "_orphans", "_paused", "_ready", "_running", "_sweep_at", "_tasks",
-        "_tasks_made", "_thread", "_time_limit", "_timers", "_unretrieved", "_waiting", "_wrapped",
-        "busy_since", "context", "errors", "handler", "interrupted", "lease_seconds", "leaving", "raising",
+        "_tasks_made", "_thread", "_time_limit", "_timers", "_waiting", "_wrapped",
+        "busy_since", "context", "errors", "failed", "handler", "interrupted", "lease_seconds", "leaving", "raising",
     )  # fmt: skip
 
     def __init__(
@@ -96,11 +96,11 @@ class WorkflowLoop(guard.NoIOLoop):
         *,
         clock: Callable[[], float] = time.monotonic,
         time_limit_seconds: float = TIME_LIMIT_SECONDS,
-        unretrieved: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
         guard.install()
         self.context = Context()
         self.errors: list[BaseException] = []
+        self.failed: list[determinism.WorkflowTask] = []
         self.leaving = False
         self.busy_since: float | None = None
         """When the code of the current turn began to run."""
@@ -115,7 +115,6 @@ class WorkflowLoop(guard.NoIOLoop):
         self._timers = timers
         self._clock = clock
         self._time_limit = time_limit_seconds
-        self._unretrieved = unretrieved
         self._ready: deque[asyncio.Handle] = deque()
         self._waiting: dict[int, _DurableTimer] = {}
         self._tasks: list[determinism.WorkflowTask] = []
@@ -304,17 +303,26 @@ class WorkflowLoop(guard.NoIOLoop):
             given = determinism.as_completed_arguments(caller)
             if given is not None:
                 return self._task_in_argument_order(coro, given)
-        return self._make_task(coro, name, context)
+        return self._make_task(coro, name, context, determinism.WorkflowTask)
+
+    def go(self, coro: Coroutine[Any, Any, Any]) -> determinism.GoTask:
+        """Create a task whose exception is raised in the main coroutine if no task awaits it."""
+        if self.leaving:
+            coro.close()
+            raise teardown.left()
+        task = self._make_task(coro, None, None, determinism.GoTask)
+        task.waiters = 0  # without the loop's own callback
+        return task
 
     def _task_in_argument_order(self, coro: Any, given: Any) -> determinism.WorkflowTask:
         if coro not in self._wrapped:
             for coroutine in determinism.in_argument_order(coro, given):
-                self._wrapped[coroutine] = self._make_task(coroutine, None, None)
+                self._wrapped[coroutine] = self._make_task(coroutine, None, None, determinism.WorkflowTask)
         return self._wrapped.pop(coro)
 
-    def _make_task(self, coro: Any, name: object, context: Context | None) -> determinism.WorkflowTask:
+    def _make_task(self, coro: Any, name: object, context: Context | None, kind: type[TaskKind]) -> TaskKind:
         number = self._tasks_made + 1
-        task = determinism.WorkflowTask.__new__(determinism.WorkflowTask)
+        task = kind.__new__(kind)
         task.order = id(task) >> 4
         if context is None and not self._running:
             context = self.context.copy()
@@ -331,9 +339,15 @@ class WorkflowLoop(guard.NoIOLoop):
         self._tasks_made = task.order = number
         task._log_destroy_pending = False  # type: ignore[attr-defined]  # private, but `gather` does the same
         self._tasks.append(task)
+        if number > 1:  # all but the main coroutine, whose exception ends the run
+            asyncio.Task.add_done_callback(task, self._ended)
         if len(self._tasks) > self._sweep_at:
             self._sweep()
         return task
+
+    def _ended(self, task: determinism.WorkflowTask) -> None:
+        if not task.cancelled() and task._log_traceback:
+            self.failed.append(task)
 
     def unfinished(self) -> list[determinism.WorkflowTask]:
         """Return the unfinished tasks, in order of creation."""
@@ -361,8 +375,6 @@ class WorkflowLoop(guard.NoIOLoop):
         error = context.get("exception")
         if error is not None and "handle" in context:
             self.errors.append(error)
-        elif self._unretrieved is not None:
-            self._unretrieved(context)
 
     def default_exception_handler(self, context: Mapping[str, Any]) -> None:
         self.call_exception_handler(context)
@@ -387,12 +399,12 @@ class WorkflowLoop(guard.NoIOLoop):
             self.drive(self._close_all)
         self._tasks.clear()
         self._timers = teardown.GoneTimers(self._timers.now())
-        self._unretrieved = None
         self.context = Context()
         self._ready.clear()
         self._waiting.clear()
         self._wrapped.clear()
         self.errors.clear()
+        self.failed.clear()
 
     def close(self) -> None:
         self.drop()

@@ -21,7 +21,7 @@ from assay.core.model.payload import Payload
 from assay.core.model.run import NON_DETERMINISM, TASK_FAILED
 from assay.sdk.app import App, Definition
 from assay.sdk.values.converter import Converter
-from assay.sdk.workflow.replay import outcomes
+from assay.sdk.workflow.replay import outcomes, task_errors
 from assay.sdk.workflow.replay.cancellation import Cancellation
 from assay.sdk.workflow.replay.closing import Closing
 from assay.sdk.workflow.replay.commands import Commands
@@ -182,6 +182,9 @@ class Execution:
     def _run(self) -> None:
         try:
             self.loop.drain()
+            while self.loop.failed and self.speculation.paused_at is None and self.commands.divergence is None:
+                task_errors.examine(self)
+                self.loop.drain()
         except (SystemExit, KeyboardInterrupt) as error:
             self.loop.errors.append(error)  # ends this run, not the worker and its other runs
         if self.loop.interrupted is not None:
