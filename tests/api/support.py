@@ -286,9 +286,10 @@ def traces(server: Server) -> list[str]:
 class Listener:
     """An event stream, read in a thread."""
 
-    def __init__(self, port: int, query: str = "", last: str | None = None) -> None:
+    def __init__(self, port: int, query: str = "", last: str | None = None, key: str | None = None) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=30)
         header = "" if last is None else f"Last-Event-ID: {last}\r\n"
+        header += "" if key is None else f"Authorization: Bearer {key}\r\n"
         request = f"GET {PREFIX}/events/stream{query} HTTP/1.1\r\nHost: localhost\r\n{header}\r\n"
         self._socket.sendall(request.encode())
         self._file = self._socket.makefile("rb")
@@ -352,4 +353,7 @@ class Listener:
     def close(self) -> None:
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
-        self._thread.join(5)
+        if self.status == 200:
+            self._thread.join(5)
+        else:
+            self._file.close()

@@ -103,7 +103,7 @@ def error(problem: AssayError, headers: Sequence[Header] = ()) -> HttpResponse:
     """Return the response for an error."""
     status = status_of(problem)
     if status in (429, 503):
-        headers = [*headers, (b"retry-after", b"1")]
+        headers = [*headers, (b"retry-after", str(getattr(problem, "retry_after_seconds", 1)).encode())]
     return json(error_body(problem), status, headers)
 
 

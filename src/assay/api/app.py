@@ -114,9 +114,10 @@ class Api:
         Below the prefix of the API a caller without a credential gets a 401, whether the path exists or not.
         """
         auth = self.backend.auth
-        if not auth.settings.is_on or (route is not None and route.access is PUBLIC):
+        if route.access is PUBLIC if route is not None else not _below_prefix(call.path):
             return
-        if route is None and not _below_prefix(call.path):
+        if not auth.settings.is_on:
+            self._count(call)
             return
         try:
             call.principal = await auth.authenticate(call)
@@ -126,8 +127,15 @@ class Api:
             if not await auth.may_bootstrap(call):
                 raise Unauthorized(NO_BOOTSTRAP) from None
             call.anonymous = True
+        self._count(call)
         if route is not None:
             _require(call, route)
+
+    def _count(self, call: ApiCall) -> None:
+        """Raise `TooManyRequests` if the operator has set a limit and the caller has exceeded it."""
+        rates = self.backend.request_rates
+        if rates is not None:
+            rates.check(call, self.backend.engine.now())
 
     async def _react(self, call: ApiCall) -> HttpResponse | EventStream:
         try:

@@ -11,6 +11,7 @@ import msgspec
 
 from assay.api.call import ApiCall
 from assay.api.exposure import unmapped
+from assay.api.request_rates import seconds_until
 from assay.auth.api_keys import is_key, prefix_of
 from assay.auth.failed_attempts import FailedAttempts
 from assay.auth.issuer import Issuer
@@ -18,6 +19,7 @@ from assay.auth.json_web_tokens import InvalidToken, is_token
 from assay.auth.key_registry import KeyRegistry
 from assay.auth.permissions import UNRESTRICTED, Principal
 from assay.core.model.errors import AssayError, Kind
+from assay.core.model.ids import Time
 from assay.engine.clock import Clock
 from assay.wire.errors import Unauthorized
 
@@ -33,6 +35,10 @@ class TooManyAttempts(AssayError):
 
     code = "too_many_attempts"
     kind = Kind.RATE_LIMITED
+
+    def __init__(self, wait: Time) -> None:
+        self.retry_after_seconds = seconds_until(wait)
+        super().__init__(f"too many wrong credentials; wait {self.retry_after_seconds} s before another one")
 
 
 class AuthSettings(msgspec.Struct, frozen=True):
@@ -101,8 +107,9 @@ class Authentication:
         """Count a wrong credential for its address and, if it looks like a key, for the key's prefix."""
         now = self._clock.now()
         sources = [f"address {call.address}", *([f"key {prefix_of(bearer)}"] if is_key(bearer) else [])]
-        if max(self._failures.note(source, now) for source in sources) > 0:
-            raise TooManyAttempts("too many wrong credentials; wait a moment")
+        wait = max([self._failures.note(source, now) for source in sources])
+        if wait > 0:
+            raise TooManyAttempts(wait)
 
     async def may_bootstrap(self, call: ApiCall) -> bool:
         """Return whether a caller without a credential may create the first key.

@@ -11,6 +11,7 @@ from assay.api.authentication import Authentication
 from assay.api.exchange import Exchange
 from assay.api.exposure import Exposure
 from assay.api.polls import Polls
+from assay.api.request_rates import RequestRates
 from assay.api.shared_frames import SharedFrames
 from assay.api.stream import StreamSlots
 from assay.api.telemetry import Telemetry
@@ -55,6 +56,8 @@ class Backend:
     settings: ApiSettings = field(default_factory=ApiSettings)
     stream_slots: StreamSlots = field(default_factory=StreamSlots)
     """Limits the open event streams."""
+    request_rates: RequestRates | None = None
+    """Limits the requests a second of each caller; None without a limit."""
     shared_frames: SharedFrames = field(default_factory=SharedFrames)
     admission: Admission = field(default_factory=Admission)
     """Limits the waiting requests per namespace."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -16,6 +16,8 @@ from assay.wire.errors import CursorExpired
 
 MAX_EVENT_STREAMS: Final = 500
 """Event streams that are open at the same time."""
+MAX_EVENT_STREAMS_OF_CALLER: Final = 20
+"""Event streams that are open at the same time with one credential; a browser session counts by itself."""
 MAX_QUEUED_EVENTS: Final = 1_000
 MAX_QUEUED_BYTES: Final = 1024 * 1024
 STREAM_KEEP_ALIVE_SECONDS: Final = 15.0
@@ -40,24 +42,34 @@ class TooManyStreams(AssayError):
 
 
 class StreamSlots:
-    """Limits the open event streams. A stream reserves a slot before it reads from the store."""
+    """Limits the open event streams, in total and for each caller. A stream reserves a slot before it reads."""
 
-    def __init__(self, most: int = MAX_EVENT_STREAMS) -> None:
+    def __init__(self, most: int = MAX_EVENT_STREAMS, most_of_caller: int = MAX_EVENT_STREAMS_OF_CALLER) -> None:
         self._most = most
+        self._most_of_caller = most_of_caller
         self._taken = 0
+        self._by_caller: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return self._taken
 
-    def reserve(self) -> None:
-        """Reserve a slot, or raise `TooManyStreams`."""
+    def reserve(self, caller: str | None = None) -> None:
+        """Reserve a slot, or raise `TooManyStreams`; without authentication only the total counts."""
         if self._taken >= self._most:
             raise TooManyStreams(f"{self._most} event streams are open already")
+        if caller is not None:
+            if self._by_caller[caller] >= self._most_of_caller:
+                raise TooManyStreams(f"{self._most_of_caller} event streams are open already with this credential")
+            self._by_caller[caller] += 1
         self._taken += 1
 
-    def release(self) -> None:
+    def release(self, caller: str | None = None) -> None:
         """Release a slot."""
         self._taken -= 1
+        if caller is not None:
+            self._by_caller[caller] -= 1
+            if not self._by_caller[caller]:
+                del self._by_caller[caller]
 
 
 class _Queue:
@@ -141,6 +153,7 @@ class EventStream:
         slots: StreamSlots,
         drained: asyncio.Event,
         credential_ends: Callable[[], Awaitable[None]] | None = None,
+        caller: str | None = None,
     ) -> None:
         self._stream = stream
         self._slots = slots
@@ -148,6 +161,7 @@ class EventStream:
         self._row = None if after is None else row_of(after)
         self._drained = drained
         self._credential_ends = credential_ends
+        self._caller = caller
         self._queue = _Queue(shared, wanted, after)
 
     async def begin(self) -> None:
@@ -157,11 +171,11 @@ class EventStream:
             TooManyStreams: The limit of open streams is reached.
             Gone: Events after the client's cursor have been deleted.
         """
-        self._slots.reserve()
+        self._slots.reserve(self._caller)
         try:
             await self._begin()
         except BaseException:
-            self._slots.release()
+            self._slots.release(self._caller)
             raise
 
     async def _begin(self) -> None:
@@ -181,7 +195,7 @@ class EventStream:
             await self._send(call, send)
         finally:
             self._stream.leave(self._queue.put)
-            self._slots.release()
+            self._slots.release(self._caller)
 
     async def _send(self, call: ApiCall, send: Send) -> None:
         sending = asyncio.ensure_future(self._send_frames(call, send))

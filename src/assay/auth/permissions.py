@@ -60,6 +60,15 @@ class Principal(msgspec.Struct, frozen=True):
     queues: frozenset[str] | None = None
     """The task queues for workers of the caller; None for all."""
     expires_at: Time | None = None
+    session: str | None = None
+    """The digest of the browser session that the caller uses; None for a program."""
+
+    @property
+    def identity(self) -> str | None:
+        """Return the caller for limits: a browser session, a key, or a name in tokens; None without authentication."""
+        if self.session is not None:
+            return f"session {self.session}"
+        return None if self.credential is None else f"{self.credential} {self.user}"
 
     def permissions_in(self, namespace: str) -> frozenset[Permission]:
         """Return the permissions in a namespace, including the permissions in all namespaces."""

@@ -12,6 +12,7 @@ from assay.api.authentication import Authentication
 from assay.api.backend import ApiSettings, Backend
 from assay.api.exchange import Exchange
 from assay.api.polls import Polls
+from assay.api.request_rates import RequestRates
 from assay.api.telemetry import Telemetry
 from assay.auth.issuer import Issuer
 from assay.auth.json_web_tokens import TokenRules
@@ -179,6 +180,7 @@ def _backend(
         telemetry=telemetry,
         auth=_authentication(config, database),
         settings=settings_of(config),
+        request_rates=None if config.exposure.rate_limit is None else RequestRates(config.exposure.rate_limit),
     )
 
 

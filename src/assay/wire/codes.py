@@ -125,6 +125,11 @@ class ErrorCode(StrEnum):
         "1,000 requests of the namespace are waiting; nothing was changed, retry after a second.",
     )
     TOO_MANY_ATTEMPTS = "too_many_attempts", Kind.RATE_LIMITED, "Too many invalid credentials; retry later."
+    TOO_MANY_REQUESTS = (
+        "too_many_requests",
+        Kind.RATE_LIMITED,
+        "The credential exceeds the requests a second of `--rate-limit`; nothing was changed, retry later.",
+    )
     TOO_MANY_POLLS = "too_many_polls", Kind.RATE_LIMITED, "No more polls can be held at present."
     TOO_MANY_STREAMS = "too_many_streams", Kind.RATE_LIMITED, "No more event streams can be open at present."
     HEADERS_TOO_LARGE = "headers_too_large", Kind.INVALID, "The headers are too long."

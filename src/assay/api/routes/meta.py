@@ -14,7 +14,8 @@ from assay.api.call import BODY_LIMIT_BYTES, MAX_WAIT_SECONDS, ApiCall
 from assay.api.guard import HEADERS_LIMIT_BYTES, URL_LIMIT_BYTES
 from assay.api.polls import MAX_HELD_POLLS
 from assay.api.router import Route
-from assay.api.stream import MAX_EVENT_STREAMS
+from assay.api.stream import MAX_EVENT_STREAMS, MAX_EVENT_STREAMS_OF_CALLER
+from assay.auth.failed_attempts import ATTEMPTS_PER_MINUTE
 from assay.core.model.errors import Unavailable
 from assay.core.model.limits import LIMITS
 from assay.core.model.payload import DEPTH_LIMIT, KEYS_LIMIT
@@ -58,6 +59,8 @@ def limits() -> dict[str, Any]:
         "long_polls": MAX_HELD_POLLS,
         "long_poll_secs": MAX_WAIT_SECONDS,
         "event_streams": MAX_EVENT_STREAMS,
+        "event_streams_of_caller": MAX_EVENT_STREAMS_OF_CALLER,
+        "failed_credentials_a_minute": ATTEMPTS_PER_MINUTE,
     }
 
 

@@ -30,6 +30,7 @@ async def events_stream(backend: Backend, call: ApiCall) -> EventStream:
         backend.stream_slots,
         backend.drained,
         partial(backend.auth.wait_until_invalid, call.principal) if backend.auth.settings.is_on else None,
+        call.principal.identity,
     )
     await stream.begin()
     return stream
