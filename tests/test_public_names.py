@@ -10,6 +10,7 @@ import assay
 from assay import workflow
 
 PUBLIC = [
+    "DEFAULT_VERSION",
     "ActivityContext",
     "ActivityError",
     "ActivityRecord",
@@ -51,6 +52,7 @@ PUBLIC = [
     "StateRecord",
     "StuckRecord",
     "Unavailable",
+    "UnsupportedVersion",
     "WaitingOnRecord",
     "Worker",
     "WorkerRecord",
@@ -60,6 +62,7 @@ PUBLIC = [
     "WorkflowTerminated",
     "WorkflowTimedOut",
     "__version__",
+    "version",
     "workflow",
 ]
 WORKFLOW = [

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         NotFound,
         PermissionDenied,
         Unavailable,
+        UnsupportedVersion,
         WorkflowCancelled,
         WorkflowFailed,
         WorkflowTerminated,
@@ -62,9 +63,12 @@ if TYPE_CHECKING:
     from assay.sdk.workflow.blocking_context import BlockingContext
     from assay.sdk.workflow.channels import Channel
     from assay.sdk.workflow.context import Context
+    from assay.sdk.workflow.replay.commands import DEFAULT_VERSION
     from assay.sdk.workflow.replay.exceptions import CancelRequested
+    from assay.sdk.workflow.versions import version
 
 __all__ = [
+    "DEFAULT_VERSION",
     "ActivityContext",
     "ActivityError",
     "ActivityRecord",
@@ -106,6 +110,7 @@ __all__ = [
     "StateRecord",
     "StuckRecord",
     "Unavailable",
+    "UnsupportedVersion",
     "WaitingOnRecord",
     "Worker",
     "WorkerRecord",
@@ -115,6 +120,7 @@ __all__ = [
     "WorkflowTerminated",
     "WorkflowTimedOut",
     "__version__",
+    "version",
     "workflow",
 ]
 
@@ -147,7 +153,9 @@ _HOMES = {
         "WorkerRecord",
         "WorkflowRecord",
     ),
+    "assay.sdk.workflow.replay.commands": ("DEFAULT_VERSION",),
     "assay.sdk.workflow.replay.exceptions": ("CancelRequested",),
+    "assay.sdk.workflow.versions": ("version",),
     "assay.sdk.values.retry": ("Retry",),
     "assay.sdk.client.run_lists": ("AsyncRunList", "BlockingRunList", "Page", "RunList"),
     "assay.sdk.worker.worker": ("Worker",),

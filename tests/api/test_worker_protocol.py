@@ -377,15 +377,74 @@ def test_a_task_that_cannot_be_done_is_given_up_and_comes_again_later(http: Http
         ({}, "task_failed", ""),
         ({"reason": None, "message": "x"}, "task_failed", "x"),
         ({"reason": "non_determinism", "message": "step 3"}, "non_determinism", "step 3"),
+        ({"reason": "unsupported_version", "message": "pay"}, "unsupported_version", "pay"),
         ({"reason": "divergence", "message": "step 3"}, "task_failed", "divergence: step 3"),
         ({"reason": "divergence"}, "task_failed", "divergence"),
     ],
 )
-def test_why_a_task_is_stuck_is_said_in_three_words(http: Http, report: dict[str, str], reason: str, message: str):
+def test_why_a_task_is_stuck_is_said_in_few_words(http: Http, report: dict[str, str], reason: str, message: str):
     worker, name = claimed(http)
     assert worker.commands(name, {"type": "FailTask", **report}).status == 200
     stuck = http.describe(name)["stuck"]
     assert (stuck["reason"], stuck["message"]) == (reason, message)
+
+
+def version(number: int, change_id: str = "pay") -> dict[str, object]:
+    return {"type": "RecordVersion", "change_id": change_id, "version": number}
+
+
+def test_a_version_is_recorded_once_and_another_fails_the_task(http: Http):
+    worker, name = claimed(http)
+    assert worker.commands(name, version(2), version(2)).status == 200
+    http.post(f"/workflows/{name}/signal/go")
+    worker.turn(name, version(2))
+    http.post(f"/workflows/{name}/signal/go")
+    assert worker.task() is not None
+    reply = worker.commands(name, activity(1), version(3))
+    assert (reply.status, reply.json()["code"], reply.json()["kind"]) == (409, "version_conflict", "CONFLICT")
+    kinds = ["WorkflowStarted", "VersionRecorded", "SignalReceived", "SignalReceived"]
+    assert http.kinds(name) == kinds
+    record = http.describe(name)
+    assert (record["status"], record["stuck"]["reason"]) == ("RUNNING", "non_determinism")
+    assert "version 2 of change 'pay' is recorded, not 3" in record["stuck"]["message"]
+    again = worker.task(wait_secs=10)
+    assert again is not None
+    assert worker.commands(name, version(2), complete("as before")).status == 200
+    assert http.describe(name)["result"] == "as before"
+
+
+@pytest.mark.parametrize("command", [version(-1), version(2**31), version(1, ""), version(1, "x" * 256)])
+def test_a_malformed_version_is_refused(http: Http, command: dict[str, object]):
+    worker, name = claimed(http)
+    assert worker.commands(name, command).status == 400
+
+
+def test_runs_are_listed_by_their_versions(http: Http):
+    worker, name = claimed(http)
+    change = fresh("change")
+    assert worker.commands(name, version(2, change)).status == 200
+
+    def found(wanted: str) -> list[str]:
+        return [record["id"] for record in http.get(f"/workflows?change_version={wanted}").json()]
+
+    assert found(change) == found(f"{change}:2") == [name]
+    assert found(f"{change}:1") == found(f"{change}:x") == []
+
+
+def test_a_reopened_run_has_been_passed_up_to_the_last_echo_of_its_copy(http: Http):
+    worker, name = claimed(http)
+    worker.commands(name, activity(1, task_queue=worker.queue, max_attempts=1))
+    worker.complete(worker.activity())
+    worker.turn(name, activity(2, task_queue=worker.queue, max_attempts=1))
+    http.post(f"/workflows/{name}/signal/unseen")
+    worker.fail(worker.activity())
+    worker.turn(name, {"type": "FailWorkflow", "error": "broken"})
+    reply = http.post(f"/workflows/{name}/retry", {"requested_by": "ada", "reason": "fixed"})
+    assert reply.status == 200, reply
+    task = worker.task()
+    kinds = [event["event_type"] for event in task["history"]]
+    assert kinds == ["WorkflowStarted", "ActivityScheduled", "ActivityCompleted", "ActivityScheduled", "SignalReceived"]
+    assert task["replay_until"] == 3
 
 
 def test_a_close_that_has_not_seen_everything_is_refused(http: Http):

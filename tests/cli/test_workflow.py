@@ -119,7 +119,11 @@ def test_list_filters(cli: Cli, worker: Callable[..., Worker]):
             "--search-attrs",
             f'{{"n": {number}}}',
         )
-    hand.turn("w0", {"type": "StartChildWorkflow", "workflow_type": "Child", "workflow_id": "kid", "task_queue": "q"})
+    hand.turn(
+        "w0",
+        {"type": "StartChildWorkflow", "workflow_type": "Child", "workflow_id": "kid", "task_queue": "q"},
+        {"type": "RecordVersion", "change_id": "pay", "version": 1},
+    )
 
     def ids(*options: str) -> list[str]:
         return [record["id"] for record in cli("workflow", "list", *options).json]
@@ -130,6 +134,8 @@ def test_list_filters(cli: Cli, worker: Callable[..., Worker]):
     assert ids("--queue", "q") == ["kid"]
     assert ids("--parent", "w0") == ["kid"]
     assert ids("--text", "W") == ["w2", "w1", "w0"]
+    assert ids("--change-version", "pay") == ids("--change-version", "pay:1") == ["w0"]
+    assert ids("--change-version", "pay:2") == []
     assert ids("--search-attrs", '{"n": 2}') == ["w2"]
     assert ids("--limit", "1", "--offset", "1") == ["w2"]
     assert ids("--status", "FAILED") == []

@@ -51,6 +51,15 @@ SHOWN = {
         "export-2031 is ready after 8 polls",
         r"3 runs, none with more than \d+ events",
     ],
+    "versioned_deploy": [
+        "deployed: the first version",
+        "  order-1 waits for its payment",
+        "deployed: the second version, while order-1 is open",
+        "  order-2 waits for its payment",
+        "  order-1: sent by post",
+        "  order-2: sent by courier",
+        "runs with the change: order-2",
+    ],
 }
 """What each example prints, line by line, as patterns."""
 

@@ -593,6 +593,26 @@ async def busy(here: Place) -> None:
     await handle.result()
 
 
+# versions
+
+
+@app.workflow
+async def Versions(ctx: Context) -> Any:
+    found: list[Any] = [ctx.version("pay", 1, 2)]
+    await ctx.execute_activity(echo, "new" if ctx.patched("fast") else "old")
+    found += [await ctx.wait_for_signal("go"), ctx.version("pay", 1, 2), ctx.version("mail", 0, 0)]
+    await ctx.execute_activity(echo, found)
+    return [*found, ctx.patched("fast")]
+
+
+@course
+async def versions(here: Place) -> None:
+    handle = await here.start(Versions, "versions")
+    await here.recorded(ev.WorkflowAwaitingSignal, "versions")
+    await handle.signal("go", 1)
+    assert await handle.result() == [2, 1, 2, 0, True]
+
+
 # inputs
 
 

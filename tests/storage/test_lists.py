@@ -251,6 +251,30 @@ async def test_changed_attributes_replace_the_old_ones(store: AnyStore):
     assert await listed(store, search=(("stage", "b"),)) == [ORDER]
 
 
+async def test_runs_are_found_by_the_versions_that_they_recorded(store: AnyStore):
+    world = StoredWorld(store)
+    await world.do(starts("one"), starts("two"), starts("three"))
+    await world.do(turned(cmd.RecordVersion("pay", 1), cmd.RecordVersion("a:2", 7), of=WorkflowId("one")))
+    await world.do(turned(cmd.RecordVersion("pay", 2), of=WorkflowId("two")))
+    assert await listed(store, change_version="pay") == ["two", "one"]
+    assert await listed(store, change_version="pay:2") == ["two"]
+    assert await listed(store, change_version="pay:1", workflow_id="one") == ["one"]
+    for none in ("pay:3", "pay:-1", "pa", "pay:", ":1", "pay:99999999999999999999", "pay:²"):
+        assert await listed(store, change_version=none) == []
+    assert await listed(store, change_version="a:2") == ["one"]
+    assert await listed(store, change_version="a:2:7") == ["one"]
+    assert await listed(store, change_version="pay", namespace="elsewhere") == []
+    await world.do(terminates(WorkflowId("two")))
+    assert await listed(store, change_version="pay", open=True) == ["one"]
+
+
+async def test_a_run_read_again_has_its_versions(store: AnyStore):
+    world = await StoredWorld(store).do(starts(), turned(cmd.RecordVersion("pay", 2), cmd.ScheduleTimer(1, 60.0)))
+    (run,) = await store.load([world.run.run_id], ())
+    assert as_stored(run) == as_stored(world.run)
+    assert run.versions == {"pay": 2}
+
+
 async def test_attributes_of_another_namespace_are_not_seen(store: AnyStore):
     await StoredWorld(store).do(starts(search_attributes=Payload(b'{"a":1}')))
     assert await listed(store, namespace="other", search=(("a", 1),)) == []

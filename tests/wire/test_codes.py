@@ -29,6 +29,7 @@ NOT_SENT = {
     "workflow_timed_out": "how a run ended is data",
     "non_determinism": "found where the code runs",
     "channel_closed": "raised where the code runs",
+    "unsupported_version": "raised where the code runs",
     "runaway": "raised where the code runs",
     "issuer_unavailable": "logged; the token is refused as invalid",
     "not_ready": "told to the dispatcher, which looks for other work",

@@ -142,6 +142,9 @@ def start(session: CliSession, /, wait: bool, timeout: float, **fields: Any) -> 
 @click.option("--parent", metavar="ID", help="Only children of this workflow.")
 @click.option("--text", metavar="TEXT", help="Only runs with this text in their id, run id or type.")
 @click.option(
+    "--change-version", metavar="CHANGE[:N]", help="Only runs that recorded a version of this change, or version N."
+)
+@click.option(
     "--search-attrs",
     metavar="ATTRS",
     type=ATTRIBUTES,
@@ -167,6 +170,7 @@ def list_runs(session: CliSession, /, limit: int, offset: int | None, watch: boo
       assay workflow list --search-attrs customer=cust1 --search-attrs n=5
       assay workflow list --search-attrs '{"env": "prod"}' --output jsonl | jq .id
       assay workflow list --text order- --offset 20
+      assay workflow list --status open --change-version payment-v2:1
     """
     if watch:
         keep_showing(session, lambda: matching(session, limit, offset, filters)[0])

@@ -38,6 +38,7 @@ def run_filter(namespace: str, filters: Mapping[str, Any]) -> RunFilter:
         created_after=_time(given, "created_after"),
         created_before=_time(given, "created_before"),
         search=tuple(_search(given.get("search_attrs", {}))),
+        change_version=_text(given, "change_version"),
         text=_text(given, "text"),
         cursor=given.get("cursor"),
         offset=_count(given, "offset", 0, range(_LATEST)),

@@ -144,6 +144,8 @@ class Changes(msgspec.Struct):
     snapshots: dict[RunId, Snapshot] = msgspec.field(default_factory=dict)
     attributed: list[Run] = msgspec.field(default_factory=list)
     """Runs whose search attributes changed."""
+    versions: list[tuple[Run, str, int]] = msgspec.field(default_factory=list)
+    """Recorded versions: the run, the change id and the version."""
     schedules: dict[tuple[str, str], ScheduleChange] = msgspec.field(default_factory=dict)
     """Schedules that lost their compare-and-set are returned by key, like runs. An existing name is a `Conflict`."""
     fires: list[Fire] = msgspec.field(default_factory=list)

@@ -34,6 +34,8 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     search: tuple[tuple[str, object], ...] = ()
     """(key, JSON value) pairs that a run must have, typed: 5 equals 5.0 but not "5". An attribute with a list has each
     element as a value, a list in the filter requires every element, and null and objects match no run."""
+    change_version: str | None = None
+    """A change id, or a change id and a version: `payment` or `payment:2`."""
     text: str | None = None
     parent_run_id: str | None = None
     """Only children of this run."""

@@ -16,6 +16,7 @@ from assay.core.model import events as ev
 from assay.core.model.errors import NonDeterminismError, NotFound
 from assay.core.model.events import Event, Recorded
 from assay.core.model.ids import RunKey
+from assay.core.rules.retry_cut import replay_until
 from assay.sdk.app import App, Definition
 from assay.sdk.default_app import DEFAULT_APP
 from assay.sdk.values.converter import Converter
@@ -51,6 +52,7 @@ def replay_history(
 
     Raises:
         NonDeterminismError: The code differs; the message has the step, the history's event and the code's command.
+        UnsupportedVersion: The code does not support the version of a change that the history has.
         NotFound: The app has no workflow of the type.
     """
     return _rehearsed(history, app, workflow)[1]
@@ -74,6 +76,7 @@ def rehearse(
 
     Raises:
         NonDeterminismError: The code differs from the history.
+        UnsupportedVersion: The code does not support the version of a change that the history has.
         NotFound: The app has no workflow of the type.
     """
     return _rehearsed(history, app, workflow)[0]
@@ -101,6 +104,8 @@ class _RehearsedCommands(Commands):
         self.ahead: tuple[str, int | str, str] | None = None
         self.changed_input: Difference | None = None
         self.warnings: list[str] = []
+        self.passed_until = 0
+        """The last event that the code of the history has certainly passed."""
 
     def order(self, kind: str, ident: int | str, name: str, command: cmd.AnyCommand) -> ev.Event | None:
         """Return the recorded event of a command. Pause the code at the first command beyond the history."""
@@ -111,6 +116,10 @@ class _RehearsedCommands(Commands):
             self.speculation.pause()
         self.loop.pause()
         return None
+
+    def has_been_here(self) -> bool:
+        """Return True up to the last command of the history: the code of an open run may not have gone further."""
+        return self.history_length <= self.passed_until or not self.journal.empty
 
     def warn(self, difference: Difference) -> None:
         """Keep a difference of inputs for the end: a divergence, which would make runs stuck, has precedence."""
@@ -137,6 +146,8 @@ class _Rehearsal(Execution):
             self.ended_by = events.pop().event
         if isinstance(self.ended_by, ev.WorkflowCancelled) and all(isinstance(one.event, OUTSIDE) for one in events):
             return None  # cancelled before the first workflow task: the code never ran
+        is_open = self.ended_by is None
+        self.rehearsed.passed_until = replay_until(events) if is_open else events[-1].seq if events else 0
         turn = self.activate(events, events[-1].seq if events else 0)
         if self.commands.divergence is not None:
             raise self.commands.divergence

@@ -83,6 +83,11 @@ class ErrorCode(StrEnum):
     STALE_ATTEMPT = "stale_attempt", Kind.CONFLICT, "The attempt is over: the worker no longer holds the activity."
     ALREADY_REPORTED = "already_reported", Kind.CONFLICT, "The activity already has a different outcome."
     UNHANDLED_EVENTS = "unhandled_events", Kind.CONFLICT, "The run has events that its worker has not seen; poll again."
+    VERSION_CONFLICT = (
+        "version_conflict",
+        Kind.CONFLICT,
+        "The run has recorded another version of the change; the workflow task has failed, and the run stays open.",
+    )
     OLD_MESSAGE = "old_message", Kind.CONFLICT, "A worker's message arrived twice or too late."
     NOT_RETRYABLE = "not_retryable", Kind.CONFLICT, "Only a run that failed, timed out or was cancelled can be retried."
     NOT_FAILED = "not_failed", Kind.CONFLICT, "No longer sent: see `not_retryable`."

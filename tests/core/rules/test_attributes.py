@@ -8,7 +8,7 @@ from assay.core.model.commands import (
     UpsertAttributes,
     UpsertSearchAttributes,
 )
-from assay.core.model.effects import PutAttributes, PutSnapshot
+from assay.core.model.effects import PutAttributes, PutSnapshot, PutVersion
 from assay.core.model.events import AttributesUpserted, SideEffectRecorded, VersionRecorded
 from assay.core.model.limits import LIMITS
 from assay.core.model.payload import NULL, Payload
@@ -119,6 +119,42 @@ def test_a_worker_that_leaves_out_seq_counts_from_zero():
 
 def test_a_version_is_kept_for_the_life_of_the_run():
     assert events(given(started()).when(turned(RecordVersion("new-tax", 2)))) == [VersionRecorded("new-tax", 2)]
+
+
+def test_the_same_version_again_has_no_effect():
+    world = given(started(), turned(RecordVersion("new-tax", 2)), signalled())
+    assert world.run.versions == {"new-tax": 2}
+    decision = world.when(turned(RecordVersion("new-tax", 2), RecordVersion("other", 0), RecordVersion("other", 0)))
+    assert events(decision) == [VersionRecorded("other", 0)]
+    assert effects(decision, PutVersion) == [PutVersion("other", 0)]
+
+
+@pytest.mark.parametrize("earlier", ["in an earlier turn", "in the same turn"])
+def test_another_version_of_a_change_fails_the_task_and_not_the_run(earlier):
+    world = given(started())
+    first = RecordVersion("new-tax", 2)
+    if earlier == "in an earlier turn":
+        world.take(turned(first))
+        world.take(signalled())
+    world.take(turned(first, ScheduleTimer(1, 1.0), RecordVersion("new-tax", 3)))
+    assert not world.run.closed
+    assert not world.run.timers
+    assert world.run.task.worker is None
+    assert world.run.task.stuck.reason == "non_determinism"
+    assert "version 2 of change 'new-tax' is recorded, not 3" in world.run.task.stuck.message
+    assert world.run.versions == ({"new-tax": 2} if earlier == "in an earlier turn" else {})
+
+
+@pytest.mark.parametrize("version", [-1, 2**31])
+def test_the_default_version_is_never_recorded(version):
+    with refused("invalid"):
+        given(started()).when(turned(RecordVersion("new-tax", version)))
+
+
+@pytest.mark.parametrize("change_id", ["", "x" * 256])
+def test_a_change_id_has_limits(change_id):
+    with refused("invalid"):
+        given(started()).when(turned(RecordVersion(change_id, 1)))
 
 
 def test_a_snapshot_is_no_event_and_has_the_seq_before_the_rest_of_the_turn():

@@ -78,6 +78,7 @@ async def _task(backend: Backend, grant: TaskGrant) -> responses.WorkflowTask:
     history = grant.tail if grant.seen_seq == 0 and grant.tail is not None else None
     events = await backend.engine.reads.history(key.run_id) if history is None else history
     shown = [history_event(recorded) for recorded in events if recorded.seq <= grant.last_seq]
+    reopening = grant.start.reopening
     return responses.WorkflowTask(
         workflow_id=key.workflow_id,
         run_id=key.run_id,
@@ -87,7 +88,7 @@ async def _task(backend: Backend, grant: TaskGrant) -> responses.WorkflowTask:
         input=shown[0].payload,
         history=shown,
         attempt=grant.start.attempt,
-        replay_until=grant.seen_seq,
+        replay_until=max(grant.seen_seq, 0 if reopening is None else reopening.replay_until),
         task_token=backend.tokens.seal(Lease(key.namespace, key.run_id, 0, grant.epoch)),
     )
 
@@ -114,7 +115,10 @@ def _turn(run_id: RunId, worker: Registration, epoch: int, commands: Sequence[Se
 
 def _advanced(workflow_id: str, run_id: RunId, reply: object) -> tuple[int, bytes]:
     if isinstance(reply, Advanced) and not reply.accepted:
-        refusal = Refused("the run has events that this worker has not seen", code=reply.code)
+        message = "the run has events that this worker has not seen"
+        if reply.code == "version_conflict":
+            message = "another version of the change is recorded: the commands were refused, and the task has failed"
+        refusal = Refused(message, code=reply.code)
         refusal.workflow_id, refusal.run_id = workflow_id, run_id
         answer = answers.error(refusal)
         return answer.status, answer.body

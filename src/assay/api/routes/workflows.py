@@ -37,7 +37,7 @@ EVENTS_PAGE: Final = 50
 LARGEST_EVENTS_PAGE: Final = 1_000
 HIGHEST_EVENTS_LIMIT: Final = 65_535
 
-FILTERS: Final = ("status", "type", "queue", "workflow_id", "parent_id", "text")
+FILTERS: Final = ("status", "type", "queue", "workflow_id", "parent_id", "change_version", "text")
 NAMESPACE: Final = Parameter("namespace", "The namespace; default `main`.")
 RUN: Final = Parameter("run_id", "The run; default: the newest run of the id.")
 WAIT: Final = Parameter("wait_secs", "The time to wait, in seconds or as a text such as `10s`; at most 25 s.", Seconds)
@@ -257,6 +257,7 @@ _LISTING = (
         "A JSON object. Only runs whose search attributes contain all its pairs, with the same types."
         " `search_attributes` is another name.",
     ),
+    Parameter("change_version", "Only runs that recorded a version of this change: `payment-v2`, or `payment-v2:2`."),
     Parameter("text", "Only runs with this text in the workflow id, type or run id, in upper or lower case."),
     Parameter("cursor", "The X-Next-Cursor of the previous page."),
     Parameter("limit", "The maximum number of runs; default 50. A page also ends at 8 MiB of documents.", int),

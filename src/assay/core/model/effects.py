@@ -80,6 +80,13 @@ class PutAttributes(Effect, frozen=True, gc=False):
     memo: Payload
 
 
+class PutVersion(Effect, frozen=True, gc=False):
+    """Insert the version of a change."""
+
+    change_id: str
+    version: int
+
+
 class PutSnapshot(Effect, frozen=True, gc=False):
     """Replace the state that queries return, as of the given event."""
 

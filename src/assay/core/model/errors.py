@@ -13,6 +13,7 @@
     ├── Invalid                  a value of the caller cannot be accepted
     ├── ChannelClosed            a send to a closed channel, or a receive from an empty one
     ├── NonDeterminismError      the code does not follow its history
+    ├── UnsupportedVersion       the code does not support the version of a change that a run has
     ├── RunawayError             workflow code computes without waiting for anything
     ├── Unavailable              the engine cannot be reached, or is overloaded
     ├── PermissionDenied         the credential is missing, wrong, or grants too little (HTTP 401, 403)
@@ -375,6 +376,22 @@ class NonDeterminismError(AssayError):
         self.found = found
 
 
+class UnsupportedVersion(AssayError):
+    """The version of a change that a run has is outside of the versions that its code supports.
+
+    The task fails, whatever the code makes of the exception, and the run is stuck until code is deployed that supports
+    the version.
+    """
+
+    code = "unsupported_version"
+    kind = Kind.CONFLICT
+
+    def __init__(self, message: str | None = None, *, change_id: str = "", version: int = -1) -> None:
+        super().__init__(message or f"version {version} of change '{change_id}' is not supported by the code")
+        self.change_id = change_id
+        self.version = version
+
+
 class RunawayError(AssayError):
     """Workflow code computes for longer than its task may take, without waiting for anything.
 
@@ -446,6 +463,7 @@ for _public in (
     Invalid,
     ChannelClosed,
     NonDeterminismError,
+    UnsupportedVersion,
     RunawayError,
     Unavailable,
     PermissionDenied,

@@ -73,6 +73,8 @@ class Reopening(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The run that had this history first; its id seeds the random numbers, which the copy has to repeat."""
     activity_id: int = 0
     """The id, in this run, of the retried activity."""
+    replay_until: int = 0
+    """The last input before the last echo of the copy: the code of the earlier run has passed the events up to here."""
 
 
 class StartData(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

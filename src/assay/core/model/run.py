@@ -15,7 +15,8 @@ CLOSED_STATUSES = (COMPLETED, FAILED, CANCELLED, TIMED_OUT)
 
 
 NON_DETERMINISM, NO_HANDLER, TASK_FAILED = "non_determinism", "no_handler", "task_failed"
-STUCK_REASONS = (NON_DETERMINISM, NO_HANDLER, TASK_FAILED)
+UNSUPPORTED_VERSION = "unsupported_version"
+STUCK_REASONS = (NON_DETERMINISM, NO_HANDLER, TASK_FAILED, UNSUPPORTED_VERSION)
 """The reasons of a stuck task, in records and in reports of workers."""
 
 
@@ -197,6 +198,8 @@ class Run(msgspec.Struct):
     """The sizes of `tail` and `activities` (`core/model/sizes.py`), added up as they change."""
     open_steps: set[int] | None = None
     """Steps up to `step_mark` without an outcome, because steps end in any order; None in a run read from the store."""
+    versions: dict[str, int] = msgspec.field(default_factory=dict)
+    """The recorded versions by change id; fixed for the rest of the run."""
 
     @property
     def key(self) -> RunKey:

@@ -1,18 +1,22 @@
 """Rules of search attributes, memo, side effects, versions and query snapshots."""
 
 import re
+from typing import Final
 
 import msgspec
 
 from assay.core.model import commands as cmd
-from assay.core.model.effects import Decision, PutAttributes, PutSnapshot
-from assay.core.model.errors import Invalid
+from assay.core.model.effects import Decision, PutAttributes, PutSnapshot, PutVersion
+from assay.core.model.errors import Invalid, Refused
 from assay.core.model.events import AttributesUpserted, SideEffectRecorded, VersionRecorded
 from assay.core.model.limits import LIMITS
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.texts import not_a_text
 from assay.core.rules.moment import Moment
 
+LARGEST_VERSION: Final = 2**31 - 1
+VERSION_CONFLICT: Final = "version_conflict"
+"""The code of a list of commands with a version that differs from the recorded one."""
 KEY_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}\Z")
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -85,8 +89,27 @@ def record_side_effect(decision: Decision, command: cmd.RecordSideEffect, _: Mom
 
 
 def record_version(decision: Decision, command: cmd.RecordVersion, _: Moment) -> None:
-    """Record the version of a change."""
-    decision.record(VersionRecorded(command.change_id, command.version))
+    """Record the version of a change, once: the same version again has no effect, another version is refused."""
+    if type(command.change_id) is not str or not command.change_id:
+        raise Invalid("change_id must be a text that is not empty", field="change_id")
+    if len(command.change_id.encode()) > LIMITS.id_bytes:
+        raise Invalid(f"change_id is longer than {LIMITS.id_bytes} bytes", field="change_id")
+    if not 0 <= command.version <= LARGEST_VERSION:
+        raise Invalid(f"version must be from 0 to {LARGEST_VERSION}", field="version")
+    known = _known_version(decision, command.change_id)
+    if known is None:
+        decision.record(VersionRecorded(command.change_id, command.version))
+        decision.add(PutVersion(command.change_id, command.version))
+    elif known != command.version:
+        message = f"version {known} of change '{command.change_id}' is recorded, not {command.version}"
+        raise Refused(message, code=VERSION_CONFLICT)
+
+
+def _known_version(decision: Decision, change_id: str) -> int | None:
+    for effect in decision.effects:
+        if isinstance(effect, PutVersion) and effect.change_id == change_id:
+            return effect.version
+    return decision.run.versions.get(change_id)
 
 
 def record_snapshot(decision: Decision, command: cmd.RecordSnapshot, _: Moment) -> None:

@@ -102,6 +102,7 @@ def _clear_open_work(run: Run) -> None:
     run.activity_bytes = 0
     run.timers.clear()
     run.children.clear()
+    run.versions.clear()
 
 
 def _cancel_requested(run: Run, _: ev.WorkflowCancelRequested) -> None:
@@ -142,6 +143,10 @@ def _awaiting(run: Run, event: ev.WorkflowAwaitingSignal) -> None:
     run.awaiting = event.signal
 
 
+def _version(run: Run, event: ev.VersionRecorded) -> None:
+    run.versions[event.change_id] = event.version
+
+
 EVENTS: dict[type[ev.Event], Callable[[Run, Any], None]] = {
     ev.WorkflowCancelRequested: _cancel_requested,
     ev.ActivityScheduled: _activity_scheduled,
@@ -151,6 +156,7 @@ EVENTS: dict[type[ev.Event], Callable[[Run, Any], None]] = {
     ev.StepFailed: _step,
     ev.SignalReceived: _signal,
     ev.WorkflowAwaitingSignal: _awaiting,
+    ev.VersionRecorded: _version,
 }
 
 
@@ -226,6 +232,7 @@ EFFECTS: dict[type[fx.Effect], Callable[[Run, Any], None]] = {
     fx.SetDeadlines: _set_deadlines,
     fx.SetNext: _set_next,
     fx.PutAttributes: _put_attributes,
+    fx.PutVersion: _nothing,
     fx.PutSnapshot: _nothing,
     fx.Send: _nothing,
     fx.Acknowledge: _nothing,

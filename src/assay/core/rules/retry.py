@@ -20,6 +20,7 @@ from assay.core.model.effects import (
     PutActivity,
     PutAttributes,
     PutChild,
+    PutVersion,
     SetNext,
 )
 from assay.core.model.errors import Invalid, Kind, Refused
@@ -42,6 +43,7 @@ from assay.core.model.events import (
     TimerCancelled,
     TimerFired,
     TimerScheduled,
+    VersionRecorded,
     WorkflowCancelRequested,
     WorkflowStarted,
     WorkflowTerminated,
@@ -63,6 +65,7 @@ from assay.core.rules.retry_cut import (
     cut_of,
     open_children,
     refusal_of,
+    replay_until,
     started_children,
 )
 
@@ -195,6 +198,7 @@ class _Copy:
                 tuple(self._adopted),
                 _origin(old),
                 0 if seq is None else self._numbers.get(seq, 0),
+                replay_until(self._prefix),
             ),
         )
         first = self._prefix[0].event if self._prefix else None
@@ -271,6 +275,8 @@ class _Copy:
                 search, memo = attributes.attributes(self.decision)
                 search = attributes.merge(search, event.search, "search_attributes")
                 self.decision.add(PutAttributes(search, attributes.merge(memo, event.memo, "memo")))
+            case VersionRecorded():
+                self.decision.add(PutVersion(event.change_id, event.version))
         return event
 
     def _started(self, event: WorkflowStarted) -> Event:

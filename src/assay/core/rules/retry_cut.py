@@ -131,6 +131,13 @@ def dropped_names(history: Sequence[Recorded], cut: int) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def replay_until(prefix: Sequence[Recorded]) -> int:
+    """Return the seq of the last input before the last echo of a copied history: the code has passed it before."""
+    echoes = (place for place in reversed(range(len(prefix))) if not prefix[place].event.is_input)
+    last = next(echoes, 0)
+    return next((recorded.seq for recorded in reversed(prefix[:last]) if recorded.event.is_input), 0)
+
+
 def open_children(history: Sequence[Recorded]) -> dict[WorkflowId, Recorded]:
     """Return the start events of children without an end in the history, by the child's workflow id."""
     found: dict[WorkflowId, Recorded] = {}

@@ -18,7 +18,7 @@ from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import SECOND, Time
 from assay.core.model.limits import LIMITS
 from assay.core.model.replies import Advanced
-from assay.core.model.run import TASK_FAILED, Run, Stuck, Task
+from assay.core.model.run import NON_DETERMINISM, TASK_FAILED, Run, Stuck, Task
 from assay.core.rules import activities, attributes, children, lifecycle, messages, timers
 from assay.core.rules.activities import HIGHEST_SEQ
 from assay.core.rules.moment import Moment
@@ -57,6 +57,8 @@ def advance(run: Run, request: rq.Advance, at: Moment) -> Decision:
         try:
             return _accepted(decision, request, seen, holds, at)
         except AssayError as error:
+            if error.code == attributes.VERSION_CONFLICT:
+                return _conflicting(run, request, holds, str(error), at)
             if not any(recorded):
                 raise
             refusal = error.code  # a bad command does not undo the outcomes before it
@@ -176,6 +178,15 @@ def _refused(decision: Decision, code: str, holds: bool, recorded: tuple[bool, .
     decision.reply = Advanced(
         accepted=False, code=code, last_seq=decision.last_seq, epoch=decision.task.epoch, recorded=recorded
     )
+    return decision
+
+
+def _conflicting(run: Run, request: rq.Advance, holds: bool, message: str, at: Moment) -> Decision:
+    """Refuse the commands of a turn that contradicts a recorded version, keep its outcomes, and fail the task."""
+    decision = Decision.of(run, at.now)
+    recorded = _record_outcomes(decision, request, holds)
+    decision = _refused(decision, attributes.VERSION_CONFLICT, holds, recorded)
+    decision.task = _backed_off(run, at.now, NON_DETERMINISM, message, run.task.failures + 1)
     return decision
 
 

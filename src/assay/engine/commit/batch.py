@@ -305,6 +305,9 @@ class Batch:
     def _put_attributes(self, run: StoredRun, _effect: fx.PutAttributes, _: Time) -> None:
         self.changes.attributed.append(run)
 
+    def _put_version(self, run: StoredRun, effect: fx.PutVersion, _: Time) -> None:
+        self.changes.versions.append((run, effect.change_id, effect.version))
+
     def _put_snapshot(self, run: StoredRun, effect: fx.PutSnapshot, now: Time) -> None:
         self.changes.snapshots[run.run_id] = Snapshot(run.run_id, effect.seq, effect.state, now)
 
@@ -322,6 +325,7 @@ GATHER: dict[type[fx.Effect], Callable[[Batch, StoredRun, Any, Time], None]] = {
     fx.ArmTimer: Batch._arm_timer,
     fx.DropTimer: Batch._drop_timer,
     fx.PutAttributes: Batch._put_attributes,
+    fx.PutVersion: Batch._put_version,
     fx.PutSnapshot: Batch._put_snapshot,
     fx.Send: Batch._send,
     fx.Acknowledge: Batch._acknowledge,

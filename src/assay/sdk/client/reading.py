@@ -27,7 +27,8 @@ class ListFilters(TypedDict, total=False):
     """Filters of `list`; `search_attributes` is an alias of `search_attrs`, `workflow_type` of `type`.
 
     `status` is a status, `open` or `closed`; `stuck=True` selects runs whose task fails until fixed code is deployed.
-    Times are seconds since the epoch, or datetimes with a time zone.
+    `change_version` selects runs that recorded a version of a change: `payment-v2`, or `payment-v2:2`. Times are
+    seconds since the epoch, or datetimes with a time zone.
     """
 
     namespace: str | None
@@ -41,6 +42,7 @@ class ListFilters(TypedDict, total=False):
     created_before: float | datetime.datetime | None
     search_attrs: Mapping[str, Any] | None
     search_attributes: Mapping[str, Any] | None
+    change_version: str | None
     text: str | None
     cursor: str | None
     limit: int | None
@@ -237,6 +239,7 @@ _FILTERS: Final[dict[str, Callable[[Any, str], Any]]] = {
     "created_after": _moment,
     "created_before": _moment,
     "search_attrs": _attributes,
+    "change_version": check_words,
     "text": check_words,
     "cursor": check_words,
     "limit": lambda value, name: check_whole(value, name, range(1, LARGEST_RUNS_PAGE + 1)),

@@ -78,6 +78,37 @@ class BlockingContext(BlockingConcurrency):
         """
         return self._context.is_replaying()
 
+    def version(self, change_id: str, min: int, max: int) -> int:
+        """Return the version of a change that this run has, fixed for the rest of the run.
+
+        A run that reaches the call for the first time records `max`. A run that had passed this point before the call
+        existed has `DEFAULT_VERSION`, which is -1 and never recorded.
+
+        Args:
+            change_id: The name of the change.
+            min: The oldest version that the code supports, at least -1.
+            max: The newest version, which new runs receive.
+
+        Returns:
+            The version.
+
+        Raises:
+            Invalid: The change id is empty, or `min` is greater than `max`.
+            UnsupportedVersion: The run's version is outside of the range; the task fails, and the run stays open.
+        """
+        return self._context.version(change_id, min, max)
+
+    def patched(self, change_id: str) -> bool:
+        """Return True if this run has a change; the same as `version(change_id, DEFAULT_VERSION, 1) == 1`.
+
+        Args:
+            change_id: The name of the change.
+
+        Returns:
+            False for runs that had passed this point before the call existed.
+        """
+        return self._context.patched(change_id)
+
     def history_length(self) -> int:
         """Return the number of events so far; continue as new above 10,000.
 

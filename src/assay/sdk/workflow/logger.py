@@ -73,7 +73,7 @@ class WorkflowLogger:
             *args: The arguments of the message.
             **options: As for `logging.Logger.log`.
         """
-        if self._run.commands.replaying or self._run.loop.leaving or not self._logger.isEnabledFor(level):
+        if self._run.commands.repeating or self._run.loop.leaving or not self._logger.isEnabledFor(level):
             return
         key = self._run.key
         options["extra"] = {"workflow_id": key.workflow_id, "run_id": key.run_id, **(options.get("extra") or {})}

@@ -27,12 +27,14 @@ from assay.sdk.workflow.concurrency import Duration
 from assay.sdk.workflow.context import Context, Done, WorkflowInfo
 from assay.sdk.workflow.logger import WorkflowLogger
 from assay.sdk.workflow.replay import guard
+from assay.sdk.workflow.replay.commands import DEFAULT_VERSION
 from assay.sdk.workflow.replay.completion import ChildFuture, StepOrder
 from assay.sdk.workflow.replay.determinism import WorkflowFuture
 from assay.sdk.workflow.replay.exceptions import CancelRequested, ContinueAsNewRequested, RetryLater
 from assay.sdk.workflow.replay.journal import child_name, other_child
 from assay.sdk.workflow.replay.runtime import Execution
 from assay.sdk.workflow.replay_concurrency import ReplayConcurrency, moment
+from assay.sdk.workflow.versions import check_version
 
 
 class ActivityFuture(WorkflowFuture):
@@ -115,7 +117,17 @@ class ReplayContext(ReplayConcurrency, Context):
 
     def is_replaying(self) -> bool:
         """See `Context.is_replaying`."""
-        return self._run.commands.replaying
+        return self._run.commands.repeating
+
+    def version(self, change_id: str, min: int, max: int) -> int:
+        """See `Context.version`."""
+        self._check_alive()
+        check_version(change_id, min, max)
+        return self._run.commands.version(change_id, min, max)
+
+    def patched(self, change_id: str) -> bool:
+        """See `Context.patched`."""
+        return self.version(change_id, DEFAULT_VERSION, 1) == 1
 
     def history_length(self) -> int:
         """See `Context.history_length`."""

@@ -34,7 +34,11 @@ INPUTS = "SELECT run_id, payload FROM events WHERE seq = 1 AND run_id $one_of(1)
 OPEN_ACTIVITIES = f"""
 SELECT {columns(ACTIVITIES, "a")} FROM activities a WHERE a.run_id $one_of(1) AND a.completed_at IS NULL"""
 
-RUN_DEADLINES = "SELECT run_id, kind, ref, due_at FROM deadlines WHERE run_id $one_of(1)"
+RUN_DEADLINES = """
+SELECT run_id, kind, ref, due_at FROM deadlines WHERE run_id $one_of(1)
+UNION ALL
+SELECT run_id, change_id, version, NULL FROM versions WHERE run_id $one_of(1)"""
+"""Deadlines, and the recorded versions as rows without a time: few runs have any, and a query of its own costs more."""
 
 _CHILD_COLUMNS = """c.workflow_id, c.run_id, opening.data, CASE WHEN c.cancel_seq > 0 OR EXISTS (
     SELECT 1 FROM outbox sent WHERE sent.run_id = c.run_id AND sent.kind = 'cancel'
@@ -352,7 +356,23 @@ def count_runs(wanted: RunFilter) -> tuple[str, list[object]]:
     return f"SELECT count(*) FROM runs r WHERE {' AND '.join(question.conditions)}", question.arguments
 
 
+VERSION_DIGITS = 10
+"""The digits of the largest version."""
+
 _ATTRIBUTED = "r.run_id IN (SELECT a.run_id FROM attributes a WHERE a.namespace = $1 AND a.key = {} AND a.value = {})"
+
+
+_VERSIONED = """r.run_id IN (
+    SELECT v.run_id FROM versions v WHERE v.namespace = $1 AND v.change_id = {}
+    UNION
+    SELECT v.run_id FROM versions v WHERE v.namespace = $1 AND v.change_id = {} AND v.version = {})"""
+
+
+def _change_version(text: str) -> tuple[str, str, int]:
+    """Return the values of `_VERSIONED`: a change id, or a change id and a version, as `payment` and `payment:2`."""
+    change_id, _, number = text.rpartition(":")
+    known = number.isascii() and number.isdigit() and len(number) <= VERSION_DIGITS
+    return text, change_id, int(number) if known else -1
 
 
 def _matching(wanted: RunFilter) -> QueryBuilder:
@@ -379,6 +399,8 @@ def _matching(wanted: RunFilter) -> QueryBuilder:
     for key, sought in wanted.search:
         for element in sought if isinstance(sought, list | tuple) else (sought,):
             question.where(_ATTRIBUTED, key, canonical(element))
+    if wanted.change_version:
+        question.where(_VERSIONED, *_change_version(wanted.change_version))
     if wanted.text:
         place = question.place(_folded(wanted.text)).removeprefix("$")
         found = [f"$contains({column}, {place})" for column in ("r.workflow_id", "r.workflow_type", "r.run_id")]

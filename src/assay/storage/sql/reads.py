@@ -101,7 +101,9 @@ class SqlReads(ABC):
             run_id, activity = activity_rows.activity_of(row)
             put_activity(runs[run_id], activity)
         for run_id, kind, ref, due in await self._fetch(queries.RUN_DEADLINES, wanted):
-            if kind == "timer":
+            if due is None:
+                runs[run_id].versions[kind] = ref
+            elif kind == "timer":
                 runs[run_id].timers[ref] = due
             else:
                 runs[run_id].armed = due

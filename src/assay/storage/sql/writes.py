@@ -36,6 +36,9 @@ def steps(changes: Changes) -> Iterator[Step]:
         yield Verb.UPSERT, t.SNAPSHOTS, [rows.snapshot_row(shot) for shot in changes.snapshots.values()]
     if changes.attributed:
         yield from _attribute_steps(changes)
+    if changes.versions:
+        versions = [(run.run_id, change_id, version, run.namespace) for run, change_id, version in changes.versions]
+        yield Verb.INSERT, t.VERSIONS, versions
     if changes.messages:
         messages = [rows.message_row(message, time) for _, message, time in changes.messages]
         yield Verb.KEEP, t.OUTBOX, messages
@@ -126,6 +129,7 @@ def without(changes: Changes, lost: frozenset[RunId]) -> Changes:
         closed=[run_id for run_id in changes.closed if run_id not in lost],
         snapshots={run_id: snapshot for run_id, snapshot in changes.snapshots.items() if run_id not in lost},
         attributed=[run for run in changes.attributed if run.run_id not in lost],
+        versions=[recorded for recorded in changes.versions if recorded[0].run_id not in lost],
         schedules={key: change for key, change in changes.schedules.items() if change.key not in lost},
         fires=[fire for fire in changes.fires if fire.key not in lost],
         retaken=[fire for fire in changes.retaken if fire.key not in lost],

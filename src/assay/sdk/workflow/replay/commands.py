@@ -7,12 +7,13 @@ the outcome. A command that the history lacks, or has differently, is non-determ
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
+from typing import Final
 
 import msgspec
 
 from assay.core.model import commands as cmd
 from assay.core.model import events as ev
-from assay.core.model.errors import NonDeterminismError
+from assay.core.model.errors import NonDeterminismError, UnsupportedVersion
 from assay.core.model.events import Recorded
 from assay.core.model.ids import SECOND, RunKey, Time
 from assay.sdk.workflow.replay import outcomes
@@ -20,13 +21,16 @@ from assay.sdk.workflow.replay.inputs import COMPARISONS, Difference, RecordedIn
 from assay.sdk.workflow.replay.journal import LENIENT, Journal, MissingCommand, diverged
 from assay.sdk.workflow.replay.loop import WorkflowLoop
 
+DEFAULT_VERSION: Final = -1
+"""The version of a change in runs that have passed its call before the call existed."""
+
 
 class Commands:
     """The commands of one run, the position of the code in its history, and the loop with its time."""
 
     __slots__ = (
-        "_history", "_issued", "_key", "_recorded_inputs", "counters", "divergence", "history_length", "history_size",
-        "journal", "loop", "replay_until", "replaying", "time",
+        "_defaults", "_history", "_issued", "_key", "_recorded_inputs", "copied_until", "counters", "divergence",
+        "history_length", "history_size", "journal", "loop", "replay_until", "replaying", "time",
     )  # fmt: skip
 
     def __init__(self, key: RunKey) -> None:
@@ -42,7 +46,11 @@ class Commands:
         self.replaying = False
         self.replay_until = 0
         """The last event that an accepted turn has seen."""
-        self.divergence: NonDeterminismError | None = None
+        self.copied_until = 0
+        """In a reopened run, the last input that the code of the earlier run has passed; the copy itself is unseen."""
+        self.divergence: NonDeterminismError | UnsupportedVersion | None = None
+        self._defaults: set[str] = set()
+        """Changes for which the code has received the default version, which is never recorded."""
         self._issued: list[cmd.AnyCommand] = []
         self._history: Sequence[Recorded] = ()
         """All events, until the code has produced every echo among them."""
@@ -112,6 +120,37 @@ class Commands:
         # Also outside a replay: a retried run begins with the history of another run.
         return self.order("side effect", seq, name, cmd.RecordSideEffect(seq, name))
 
+    def version(self, change_id: str, minimum: int, maximum: int) -> int:
+        """Return the version of a change: as recorded, or else the default in repeated code and `maximum` in new code.
+
+        Once given, the default stays: the version of a change never differs within a run.
+        """
+        found = self.journal.versions.get(change_id)
+        if found is None and (change_id in self._defaults or self.has_been_here()):
+            found = DEFAULT_VERSION
+        if found is None and maximum > DEFAULT_VERSION:
+            found = self.journal.versions[change_id] = maximum
+            self._issued.append(cmd.RecordVersion(change_id, maximum))
+        elif found is None or found == DEFAULT_VERSION:
+            found = DEFAULT_VERSION
+            self._defaults.add(change_id)
+        if not minimum <= found <= maximum:
+            error = _unsupported(change_id, found, minimum, maximum)
+            self.diverge(error)
+            raise error
+        return found
+
+    def has_been_here(self) -> bool:
+        """Return True if an earlier execution has passed this place of the code."""
+        # A worker that was lost between two parts of a turn leaves echoes after the last seen event: the place is
+        # before them. A reopened run may leave the copied history, and then never matches its echoes.
+        return self.repeating or not (self.copied_until or self.journal.empty)
+
+    @property
+    def repeating(self) -> bool:
+        """Return True while the code runs over events that an earlier execution has passed, here or in its origin."""
+        return self.replaying or self.history_length <= self.copied_until
+
     def check_ordered(self, kind: str, seq: int, name: str) -> None:
         """Raise if the history has the outcome of a command that the code has not ordered."""
         if seq > self.counters[kind]:
@@ -166,8 +205,17 @@ class Commands:
         """Report an input that differs from the recorded one without exchanging results."""
         warn_once(self._key, difference)
 
-    def diverge(self, error: NonDeterminismError) -> None:
+    def diverge(self, error: NonDeterminismError | UnsupportedVersion) -> None:
         """Record that code and history disagree, whether or not the code catches the exception."""
         if self.divergence is None:
             self.divergence = error
         self.loop.pause()
+
+
+def _unsupported(change_id: str, found: int, minimum: int, maximum: int) -> UnsupportedVersion:
+    if found == DEFAULT_VERSION:
+        had = f"the run has passed change '{change_id}' before its call existed (version {DEFAULT_VERSION})"
+    else:
+        had = f"the run has recorded version {found} of change '{change_id}'"
+    message = f"{had}, and the code supports versions {minimum} to {maximum}"
+    return UnsupportedVersion(message, change_id=change_id, version=found)

@@ -48,15 +48,21 @@ class MissingCommand(NamedTuple):
 class Journal:
     """Echoes that the code has not produced yet, and sent commands whose echoes have not been read yet."""
 
-    __slots__ = ("_counts", "_echoes", "_sent")
+    __slots__ = ("_counts", "_echoes", "_sent", "versions")
 
     def __init__(self) -> None:
         self._echoes: dict[CommandId, Echo] = {}
         self._sent: set[CommandId] = set()
         self._counts: dict[str, int] = {}
+        self.versions: dict[str, int] = {}
+        """The versions of changes that this run has recorded; looked up over the whole history. A version that the code
+        does not request is no divergence: a change that every run has made may leave the code."""
 
     def read(self, event: ev.Event) -> None:
         """Add an echo; an echo of a command that this execution sent is matched at once."""
+        if isinstance(event, ev.VersionRecorded):
+            self.versions[event.change_id] = event.version
+            return
         kind, ident, name = self._identify(event)
         if (kind, ident) in self._sent:
             self._sent.discard((kind, ident))
@@ -170,7 +176,6 @@ ECHOES: dict[type[ev.Event], Callable[[Any], tuple[str, int | str | None, str]]]
     ev.TimerCancelled: lambda event: ("cancel of timer", event.timer_seq, ""),
     ev.WorkflowAwaitingSignal: lambda event: ("wait for signal", None, event.signal),
     ev.SideEffectRecorded: lambda event: ("side effect", event.side_effect_seq, event.name),
-    ev.VersionRecorded: lambda event: ("version", event.change_id, ""),
     ev.ChildWorkflowStarted: lambda event: (
         "child workflow",
         event.child_seq,

@@ -125,6 +125,11 @@ class WorkflowLoop(guard.NoIOLoop):
         self._thread = threading.get_ident()
         self._running = self._paused = self._making = False
 
+    @property
+    def timers(self) -> TimerPort:
+        """Return the owner of the loop's clock and timers: the commands of the run."""
+        return self._timers
+
     def run_until_blocked(self) -> bool:
         """Run ready callbacks until every coroutine waits (True) or `pause` was called (False)."""
         return self.drive(self.drain)

@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from assay.core.model import events as ev
-from assay.core.model.errors import NonDeterminismError, RunawayError
+from assay.core.model.errors import NonDeterminismError, RunawayError, UnsupportedVersion
 from assay.core.model.events import Recorded
 from assay.core.model.ids import SECOND, RunKey
 from assay.core.model.payload import Payload
-from assay.core.model.run import NON_DETERMINISM, TASK_FAILED
+from assay.core.model.run import NON_DETERMINISM, TASK_FAILED, UNSUPPORTED_VERSION
 from assay.sdk.app import App, Definition
 from assay.sdk.values.converter import Converter
 from assay.sdk.workflow.replay import outcomes, task_errors
@@ -34,6 +34,7 @@ from assay.sdk.workflow.replay.queries import Queries
 from assay.sdk.workflow.replay.speculation import Speculation
 
 FOLLOW_AGAIN: Final = "The run goes on when code is deployed that takes the recorded steps"
+SUPPORT_AGAIN: Final = "The run goes on when code is deployed that supports this version"
 Main = Callable[["Execution", Payload], Any]
 
 
@@ -135,7 +136,7 @@ class Execution:
             except NonDeterminismError as error:
                 commands.diverge(error)
             if commands.divergence is not None:
-                return Completion(failure=(NON_DETERMINISM, f"{commands.divergence}. {FOLLOW_AGAIN}"))
+                return Completion(failure=_blocked(commands.divergence))
             return self._outcome()
         except TaskFailed as error:
             return Completion(failure=(TASK_FAILED, str(error)))
@@ -225,6 +226,8 @@ class Execution:
         self.start = event.start
         if event.start is not None:
             self.closing.policy = event.start.retry_policy
+            if event.start.reopening is not None:
+                self.commands.copied_until = event.start.reopening.replay_until
             if event.start.task_timeout is not None:
                 self.loop.lease_seconds = event.start.task_timeout / SECOND
         # In the run's own context: workflow code must not read context variables of the worker.
@@ -245,6 +248,13 @@ class Execution:
             return Completion(tuple(commands), closes=True)
         fresh = self.futures.fresh_steps() if self.futures.steps else ()
         return Completion(tuple(commands), fresh, self.speculation.paused_at is not None)
+
+
+def _blocked(error: NonDeterminismError | UnsupportedVersion) -> tuple[str, str]:
+    """Return the reason and the message of a task whose code cannot follow its history."""
+    if isinstance(error, UnsupportedVersion):
+        return UNSUPPORTED_VERSION, f"{error}. {SUPPORT_AGAIN}"
+    return NON_DETERMINISM, f"{error}. {FOLLOW_AGAIN}"
 
 
 def _name_of(recorded: Recorded) -> str:
