@@ -19,10 +19,13 @@ PUBLIC = {
     "getDocs",
     "getDocsFile",
     "getSession",
+    "signIn",
+    "signOut",
     "getLiveness",
     "getReadiness",
 }
 PERMISSIONS = {
+    Permission.READ: {"issueTicket"},
     Permission.WORK: {
         "registerWorker",
         "heartbeatWorker",

@@ -101,8 +101,8 @@ def test_the_ring_finds_live_keys_only():
     assert ring.find(KEY, NOW + SECOND) is None
     assert ring.find(key_text(bytes(32)), NOW) is None
     assert ring.find("assay_", NOW) is None
-    assert ring.is_live(prefix_of(KEY), NOW)
-    assert not ring.is_live(prefix_of(KEY), NOW + SECOND)
+    assert ring.find_prefix(prefix_of(KEY), NOW)
+    assert not ring.find_prefix(prefix_of(KEY), NOW + SECOND)
 
 
 def test_unknown_keys_share_one_read_in_a_while():

@@ -89,4 +89,6 @@ def test_cookies_are_host_bound_where_the_connection_is_secure():
         "__Host-wf=x; Max-Age=5; Path=/; HttpOnly; SameSite=Lax; Secure"
     )
     assert read_cookies("a=1; wf_01234567=abc") == {"a": "1", "wf_01234567": "abc"}
-    assert read_cookies(None) == read_cookies("=;=") == {}
+    assert read_cookies("odd[name]=1; a=2; a=3; wf_01234567=abc") == {"odd[name]": "1", "a": "2", "wf_01234567": "abc"}
+    assert read_cookies(None) == {}
+    assert read_cookies("x; y") == {}

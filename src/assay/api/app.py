@@ -22,7 +22,7 @@ from assay.api.router import Connection, MethodNotAllowed, Route, Router
 from assay.api.routes.api_keys import NO_BOOTSTRAP
 from assay.api.routes.table import ROUTES
 from assay.api.stream import EventStream
-from assay.auth.permissions import ALL_NAMESPACES
+from assay.auth.permissions import ALL_NAMESPACES, Permission
 from assay.core.model.errors import AssayError, Failure, NotFound, ReadOnly, Refused
 from assay.wire.errors import Unauthorized, status_of
 
@@ -93,7 +93,7 @@ class Api:
 
     def _check_change(self, route: Route) -> None:
         """Raise `ReadOnly` for a change, and for every request of a worker, where the database is only read."""
-        if self.backend.settings.read_only and route.method != "GET":
+        if self.backend.settings.read_only and route.method != "GET" and not route.served_read_only:
             raise ReadOnly
 
     def _find(self, call: ApiCall) -> tuple[Route | None, AssayError | None]:
@@ -114,13 +114,17 @@ class Api:
         Below the prefix of the API a caller without a credential gets a 401, whether the path exists or not.
         """
         auth = self.backend.auth
+        if route is not None and route.ticket and (ticket := call.text("ticket")) is not None:
+            call.ticket = await auth.redeem(call, ticket)
+            call.principal = call.ticket.principal()
+            return
         if route.access is PUBLIC if route is not None else not _below_prefix(call.path):
             return
         if not auth.settings.is_on:
             self._count(call)
             return
         try:
-            call.principal = await auth.authenticate(call)
+            call.principal = await auth.authenticate(call, by_cookie=not _is_for_workers(route))
         except Unauthorized:
             if route is None or route.operation_id != BOOTSTRAP or call.header(b"authorization") is not None:
                 raise
@@ -168,6 +172,10 @@ def _about(problem: AssayError, call: ApiCall) -> AssayError:
     if isinstance(problem, NotFound | Refused) and problem.workflow_id is None and "workflow_id" in call.parameters:
         problem.workflow_id, problem.run_id = call.parameters["workflow_id"], problem.run_id or call.text("run_id")
     return problem
+
+
+def _is_for_workers(route: Route | None) -> bool:
+    return route is not None and route.access.permission is Permission.WORK
 
 
 def _require(call: ApiCall, route: Route) -> None:

@@ -1,4 +1,4 @@
-"""Authenticate requests: an API key or a token in the headers becomes a principal, or the request gets a 401.
+"""Authenticate requests: an API key, a token or the cookie of a session becomes a principal, or the request gets a 401.
 
 A bearer with the form of a token is checked as a token only, never as a key.
 """
@@ -10,6 +10,8 @@ from typing import Final
 import msgspec
 
 from assay.api.call import ApiCall
+from assay.api.cookies import Cookies
+from assay.api.csrf import check_csrf
 from assay.api.exposure import unmapped
 from assay.api.request_rates import seconds_until
 from assay.auth.api_keys import is_key, prefix_of
@@ -18,6 +20,9 @@ from assay.auth.issuer import Issuer
 from assay.auth.json_web_tokens import InvalidToken, is_token
 from assay.auth.key_registry import KeyRegistry
 from assay.auth.permissions import UNRESTRICTED, Principal
+from assay.auth.session_registry import SessionRegistry
+from assay.auth.sessions import BrowserSession
+from assay.auth.tickets import StreamTicket, TicketRegistry
 from assay.core.model.errors import AssayError, Kind
 from assay.core.model.ids import Time
 from assay.engine.clock import Clock
@@ -64,32 +69,97 @@ class AuthSettings(msgspec.Struct, frozen=True):
 class Authentication:
     """Finds the principals of requests."""
 
-    def __init__(self, settings: AuthSettings, keys: KeyRegistry, issuer: Issuer | None, clock: Clock) -> None:
+    def __init__(
+        self,
+        settings: AuthSettings,
+        keys: KeyRegistry,
+        sessions: SessionRegistry,
+        tickets: TicketRegistry,
+        cookies: Cookies,
+        issuer: Issuer | None,
+        clock: Clock,
+    ) -> None:
         self.settings = settings
         self.keys = keys
+        self.sessions = sessions
+        self.tickets = tickets
+        self.cookies = cookies
         self._issuer = issuer
         self._clock = clock
         self._failures = FailedAttempts()
+        keys.on_change(sessions.forget)
 
-    async def authenticate(self, call: ApiCall) -> Principal:
-        """Return the principal of a request.
+    async def authenticate(self, call: ApiCall, *, by_cookie: bool = True) -> Principal:
+        """Return the principal of a request: by its `Authorization`, by a cookie, or by the operator's own header.
+
+        Args:
+            call: The request.
+            by_cookie: Accept the cookie of a session; workers have no cookies.
 
         Raises:
             Unauthorized: The credential is missing or not valid.
             TooManyAttempts: The credential is not valid, and many wrong credentials came before.
+            CsrfFailed: A change by cookie lacks the proof that a page of the engine requests the change.
         """
         if not self.settings.is_on:
             return UNRESTRICTED
         bearer = _bearer(call)
+        if bearer is None and by_cookie and (session := await self.session_of(call)) is not None:
+            check_csrf(call, session)
+            return session.principal()
         if bearer is None and self.settings.header is not None:
             bearer = call.header(self.settings.header)
         if bearer is None:
             raise Unauthorized(_MISSING)
+        return await self.check(call, bearer)
+
+    async def check(self, call: ApiCall, bearer: str) -> Principal:
+        """Return the principal of a key or token; count a wrong one for the caller.
+
+        Raises:
+            Unauthorized: The credential is not valid.
+            TooManyAttempts: The credential is not valid, and many wrong credentials came before.
+        """
         try:
             return await self._principal(bearer)
         except (Unauthorized, InvalidToken):
             self._count_failure(call, bearer)
             raise
+
+    async def session_of(self, call: ApiCall) -> BrowserSession | None:
+        """Return the session of a request's cookie; None without a live session, or beside an `Authorization`."""
+        if call.header(b"authorization") is not None:
+            return None
+        session_id = self.cookies.session_id(call)
+        session = None if session_id is None else await self.sessions.find(session_id)
+        if session is None or not self._accepts(session) or not await self.is_valid(session.principal()):
+            return None
+        return session
+
+    def _accepts(self, session: BrowserSession) -> bool:
+        """Return whether the engine still accepts the kind of credential with which the session began."""
+        by_key = session.credential is not None and is_prefix(session.credential)
+        return self.settings.api_keys if by_key else self.settings.issuer is not None
+
+    async def redeem(self, call: ApiCall, text: str) -> StreamTicket:
+        """Return the ticket of an event stream, which is then used up.
+
+        Raises:
+            Unauthorized: The ticket is used, expired or unknown, or the request has the credential of another caller.
+        """
+        ticket = await self.tickets.take(text)
+        if ticket is None or not await self.is_valid(ticket.principal()):
+            raise Unauthorized("the ticket is not valid: it has been used, has expired, or is unknown")
+        if self.settings.is_on:
+            try:
+                caller = await self.authenticate(call)
+            except Unauthorized:
+                if call.header(b"authorization") is not None:
+                    raise
+                return ticket
+            if not ticket.belongs_to(caller):
+                raise Unauthorized("the ticket belongs to another caller")
+        return ticket
 
     async def _principal(self, bearer: str) -> Principal:
         if is_token(bearer):
@@ -120,18 +190,20 @@ class Authentication:
 
     async def wait_until_invalid(self, principal: Principal) -> None:
         """Wait until a principal is no longer authenticated: until its key is revoked, or its credential ends."""
-        while self.is_valid(principal):  # noqa: ASYNC110 - time ends a credential, and no event
+        while await self.is_valid(principal):  # noqa: ASYNC110 - time ends a credential, and no event
             await asyncio.sleep(VALIDITY_CHECK_SECONDS)
 
-    def is_valid(self, principal: Principal) -> bool:
+    async def is_valid(self, principal: Principal) -> bool:
         """Return whether the credential of an authenticated principal is still valid.
 
-        Long connections check again and again, and end when their key expires or is revoked.
+        Long connections check again and again, and end when their key or session expires, is revoked or signed out.
         """
         if principal.expires_at is not None and self._clock.now() >= principal.expires_at:
             return False
+        if principal.session is not None and await self.sessions.find_digest(principal.session) is None:
+            return False
         credential = principal.credential
-        return credential is None or not is_prefix(credential) or self.keys.is_live(credential)
+        return credential is None or not is_prefix(credential) or await self.keys.find_prefix(credential) is not None
 
 
 def is_prefix(credential: str) -> bool:

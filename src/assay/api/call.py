@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from assay.auth.permissions import UNRESTRICTED
+from assay.auth.tickets import StreamTicket
 from assay.core.model.duration import parse_duration
 from assay.core.model.errors import Invalid
 from assay.core.model.ids import seconds
@@ -21,6 +22,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Body = TypeVar("Body", bound=msgspec.Struct)
 
+READING_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 BODY_LIMIT_BYTES: Final = 4 * 1024 * 1024
 WRAPPING_LEVELS: Final = 8
 """Levels of nesting that a body may have around a payload."""
@@ -62,6 +64,7 @@ class ApiCall:
         "path",
         "principal",
         "scope",
+        "ticket",
     )
 
     def __init__(self, scope: Scope, receive: Receive, parameters: Mapping[str, str], operation: str = "") -> None:
@@ -82,6 +85,8 @@ class ApiCall:
         """The allowed origin of another site whose page sent the request."""
         self.extra_headers: tuple[tuple[bytes, bytes], ...] = ()
         """Headers of the answer that depend on the request, whatever its route."""
+        self.ticket: StreamTicket | None = None
+        """The ticket of an event stream, instead of a credential."""
         self._receive = receive
         self._headers: dict[bytes, bytes] | None = None
         self._query: list[tuple[str, str]] | None = None
@@ -250,6 +255,11 @@ class ApiCall:
         """
         if self.header(b"origin") is not None and self._content_type() != "application/json":
             raise Invalid("with an Origin the body must be application/json", code="unsupported_media_type")
+
+    def require_json(self) -> None:
+        """Raise `Invalid` unless the type is `application/json`, also without a body."""
+        if self._content_type() != "application/json":
+            raise Invalid("the request must be application/json", code="unsupported_media_type")
 
     def _content_type(self) -> str:
         return (self.header(b"content-type") or "").partition(";")[0].strip().lower()

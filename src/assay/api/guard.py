@@ -3,13 +3,12 @@
 from typing import Final
 
 from assay.api.backend import ApiSettings
-from assay.api.call import ApiCall
+from assay.api.call import READING_METHODS, ApiCall
 from assay.api.exposure import HSTS, cors_headers
 from assay.core.model.errors import AssayError, Invalid, Kind
 
 HEADERS_LIMIT_BYTES: Final = 16 * 1024
 URL_LIMIT_BYTES: Final = 8 * 1024
-READING_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 OWN_SITES: Final = frozenset({"same-origin", "none"})
 
 

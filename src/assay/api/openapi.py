@@ -35,10 +35,13 @@ TAGS: Final = {
     "schedules": "Start runs at the times of a cron expression.",
     "namespaces": "Separate workflows, schedules and workers of different tenants.",
     "events": "Receive events while they are recorded.",
+    "api keys": "Create, rotate and revoke API keys.",
+    "session": "Sign in and out, and describe the caller.",
     "meta": "Health, version, metrics and documentation of the engine.",
 }
 PROBLEMS: Final = {
     "400": "The request is not valid.",
+    "401": "The credential is missing or not valid.",
     "404": "The object does not exist.",
     "409": "The current state does not allow the change. Nothing was changed.",
     "410": "The requested events have been deleted.",

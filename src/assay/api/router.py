@@ -51,6 +51,10 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the route accepts an `Idempotency-Key`."""
     access: Access = MANAGE_ALL
     """The permission that the route requires; by default only admins of all namespaces may call it."""
+    ticket: bool = False
+    """Whether the route accepts a ticket instead of a credential."""
+    served_read_only: bool = False
+    """Whether a route that changes something is served where the database is only read."""
     prefixed: bool = True
     connection: Connection | None = None
     """The function that serves a WebSocket at the same path."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from assay.auth.api_keys import SECRET_BYTES, ApiKey, NewKey, full_prefix, is_key, key_text, may_manage
 from assay.auth.key_ring import CHANGE_CHECK_INTERVAL, MIN_REREAD_INTERVAL, KeyRing
 from assay.auth.permissions import Principal
-from assay.auth.ports import CredentialStore
+from assay.auth.ports import KeyStore
 from assay.core.model.errors import NotFound, Refused
 from assay.core.model.ids import SECOND, Time
 
@@ -18,13 +18,19 @@ log = logging.getLogger("assay.auth")
 class KeyRegistry:
     """A registry of API keys; as a service, polls for changes of other engines."""
 
-    def __init__(self, store: CredentialStore, now: Callable[[], Time]) -> None:
+    def __init__(self, store: KeyStore, now: Callable[[], Time], *, read_only: bool = False) -> None:
         self._store = store
         self._now = now
+        self._read_only = read_only
         self._ring = KeyRing()
         self._next_read: asyncio.Future[None] | None = None
         self._read_at: Time = 0
         self._noting: set[asyncio.Task[None]] = set()
+        self._listeners: list[Callable[[], None]] = []
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call a function when keys or sessions of the database have changed."""
+        self._listeners.append(listener)
 
     async def find(self, plaintext: str) -> ApiKey | None:
         """Return the live key with this text.
@@ -42,9 +48,13 @@ class KeyRegistry:
             self._note_use(key)
         return key
 
-    def is_live(self, prefix: str) -> bool:
-        """Return whether the key with this prefix is accepted, according to the last read of the table."""
-        return self._ring.is_live(prefix, self._now())
+    async def find_prefix(self, prefix: str) -> ApiKey | None:
+        """Return the live key with this prefix; wait for a new read of the table if the key is not in memory."""
+        key = self._ring.find_prefix(prefix, self._now())
+        if key is None:
+            await self._read_soon()
+            key = self._ring.find_prefix(prefix, self._now())
+        return key
 
     async def _read_soon(self) -> None:
         if self._next_read is None:
@@ -60,7 +70,9 @@ class KeyRegistry:
         """Read the keys into memory."""
         self._read_at = self._now()
         counter = await self._store.changes()  # read before the keys: the next check then finds a change in between
-        self._ring.load(await self._store.keys(), counter, self._read_at)
+        if self._ring.load(await self._store.keys(), counter, self._read_at):
+            for listener in self._listeners:
+                listener()
 
     async def run_once(self) -> Time | None:
         """Read the keys again if another engine has changed them."""
@@ -69,7 +81,7 @@ class KeyRegistry:
         return self._now() + CHANGE_CHECK_INTERVAL
 
     def _note_use(self, key: ApiKey) -> None:
-        if self._ring.note_use(key, self._now()):
+        if not self._read_only and self._ring.note_use(key, self._now()):
             noting = asyncio.ensure_future(self._store.used(key.digest, self._now()))
             self._noting.add(noting)
             noting.add_done_callback(self._noted)

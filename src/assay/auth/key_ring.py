@@ -19,15 +19,22 @@ class KeyRing:
 
     def __init__(self) -> None:
         self._keys: dict[str, ApiKey] = {}
+        self._by_prefix: dict[str, ApiKey] = {}
         self._counter: int | None = None
         self._read_at: Time | None = None
         self._used: dict[str, Time] = {}
 
-    def load(self, keys: Iterable[ApiKey], counter: int, now: Time) -> None:
-        """Replace the keys with keys read at `now`, with the value of the change counter before the read."""
+    def load(self, keys: Iterable[ApiKey], counter: int, now: Time) -> bool:
+        """Replace the keys with keys read at `now`, with the value of the change counter before the read.
+
+        Return whether the counter has changed.
+        """
+        changed = self.is_stale(counter)
         self._keys = {key.digest: key for key in keys}
+        self._by_prefix = {key.prefix: key for key in self._keys.values()}
         self._counter = counter
         self._read_at = now
+        return changed
 
     def is_stale(self, counter: int) -> bool:
         """Return whether keys were created, rotated or revoked since the last read."""
@@ -51,9 +58,10 @@ class KeyRing:
             return None
         return key
 
-    def is_live(self, prefix: str, now: Time) -> bool:
-        """Return whether the key with this prefix is accepted at `now`: streams and sessions end with their key."""
-        return any(key.prefix == prefix and key.is_live(now) for key in self._keys.values())
+    def find_prefix(self, prefix: str, now: Time) -> ApiKey | None:
+        """Return the live key with this prefix: streams and sessions end with their key."""
+        key = self._by_prefix.get(prefix)
+        return key if key is not None and key.is_live(now) else None
 
     def note_use(self, key: ApiKey, now: Time) -> bool:
         """Return whether the use of a key should be written: at most once a minute for each key."""

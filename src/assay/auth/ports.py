@@ -1,4 +1,4 @@
-"""The port between authentication and a database: API keys, sessions and tickets.
+"""The ports between authentication and a database: API keys, sessions and tickets.
 
 Each call is a transaction, durable when the call returns. Changes of keys and sessions raise a number, which other
 engines poll.
@@ -12,8 +12,8 @@ from assay.auth.sessions import BrowserSession
 from assay.core.model.ids import Time
 
 
-class CredentialStore(Protocol):
-    """Stored credentials, shared by all engines of a database."""
+class KeyStore(Protocol):
+    """Stored API keys, shared by all engines of a database."""
 
     async def changes(self) -> int:
         """Return the number that every change of keys and every ended session raises."""
@@ -50,6 +50,10 @@ class CredentialStore(Protocol):
     async def used(self, digest: str, now: Time) -> None:
         """Store the time of a key's last use."""
         ...
+
+
+class SessionStore(Protocol):
+    """Sessions of browsers and tickets of event streams, shared by all engines of a database."""
 
     async def add_session(self, session: BrowserSession) -> None:
         """Store a session, and delete expired sessions."""

@@ -2,8 +2,8 @@
 
 import hashlib
 import hmac
+import re
 from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
 import msgspec
@@ -15,6 +15,7 @@ SESSION_LIFETIME: Final[Time] = 12 * 3600 * SECOND
 SESSION_BYTES: Final = 32
 SECURE_COOKIE: Final = "__Host-wf"
 _PLAIN_COOKIE: Final = "wf_"
+_ID: Final = re.compile(r"[0-9a-f]{64}\Z")
 
 
 class BrowserSession(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +39,7 @@ class BrowserSession(msgspec.Struct, frozen=True, kw_only=True):
             roles={namespace: frozenset(map(Role, held)) for namespace, held in self.roles.items()},
             queues=None if self.queues is None else frozenset(self.queues),
             expires_at=self.expires_at,
+            session=self.digest,
         )
 
     def accepts_csrf(self, token: str | None) -> bool:
@@ -60,6 +62,11 @@ def new_session(principal: Principal, session_id: str, csrf: str, now: Time) -> 
     )
 
 
+def is_session_id(text: str) -> bool:
+    """Return whether a text has the form of a session id; other texts are refused without a search."""
+    return _ID.match(text) is not None
+
+
 def session_digest(session_id: str) -> str:
     """Return the hex SHA-256 of a session id: stored instead of the id."""
     return hashlib.sha256(session_id.encode()).hexdigest()
@@ -76,10 +83,13 @@ def set_cookie(name: str, value: str, *, secure: bool, max_age: int) -> str:
 
 
 def read_cookies(header: str | None) -> Mapping[str, str]:
-    """Return the cookies of a request by name; empty if the header cannot be parsed."""
-    if not header:
-        return {}
-    try:
-        return {name: morsel.value for name, morsel in SimpleCookie(header).items()}
-    except CookieError:
-        return {}
+    """Return the cookies of a request by name; of several with the same name the first, which is the most specific.
+
+    The parser of the standard library stops at the first odd name, and other programs on the host set cookies, too.
+    """
+    found: dict[str, str] = {}
+    for part in (header or "").split(";"):
+        name, equals, value = part.partition("=")
+        if equals:
+            found.setdefault(name.strip(), value.strip())
+    return found

@@ -1,15 +1,16 @@
 """Builds a running engine with its API from a configuration: the only module that wires all parts."""
 
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from assay.api.app import Api
 from assay.api.authentication import Authentication
 from assay.api.backend import ApiSettings, Backend
+from assay.api.cookies import Cookies
 from assay.api.exchange import Exchange
 from assay.api.polls import Polls
 from assay.api.request_rates import RequestRates
@@ -17,11 +18,14 @@ from assay.api.telemetry import Telemetry
 from assay.auth.issuer import Issuer
 from assay.auth.json_web_tokens import TokenRules
 from assay.auth.key_registry import KeyRegistry
+from assay.auth.memory_sessions import MemorySessions
+from assay.auth.session_registry import SessionRegistry
+from assay.auth.tickets import TicketRegistry
 from assay.core.model.errors import Invalid
 from assay.engine.clock import Clock, SharedClock, SystemClock
 from assay.engine.engine import Engine
 from assay.engine.pruner import Pruner
-from assay.engine.service import Loop
+from assay.engine.service import Loop, Service
 from assay.engine.stream import Stream
 from assay.engine.token_key import read_token_key
 from assay.engine.worker_registry import MAIN, WorkerRegistry
@@ -40,6 +44,9 @@ if TYPE_CHECKING:
     from assay.storage.postgres.store import PostgresStore
     from assay.storage.sqlite.reader import SqliteReader
     from assay.storage.sqlite.store import SqliteStore
+
+DATABASE_ID_NAME: Final = "database"
+DATABASE_ID_BYTES: Final = 16
 
 
 @dataclass(frozen=True)
@@ -133,9 +140,13 @@ async def _reading(config: ServerConfig) -> AsyncIterator[tuple[Api, Database]]:
     await database.store.open()
     try:
         worker_registry = WorkerRegistry(database.registry, database.store, clock)
-        backend = _backend(config, engine, database, worker_registry, Tokens(secrets.token_bytes(32)))
-        yield Api(backend), database
-        backend.drain()
+        # A database of its own name for cookies: the engine beside this process has other sessions.
+        authentication = _authentication(config, database, secrets.token_hex(DATABASE_ID_BYTES))
+        tokens = Tokens(secrets.token_bytes(32))
+        backend = _backend(config, engine, database, worker_registry, tokens, authentication)
+        async with _looping([backend.auth.keys] if backend.auth.settings.is_on else [], clock):
+            yield Api(backend), database
+            backend.drain()
     finally:
         await database.store.close()
 
@@ -144,29 +155,47 @@ async def _reading(config: ServerConfig) -> AsyncIterator[tuple[Api, Database]]:
 async def _surrounded(config: ServerConfig, engine: Engine, database: Database) -> AsyncIterator[Backend]:
     worker_registry = WorkerRegistry(database.registry, database.store, database.clock)
     await worker_registry.ensure(MAIN)
-    backend = _backend(config, engine, database, worker_registry, Tokens(await read_token_key(database.registry)))
-    services = (
+    database_id = await database.registry.secret(DATABASE_ID_NAME, secrets.token_bytes(DATABASE_ID_BYTES))
+    tokens = Tokens(await read_token_key(database.registry))
+    authentication = _authentication(config, database, database_id.hex())
+    backend = _backend(config, engine, database, worker_registry, tokens, authentication)
+    services: list[Service] = [
         worker_registry,
         backend.exchange,
         Pruner(database.leftovers, database.clock, retention=config.events_ttl),
-    )
-    loops = [Loop(service, database.clock) for service in services]
-    if backend.auth.settings.is_on:
-        loops.append(Loop(backend.auth.keys, database.clock))
-    for loop in loops:
-        loop.start()
+        *([backend.auth.keys] if backend.auth.settings.is_on else []),
+    ]
     try:
-        yield backend
+        async with _looping(services, database.clock):
+            try:
+                yield backend
+            finally:
+                backend.drain()
     finally:
-        backend.drain()
-        for loop in loops:
-            await loop.stop()
         if engine.stopped is None:
             await worker_registry.write_heartbeats()
 
 
+@asynccontextmanager
+async def _looping(services: Sequence[Service], clock: Clock) -> AsyncIterator[None]:
+    """Run services for the time of the block."""
+    loops = [Loop(service, clock) for service in services]
+    for loop in loops:
+        loop.start()
+    try:
+        yield
+    finally:
+        for loop in loops:
+            await loop.stop()
+
+
 def _backend(
-    config: ServerConfig, engine: Engine, database: Database, worker_registry: WorkerRegistry, tokens: Tokens
+    config: ServerConfig,
+    engine: Engine,
+    database: Database,
+    worker_registry: WorkerRegistry,
+    tokens: Tokens,
+    authentication: Authentication,
 ) -> Backend:
     telemetry = Telemetry()
     engine.on_commit(telemetry.committed)
@@ -178,20 +207,29 @@ def _backend(
         polls=Polls(engine, worker_registry),
         exchange=Exchange(engine, tokens, worker_registry),
         telemetry=telemetry,
-        auth=_authentication(config, database),
+        auth=authentication,
         settings=settings_of(config),
         request_rates=None if config.exposure.rate_limit is None else RequestRates(config.exposure.rate_limit),
     )
 
 
-def _authentication(config: ServerConfig, database: Database) -> Authentication:
-    auth = config.auth
-    keys = KeyRegistry(StoredCredentials(database.credentials), database.clock.now)
+def _authentication(config: ServerConfig, database: Database, database_id: str) -> Authentication:
+    auth, now = config.auth, database.clock.now
+    stored = StoredCredentials(database.credentials)
+    sessions = MemorySessions() if config.read_only else stored
     issuer = None
     if auth.issuer is not None:
         rules = TokenRules(auth.issuer, auth.audience)
         issuer = Issuer(rules, auth.claims, database.clock.wall, key_set_url=auth.key_set_url)
-    return Authentication(auth.settings, keys, issuer, database.clock)
+    return Authentication(
+        auth.settings,
+        KeyRegistry(stored, now, read_only=config.read_only),
+        SessionRegistry(sessions, now),
+        TicketRegistry(sessions, now),
+        Cookies(database_id, config.exposure.public_url),
+        issuer,
+        database.clock,
+    )
 
 
 def settings_of(config: ServerConfig) -> ApiSettings:

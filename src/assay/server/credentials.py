@@ -1,4 +1,4 @@
-"""The credential store of authentication, on the tables of an engine's database."""
+"""The stores of authentication, on the tables of an engine's database."""
 
 from collections.abc import Sequence
 
@@ -13,66 +13,66 @@ from assay.storage.sql.credentials import SqlCredentials
 
 
 class StoredCredentials:
-    """See `CredentialStore`."""
+    """See `KeyStore` and `SessionStore`."""
 
     def __init__(self, rows: SqlCredentials) -> None:
         self._rows = rows
 
     async def changes(self) -> int:
-        """See `CredentialStore`."""
+        """See `KeyStore`."""
         return await self._rows.changes()
 
     async def keys(self) -> Sequence[ApiKey]:
-        """See `CredentialStore`."""
+        """See `KeyStore`."""
         return [_key(row) for row in await self._rows.keys()]
 
     async def had_key(self) -> bool:
-        """See `CredentialStore`."""
+        """See `KeyStore`."""
         return await self._rows.had_key()
 
     async def add_key(self, key: ApiKey) -> None:
-        """See `CredentialStore`."""
+        """See `KeyStore`."""
         await self._rows.add_key(_row(key))
 
     async def add_first_key(self, key: ApiKey) -> bool:
-        """See `CredentialStore`."""
+        """See `KeyStore`."""
         return await self._rows.add_first_key(_row(key))
 
     async def add_key_of_label(self, key: ApiKey) -> ApiKey:
-        """See `CredentialStore`."""
+        """See `KeyStore`."""
         return _key(await self._rows.add_key_of_label(_row(key)))
 
     async def rotate(self, prefix: str, expires_at: Time, successor: ApiKey) -> None:
-        """See `CredentialStore`."""
+        """See `KeyStore`."""
         await self._rows.rotate(prefix, expires_at, _row(successor))
 
     async def revoke(self, prefix: str, now: Time) -> bool:
-        """See `CredentialStore`."""
+        """See `KeyStore`."""
         return await self._rows.revoke(prefix, now)
 
     async def used(self, digest: str, now: Time) -> None:
-        """See `CredentialStore`."""
+        """See `KeyStore`."""
         await self._rows.used(digest, now)
 
     async def add_session(self, session: BrowserSession) -> None:
-        """See `CredentialStore`."""
+        """See `SessionStore`."""
         await self._rows.add_session(_session_row(session))
 
     async def session(self, digest: str, now: Time) -> BrowserSession | None:
-        """See `CredentialStore`."""
+        """See `SessionStore`."""
         row = await self._rows.session(digest, now)
         return None if row is None else _session(row)
 
     async def end_session(self, digest: str) -> bool:
-        """See `CredentialStore`."""
+        """See `SessionStore`."""
         return await self._rows.end_session(digest)
 
     async def add_ticket(self, digest: str, content: bytes, expires_at: Time, now: Time) -> None:
-        """See `CredentialStore`."""
+        """See `SessionStore`."""
         await self._rows.add_ticket(digest, content, expires_at, now)
 
     async def take_ticket(self, digest: str, now: Time) -> bytes | None:
-        """See `CredentialStore`."""
+        """See `SessionStore`."""
         return await self._rows.take_ticket(digest, now)
 
 

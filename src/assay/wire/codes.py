@@ -57,6 +57,7 @@ class ErrorCode(StrEnum):
         Kind.PERMISSION_DENIED,
         "The credential's role is too low; `needs` is the lowest sufficient role.",
     )
+    CSRF_FAILED = "csrf_failed", Kind.PERMISSION_DENIED, "A change by cookie lacks the session's CSRF token."
     CROSS_ORIGIN = "cross_origin", Kind.PERMISSION_DENIED, "A page of another site requested a change."
     READ_ONLY = "read_only", Kind.PERMISSION_DENIED, "This process only reads the file; changes need its engine."
     NOT_FOUND = "not_found", Kind.NOT_FOUND, "The run, activity, schedule, namespace or query does not exist."

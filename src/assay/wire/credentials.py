@@ -1,7 +1,5 @@
 """Request bodies and records of API keys and of the caller's own session."""
 
-from typing import Any
-
 import msgspec
 
 
@@ -40,6 +38,40 @@ class ApiKeyRecord(msgspec.Struct, kw_only=True):
     """Only for a revoked key."""
 
 
+class SignInBody(msgspec.Struct, kw_only=True):
+    """The credential of a person who signs in: an API key, or a token where the engine accepts tokens."""
+
+    api_key: str
+
+
+class SignInWays(msgspec.Struct, kw_only=True):
+    """The ways to sign in."""
+
+    api_key: bool
+    """True if a person can sign in with an API key or a token."""
+    oidc: str | None
+    """The label of the sign-in at the issuer; None if there is no such sign-in."""
+    bootstrap: bool
+    """True as long as the first API key has not been created."""
+
+
+class TicketBody(msgspec.Struct, kw_only=True):
+    """The parameters of an event stream, as its address has them; lists may be texts with commas."""
+
+    namespace: str | list[str] | None = None
+    ns: str | list[str] | None = None
+    workflow_id: str | None = None
+    kind: str | list[str] | None = None
+    subsystem: str | list[str] | None = None
+
+
+class TicketRecord(msgspec.Struct, kw_only=True):
+    """A ticket, which opens an event stream once."""
+
+    ticket: str
+    expires_at: float
+
+
 class SessionRecord(msgspec.Struct, kw_only=True):
     """The authenticated caller, and the ways to sign in."""
 
@@ -48,5 +80,5 @@ class SessionRecord(msgspec.Struct, kw_only=True):
     roles: dict[str, str]
     csrf: str | None
     auth: str
-    sign_in: dict[str, Any]
+    sign_in: SignInWays
     features: list[str]

@@ -7,6 +7,7 @@ from assay.core.model.errors import AlreadyExists, AssayError, Invalid, Kind, No
 STATUS_BY_CODE: Final[dict[str, int]] = {
     "unauthorized": 401,
     "cross_origin": 403,
+    "csrf_failed": 403,
     "method_not_allowed": 405,
     "request_timeout": 408,
     "gone": 410,
