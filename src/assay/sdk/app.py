@@ -167,6 +167,20 @@ class App:
         self._names[function] = self._names[decorated] = name
         return decorated
 
+    def is_activity(self, target: Callable[..., Any] | str) -> bool:
+        """Return whether `target` is the name of an activity or a function that is registered as one.
+
+        Args:
+            target: The function, or a name.
+
+        Returns:
+            True for each name, because another worker may have the activity.
+        """
+        if isinstance(target, str):
+            return True
+        name = self._names.get(target) or self._names.get(original_of(target))
+        return name in self.activities and self.activities[name].function is original_of(target)
+
     def name_of(self, target: Callable[..., Any] | str, kind: str = "workflow_type") -> str:
         """Return the registered name of a function; a name is returned unchanged.
 

@@ -22,6 +22,8 @@ STACK_LIMIT: Final = 32 * 1024
 # With these limits a failure with ten causes is smaller than the limit of a payload.
 DETAILS_LIMIT: Final = 128 * 1024
 CAUSES_LIMIT: Final = 10
+COMPENSATION_ERRORS: Final = "compensation_errors"
+"""The failures of compensations: a key of a failure's details, and an attribute of other exceptions."""
 
 _OWN_FILES: Final = str(Path(__file__).resolve().parents[2]) + "/"
 _CUT: Final = "\n  ... cut ...\n"
@@ -87,11 +89,13 @@ def _to_info(error: BaseException, source: str | None, causes: int) -> FailureIn
         with contextlib.suppress(Exception):  # a user's subclass may lack fields of a Failure
             return _from_failure(error, source, chained)
     name = type(error).__name__
+    compensation_errors = getattr(error, COMPENSATION_ERRORS, None)
+    more = {COMPENSATION_ERRORS: compensation_errors} if compensation_errors else {}
     return FailureInfo(
         kind=_kind_of(error),
         message=_message_of(error),
         retryable=_retryable(error),
-        details=_details({"type": name}),
+        details=_details({"type": name, **more}),
         type=_clean(name, FAILURE_TEXT_LIMIT),
         stack=_stack_of(error),
         cause=chained,

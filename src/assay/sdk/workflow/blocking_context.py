@@ -70,6 +70,36 @@ class BlockingContext(BlockingConcurrency):
         """
         return self._context.uuid4()
 
+    def uuid1(self) -> uuid.UUID:
+        """Return a UUID of the run's time, the same on every replay.
+
+        Returns:
+            The UUID, of version 1.
+        """
+        return self._context.uuid1()
+
+    def uuid7(self) -> uuid.UUID:
+        """Return a UUID that begins with the run's time, the same on every replay.
+
+        Returns:
+            The UUID, of version 7.
+        """
+        return self._context.uuid7()
+
+    def random_bytes(self, count: int) -> bytes:
+        """Return unpredictable bytes, for keys and secrets; recorded once, and the same on every replay.
+
+        Args:
+            count: How many bytes.
+
+        Returns:
+            The bytes.
+
+        Raises:
+            Invalid: The count is negative or too large.
+        """
+        return wait(self._context.random_bytes(count))
+
     def is_replaying(self) -> bool:
         """Return True while the code runs over recorded events.
 

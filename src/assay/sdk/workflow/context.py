@@ -93,6 +93,36 @@ class Context(Concurrency):
         """
 
     @abstractmethod
+    def uuid1(self) -> uuid.UUID:
+        """Return a UUID of the run's time, the same on every replay.
+
+        Returns:
+            The UUID, of version 1.
+        """
+
+    @abstractmethod
+    def uuid7(self) -> uuid.UUID:
+        """Return a UUID that begins with the run's time, the same on every replay.
+
+        Returns:
+            The UUID, of version 7.
+        """
+
+    @abstractmethod
+    async def random_bytes(self, count: int) -> bytes:
+        """Return unpredictable bytes, for keys and secrets; recorded once, and the same on every replay.
+
+        Args:
+            count: How many bytes.
+
+        Returns:
+            The bytes.
+
+        Raises:
+            Invalid: The count is negative or too large.
+        """
+
+    @abstractmethod
     def is_replaying(self) -> bool:
         """Return True while the code runs over recorded events.
 

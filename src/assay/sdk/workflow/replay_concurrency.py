@@ -2,19 +2,28 @@
 
 import asyncio
 import datetime
+import functools
 import inspect
-from collections.abc import Coroutine
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, TypeVar
 
-from assay.core.model.duration import parse_duration
 from assay.core.model.errors import Invalid
-from assay.core.model.ids import SECOND
-from assay.sdk.workflow.channels import Channel, SelectResult, SourceChannel, select
-from assay.sdk.workflow.concurrency import Concurrency, Duration, Result
+from assay.core.model.ids import SECOND, Time
+from assay.core.model.payload import Payload
+from assay.sdk.workflow.activity_executor import ActivityExecutor, checked
+from assay.sdk.workflow.activity_futures import ActivityFuture, StartedActivity
+from assay.sdk.workflow.channels import Channel, SelectResult, select
+from assay.sdk.workflow.concurrency import Duration, Result
+from assay.sdk.workflow.context import Context
 from assay.sdk.workflow.replay.runtime import Execution
+from assay.sdk.workflow.saga import Saga
+from assay.sdk.workflow.timers import Ticker, Timer, after
+
+Future = TypeVar("Future", bound=ActivityFuture)
 
 
-class ReplayConcurrency(Concurrency):
+class ReplayConcurrency(Context):
     """The concurrent operations of an `Execution`."""
 
     _run: Execution
@@ -36,15 +45,51 @@ class ReplayConcurrency(Concurrency):
 
     def after(self, duration: Duration) -> Channel[datetime.datetime]:
         """See `Concurrency.after`."""
-        microseconds = parse_duration(duration, "duration")
-        channel: SourceChannel[datetime.datetime] = SourceChannel("ctx.after")
-        if microseconds:
-            self._run.loop.call_later(microseconds / SECOND, lambda: channel.put(moment(self._run.commands.time)))
-        else:
-            channel.put(moment(self._run.commands.time))
-        return channel
+        return after(self._start_timer, self._time, duration)
 
+    def timer(self, duration: Duration) -> Timer:
+        """See `Concurrency.timer`."""
+        return Timer(self._start_timer, self._time, duration)
 
-def moment(time: int) -> datetime.datetime:
-    """Return a recorded time, as workflow code receives it."""
-    return datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=time)
+    def ticker(self, period: Duration) -> Ticker:
+        """See `Concurrency.ticker`."""
+        return Ticker(self._start_timer, self._time, period)
+
+    def _start_timer(self, microseconds: int, fire: Callable[[], None]) -> asyncio.TimerHandle:
+        return self._run.loop.call_later(microseconds / SECOND, fire)
+
+    def _time(self) -> Time:
+        return self._run.commands.time
+
+    def start_activity(self, activity: Callable[..., Any] | str, input: Any = None, **options: Any) -> StartedActivity:
+        """See `Concurrency.start_activity`."""
+        self._check_alive()
+        name = self._run.app.name_of(activity, "activity")
+        future = self._schedule(name, input, options, StartedActivity)
+        future._channel = None
+        future.decode = functools.partial(self._decode, annotation=self._activity_annotation(name), name=name)
+        return future
+
+    def gather(self, *awaitables: Awaitable[Any], return_exceptions: bool = False) -> Awaitable[list[Any]]:
+        """See `Concurrency.gather`."""
+        return asyncio.gather(*awaitables, return_exceptions=return_exceptions)
+
+    def activities(self, options: Mapping[str, Any] | None = None, **keywords: Any) -> ActivityExecutor:
+        """See `Concurrency.activities`."""
+        return ActivityExecutor(self, checked(options, keywords))
+
+    def saga(self) -> Saga:
+        """See `Concurrency.saga`."""
+        return Saga(self, self._run.app.is_activity)
+
+    @abstractmethod
+    def _schedule(self, name: str, input: Any, options: Mapping[str, Any], kind: type[Future]) -> Future: ...
+
+    @abstractmethod
+    def _check_alive(self) -> None: ...
+
+    @abstractmethod
+    def _decode(self, raw: Payload, annotation: Any, name: str) -> Any: ...
+
+    @abstractmethod
+    def _activity_annotation(self, name: str) -> Any: ...

@@ -4,10 +4,11 @@ import asyncio
 import contextlib
 import datetime
 import random
+import secrets
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from assay.core.model import commands as cmd
 from assay.core.model.duration import parse_duration
@@ -18,45 +19,31 @@ from assay.core.model.ids import SECOND
 from assay.core.model.input_hash import input_hash
 from assay.core.model.options import check_id, check_text
 from assay.core.model.payload import NULL, Payload
-from assay.sdk.arguments import check_function, check_mapping, optional_id
+from assay.sdk.arguments import check_function, check_mapping, check_whole, optional_id
 from assay.sdk.values.annotations import result_annotation
 from assay.sdk.values.failures import to_exception, to_info
+from assay.sdk.workflow.activity_futures import ActivityFuture
 from assay.sdk.workflow.activity_options import ActivityCall, step_retry
 from assay.sdk.workflow.child_options import child_options
 from assay.sdk.workflow.concurrency import Duration
-from assay.sdk.workflow.context import Context, Done, WorkflowInfo
+from assay.sdk.workflow.context import Done, WorkflowInfo
 from assay.sdk.workflow.logger import WorkflowLogger
 from assay.sdk.workflow.replay import guard
 from assay.sdk.workflow.replay.commands import DEFAULT_VERSION
 from assay.sdk.workflow.replay.completion import ChildFuture, StepOrder
-from assay.sdk.workflow.replay.determinism import WorkflowFuture
 from assay.sdk.workflow.replay.exceptions import CancelRequested, ContinueAsNewRequested, RetryLater
 from assay.sdk.workflow.replay.journal import child_name, other_child
 from assay.sdk.workflow.replay.runtime import Execution
-from assay.sdk.workflow.replay_concurrency import ReplayConcurrency, moment
+from assay.sdk.workflow.replay_concurrency import Future, ReplayConcurrency
+from assay.sdk.workflow.timers import moment
+from assay.sdk.workflow.uuids import uuid1, uuid7
 from assay.sdk.workflow.versions import check_version
 
-
-class ActivityFuture(WorkflowFuture):
-    """The future result of an activity; cancelling the future cancels the activity."""
-
-    __slots__ = ("run", "seq")
-    run: "weakref.ref[Execution]"
-    seq: int
-
-    def cancel(self, msg: Any = None) -> bool:
-        """Cancel the future, and order the cancellation of the activity."""
-        cancelled = super().cancel(msg)
-        run = self.run()
-        if cancelled and run is not None and not run.loop.leaving:
-            if run.futures.activity_orders.give_up(self.seq):
-                run.futures.activities.pop(self.seq, None)
-                return cancelled
-            run.commands.order("cancel of activity", self.seq, "", cmd.RequestCancelActivity(self.seq))
-        return cancelled
+RANDOM_BYTES_LIMIT: Final = 512 * 1024
+"""The recorded text has twice the length, and less than the limit of a payload."""
 
 
-class ReplayContext(ReplayConcurrency, Context):
+class ReplayContext(ReplayConcurrency):
     """`Context` over the replay loop: calls become commands of an `Execution`, outcomes come from its history."""
 
     def __init__(self, execution: Execution) -> None:
@@ -115,6 +102,19 @@ class ReplayContext(ReplayConcurrency, Context):
         """See `Context.uuid4`."""
         return uuid.UUID(int=self.random().getrandbits(128), version=4)
 
+    def uuid1(self) -> uuid.UUID:
+        """See `Context.uuid1`."""
+        return uuid1(self._run.commands.time, self.random())
+
+    def uuid7(self) -> uuid.UUID:
+        """See `Context.uuid7`."""
+        return uuid7(self._run.commands.time, self.random())
+
+    async def random_bytes(self, count: int) -> bytes:
+        """See `Context.random_bytes`."""
+        count = check_whole(count, "count", range(RANDOM_BYTES_LIMIT + 1))
+        return bytes.fromhex(await self.side_effect("random_bytes", lambda: secrets.token_hex(count)))
+
     def is_replaying(self) -> bool:
         """See `Context.is_replaying`."""
         return self._run.commands.repeating
@@ -141,10 +141,10 @@ class ReplayContext(ReplayConcurrency, Context):
         """See `Context.execute_activity`."""
         self._check_alive()
         name = self._run.app.name_of(activity, "activity")
-        future = self._schedule(name, input, options)
+        future = self._schedule(name, input, options, ActivityFuture)
         return self._decode(await future, self._activity_annotation(name), name)
 
-    def _schedule(self, name: str, input: Any, options: Mapping[str, Any]) -> "asyncio.Future[Payload]":
+    def _schedule(self, name: str, input: Any, options: Mapping[str, Any], kind: type[Future]) -> Future:
         run, commands = self._run, self._run.commands
         payload = self._encode(input, name)
         shields = run.cancellation.shields
@@ -155,7 +155,7 @@ class ReplayContext(ReplayConcurrency, Context):
         else:
             seq = commands.count("activity")
             command = cmd.ScheduleActivity(seq, name, self._own_queue(), payload)
-        future = run.loop.create_future(ActivityFuture)
+        future = run.loop.create_future(kind)
         future.run, future.seq = self._reference, seq
         run.futures.activities[seq] = future
         run.futures.activity_orders.add(seq, name, command)
@@ -165,7 +165,7 @@ class ReplayContext(ReplayConcurrency, Context):
         """See `Context.execute_parallel`."""
         self._check_alive()
         calls = [(self._run.app.name_of(activity, "activity"), *rest) for activity, *rest in map(_item, activities)]
-        pending = [(self._schedule(name, input, options), name) for name, input, options in calls]
+        pending = [(self._schedule(name, input, options, ActivityFuture), name) for name, input, options in calls]
         ended = await asyncio.gather(*(future for future, _ in pending), return_exceptions=True)
         return [
             self._decode(raw, self._activity_annotation(name), "result")
