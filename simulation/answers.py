@@ -7,8 +7,9 @@ from assay.storage.sql import queries
 from assay.storage.sql import tables as t
 from simulation.tables import PLACE, Cells, Tables
 
+MAX_EVENTS = 100_000
 Answer = Callable[..., Sequence[Sequence[Any]]]
-RUN, ACTIVITY, OUTBOX, SCHEDULE = PLACE["runs"], PLACE["activities"], PLACE["outbox"], PLACE["schedules"]
+RUN, ACTIVITY, OUTBOX, SCHEDULE = PLACE["runs"], PLACE["activities"], PLACE["outbox_messages"], PLACE["schedules"]
 
 
 def _event(tables: Tables, run_id: str, seq: int) -> Cells | None:
@@ -60,7 +61,7 @@ def open_children(tables: Tables, run_ids: Sequence[str]) -> list[Cells]:
     """OPEN_CHILDREN."""
     parent, closed = RUN["parent_run_id"], RUN["closed_at"]
     of_run, kind = OUTBOX["run_id"], OUTBOX["kind"]
-    runs, messages = tables.rows["runs"], tables.rows["outbox"].values()
+    runs, messages = tables.rows["runs"], tables.rows["outbox_messages"].values()
     still_open = [(row[parent], row) for row in runs.values() if row[parent] in run_ids and row[closed] is None]
     notified = [
         (row[of_run], runs[child])
@@ -73,7 +74,7 @@ def open_children(tables: Tables, run_ids: Sequence[str]) -> list[Cells]:
 def adopted_children(tables: Tables, run_ids: Sequence[str]) -> list[Cells]:
     """ADOPTED_CHILDREN."""
     parent, closed = RUN["parent_run_id"], RUN["closed_at"]
-    messages = tables.rows["outbox"].values()
+    messages = tables.rows["outbox_messages"].values()
     notified = {row[0].partition("/")[0] for row in messages if row[OUTBOX["kind"]] == "child_closed"}
     found = [row for row in tables.rows["runs"].values() if row[parent] in run_ids]
     return [(row[parent], *_child(tables, row)) for row in found if row[closed] is None or row[0] in notified]
@@ -82,7 +83,7 @@ def adopted_children(tables: Tables, run_ids: Sequence[str]) -> list[Cells]:
 def _child(tables: Tables, row: Cells) -> Cells:
     sent = any(
         message[OUTBOX["run_id"]] == row[0] and message[OUTBOX["kind"]] == "cancel"
-        for message in tables.rows["outbox"].values()
+        for message in tables.rows["outbox_messages"].values()
     )
     opening = _event(tables, row[0], 1)
     cancelled = 1 if row[RUN["cancel_seq"]] > 0 or sent else 0
@@ -278,11 +279,22 @@ def leased_activities(tables: Tables, worker: str) -> list[Cells]:
     ]
 
 
-def messages(tables: Tables, before: int, limit: int) -> list[Cells]:
-    """MESSAGES."""
-    created = OUTBOX["created_at"]
-    found = [row for row in tables.rows["outbox"].values() if row[created] < before]
-    return sorted(found, key=lambda row: row[created])[:limit]
+def messages(tables: Tables, before: int, limit: int, kinds: Sequence[str]) -> list[Cells]:
+    """MESSAGES: the rows are in the order of their insertion."""
+    created, kind = OUTBOX["created_at"], OUTBOX["kind"]
+    found = [row for row in tables.rows["outbox_messages"].values() if row[created] < before and row[kind] in kinds]
+    return found[:limit]
+
+
+def unseen_inputs(tables: Tables, run_ids: Sequence[str]) -> list[Cells]:
+    """UNSEEN_INPUTS."""
+    found: list[Cells] = []
+    for run_id in sorted(run_ids):
+        row = tables.rows["runs"].get((run_id,))
+        if row is not None:
+            events = events_after(tables, run_id, row[RUN["seen_seq"]], MAX_EVENTS)
+            found += [(run_id, seq, kind) for seq, _, kind, *_ in events]
+    return found
 
 
 def outcomes_by_key(tables: Tables, namespaces: Sequence[str], keys: Sequence[str]) -> list[Cells]:
@@ -356,6 +368,7 @@ ANSWERS: dict[str, Answer] = {
     queries.LEASED_TASKS: leased_tasks,
     queries.LEASED_ACTIVITIES: leased_activities,
     queries.MESSAGES: messages,
+    queries.UNSEEN_INPUTS: unseen_inputs,
     queries.OUTCOMES_BY_KEY: outcomes_by_key,
     queries.SCHEDULES_BY_KEY: schedules_by_key,
     queries.ALL_SCHEDULES: all_schedules,

@@ -10,7 +10,7 @@ from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import Verb
 from assay.storage.sql.schedule_rows import changed_schedules, schedule_update_row
 from assay.storage.sql.tables import Table
-from assay.storage.sql.writes import lost_with, steps, without
+from assay.storage.sql.writes import lost_by_fences, lost_with, steps, without
 
 Cells = tuple[Any, ...]
 """A row; what is in which place is said by `PLACE`."""
@@ -52,7 +52,9 @@ class Tables:
         schedules = changed_schedules(changes)
         losers = [run.run_id for run in changes.runs if not self.unchanged(run)]
         losers += [change.key for change in schedules if not self._same_schedule(change)]
+        held = {key for (key,) in self.rows["outbox_messages"]}
         lost = lost_with(changes, frozenset(losers))
+        lost = lost_with(changes, lost | lost_by_fences(without(changes, lost), held))
         kept = without(changes, lost) if lost else changes
         self._undo = []
         try:
@@ -61,6 +63,7 @@ class Tables:
             for change in schedules:
                 if change.key not in lost:
                     self._update(t.SCHEDULE_UPDATES, schedule_update_row(change))
+            self._apply(Verb.DELETE, t.ACKNOWLEDGED, [(key,) for _, key in kept.acknowledged])
             for verb, table, cells in steps(kept):
                 self._apply(verb, table, cells)
             self._check_unique(kept)

@@ -192,7 +192,7 @@ class World:
         if self.others_busy or self.unserved.busy:
             return False
         rows = self.database.tables.rows
-        return not rows["outbox"] and all(row[RUN["closed_at"]] is not None for row in rows["runs"].values())
+        return not rows["outbox_messages"] and all(row[RUN["closed_at"]] is not None for row in rows["runs"].values())
 
     def _outcome(self) -> Outcome:
         tables = self.database.tables.rows

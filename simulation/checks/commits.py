@@ -26,7 +26,7 @@ LEASE: Time = 10 * SECOND
 STEADY = 0.98
 """Engine time is slewed by at most one per cent; a shared one, and that of an engine, by both."""
 MARKS = {"activity": "activity_mark", "timer": "timer_mark", "side effect": "effect_mark"}
-RUN, OUTBOX, ACTIVITY = PLACE["runs"], PLACE["outbox"], PLACE["activities"]
+RUN, OUTBOX, ACTIVITY = PLACE["runs"], PLACE["outbox_messages"], PLACE["activities"]
 _start = msgspec.json.Decoder(StartData).decode
 
 
@@ -233,7 +233,9 @@ class CommitChecks:
         """A cancel or the end of a run must be on its way to every child that is open (I16)."""
         tables = self._world.database.tables.rows
         notified = {
-            row[OUTBOX["workflow_id"]] for row in tables["outbox"].values() if row[OUTBOX["kind"]] != "child_closed"
+            row[OUTBOX["workflow_id"]]
+            for row in tables["outbox_messages"].values()
+            if row[OUTBOX["kind"]] in ("cancel", "terminate")
         }
         for row in tables["runs"].values():
             if row[RUN["parent_run_id"]] != run_id or row[RUN["closed_at"]] is not None or row[RUN["cancel_seq"]]:

@@ -70,8 +70,8 @@ def _finished(world: "World", archive: Archive) -> Iterator[str]:
             last = life.history[-1]
             facts = {name: value for name, value in life.row.items() if name.startswith("task_") or name == "stuck"}
             yield f"liveness: {life.workflow_id} is open at {world.loop.time():.0f} s after {shown(last)}; {facts}"
-    if archive.tables.rows["outbox"]:
-        yield f"liveness: {len(archive.tables.rows['outbox'])} messages were never delivered"
+    if archive.tables.rows["outbox_messages"]:
+        yield f"liveness: {len(archive.tables.rows['outbox_messages'])} messages were never delivered"
 
 
 def _hands(world: "World", archive: Archive) -> Iterator[str]:

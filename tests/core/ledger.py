@@ -45,7 +45,7 @@ class Ledger:
         repeats = 0 <= request.seen_seq < self.seen[request.run_id]
         holds = self.holders.get(request.run_id) == (request.worker, request.epoch) and not repeats
         if reply.accepted:
-            self.turn_accepted(request, decision, reply, holds)
+            self.turn_accepted(request, decision, reply, holds, history)
             self.seen[request.run_id] = reply.seen_seq
             self.turn_knows(request, decision, reply, history)
         if reply.accepted and reply.leased:
@@ -62,13 +62,18 @@ class Ledger:
                 "a step of a worker without the lease"
             )
 
-    def turn_accepted(self, request: rq.Advance, decision: Decision, reply: Advanced, holds: bool) -> None:
+    def turn_accepted(
+        self, request: rq.Advance, decision: Decision, reply: Advanced, holds: bool, history: list[ev.Recorded]
+    ) -> None:
         run = decision.run
         seen = request.seen_seq if request.seen_seq >= 0 else run.task.granted_seq
         if request.outcomes:
             assert seen == run.last_seq, "fused completion: the worker has not seen all events"
         if reply.closed and not any(isinstance(command, cmd.CancelWorkflow) for command in request.commands):
-            assert seen >= run.last_seq, "a close that has not seen all events"
+            unseen = [entry.event for entry in history if entry.seq > seen]
+            if isinstance(decision.events[-1].event, ev.WorkflowContinuedAsNew):
+                unseen = [event for event in unseen if event.is_input and not event.goes_along]
+            assert not unseen, "a close that has not seen all events"
         if run.cancel_seq > seen:
             self.children_hear(decision)
         if not holds:

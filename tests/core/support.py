@@ -340,7 +340,7 @@ def delivers(kind: str, to: WorkflowId) -> Step:
 
     def make(world: World) -> rq.Request:
         found = [message for message in world.outbox.values() if message.kind == kind and message.workflow_id == to]
-        return rq.Deliver(found[0].run_id, found[0])
+        return rq.Deliver.of(found[0])
 
     return make
 
@@ -353,7 +353,7 @@ def delivered() -> Step:
             if not world.outbox:
                 return
             message = next(iter(world.outbox.values()))
-            world.take(rq.Deliver(message.run_id, message))
+            world.take(rq.Deliver.of(message))
         raise AssertionError("a message is never taken")
 
     return drain

@@ -28,6 +28,7 @@ SIMPLE = {
     Kind: st.sampled_from(Kind),
     ParentClose: st.sampled_from(ParentClose),
     tuple[str, ...]: st.lists(TEXTS, max_size=2).map(tuple),
+    msgspec.UnsetType: st.just(msgspec.UNSET),
 }
 
 

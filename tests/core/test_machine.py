@@ -194,7 +194,7 @@ class Runs(RuleBasedStateMachine):
         for _ in range(MOST_MESSAGES):
             if self.world.outbox:
                 message = next(iter(self.world.outbox.values()))
-                self.ask(rq.Deliver(message.run_id, message))
+                self.ask(rq.Deliver.of(message))
         assert not self.world.outbox, "I17: a message is never taken"
         check_healed(self.world)
 
@@ -462,7 +462,7 @@ class Runs(RuleBasedStateMachine):
         """Any message that waits, or one that was taken before."""
         if self.world.sent:
             message = dice.some([*self.world.outbox.values(), *self.world.sent[-3:]])
-            self.ask(rq.Deliver(message.run_id, message))
+            self.ask(rq.Deliver.of(message))
 
     def repeat(self, dice: Dice) -> None:
         """Any request again, as if its answer had been lost."""

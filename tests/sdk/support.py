@@ -189,7 +189,7 @@ class Trial:
             self.world.take(rq.LeaseTask(run.run_id, ASIDE, None))
             self.world.take(rq.Advance(run.run_id, ASIDE, run.task.epoch, run.last_seq, commands))
         for message in tuple(self.world.outbox.values()):
-            self.world.take(rq.Deliver(message.run_id, message))
+            self.world.take(rq.Deliver.of(message))
         self.work()
         return self
 
@@ -270,7 +270,7 @@ class Trial:
         )
         for command in turn.commands:
             if isinstance(command, cmd.ContinueAsNew):
-                named = command.unread_signals or ()
+                named = command.unread or ()
                 unread = tuple(recorded for recorded in self.history if recorded.seq in named)
                 request = msgspec.structs.replace(request, unread=unread)
         try:

@@ -94,7 +94,12 @@ class StoredWorld(World):
         """What there is to write; the next decisions begin anew."""
         self.batch.seal(self.now)
         batch, self.batch = self.batch, Batch()
-        return batch.changes
+        changes = batch.changes
+        # An engine delivers a message after its commit; here a step may send and deliver in one transaction.
+        at_once = {message.key for _, message, _ in changes.messages} & {key for _, key in changes.acknowledged}
+        changes.messages = [entry for entry in changes.messages if entry[1].key not in at_once]
+        changes.acknowledged = [entry for entry in changes.acknowledged if entry[1] not in at_once]
+        return changes
 
     async def commit(self) -> frozenset[RunId]:
         return await self.store.write(self.changes())

@@ -106,7 +106,7 @@ PLANTED: dict[str, tuple[list[Step], str, str]] = {
         "I12",
     ),
     "times that go back": (WAITING, copied("3", "'TimerCancelled'", UNKNOWN_TIMER, time="time - 1"), "I13"),
-    "a child whose end nobody is told": (ORPHANED, "DELETE FROM outbox", "I17"),
+    "a child whose end nobody is told": (ORPHANED, "DELETE FROM outbox_messages", "I17"),
     "a successor that does not exist": (CONTINUED, "DELETE FROM runs WHERE number = 2", "I18"),
     "a successor that follows another": (
         [*CONTINUED, starts("other")],

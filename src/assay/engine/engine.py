@@ -109,6 +109,7 @@ class Engine:
         self._committer.listen(self._committed)
         self._committer.on_stop(self._feed.end)
         self._committer.on_loss(self._lost)
+        self._outbox_relay.on_failure(self._lost)
 
     # life
 

@@ -125,6 +125,11 @@ class Unfired(msgspec.Struct, frozen=True):
     fires: Sequence[Fire]
 
 
+def fence_of(key: str) -> RunId:
+    """Return the name under which `Store.write` returns an outbox message whose row was gone."""
+    return RunId(f"outbox {key}")
+
+
 class Changes(msgspec.Struct):
     """The changes of a transaction; empty fields cost nothing."""
 
@@ -156,7 +161,8 @@ class Changes(msgspec.Struct):
     messages: list[tuple[RunId, OutboxMessage, Time]] = msgspec.field(default_factory=list)
     """Messages for the outbox, each with its sending run. A message with a stored key is the same message."""
     acknowledged: list[tuple[RunId, str]] = msgspec.field(default_factory=list)
-    """Keys of delivered messages, each with the receiving run."""
+    """Keys of delivered messages, each with the receiving run, or with its own `fence_of` if no run receives it. If a
+    row is gone, the run is lost, and the fence with it: another delivery has had its effect (I17)."""
     outcomes: list[tuple[RunId | None, RequestOutcome]] = msgspec.field(default_factory=list)
     """Replies to keep, each with the run that the request concerned, if any."""
     not_before: tuple[Time, Time] | None = None

@@ -37,6 +37,7 @@ from assay.storage.changes import (
     StoredEvent,
     StoredRun,
     Unfired,
+    fence_of,
 )
 from assay.storage.journal_entries import BEGINNING, Claim, JournalEntry, JournalPage, JournalRow, Note, Position
 from assay.storage.ready_work import Demand, ReadyActivity, ReadyTask
@@ -90,6 +91,7 @@ __all__ = [
     "Unfired",
     "WaitingWork",
     "WorkerRow",
+    "fence_of",
 ]
 
 

@@ -136,6 +136,11 @@ class ErrorCode(StrEnum):
         Kind.RATE_LIMITED,
         "The credential exceeds the requests a second of `--rate-limit`; nothing was changed, retry later.",
     )
+    TOO_MANY_MESSAGES = (
+        "too_many_messages",
+        Kind.RATE_LIMITED,
+        "The run has 10,000 messages that its code has not seen; nothing was changed, retry later.",
+    )
     TOO_MANY_POLLS = "too_many_polls", Kind.RATE_LIMITED, "No more polls can be held at present."
     TOO_MANY_STREAMS = "too_many_streams", Kind.RATE_LIMITED, "No more event streams can be open at present."
     HEADERS_TOO_LARGE = "headers_too_large", Kind.INVALID, "The headers are too long."

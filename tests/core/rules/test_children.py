@@ -262,7 +262,7 @@ def test_an_outcome_that_comes_late_is_not_taken_for_that_of_a_later_child():
     for step in (started(CHILD), terminated(of=CHILD), bore(seq=2)):
         world.take(step)
     assert CHILD in world.run.children
-    assert events(world.when(Deliver(message.run_id, message))) == []
+    assert events(world.when(Deliver.of(message))) == []
 
 
 # parent close policy

@@ -86,15 +86,15 @@ def test_a_signal_to_a_named_run_does_not_reach_its_successor():
 
 def test_a_run_has_a_limit_of_signals():
     world = given(started())
-    world.run.signals = LIMITS.signals
-    with refused("limit_exceeded"):
+    world.run.unseen = list(range(LIMITS.signals))
+    with refused("too_many_messages"):
         world.when(signals())
 
 
 def test_signals_of_a_start_count_against_the_limit():
     world = given(started())
-    world.run.signals = LIMITS.signals
-    with refused("limit_exceeded"):
+    world.run.unseen = list(range(LIMITS.signals))
+    with refused("too_many_messages"):
         world.when(starts(id_conflict_policy=IdConflict.USE_EXISTING, signals=(FirstSignal("hello"),)))
 
 
@@ -111,7 +111,7 @@ def test_a_message_is_acknowledged_by_the_decision_that_takes_it():
 def test_a_message_delivered_twice_is_taken_once():
     world = given(started(), bore(), turned(CompleteWorkflow(ONE), of=CHILD))
     (message,) = world.outbox.values()
-    again = Deliver(message.run_id, message)
+    again = Deliver.of(message)
     assert events(world.take(again)) == [ChildWorkflowCompleted(CHILD, ONE, "run-2")]
     decision = world.when(again)
     assert events(decision) == []
@@ -122,7 +122,7 @@ def test_a_message_delivered_twice_is_taken_once():
 def test_a_request_follows_a_chain_to_its_open_run(kind):
     world = given(started(), turned(ContinueAsNew()))
     message = OutboxMessage("key", MAIN, ORDER, "run-1", kind, "why", sender="wf://main/boss")
-    decision = world.take(Deliver("run-1", message))
+    decision = world.take(Deliver.of(message))
     assert sent(decision) == [(ORDER, kind)]
     (forwarded,) = world.outbox.values()
     assert (forwarded.run_id, forwarded.key, forwarded.reason) == ("run-2", "key>run-2", "why")
@@ -132,7 +132,7 @@ def test_a_request_follows_a_chain_to_its_open_run(kind):
 
 def test_a_request_to_the_closed_end_of_a_chain_is_let_go():
     world = given(started(), terminated())
-    decision = world.when(Deliver("run-1", OutboxMessage("key", MAIN, ORDER, "run-1", "cancel")))
+    decision = world.when(Deliver.of(OutboxMessage("key", MAIN, ORDER, "run-1", "cancel")))
     assert events(decision) == []
     assert decision.effects == [Acknowledge("key")]
 
@@ -146,11 +146,11 @@ def test_an_outcome_of_a_child_does_not_follow_the_parents_chain():
 
 def test_a_cancel_from_another_run_is_like_any_cancel():
     world = given(started(), turned())
-    decision = world.when(Deliver("run-1", OutboxMessage("key", MAIN, ORDER, "run-1", "cancel", "why", sender="boss")))
+    decision = world.when(Deliver.of(OutboxMessage("key", MAIN, ORDER, "run-1", "cancel", "why", sender="boss")))
     assert events(decision) == [WorkflowCancelRequested("why", "boss")]
 
 
 def test_a_message_of_an_unknown_kind_is_let_go():
-    decision = given(started()).when(Deliver("run-1", OutboxMessage("key", MAIN, ORDER, "run-1", "praise")))
+    decision = given(started()).when(Deliver.of(OutboxMessage("key", MAIN, ORDER, "run-1", "praise")))
     assert events(decision) == []
     assert decision.effects == [Acknowledge("key")]

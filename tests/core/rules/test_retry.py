@@ -15,7 +15,7 @@ from assay.core.model.events import (
     WorkflowStarted,
 )
 from assay.core.model.ids import SECOND
-from assay.core.rules.retry import Unprepared
+from assay.core.rules.moment import Unprepared
 from tests.core.support import (
     CHILD,
     MAIN,

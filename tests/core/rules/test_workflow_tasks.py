@@ -18,6 +18,7 @@ from assay.core.model.events import (
     ActivityCompleted,
     ActivityScheduled,
     SideEffectRecorded,
+    SignalReceived,
     StepCompleted,
     StepFailed,
     TimerScheduled,
@@ -158,7 +159,7 @@ def test_a_turn_of_an_expired_lease_is_refused_before_anybody_takes_over():
         world.when(turns(FOLLOWING, epoch=1))
 
 
-@pytest.mark.parametrize("closing", [CompleteWorkflow(ONE), FailWorkflow("no"), ContinueAsNew()])
+@pytest.mark.parametrize("closing", [CompleteWorkflow(ONE), FailWorkflow("no")])
 def test_a_close_that_has_not_seen_everything_is_refused_and_the_task_due(closing):
     world = given(started(), claimed(), signalled())
     decision = world.take(turns(FOLLOWING, closing, seen_seq=1))
@@ -166,6 +167,19 @@ def test_a_close_that_has_not_seen_everything_is_refused_and_the_task_due(closin
     assert (decision.reply.accepted, decision.reply.code) == (False, "unhandled_events")
     assert world.run.task.ready
     assert world.run.seen_seq == 0
+
+
+def test_a_message_that_its_code_has_not_seen_goes_along_to_the_next_run():
+    world = given(started(), claimed(), signalled("late", ONE))
+    decision = world.take(turns(ContinueAsNew(), seen_seq=1, unread_until=1))
+    assert decision.reply.accepted
+    assert [event for event in world.history() if isinstance(event, SignalReceived)] == [SignalReceived("late", ONE)]
+
+
+def test_an_outcome_that_its_code_has_not_seen_keeps_a_run_from_continuing():
+    world = given(started(), turned(ScheduleTimer(1, 1.0)), later(SECOND), elapsed("timer", 1), claimed())
+    decision = world.take(turns(ContinueAsNew(), seen_seq=2))
+    assert (decision.reply.accepted, decision.reply.code) == (False, "unhandled_events")
 
 
 def test_a_close_that_has_seen_everything_is_accepted():

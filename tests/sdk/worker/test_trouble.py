@@ -127,7 +127,7 @@ class Trouble:
 
     def deliver(self) -> None:
         for message in tuple(self.fake.world.outbox.values()):
-            self.fake.ask(rq.Deliver(message.run_id, message))
+            self.fake.ask(rq.Deliver.of(message))
 
     async def heal(self) -> None:
         """Nothing is lost any more, and whatever anybody waits for comes."""

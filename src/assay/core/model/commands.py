@@ -64,6 +64,15 @@ class WaitForSignal(Command, frozen=True, gc=False, omit_defaults=True, tag="Wai
     timer_seq: int | None = None
 
 
+class SendMessage(Command, frozen=True, gc=False, omit_defaults=True, tag="SendMessage"):
+    """Send a message to another workflow or a mailbox; the outcome is an event. Idempotent by `seq`."""
+
+    seq: int = 0
+    to: str = ""
+    topic: str = ""
+    args: tuple[Payload, ...] = ()
+
+
 class RecordSideEffect(Command, frozen=True, gc=False, omit_defaults=True, tag="RecordSideEffect"):
     """Record a value that code produced once. `resume` makes a task due at once, for polling workers."""
 
@@ -135,7 +144,10 @@ class ContinueAsNew(Command, frozen=True, gc=False, omit_defaults=True, tag="Con
     memo: Payload = NULL
     search_attributes: Payload = NULL
     unread_signals: tuple[int, ...] | None = None
-    """The seqs of signals that code has not consumed; None for all signals after the last completed task."""
+    """The former name of `unread`, sent by older workers."""
+    unread: tuple[int, ...] | None = None
+    """The seqs of inputs that code has received and not taken from its channels. Inputs that the worker has not
+    received go along in any case."""
 
 
 class CompleteWorkflow(Command, frozen=True, gc=False, omit_defaults=True, tag="CompleteWorkflow"):
@@ -163,6 +175,7 @@ AnyCommand = (
     | ScheduleTimer
     | CancelTimer
     | WaitForSignal
+    | SendMessage
     | RecordSideEffect
     | RecordVersion
     | RecordSnapshot

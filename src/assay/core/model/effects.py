@@ -4,7 +4,7 @@ import msgspec
 
 from assay.core.model.events import Event, Recorded
 from assay.core.model.failure import FailureInfo
-from assay.core.model.ids import Namespace, RunId, Seq, Time, WorkflowId
+from assay.core.model.ids import Namespace, RunId, RunKey, Seq, Time, WorkflowId
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.run import Activity, Child, Run, Task
 
@@ -95,21 +95,50 @@ class PutSnapshot(Effect, frozen=True, gc=False):
 
 
 CANCEL, TERMINATE, CHILD_CLOSED = "cancel", "terminate", "child_closed"
-OUTBOX_KINDS = (CANCEL, TERMINATE, CHILD_CLOSED)
-"""The kinds of messages; recorded in outbox rows."""
+MESSAGE, OUTCOME = "message", "outcome"
+OUTBOX_KINDS = (CANCEL, TERMINATE, CHILD_CLOSED, MESSAGE, OUTCOME)
+"""The kinds of messages; recorded in outbox rows. An engine delivers no row of any other kind."""
+
+ORDERED_KINDS = frozenset((MESSAGE,))
+"""Kinds whose messages reach one target in the order in which they were sent."""
 
 
-class OutboxMessage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A message from one run to another, kept in the outbox until the receiving run has acknowledged it."""
+class OutboxDetails(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+    """The fields of an outbox message that only some kinds have; stored as one document, so that kinds may add more."""
+
+    waiter: RunKey | None = None
+    """The run that waits for the outcome of its request; the outcome is a message of its own."""
+    request_seq: int = 0
+    """The number of the request among the requests of its kind of the waiting run."""
+    deadline: Time | None = None
+    """The time, from the delivery, after which a cancelled run is terminated."""
+    about: RunId | None = None
+    """The run whose closing event is read when the message is delivered: the row of a message has no result."""
+
+
+class OutboxMessage(OutboxDetails, frozen=True, gc=False, omit_defaults=True, kw_only=False):
+    """A message to a run, kept in the outbox until the transaction that applies the message deletes its row."""
 
     key: str
     namespace: Namespace
     workflow_id: WorkflowId
-    run_id: RunId
+    run_id: RunId | None
+    """The run; None for the run of the workflow id that is current when the message is delivered."""
     kind: str
     reason: str | None = None
     event: Event | None = None
     sender: str | None = None
+
+    @property
+    def details(self) -> OutboxDetails | None:
+        """Return the fields beside the columns of a row; None if all are empty."""
+        found = OutboxDetails(
+            waiter=self.waiter, request_seq=self.request_seq, deadline=self.deadline, about=self.about
+        )
+        return None if found == NO_DETAILS else found
+
+
+NO_DETAILS = OutboxDetails()
 
 
 class Send(Effect, frozen=True, gc=False):
@@ -119,7 +148,7 @@ class Send(Effect, frozen=True, gc=False):
 
 
 class Acknowledge(Effect, frozen=True, gc=False):
-    """Delete a delivered message from the outbox."""
+    """Delete a delivered message from the outbox; if the row is gone, nothing of the whole decision is written."""
 
     key: str
 
@@ -146,6 +175,10 @@ class Decision(msgspec.Struct):
     reply: object = None
     closes: bool = False
     """True if the last event closes the run."""
+    send_mark: int | None = None
+    """The highest number of a message that this decision sends; None before the first."""
+    sends: int = 0
+    """Messages that this decision sends."""
     unused: frozenset[tuple[str, int]] = frozenset()
     """(kind of event, seq) below the highest seq of the kind without an event: see `Advance.unused`."""
 

@@ -24,6 +24,8 @@ class Event(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     recorded_name: ClassVar[str]
     """The `event_type` in rows and records; data, independent of the name of the class."""
     is_input: ClassVar[bool] = False
+    goes_along: ClassVar[bool] = False
+    """True for an input that moves to the next run if a run continues as new before its code has received it."""
     closes: ClassVar[str | None] = None
     """The final status of the run, for an event that closes the run (I5)."""
 
@@ -128,17 +130,21 @@ class SignalReceived(InputEvent, frozen=True, gc=False, omit_defaults=False):
     """A signal to the run; kept until the code waits for a signal of this name."""
 
     recorded_name: ClassVar[str] = "SignalReceived"
+    goes_along: ClassVar[bool] = True
     signal: str
     payload: Payload = NULL
     sender: str | None = msgspec.field(default=None, name="from")
     context: Payload = NULL
     message_id: str | None = None
+    args: Payload | msgspec.UnsetType = msgspec.UNSET
+    """All payloads as a list, if the message has several; absent for one payload or none."""
 
 
 class WorkflowCancelRequested(InputEvent, frozen=True, gc=False, omit_defaults=True):
     """A request to cancel the run; the code decides how the run closes."""
 
     recorded_name: ClassVar[str] = "WorkflowCancelRequested"
+    goes_along: ClassVar[bool] = True
     reason: str | None = None
     sender: str | None = msgspec.field(default=None, name="from")
     deadline: float | None = None
@@ -305,6 +311,31 @@ class ChildWorkflowFailed(InputEvent, frozen=True, gc=False, omit_defaults=True)
     close_reason: str | None = None
     run_id: RunId | None = None
     child_seq: int = 0
+
+
+class MessageSendRequested(Event, frozen=True, gc=False):
+    """The run sends a message; the outcome follows as another event."""
+
+    recorded_name: ClassVar[str] = "MessageSendRequested"
+    send_seq: int
+    to: str
+    topic: str
+
+
+class MessageDelivered(InputEvent, frozen=True, gc=False):
+    """A message of the run is recorded at its target."""
+
+    recorded_name: ClassVar[str] = "MessageDelivered"
+    send_seq: int
+
+
+class MessageSendFailed(InputEvent, frozen=True, gc=False):
+    """A message of the run was not accepted, for example because its target does not exist."""
+
+    recorded_name: ClassVar[str] = "MessageSendFailed"
+    send_seq: int
+    kind: str
+    error: str
 
 
 class AttributesUpserted(Event, frozen=True, gc=False, omit_defaults=True):

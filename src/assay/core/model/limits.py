@@ -61,6 +61,9 @@ class Limits(msgspec.Struct, frozen=True):
     pending_children: int = 2_000
     commands: int = 2_000
     signals: int = 10_000
+    """Messages of one run that no accepted task has seen."""
+    sends: int = 2_000
+    """Messages that one run has sent and that have no outcome yet."""
     reopened_children: int = 1_000
     """Reopened children of one retried run, at all levels."""
     id_bytes: int = 255

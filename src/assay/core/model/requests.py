@@ -8,7 +8,7 @@ import msgspec
 
 from assay.core.model.commands import AnyCommand, ScheduleActivity
 from assay.core.model.effects import OutboxMessage
-from assay.core.model.events import Recorded
+from assay.core.model.events import Event, Recorded
 from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.model.payload import NULL, Payload
@@ -46,6 +46,7 @@ class FirstSignal(msgspec.Struct, frozen=True, gc=False):
     name: str
     payload: Payload = NULL
     sender: str | None = None
+    args: tuple[Payload, ...] = ()
 
 
 class StartWorkflow(Request, StartOptions[Time, RetryPolicy, IdReuse], frozen=True, gc=False, kw_only=True):
@@ -73,6 +74,8 @@ class Signal(ToWorkflow, frozen=True, gc=False):
     sender: str | None = None
     context: Payload = NULL
     message_id: str | None = None
+    args: tuple[Payload, ...] = ()
+    """Several arguments; one argument is the payload."""
 
 
 class RequestCancel(ToWorkflow, frozen=True, gc=False):
@@ -176,7 +179,9 @@ class Advance(ToRun, frozen=True, gc=False):
     lease: Time | None = None
     local: bool = False
     unread: tuple[Recorded, ...] = ()
-    """Signals to carry over if a command continues as new; filled in by the engine."""
+    """Inputs that go along if a command continues as new; filled in by the engine."""
+    unread_until: int = -1
+    """The last event of the run when `unread` was read; negative if nothing was read."""
     unused: frozenset[tuple[str, int]] = frozenset()
     """(kind of event, seq) of commands with a seq below the highest that have no event yet; filled in by the engine."""
     more: bool = False
@@ -280,8 +285,17 @@ class Elapse(ToRun, frozen=True, gc=False):
     ref: int = 0
 
 
-class Deliver(ToRun, frozen=True, gc=False):
-    """Deliver an outbox message to its run; applied at most once, always acknowledged."""
+class Deliver(ToWorkflow, frozen=True, gc=False):
+    """Deliver outbox messages to a target; each is applied at most once, and its row is deleted."""
 
     allowed_when_closed: ClassVar[bool] = True
-    message: OutboxMessage
+    messages: tuple[OutboxMessage, ...] = ()
+    """One message, or several of an ordered kind."""
+    endings: Mapping[RunId, Event] = MappingProxyType({})
+    """The closing events of the runs that messages are about; filled in by the engine."""
+
+    @staticmethod
+    def of(*messages: OutboxMessage) -> "Deliver":
+        """Return the request for messages to one target."""
+        first = messages[0]
+        return Deliver(first.namespace, first.workflow_id, first.run_id, messages)

@@ -188,6 +188,13 @@ class Run(msgspec.Struct):
     """The highest seq of each kind so far; polling workers count from 0."""
     step_mark: int = 0
     signals: int = 0
+    send_mark: int = 0
+    sends: int = 0
+    """Messages of the run without an outcome."""
+    unseen: list[int] = msgspec.field(default_factory=list)
+    """The seqs of messages that no accepted task has seen."""
+    firm_seq: int = 0
+    """The last event since `seen_seq` that cannot go along to a next run: an outcome, or a timer that fired."""
     activities: dict[int, Activity] = msgspec.field(default_factory=dict)
     timers: dict[int, Time] = msgspec.field(default_factory=dict)
     children: dict[WorkflowId, Child] = msgspec.field(default_factory=dict)

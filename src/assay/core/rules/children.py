@@ -3,6 +3,7 @@
 import msgspec
 
 from assay.core.model import commands as cmd
+from assay.core.model.addresses import workflow_address
 from assay.core.model.effects import CANCEL, CHILD_CLOSED, TERMINATE, Decision, OutboxMessage, PutChild, Send
 from assay.core.model.errors import AssayError, Invalid, Kind
 from assay.core.model.events import (
@@ -190,4 +191,4 @@ def address(run: Run) -> str:
 
 def address_of(namespace: str, workflow_id: str) -> str:
     """Return the sender in requests to children by any run of a workflow id."""
-    return f"wf://{namespace}/{workflow_id}"
+    return workflow_address(namespace, workflow_id)

@@ -4,6 +4,7 @@ No other module assigns a field of a `Run` (`tests/architecture/test_runs.py`). 
 their version, are not part of a `Run`: the write path keeps them in a `StoredRun`.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any
 
@@ -54,6 +55,17 @@ def put_activity(run: Run, activity: Activity) -> None:
     run.activities[activity.seq] = activity
 
 
+def add_unseen(run: Run, seq: int, kind: str) -> None:
+    """Add the place of an event after `seen_seq` to a run that was read from the store."""
+    event = ev.KINDS.get(kind)
+    if event is None or not event.is_input:
+        return
+    if event in MESSAGES:
+        run.unseen.append(seq)
+    if not event.goes_along:
+        run.firm_seq = seq
+
+
 def trim_tail(run: Run) -> None:
     """Drop a tail that is too large for memory.
 
@@ -70,6 +82,8 @@ def apply(run: Run, recorded: ev.Recorded) -> None:
     run.last_time = recorded.time
     if event.is_input:
         run.input_seq = seq
+        if not event.goes_along:
+            run.firm_seq = seq
     change = EVENTS.get(type(event))
     if change is not None:
         change(run, event)
@@ -98,6 +112,8 @@ def _close(run: Run, recorded: ev.Recorded) -> None:
 
 def _clear_open_work(run: Run) -> None:
     run.cancel_deadline = None
+    run.unseen.clear()
+    run.firm_seq = 0
     run.activities.clear()
     run.activity_bytes = 0
     run.timers.clear()
@@ -135,8 +151,22 @@ def _step(run: Run, event: ev.StepCompleted | ev.StepFailed) -> None:
 
 def _signal(run: Run, event: ev.SignalReceived) -> None:
     run.signals += 1
+    run.unseen.append(run.last_seq)
     if event.signal == run.awaiting:
         run.awaiting = None
+
+
+MESSAGES = frozenset((ev.SignalReceived,))
+"""Events that count against the limit of messages."""
+
+
+def _sent(run: Run, event: ev.MessageSendRequested) -> None:
+    run.sends += 1
+    run.send_mark = max(run.send_mark, event.send_seq)
+
+
+def _send_ended(run: Run, _: ev.MessageDelivered | ev.MessageSendFailed) -> None:
+    run.sends -= 1
 
 
 def _awaiting(run: Run, event: ev.WorkflowAwaitingSignal) -> None:
@@ -157,6 +187,9 @@ EVENTS: dict[type[ev.Event], Callable[[Run, Any], None]] = {
     ev.SignalReceived: _signal,
     ev.WorkflowAwaitingSignal: _awaiting,
     ev.VersionRecorded: _version,
+    ev.MessageSendRequested: _sent,
+    ev.MessageDelivered: _send_ended,
+    ev.MessageSendFailed: _send_ended,
 }
 
 
@@ -170,6 +203,10 @@ def set_task(run: Run, task: Task, time: Time) -> None:
 
 def _mark_seen(run: Run, seq: int) -> None:
     run.seen_seq = seq
+    if run.unseen:
+        del run.unseen[: bisect_right(run.unseen, seq)]
+    if run.firm_seq <= seq:
+        run.firm_seq = 0
     if seq == run.last_seq:
         # Everything is seen: an empty tail is complete again, also in a run whose tail was dropped or not read.
         run.tail, run.tail_bytes = [], 0

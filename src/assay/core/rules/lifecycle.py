@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from assay.core.model import commands as cmd
 from assay.core.model import requests as rq
 from assay.core.model.effects import CloseActivity, Decision, PutActivity, SetDeadlines
-from assay.core.model.errors import Invalid, Kind
+from assay.core.model.errors import Kind
 from assay.core.model.events import (
     Event,
     Recorded,
@@ -25,13 +25,14 @@ from assay.core.model.events import (
 )
 from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import RunId, Time, WorkflowId, seconds
-from assay.core.model.limits import LIMITS
+from assay.core.model.message_bodies import received
 from assay.core.model.options import check_id, check_text, checked_start
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.policies import IdConflict, IdReuse
 from assay.core.model.replies import Started
 from assay.core.model.run import CANCELLED, COMPLETED, PENDING, Run, Task
 from assay.core.rules import activities, attributes, children, new_runs
+from assay.core.rules.message_limits import check_room
 from assay.core.rules.moment import Moment
 
 
@@ -79,11 +80,10 @@ def _repeated(run: Run, at: Moment) -> Decision:
 
 
 def _existing(run: Run, request: rq.StartWorkflow, at: Moment) -> Decision:
-    if run.signals + len(request.signals) > LIMITS.signals:
-        raise Invalid(f"a run takes at most {LIMITS.signals} signals; continue as new", code="limit_exceeded")
+    check_room(run, len(request.signals))
     decision = Decision.of(run, at.now)
     for message in request.signals:
-        decision.record(SignalReceived(message.name, message.payload, message.sender))
+        decision.record(received(message.name, message.args, message.sender, message.payload))
         decision.wake()
     if request.signals and _start_delayed(run):
         # Signal-with-start ends the start delay; a plain signal does not.

@@ -1,36 +1,46 @@
-"""Rules of signals and of messages from other runs.
+"""Rules of messages: from outside, between runs, and from the outbox.
 
-An accepted signal is in the history exactly once and in order (I14). An outbox message is applied at most once, and
-acknowledged in the same transaction (I17).
+An accepted message is in the history exactly once and in order (I14). An outbox message is applied at most once: the
+transaction that applies the message deletes its row, and writes nothing if the row is gone (I17).
 """
 
 import msgspec
 
 from assay.core.model import requests as rq
-from assay.core.model.commands import WaitForSignal
+from assay.core.model.addresses import MAILBOX, UPDATE, parse_address, workflow_address
+from assay.core.model.commands import SendMessage, WaitForSignal
 from assay.core.model.effects import (
     CANCEL,
     CHILD_CLOSED,
+    MESSAGE,
+    OUTCOME,
     TERMINATE,
     Acknowledge,
     Decision,
     DropChild,
+    Effect,
     OutboxMessage,
     Send,
 )
-from assay.core.model.errors import Invalid
+from assay.core.model.errors import Invalid, Kind
 from assay.core.model.events import (
     ChildWorkflowCompleted,
     ChildWorkflowFailed,
-    SignalReceived,
+    Event,
+    MessageDelivered,
+    MessageSendFailed,
+    MessageSendRequested,
     WorkflowAwaitingSignal,
 )
-from assay.core.model.ids import RunId, WorkflowId
+from assay.core.model.ids import Namespace, RunId, WorkflowId
 from assay.core.model.limits import LIMITS
+from assay.core.model.message_bodies import received
 from assay.core.model.options import check_text
+from assay.core.model.payload import NULL
 from assay.core.model.run import COMPLETED, Child, Run
 from assay.core.model.texts import not_a_text
 from assay.core.rules import lifecycle
+from assay.core.rules.message_limits import check_room, check_topic, no_room
 from assay.core.rules.moment import Moment
 
 FORWARDED = ">"
@@ -38,21 +48,16 @@ FORWARDED = ">"
 
 
 def signal(run: Run, request: rq.Signal, at: Moment) -> Decision:
-    """Record a signal and make a workflow task due."""
-    if run.signals >= LIMITS.signals:
-        raise Invalid(f"a run takes at most {LIMITS.signals} signals; continue as new", code="limit_exceeded")
+    """Record a message from outside and make a workflow task due."""
+    check_topic(request.name)
+    check_room(run, 1)
     check_text(request.sender, "from")
     check_text(request.message_id, "message_id")
     decision = Decision.of(run, at.now)
-    decision.record(
-        SignalReceived(
-            signal=request.name,
-            payload=request.payload,
-            sender=request.sender,
-            context=request.context,
-            message_id=request.message_id,
-        )
-    )
+    event = received(request.name, request.args, request.sender, request.payload)
+    if request.context != NULL or request.message_id is not None:
+        event = msgspec.structs.replace(event, context=request.context, message_id=request.message_id)
+    decision.record(event)
     decision.wake()
     return decision
 
@@ -64,9 +69,95 @@ def wait(decision: Decision, command: WaitForSignal, _: Moment) -> None:
     decision.record(WorkflowAwaitingSignal(command.name, command.timer_seq))
 
 
+def send(decision: Decision, command: SendMessage, _: Moment) -> None:
+    """Record that the run sends a message, and add the message to the outbox; a refusal is recorded as the outcome."""
+    run = decision.run
+    mark = run.send_mark if decision.send_mark is None else decision.send_mark
+    if command.seq <= mark:
+        return
+    decision.send_mark = command.seq
+    if type(command.topic) is not str or not command.topic:
+        raise Invalid("a message needs a topic", field="topic")
+    check_topic(command.topic)
+    decision.record(MessageSendRequested(command.seq, command.to, command.topic))
+    target = parse_address(command.to)
+    if target is not None and target.scheme == UPDATE:
+        raise Invalid("only the workflow that received an update answers it", field="to")
+    if run.sends + decision.sends >= LIMITS.sends:
+        failure = Kind.RATE_LIMITED, f"the run has {LIMITS.sends} messages without an outcome"
+    elif target is None or target.scheme == MAILBOX:
+        failure = Kind.NOT_FOUND, f"{command.to} is not the address of a workflow or mailbox"
+    else:
+        event = received(command.topic, command.args, workflow_address(run.namespace, run.workflow_id))
+        message = OutboxMessage(
+            key=f"{run.run_id}/send/{command.seq}",
+            namespace=Namespace(target.namespace),
+            workflow_id=WorkflowId(target.id),
+            run_id=None if target.part is None else RunId(target.part),
+            kind=MESSAGE,
+            event=event,
+            waiter=run.key,
+            request_seq=command.seq,
+        )
+        decision.add(Send(message))
+        decision.sends += 1
+        return
+    decision.record(MessageSendFailed(command.seq, *failure))
+    decision.wake()
+
+
 def deliver(run: Run, request: rq.Deliver, at: Moment) -> Decision:
-    """Apply a message to an open run; forward the message of a closed run to the next run, if any."""
-    message = request.message
+    """Apply messages to a run, and delete their rows."""
+    first = request.messages[0]
+    decision = _received(run, request.messages, at) if first.kind == MESSAGE else _applied(run, first, at)
+    for message in request.messages:
+        decision.add(Acknowledge(message.key))
+    return decision
+
+
+def undeliverable(messages: tuple[OutboxMessage, ...]) -> list[Effect]:
+    """Return the effects of messages whose target does not exist: their rows are deleted, waiting senders notified."""
+    found: list[Effect] = []
+    for message in messages:
+        found.append(Acknowledge(message.key))
+        found.extend(_outcome(message, Kind.NOT_FOUND, f"workflow {message.workflow_id} not found"))
+    return found
+
+
+def _received(run: Run, messages: tuple[OutboxMessage, ...], at: Moment) -> Decision:
+    """Record messages in their order; a closed run, or one without room, accepts no message."""
+    decision = Decision.of(run, at.now)
+    room = LIMITS.signals - len(run.unseen)
+    for message in messages:
+        if run.closed or message.event is None:
+            error = f"workflow {run.workflow_id} not found or already terminal"
+            outcome = _outcome(message, Kind.NOT_FOUND, error)
+        elif room <= 0:
+            outcome = _outcome(message, Kind.RATE_LIMITED, no_room(run))
+        else:
+            room -= 1
+            decision.record(message.event)
+            decision.wake()
+            outcome = _outcome(message)
+        for effect in outcome:
+            decision.add(effect)
+    return decision
+
+
+def _outcome(message: OutboxMessage, kind: Kind | None = None, error: str = "") -> list[Effect]:
+    """Return the message with the outcome for the run that waits for it, if any."""
+    waiter, seq = message.waiter, message.request_seq
+    if waiter is None:
+        return []
+    event: Event = MessageDelivered(seq) if kind is None else MessageSendFailed(seq, kind, error)
+    key = f"{message.key}/outcome"
+    return [Send(OutboxMessage(key, waiter.namespace, waiter.workflow_id, waiter.run_id, OUTCOME, event=event))]
+
+
+def _applied(run: Run, message: OutboxMessage, at: Moment) -> Decision:
+    """Apply a message of the engine to an open run; forward the message of a closed run to the next run, if any."""
+    if message.kind == OUTCOME:
+        return _ended(run, message, at)
     if run.closed:
         decision = Decision.of(run, at.now)
         # The end of a child matters only to a reopened run, and a completed run is never reopened.
@@ -76,26 +167,25 @@ def deliver(run: Run, request: rq.Deliver, at: Moment) -> Decision:
         # The parent's old run sent this to the child's old run. Both were reopened, so the request is void.
         decision = Decision.of(run, at.now)
     elif message.kind == CANCEL:
-        decision = lifecycle.cancel_decision(run, message.reason, message.sender, None, at)
+        decision = lifecycle.cancel_decision(run, message.reason, message.sender, message.deadline, at)
     elif message.kind == TERMINATE:
         decision = lifecycle.terminate_decision(run, message.reason or "terminated", message.sender, at)
     else:
         decision = _child_closed(run, message, at)
-    decision.add(Acknowledge(message.key))
+    return decision
+
+
+def _ended(run: Run, message: OutboxMessage, at: Moment) -> Decision:
+    """Record the outcome of a request of the run; nobody waits for it once the run is closed."""
+    decision = Decision.of(run, at.now)
+    if not run.closed and message.event is not None:
+        decision.record(message.event)
+        decision.wake()
     return decision
 
 
 def _forwarded(message: OutboxMessage, run_id: RunId) -> OutboxMessage:
-    return OutboxMessage(
-        key=f"{message.key}{FORWARDED}{run_id}",
-        namespace=message.namespace,
-        workflow_id=message.workflow_id,
-        run_id=run_id,
-        kind=message.kind,
-        reason=message.reason,
-        event=message.event,
-        sender=message.sender,
-    )
+    return msgspec.structs.replace(message, key=f"{message.key}{FORWARDED}{run_id}", run_id=run_id)
 
 
 def _child_closed(run: Run, message: OutboxMessage, at: Moment) -> Decision:

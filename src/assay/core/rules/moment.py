@@ -6,6 +6,11 @@ from types import MappingProxyType
 from assay.core.model.ids import Ids, Time, WorkflowId
 from assay.core.model.run import Run
 
+
+class Unprepared(Exception):
+    """Raised if rows that were read for a decision have changed since; the engine reads and decides again."""
+
+
 NO_RUNS: Mapping[WorkflowId, Run] = MappingProxyType({})
 
 

@@ -8,9 +8,10 @@ from msgspec.structs import replace
 from assay._version import __version__
 from assay.core.model.effects import Decision
 from assay.core.model.errors import AlreadyExists, Invalid
-from assay.core.model.events import ParentLink, Recorded, SignalReceived, StartData, WorkflowStarted
+from assay.core.model.events import ParentLink, Recorded, StartData, WorkflowStarted
 from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import Namespace, RunId, Time, WorkflowId
+from assay.core.model.message_bodies import received
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.policies import IdReuse
 from assay.core.model.requests import StartWorkflow
@@ -76,7 +77,7 @@ def new_run(request: StartWorkflow, previous: Run | None, at: Moment, parent: Pa
     run = empty_run(request.namespace, request.workflow_id, run_id, number, start, request.input, at)
     decision = first_decision(run, request.input, at)
     for message in request.signals:
-        decision.record(SignalReceived(message.name, message.payload, message.sender))
+        decision.record(received(message.name, message.args, message.sender, message.payload))
     return decision
 
 

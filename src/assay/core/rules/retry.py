@@ -57,7 +57,7 @@ from assay.core.model.policies import ParentClose
 from assay.core.model.replies import Reopened
 from assay.core.model.run import CANCELLED, COMPLETED, FAILED, Activity, Child, Run, Task
 from assay.core.rules import activities, attributes, children, lifecycle, new_runs
-from assay.core.rules.moment import Moment
+from assay.core.rules.moment import Moment, Unprepared
 from assay.core.rules.retry_cut import (
     already_continued,
     carried_signals,
@@ -71,10 +71,6 @@ from assay.core.rules.retry_cut import (
 
 REOPENED = "reopen"
 """The initiator of a run that begins with a copied history."""
-
-
-class Unprepared(Exception):
-    """Raised if a needed history was not read, or has grown since; the engine reads the history and decides again."""
 
 
 def retry(run: Run, request: rq.RetryFailed, at: Moment) -> Decision:

@@ -22,6 +22,7 @@ from assay.core.model.run import NON_DETERMINISM, TASK_FAILED, Run, Stuck, Task
 from assay.core.rules import activities, attributes, children, lifecycle, messages, timers
 from assay.core.rules.activities import HIGHEST_SEQ
 from assay.core.rules.moment import Moment
+from assay.core.rules.unread import unread_of
 
 CLOCK_TOLERANCE: Time = SECOND
 """The largest accepted difference between a time in a worker's report and engine time."""
@@ -96,8 +97,7 @@ def _refusal(decision: Decision, request: rq.Advance, seen: int, holds: bool, re
     run = decision.run
     if not request.outcomes:
         # Without speculation only a close must have seen every event: an unseen signal must not be lost (I14).
-        newer = run.last_seq > seen
-        return "unhandled_events" if newer and any(isinstance(c, cmd.CLOSING) for c in request.commands) else None
+        return "unhandled_events" if run.last_seq > seen and _closes_blindly(run, request, seen) else None
     # The code ran on from outcomes that were not recorded yet. Any other event since would come before them in the
     # history, and a replay would see another order.
     if run.last_seq != seen or run.task.epoch != request.epoch:
@@ -105,6 +105,16 @@ def _refusal(decision: Decision, request: rq.Advance, seen: int, holds: bool, re
     if not holds and (run.task.worker is not None or run.task.since is not None):
         return "stale_task"
     return None if all(recorded) and _plausible(decision, request) else "stale_attempt"
+
+
+def _closes_blindly(run: Run, request: rq.Advance, seen: int) -> bool:
+    """Return whether a command closes the run although an unseen event would be lost."""
+    for command in request.commands:
+        if isinstance(command, cmd.ContinueAsNew):
+            return run.firm_seq > seen  # unseen messages go along to the next run
+        if isinstance(command, cmd.CLOSING):
+            return True
+    return False
 
 
 def _plausible(decision: Decision, request: rq.Advance) -> bool:
@@ -204,7 +214,7 @@ def _apply_commands(decision: Decision, request: rq.Advance, seen: int, at: Mome
         elif isinstance(command, cmd.StartChildWorkflow):
             children.start(decision, command, at, seen)
         elif isinstance(command, cmd.ContinueAsNew):
-            lifecycle.continue_as_new(decision, command, at, request.unread)
+            lifecycle.continue_as_new(decision, command, at, unread_of(decision.run, request))
         if decision.closes:
             return
     activities.check_open(decision, len(commands))
@@ -327,6 +337,7 @@ COMMANDS: dict[type[cmd.Command], Callable[[Decision, Any, Moment], None]] = {
     cmd.ScheduleTimer: timers.schedule,
     cmd.CancelTimer: timers.cancel,
     cmd.WaitForSignal: messages.wait,
+    cmd.SendMessage: messages.send,
     cmd.RecordSideEffect: attributes.record_side_effect,
     cmd.RecordVersion: attributes.record_version,
     cmd.RecordSnapshot: attributes.record_snapshot,

@@ -33,13 +33,13 @@ from assay.core.model.requests import (
 from assay.core.model.run import Activity
 from assay.core.rules.decide import decide
 from assay.core.rules.leases import lease_ready_activity, lease_ready_task
-from assay.core.rules.moment import Moment
-from assay.core.rules.retry import Unprepared
+from assay.core.rules.moment import Moment, Unprepared
 from assay.core.schedules.requests import ScheduleRequest
 from assay.engine.clock import Clock
 from assay.engine.commit.batch import Batch
 from assay.engine.commit.batch_schedules import BatchSchedules, gather
 from assay.engine.commit.cache import RunCache
+from assay.engine.commit.deliveries import gather_undeliverable, not_gone, not_taken
 from assay.engine.commit.idempotency import IdempotencyKey, Memory, Rendered
 from assay.engine.commit.pending import PendingRequest
 from assay.engine.commit.prefetch import PREFETCHING, named, prefetch
@@ -254,9 +254,16 @@ class BatchAttempt:
                 self._answers.append((pending, Unavailable("the engine was suspended"), None))
                 return
             self._fires_at(at.now, 0)
+        if type(request) is Deliver:
+            fresh = not_taken(request, self.batch)
+            if fresh is None:
+                self._answers.append((pending, None, None))
+                return
+            pending.request = request = fresh
         run = self._find(request)
-        if run is None and isinstance(request, Deliver):  # the recipient's run is deleted: remove the message
-            self.batch.changes.acknowledged.append((request.run_id, request.message.key))
+        if run is None and type(request) is Deliver:
+            gather_undeliverable(request, self.batch, at.now)
+            self._answers.append((pending, None, None))
             return
         try:
             full = run is not None and run.history_bytes > LIMITS.history_bytes
@@ -429,7 +436,7 @@ class BatchAttempt:
         again = self._again
         for pending, reply, run_id in self._answers:
             if run_id in lost:
-                again.append(pending)
+                self._repeat(pending, lost)
             elif isinstance(reply, AssayError):
                 self.refuse(pending, reply)
             else:
@@ -440,6 +447,16 @@ class BatchAttempt:
         self._tools.cache.drop_all(self._outdated)
         self._send_to_workers(lost)
         return again
+
+    def _repeat(self, pending: PendingRequest, lost: frozenset[RunId]) -> None:
+        """Have a request decided again; a delivery without the messages that another engine has delivered."""
+        if type(pending.request) is Deliver:
+            rest = not_gone(pending.request, lost)
+            if rest is None:
+                pending.answer(None)
+                return
+            pending.request = rest
+        self._again.append(pending)
 
     def _send_to_workers(self, lost: frozenset[RunId]) -> None:
         """Send leases, news of new events and cancellations to workers, for all written runs."""

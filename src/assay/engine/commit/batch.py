@@ -77,6 +77,8 @@ class Batch:
         """Runs that were closed, with the closing event."""
         self.left: list[tuple[StoredRun, WorkerId]] = []
         """Runs that were closed while a worker held their task: the worker is notified and can stop working on them."""
+        self.taken: set[str] = set()
+        """The keys of outbox messages that this batch delivers."""
         self.tally = Tally()
         self.next_schedule: Time | None = None
         """The earliest new deadline of a schedule, in wall time; all other deadlines are in engine time."""
@@ -184,6 +186,11 @@ class Batch:
                 self._scheduled.add(event.activity_id)
         run.history_bytes = size
         self._recorded[run_id] = len(stored) - 1
+
+    def take_message(self, owner: RunId, key: str) -> None:
+        """Have the row of a delivered message deleted; `owner` is lost if the row is gone."""
+        self.changes.acknowledged.append((owner, key))
+        self.taken.add(key)
 
     def touch(self, run: StoredRun) -> None:
         """Write a run even without a decision that changes it: `seal` sets its deadline anew."""
@@ -315,7 +322,7 @@ class Batch:
         self.changes.messages.append((run.run_id, effect.message, now))
 
     def _acknowledge(self, run: StoredRun, effect: fx.Acknowledge, _: Time) -> None:
-        self.changes.acknowledged.append((run.run_id, effect.key))
+        self.take_message(run.run_id, effect.key)
 
 
 GATHER: dict[type[fx.Effect], Callable[[Batch, StoredRun, Any, Time], None]] = {

@@ -6,7 +6,7 @@ and passed to `decide` inside the request or the moment.
 
 * Start a child, retry, restart: the newest runs of the workflow ids that are named (`named`).
 * Commands with seqs that a polling worker chose: the seqs that are free (`_with_unused`).
-* Continue as new: the signals that the code has not consumed (`_with_unread`, `_unseen_signals`).
+* Continue as new: the inputs that the code has not taken (`_with_unread`, `_unseen_signals`).
 * Continue as new from outside, with the same input: the run's input (`_input_of`).
 * Retry: the run's history, and the histories of children that were closed with it (`_with_histories`).
 
@@ -45,6 +45,8 @@ PREFETCHING: Final = frozenset((StartChildWorkflow, ContinueAsNew))
 
 PREFETCH_PAGE_EVENTS: Final = 10_000
 """Events of one kind that are read from a history at a time."""
+NEAR_SEQS: Final = 50
+"""Events with a smaller distance are read by one query."""
 Numbered = cmd.ScheduleActivity | cmd.ScheduleTimer | cmd.RecordSideEffect
 NUMBERED: Final[dict[type[Numbered], tuple[type[ev.Event], str, str]]] = {
     cmd.ScheduleActivity: (ev.ActivityScheduled, "activity_seq", "activity_mark"),
@@ -138,38 +140,41 @@ async def _recorded(run: Run, kind: str, name: str, store: Store) -> set[int]:
     return found
 
 
-# Signals of a run that continues as new. No acknowledged signal may be lost (I14): signals not yet consumed by the code
-# go to the next run, in their order. Two cases:
+# Inputs of a run that continues as new. No acknowledged message may be lost (I14): inputs not yet taken by the code go
+# to the next run, in their order. Two cases:
 #
-# * The code closes the run itself. The worker lists the signals that were received and not read by the code. Signals
-#   not yet received by the worker cannot exist: a closing command is refused unless the worker has seen every event
-#   (`seen_seq`).
-# * A caller restarts the run from outside. No worker takes part, so the run's own `seen_seq` decides: signals after the
-#   last accepted turn are unseen and go along; earlier ones were available to the code.
+# * The code closes the run itself. The worker lists the inputs that the code has received and not taken. Inputs that
+#   came after the worker's last event (`seen_seq`) go along as well.
+# * A caller restarts the run from outside. No worker takes part, so the run's own `seen_seq` decides: messages after
+#   the last accepted turn are unseen and go along; earlier ones were available to the code.
 
 
 async def _with_unread(request: Advance, command: ContinueAsNew, run: Run, store: Store) -> Advance:
-    """Return the request with the signals and the cancel request not consumed by the code of the closing run."""
-    # None listed: the code has consumed all of them.
-    seqs = frozenset(command.unread_signals or ())
-    unread = [recorded for recorded in await _signals(run, store) if recorded.seq in seqs]
-    if run.cancel_seq in seqs:
-        unread = sorted([*unread, *await _cancel(run, store)], key=lambda recorded: recorded.seq)
-    return replace(request, unread=tuple(unread))
+    """Return the request with the inputs not taken by the code of the closing run."""
+    seen = request.seen_seq if request.seen_seq >= 0 else run.task.granted_seq
+    named = command.unread if command.unread is not None else command.unread_signals or ()
+    seqs = {seq for seq in named if 0 < seq <= seen} | set(range(seen + 1, run.last_seq + 1))
+    unread = [recorded for recorded in await _events_at(run, seqs, store) if recorded.event.goes_along]
+    return replace(request, unread=tuple(unread), unread_until=run.last_seq)
 
 
 async def _unseen_signals(run: Run, store: Store) -> tuple[Recorded, ...]:
-    return tuple(recorded for recorded in await _signals(run, store) if recorded.seq > run.seen_seq)
+    return tuple(await _events_at(run, set(run.unseen), store))
 
 
-async def _cancel(run: Run, store: Store) -> Sequence[Recorded]:
-    return await store.events(run.run_id, run.cancel_seq - 1, limit=1)
-
-
-async def _signals(run: Run, store: Store) -> list[Recorded]:
-    if run.signals == 0:
-        return []
-    return list(await store.events(run.run_id, kind="SignalReceived"))
+async def _events_at(run: Run, seqs: set[int], store: Store) -> list[Recorded]:
+    """Return events by seq; seqs close to each other are read together."""
+    found: list[Recorded] = []
+    wanted = sorted(seqs)
+    place = 0
+    while place < len(wanted):
+        first = last = place
+        while last + 1 < len(wanted) and wanted[last + 1] - wanted[last] <= NEAR_SEQS:
+            last += 1
+        page = await store.events(run.run_id, wanted[first] - 1, wanted[last] - wanted[first] + 1)
+        found += [recorded for recorded in page if recorded.seq in seqs]
+        place = last + 1
+    return found
 
 
 # Histories of a retried run and of its children. A retry reopens children closed by their parent's end, therefore the

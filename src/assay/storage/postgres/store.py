@@ -36,7 +36,7 @@ from assay.storage.sql.reads import SqlReads
 from assay.storage.sql.rows import Cells
 from assay.storage.sql.schedule_rows import changed_schedules, schedule_update_row
 from assay.storage.sql.tables import Table
-from assay.storage.sql.writes import lost_with, steps, without
+from assay.storage.sql.writes import lost_by_fences, lost_with, steps, without
 
 DIALECT = PostgresDialect()
 
@@ -224,6 +224,8 @@ class PostgresStore(SqlReads):
             raise _Undo(lost)
         commit.lost |= lost
         kept = without(changes, lost) if lost else changes
+        if kept.acknowledged:
+            await self._take_messages(kept, commit, connection)
         if kept.events:
             commit.event = kept.events[0].run_id, kept.events[0].seq
         for verb, table, cells in steps(kept):
@@ -236,6 +238,16 @@ class PostgresStore(SqlReads):
                 await connection.execute(DIALECT.write(verb, table), *DIALECT.arrays(table, cells))
         if commit.xid is None:  # COPY returns nothing
             commit.xid = await connection.fetchval(queries.OWN_TRANSACTION)
+
+    async def _take_messages(self, changes: Changes, commit: PostgresCommit, connection: Any) -> None:
+        """Delete the rows of delivered messages; roll back and write again without the receivers of missing rows."""
+        keys = DIALECT.texts([key for _, key in changes.acknowledged])
+        found = await connection.fetch(DIALECT.query(queries.TAKE_MESSAGES), keys)
+        if found:
+            commit.xid = found[0][1]
+        gone = lost_by_fences(changes, {key for key, _ in found})
+        if gone:
+            raise _Undo(lost_with(changes, gone))
 
     async def _compare_and_set(
         self, table: Table, cells: list[Cells], commit: PostgresCommit, connection: Any

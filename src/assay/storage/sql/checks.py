@@ -66,7 +66,7 @@ GROUP BY namespace, workflow_id, number HAVING count(*) > 1""",
         "the run is closed, but its parent has no event of it and the outbox no message",
         """SELECT c.run_id FROM runs c JOIN runs p ON p.run_id = c.parent_run_id
 WHERE c.closed_at IS NOT NULL AND c.next_run_id IS NULL AND p.closed_at IS NULL
-    AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.run_id = p.run_id AND o.key = c.run_id || '/closed')
+    AND NOT EXISTS (SELECT 1 FROM outbox_messages o WHERE o.run_id = p.run_id AND o.key = c.run_id || '/closed')
     AND NOT EXISTS (
         SELECT 1 FROM events e WHERE e.run_id = p.run_id
             AND e.kind IN ('ChildWorkflowCompleted', 'ChildWorkflowFailed')
@@ -89,7 +89,7 @@ WHERE r.closed_at IS NULL AND r.task_since IS NULL AND r.task_worker IS NULL AND
     AND NOT EXISTS (SELECT 1 FROM activities a WHERE a.run_id = r.run_id AND a.completed_at IS NULL)
     AND NOT EXISTS (SELECT 1 FROM deadlines d WHERE d.run_id = r.run_id AND d.kind = 'timer')
     AND NOT EXISTS (SELECT 1 FROM runs c WHERE c.parent_run_id = r.run_id AND c.closed_at IS NULL)
-    AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.run_id = r.run_id)"""
+    AND NOT EXISTS (SELECT 1 FROM outbox_messages o WHERE o.run_id = r.run_id)"""
 """Runs without any own work that could continue them; a reopened run may still wait for an adopted child."""
 
 OVERDUE_CHECKS: tuple[tuple[str, str, str], ...] = (
@@ -101,7 +101,7 @@ OVERDUE_CHECKS: tuple[tuple[str, str, str], ...] = (
     (
         "I17",
         "message {1} has waited {2} microseconds for its run",
-        "SELECT run_id, key, $1 - created_at FROM outbox WHERE created_at < $1 - $2",
+        "SELECT run_id, key, $1 - created_at FROM outbox_messages WHERE created_at < $1 - $2",
     ),
 )
 """The same for overdue rows; the parameters are the present and the tolerated delay."""

@@ -41,7 +41,7 @@ SELECT run_id, change_id, version, NULL FROM versions WHERE run_id $one_of(1)"""
 """Deadlines, and the recorded versions as rows without a time: few runs have any, and a query of its own costs more."""
 
 _CHILD_COLUMNS = """c.workflow_id, c.run_id, opening.data, CASE WHEN c.cancel_seq > 0 OR EXISTS (
-    SELECT 1 FROM outbox sent WHERE sent.run_id = c.run_id AND sent.kind = 'cancel'
+    SELECT 1 FROM outbox_messages sent WHERE sent.run_id = c.run_id AND sent.kind = 'cancel'
 ) THEN 1 ELSE 0 END"""
 
 OPEN_CHILDREN = f"""
@@ -51,7 +51,7 @@ JOIN events opening ON opening.run_id = c.run_id AND opening.seq = 1
 WHERE c.parent_run_id $one_of(1) AND c.closed_at IS NULL
 UNION ALL
 SELECT ended.run_id, {_CHILD_COLUMNS}
-FROM outbox ended
+FROM outbox_messages ended
 JOIN runs c ON c.run_id = $before(ended.key, '/')
 JOIN events opening ON opening.run_id = c.run_id AND opening.seq = 1
 WHERE ended.run_id $one_of(1) AND ended.kind = 'child_closed'"""
@@ -63,7 +63,7 @@ SELECT c.parent_run_id, {_CHILD_COLUMNS}
 FROM runs c
 JOIN events opening ON opening.run_id = c.run_id AND opening.seq = 1
 WHERE c.parent_run_id $one_of(1) AND (c.closed_at IS NULL OR EXISTS (
-    SELECT 1 FROM outbox ended WHERE ended.kind = 'child_closed' AND $before(ended.key, '/') = c.run_id
+    SELECT 1 FROM outbox_messages ended WHERE ended.kind = 'child_closed' AND $before(ended.key, '/') = c.run_id
 ))"""
 """The same for children of earlier runs: the message of their end may be addressed to any run in between."""
 
@@ -216,7 +216,22 @@ CROSS JOIN activities a
 WHERE a.run_id = r.run_id AND r.closed_at IS NULL AND a.completed_at IS NULL AND a.local = 0
     AND a.worker IS NOT NULL AND $1 IN ('', a.worker)"""
 
-MESSAGES = f"SELECT {columns(OUTBOX, 'o')} FROM outbox o WHERE o.created_at < $1 ORDER BY o.created_at LIMIT $2"
+MESSAGES = f"""
+SELECT {columns(OUTBOX, "o")} FROM outbox_messages o
+WHERE o.created_at < $1 AND o.kind $one_of(3) ORDER BY o.number LIMIT $2"""
+"""Rows of other kinds belong to later versions."""
+
+TAKE_MESSAGES = """
+WITH locked AS MATERIALIZED (SELECT key FROM outbox_messages WHERE key $one_of(1) ORDER BY key FOR UPDATE)
+DELETE FROM outbox_messages AS target USING locked WHERE target.key = locked.key
+RETURNING target.key, pg_current_xact_id()"""
+"""Rows are locked in key order first, to prevent deadlocks between engines."""
+
+MESSAGE_KEYS = "SELECT key FROM outbox_messages WHERE key $one_of(1)"
+
+UNSEEN_INPUTS = """
+SELECT e.run_id, e.seq, e.kind FROM runs r JOIN events e ON e.run_id = r.run_id AND e.seq > r.seen_seq
+WHERE r.run_id $one_of(1) ORDER BY e.run_id, e.seq"""
 
 OUTCOMES_BY_KEY = f"""
 SELECT {columns(OUTCOMES, "o")} FROM $pairs(1, 2)

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from assay.core.model.effects import OutboxMessage
+from assay.core.model.effects import OUTBOX_KINDS, OutboxMessage
 from assay.core.model.events import Adopted, ChildWorkflowStarted, Recorded
 from assay.core.model.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.model.payload import Payload
 from assay.core.model.run import Run
-from assay.core.rules.fold import put_activity
+from assay.core.rules.fold import add_unseen, put_activity
 from assay.core.rules.retry_cut import open_children
 from assay.core.schedules.model import Fire, Schedule, schedule_key
 from assay.storage.ports import (
@@ -112,9 +112,18 @@ class SqlReads(ABC):
             if runs[parent].start.reopening is None or rows.parent_of(row) == parent:
                 child = rows.child_of(row)
                 runs[parent].children[child.workflow_id] = child
+        await self._add_unseen([run for run in runs.values() if run.seen_seq < run.last_seq])
         for run in runs.values():
             if run.start.reopening is not None and run.start.reopening.adopted:
                 await self._adopt(run, run.start.reopening.adopted)
+
+    async def _add_unseen(self, runs: Sequence[StoredRun]) -> None:
+        """Add the places of events that no accepted task has seen."""
+        if not runs:
+            return
+        by_id = {run.run_id: run for run in runs}
+        for run_id, seq, kind in await self._fetch(queries.UNSEEN_INPUTS, self.dialect.texts(tuple(by_id))):
+            add_unseen(by_id[run_id], seq, kind)
 
     async def _with_inputs(self, runs: dict[RunId, StoredRun]) -> dict[RunId, StoredRun]:
         """Return the runs with a retry policy or a cron schedule, with the inputs that their next runs need."""
@@ -217,7 +226,8 @@ class SqlReads(ABC):
 
     async def messages(self, before: Time, limit: int) -> Sequence[OutboxMessage]:
         """See `Store`."""
-        return [rows.message_of(row) for row in await self.poll(queries.MESSAGES, before, limit)]
+        kinds = self.dialect.texts(OUTBOX_KINDS)
+        return [rows.message_of(row) for row in await self.poll(queries.MESSAGES, before, limit, kinds)]
 
     async def load_schedules(self, keys: Sequence[tuple[Namespace, str]]) -> Sequence[Schedule]:
         """See `Store`."""

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from assay.core.codec import decode, encode
-from assay.core.model.effects import OutboxMessage
+from assay.core.model.effects import OutboxDetails, OutboxMessage
 from assay.core.model.events import Recorded, StartData
 from assay.core.model.ids import RunId, Time, WorkflowId
 from assay.core.model.payload import NULL, Payload
@@ -23,6 +24,7 @@ Cells = tuple[object, ...]
 
 _encode = msgspec.json.Encoder().encode
 _start = msgspec.json.Decoder(StartData).decode
+_details = msgspec.json.Decoder(OutboxDetails).decode
 _stuck = msgspec.json.Decoder(Stuck).decode
 _attributes = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -66,6 +68,8 @@ def _state(run: StoredRun) -> Cells:
         run.effect_mark,
         run.step_mark,
         run.signals,
+        run.send_mark,
+        run.sends,
         None,  # reserved_until: any change of a run ends its reservation
     )
 
@@ -112,8 +116,8 @@ def run_of(row: Sequence[Any]) -> StoredRun:
     run_id, namespace, workflow_id, number, _type, _queue, created_at, _parent, _parent_run = row[:9]
     version, status, updated_at, last_time, last_seq, input_seq, seen_seq, history_bytes = row[9:17]
     cancel_seq, cancel_deadline, run_deadline = row[17:20]
-    awaiting, activity_mark, timer_mark, effect_mark, step_mark, signals, _reserved = row[29:36]
-    closed_at, close_reason, error, next_run_id, data, documents, memo, search = row[36:44]
+    awaiting, activity_mark, timer_mark, effect_mark, step_mark, signals, send_mark, sends, _reserved = row[29:38]
+    closed_at, close_reason, error, next_run_id, data, documents, memo, search = row[38:46]
     start = _start(data)
     return StoredRun(
         namespace,
@@ -146,6 +150,8 @@ def run_of(row: Sequence[Any]) -> StoredRun:
         effect_mark=effect_mark,
         step_mark=step_mark,
         signals=signals,
+        send_mark=send_mark,
+        sends=sends,
         tail=[] if seen_seq == last_seq else None,
     )
 
@@ -158,10 +164,10 @@ def _task(cells: Sequence[Any]) -> Task:
 
 def run_record(row: Sequence[Any]) -> RunRecord:
     """Return the record of a run's row, followed by the first event's payload and the closing event."""
-    kind, content = row[45:47]
+    input, kind, content = row[46:49]
     if kind is None or kind == "WorkflowCompleted":
-        return RunRecord(run_of(row), Payload(row[44]), payload(content))
-    return RunRecord(run_of(row), Payload(row[44]), NULL, decode(kind, content, None))
+        return RunRecord(run_of(row), Payload(input), payload(content))
+    return RunRecord(run_of(row), Payload(input), NULL, decode(kind, content, None))
 
 
 def child_of(row: Sequence[Any]) -> Child:
@@ -197,7 +203,7 @@ def snapshot_of(row: Sequence[Any]) -> Snapshot:
 
 def message_row(message: OutboxMessage, time: Time) -> Cells:
     """Return a row of OUTBOX."""
-    event = message.event
+    event, details = message.event, message.details
     return (
         message.key,
         message.namespace,
@@ -208,15 +214,17 @@ def message_row(message: OutboxMessage, time: Time) -> Cells:
         message.sender,
         None if event is None else event.recorded_name,
         None if event is None else encode(event)[0],
+        None if details is None else _encode(details),
         time,
     )
 
 
 def message_of(row: Sequence[Any]) -> OutboxMessage:
     """Return the message of a row of OUTBOX."""
-    key, namespace, workflow_id, run_id, kind, reason, sender, event_kind, content, _time = row
+    key, namespace, workflow_id, run_id, kind, reason, sender, event_kind, content, details, _time = row
     event = None if event_kind is None else decode(event_kind, content, None)
-    return OutboxMessage(key, namespace, workflow_id, run_id, kind, reason, event, sender)
+    more = {} if details is None else asdict(_details(details))
+    return OutboxMessage(key, namespace, workflow_id, run_id, kind, reason, event, sender, **more)
 
 
 def outcome_row(outcome: RequestOutcome) -> Cells:

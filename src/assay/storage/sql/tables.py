@@ -87,6 +87,8 @@ _RUN_STATE: dict[str, Type] = {
     "effect_mark": I,
     "step_mark": I,
     "signals": I,
+    "send_mark": I,
+    "sends": I,
     "reserved_until": I,
 }
 _RUN_CLOSE: dict[str, Type] = {"closed_at": I, "close_reason": T, "error": T, "next_run_id": T}
@@ -163,7 +165,7 @@ UNATTRIBUTED = _table("attributes", 1, run_id=T)
 VERSIONS = _table("versions", 2, run_id=T, change_id=T, version=I, namespace=T)
 
 OUTBOX = _table(
-    "outbox",
+    "outbox_messages",
     1,
     key=T,
     namespace=T,
@@ -174,9 +176,11 @@ OUTBOX = _table(
     sender=T,
     event_kind=T,
     event_payload=B,
+    details=B,
     created_at=I,
 )
-ACKNOWLEDGED = _table("outbox", 1, key=T)
+"""Messages to runs, until they are delivered. Each row has a number, in the order of insertion."""
+ACKNOWLEDGED = _table("outbox_messages", 1, key=T)
 
 SCHEDULES = _table("schedules", 1, key=T, version=I, wakes_at=I, waiting=I, document=B, namespace=T, name=T)
 SCHEDULE_UPDATES = _table("schedules", 1, key=T, version=I, wakes_at=I, waiting=I, document=B)

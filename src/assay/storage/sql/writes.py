@@ -1,11 +1,11 @@
 """The writes of a store for both databases: rows by table, in order, without the runs that lost a compare-and-set."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from msgspec.structs import astuple
 
 from assay.core.model.ids import RunId
-from assay.storage.ports import Changes, Extent
+from assay.storage.ports import Changes, Extent, fence_of
 from assay.storage.sql import activity_rows, notes, rows, schedule_rows
 from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import Verb
@@ -42,8 +42,6 @@ def steps(changes: Changes) -> Iterator[Step]:
     if changes.messages:
         messages = [rows.message_row(message, time) for _, message, time in changes.messages]
         yield Verb.KEEP, t.OUTBOX, messages
-    if changes.acknowledged:
-        yield Verb.DELETE, t.ACKNOWLEDGED, [(key,) for _, key in changes.acknowledged]
     if changes.outcomes:
         yield Verb.INSERT, t.OUTCOMES, [rows.outcome_row(outcome) for _, outcome in changes.outcomes]
     if changes.schedules or changes.fires:
@@ -114,6 +112,12 @@ def lost_with(changes: Changes, losers: frozenset[RunId]) -> frozenset[RunId]:
             if first in lost or second in lost:
                 lost.update((first, second))
     return frozenset(lost)
+
+
+def lost_by_fences(changes: Changes, deleted: Collection[str]) -> frozenset[RunId]:
+    """Return the runs that received a message whose row was gone, and the fences of these messages (I17)."""
+    gone = [(owner, key) for owner, key in changes.acknowledged if key not in deleted]
+    return frozenset(name for owner, key in gone for name in (owner, fence_of(key)))
 
 
 def without(changes: Changes, lost: frozenset[RunId]) -> Changes:

@@ -18,7 +18,7 @@ from assay.storage.sql import queries, rows, schema_versions
 from assay.storage.sql import tables as t
 from assay.storage.sql.dialect import SqliteDialect, Verb
 from assay.storage.sql.schedule_rows import changed_schedules, schedule_update_row
-from assay.storage.sql.writes import lost_with, steps, without
+from assay.storage.sql.writes import lost_by_fences, lost_with, steps, without
 from assay.storage.sqlite import connections
 from assay.storage.sqlite.pace import CommitPace
 from assay.storage.sqlite.wal import Wal
@@ -35,6 +35,7 @@ _UPDATE = DIALECT.write(Verb.UPDATE, t.RUN_UPDATES)
 _CLOSE = DIALECT.write(Verb.UPDATE, t.RUN_CLOSINGS)
 _GENERATION = DIALECT.query(queries.GENERATION)
 _VERSIONS = "SELECT run_id, version FROM runs WHERE run_id $one_of(1)"
+_TAKE = DIALECT.write(Verb.DELETE, t.ACKNOWLEDGED)
 _RESCHEDULE = DIALECT.write(Verb.UPDATE, t.SCHEDULE_UPDATES)
 _SCHEDULE_VERSIONS = "SELECT key, version FROM schedules WHERE key $one_of(1)"
 
@@ -118,7 +119,11 @@ class SqliteWriter:
         self._begin()
         try:
             self._check_generation()
-            if not (self._update_runs(changes.runs) and self._update_schedules(changed_schedules(changes))):
+            if not (
+                self._update_runs(changes.runs)
+                and self._update_schedules(changed_schedules(changes))
+                and self._take_messages(changes)
+            ):
                 self._cursor.execute("ROLLBACK")
                 return False
             for verb, table, cells in steps(changes):
@@ -146,12 +151,20 @@ class SqliteWriter:
             self._cursor.executemany(_RESCHEDULE, [schedule_update_row(change) for change in schedules])
         return self._connection.total_changes() - before == len(schedules)
 
+    def _take_messages(self, changes: Changes) -> bool:
+        before = self._connection.total_changes()
+        if changes.acknowledged:
+            self._cursor.executemany(_TAKE, [(key,) for _, key in changes.acknowledged])
+        return self._connection.total_changes() - before == len(changes.acknowledged)
+
     def _losers(self, changes: Changes) -> frozenset[RunId]:
         wanted = {run.run_id: run.version - 1 for run in changes.runs}
         found = dict(self.fetch(_VERSIONS, DIALECT.texts(list(wanted))))
         schedules = {change.key: change.version - 1 for change in changed_schedules(changes)}
         found |= self.fetch(_SCHEDULE_VERSIONS, DIALECT.texts(list(schedules)))
-        return frozenset(key for key, version in (wanted | schedules).items() if found.get(key) != version)
+        lost = frozenset(key for key, version in (wanted | schedules).items() if found.get(key) != version)
+        keys = DIALECT.texts([key for _, key in changes.acknowledged])
+        return lost | lost_by_fences(changes, {key for (key,) in self.fetch(queries.MESSAGE_KEYS, keys)})
 
     def _begin(self) -> None:
         if self._broken is not None:

@@ -68,7 +68,7 @@ class Closing:
             return self._completed(main.result())
         following = next_run(error)
         if following is not None:
-            return msgspec.structs.replace(following, unread_signals=self._unread(unapplied))
+            return msgspec.structs.replace(following, unread=self._unread(unapplied))
         return self._cancelled() if isinstance(error, asyncio.CancelledError) else self._failed(error)
 
     def exception(self, main: "asyncio.Task[Any]") -> Exception | None:
