@@ -1,11 +1,18 @@
 """Rules of the messages that a run accepts: their topics and their number."""
 
-from assay.core.model.errors import Invalid, Kind, Unavailable
+from assay.core.model.errors import AssayError, Invalid, Kind
 from assay.core.model.limits import LIMITS
 from assay.core.model.run import Run
 
 RESERVED = "@"
 """The first character of topics that only the engine uses."""
+
+
+class TooManyMessages(AssayError):
+    """The run has too many messages that its code has not seen; the same message may be accepted later."""
+
+    code = "too_many_messages"
+    kind = Kind.RATE_LIMITED
 
 
 def check_topic(topic: str) -> None:
@@ -15,9 +22,9 @@ def check_topic(topic: str) -> None:
 
 
 def check_room(run: Run, count: int) -> None:
-    """Raise `Unavailable` if the run has no room for more messages."""
+    """Raise `TooManyMessages` if the run has no room for more messages."""
     if len(run.unseen) + count > LIMITS.signals:
-        raise Unavailable(no_room(run), code="too_many_messages", kind=Kind.RATE_LIMITED)
+        raise TooManyMessages(no_room(run))
 
 
 def no_room(run: Run) -> str:
