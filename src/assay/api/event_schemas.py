@@ -79,6 +79,8 @@ class EventSchemas(Schemas):
         return super().of(SHOWN.get(kind, kind))
 
     def _always(self, kind: type[msgspec.Struct], field: msgspec.structs.FieldInfo) -> bool:
+        if field.default is msgspec.UNSET:
+            return False
         usual = field.encode_name in DEFAULTS.get(kind, ())
         return field.required or usual or not kind.__struct_config__.omit_defaults
 
