@@ -3,10 +3,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUN_STAMP := $(VENV)/.runnable
-VIEWER := src/assay/api/viewer/standalone.js
-VIEWER_VERSION := 1.72.1
-VIEWER_SHA256 := bf091006bdc3af6067af77c2f534812e3e633e94a94e87138069f570f33b762c
-SHA256 := $(if $(shell command -v sha256sum 2>/dev/null),sha256sum,shasum -a 256)
 UV := $(shell command -v uv 2>/dev/null)
 KILLS ?= 30
 WORKFLOWS ?= 1000
@@ -30,12 +26,12 @@ endif
 CHECK_PYTHON := $(PYTHON) -c 'import sys; sys.exit("assay needs Python 3.11 or newer: make PYTHON=python3.x" if sys.version_info < (3, 11) else 0)'
 
 .DEFAULT_GOAL := help
-.PHONY: help run test browser check bench chaos fuzz fmt setup lock viewer
+.PHONY: help run test browser check bench chaos fuzz fmt setup lock dashboard types
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(RUN_STAMP) ## run the demo: engine, worker and nightly reports, until Ctrl-C
+run: $(RUN_STAMP) dashboard ## run the demo: engine, worker, dashboard and nightly reports, until Ctrl-C
 	@PYTHONPATH=src $(BIN)/python -m examples.server_demo
 
 # What measures time or drives a browser runs alone; two cores are not enough to do so beside other tests.
@@ -48,7 +44,7 @@ browser: setup $(NODE_NEEDED) ## run all browser tests: every theme, size and pi
 	@$(BIN)/python -m tests.browser.chromium
 	$(BIN)/python -m pytest -m browser
 
-check: setup ## run the static checks: format, lint, types
+check: setup types ## run the static checks: format, lint, types
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
@@ -75,19 +71,14 @@ fmt: setup ## format the sources and apply safe fixes
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
 
-setup: $(STAMP) $(VIEWER)
+setup: $(STAMP)
 
-viewer: $(VIEWER) ## place the viewer of the API docs (needs npm)
+dashboard: $(NODE_NEEDED) ## build the dashboard and place the viewer of the API docs, where their sources have changed
+	@test -x $(INSTALLER) || $(CREATE)
+	@$(BIN)/python dashboard/build.py
 
-# The viewer of the API docs is one file of a package: no node is needed to run it, and npm only to fetch it.
-$(VIEWER):
-	@if command -v npm > /dev/null; then \
-		folder=$$(mktemp -d) && mkdir -p $(@D) && \
-		npm pack --silent --pack-destination $$folder @scalar/api-reference@$(VIEWER_VERSION) > /dev/null && \
-		tar -xzf $$folder/*.tgz -C $$folder package/dist/browser/standalone.js && \
-		echo "$(VIEWER_SHA256)  $$folder/package/dist/browser/standalone.js" | $(SHA256) --check --status && \
-		mv $$folder/package/dist/browser/standalone.js $@ && rm -r $$folder; \
-	else echo "npm is not here: the API docs page will only say how to get its viewer"; fi
+types: dashboard ## check the types of the dashboard against the OpenAPI document
+	@$(BIN)/python dashboard/build.py --check
 
 lock: ## pin the dependencies again (needs uv; UPGRADE=1 takes newer versions)
 	uv pip compile pyproject.toml requirements/dev.in --extra pydantic --universal --python-version 3.11 \
@@ -112,7 +103,8 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(NODE_STAMP): requirements/node.txt | $(STAMP)
+# Without node all else works: the page at /workflow/ then names the remedy.
+$(NODE_STAMP): requirements/node.txt
+	@test -x $(INSTALLER) || $(CREATE)
 	@echo "npm is not here: installing node into $(VENV) (make NODE= does without it) ..."
-	@$(INSTALL) --require-hashes --requirement requirements/node.txt
-	@touch $@
+	@$(INSTALL) --require-hashes --requirement requirements/node.txt && touch $@ || echo "node could not be installed"

@@ -13,6 +13,12 @@ from tests.api.support import PREFIX, Http, Server, serving
 OWN, FOREIGN = "shop", "other"
 PUBLIC = {
     "getFront",
+    "getDashboard",
+    "getDashboardBase",
+    "getDashboardList",
+    "getDashboardAsset",
+    "getDashboardIcon",
+    "getIcon",
     "getHealth",
     "getVersion",
     "getOpenApi",

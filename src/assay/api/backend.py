@@ -8,6 +8,7 @@ from typing import Final
 
 from assay.api.admission import Admission
 from assay.api.authentication import Authentication
+from assay.api.dashboard.whitelabel import WhiteLabel
 from assay.api.exchange import Exchange
 from assay.api.exposure import Exposure
 from assay.api.polls import Polls
@@ -39,6 +40,8 @@ class ApiSettings:
     """Other machines can call the engine without a credential."""
     read_only: bool = False
     """The database is only read here; another engine may be using it."""
+    white_label: WhiteLabel = field(default_factory=WhiteLabel)
+    """The look of the dashboard."""
 
 
 @dataclass

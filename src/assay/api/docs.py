@@ -1,6 +1,6 @@
 """The page on which the API can be read and tried, without requests to other hosts.
 
-The viewer is Scalar's, a single file that `make setup` places into `viewer/`; it is not part of the repository.
+The viewer is Scalar's, a single file that the build places into `viewer/`; it is not part of the repository.
 """
 
 from functools import cache
@@ -43,23 +43,8 @@ DOCS_PAGE: Final = """<!doctype html>
 READER: Final = """<script id="api-reference" data-url="openapi.json" data-configuration="{settings}"></script>
 <script src="docs/standalone.js"></script>"""
 MISSING: Final = """<h1>assay API</h1>
-<p>The viewer is not installed. Run <code>make viewer</code> in the repository of assay (it needs npm once),
+<p>The viewer is not installed. Run <code>make dashboard</code> in the repository of assay (it needs npm once),
 or open <a href="openapi.json">openapi.json</a> with a viewer of your own.</p>"""
-
-
-FRONT: Final = """<h1>assay</h1>
-<p>This is the engine of <a href="api/v1/version">assay</a>: durable workflows in ordinary Python.</p>
-<ul>
-<li><a href="api/v1/docs">API docs</a>, to read and to try</li>
-<li><a href="api/v1/openapi.json">OpenAPI document</a></li>
-<li><a href="metrics">Metrics</a></li>
-</ul>
-<p>On the command line: <code>assay workflow list</code></p>"""
-
-
-async def front(_: Backend, __: ApiCall) -> HttpResponse:
-    """Return the page at the root, with links to the docs and the metrics."""
-    return HttpResponse(200, DOCS_PAGE.format(body=FRONT).replace("assay API", "assay").encode(), (HTML, POLICY))
 
 
 async def page(_: Backend, __: ApiCall) -> HttpResponse:

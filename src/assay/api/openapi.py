@@ -80,6 +80,8 @@ def description() -> dict[str, Any]:
     schemas.of(Problem)
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
+        if not route.described:
+            continue
         path = (PREFIXES[0] if route.prefixed else "") + route.path
         paths.setdefault(path, {})[route.method.lower()] = _operation(route, schemas)
     return {

@@ -59,6 +59,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     connection: Connection | None = None
     """The function that serves a WebSocket at the same path."""
     media: str = "application/json"
+    described: bool = True
+    """False for pages and files of the dashboard, which are no part of the API."""
     problems: tuple[str, ...] = ()
     """Error statuses that other routes of the method do not have."""
 
@@ -66,17 +68,22 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 class _Node:
     """The routes below one segment of a path."""
 
-    __slots__ = ("by_method", "literal", "name", "parameter")
+    __slots__ = ("by_method", "literal", "name", "parameter", "rest")
 
     def __init__(self) -> None:
         self.literal: dict[bytes, _Node] = {}
         self.parameter: _Node | None = None
+        self.rest: _Node | None = None
+        """The routes of every longer path, for `{*rest}`."""
         self.name = ""
         self.by_method: dict[str, Route] = {}
 
     def below(self, segment: str) -> "_Node":
         if not segment.startswith("{"):
             return self.literal.setdefault(segment.encode(), _Node())
+        if segment.startswith("{*"):
+            self.rest = self.rest or _Node()
+            return self.rest
         if self.parameter is None:
             self.parameter = _Node()
             self.parameter.name = segment.strip("{}")
@@ -139,12 +146,12 @@ def _walk(node: _Node, segments: Sequence[bytes], at: int, found: list[tuple[str
         if end is not None:
             return end
     parameter = node.parameter
-    if parameter is None or not segment:
-        return None
-    end = _walk(parameter, segments, at + 1, found)
-    if end is not None:
-        found.append((parameter.name, segment))
-    return end
+    if parameter is not None and segment:
+        end = _walk(parameter, segments, at + 1, found)
+        if end is not None:
+            found.append((parameter.name, segment))
+            return end
+    return node.rest
 
 
 def _decoded(segment: bytes) -> str:

@@ -84,11 +84,13 @@ def serve(
 
 def _config(chosen: dict[str, Any], flags: dict[str, Any], context: click.Context) -> "ServerConfig":
     """Return the checked configuration; a flag that lacks another flag or cannot be parsed is a usage error."""
-    from assay.server.config import ServerConfig, cache_bytes, events_ttl, task_lease
+    from assay.server.config import ServerConfig, cache_bytes, events_ttl, task_lease, white_label
 
     times: dict[str, Any] = {"task_lease": task_lease(), "events_ttl": events_ttl(), "cache_bytes": cache_bytes()}
     try:
-        found = ServerConfig(**chosen, **times, auth=auth_config(flags), exposure=exposure_config(flags))
+        found = ServerConfig(
+            **chosen, **times, auth=auth_config(flags), exposure=exposure_config(flags), white_label=white_label()
+        )
         return found.checked()
     except Invalid as error:
         raise click.UsageError(str(error), context) from None

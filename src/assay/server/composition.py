@@ -240,4 +240,5 @@ def settings_of(config: ServerConfig) -> ApiSettings:
         metrics_public=config.exposure.metrics_public,
         exposed=config.exposed and not config.auth.is_on,
         read_only=config.read_only,
+        white_label=config.white_label,
     )

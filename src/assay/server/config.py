@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
+from assay.api.dashboard.whitelabel import WhiteLabel
+from assay.api.dashboard.whitelabel import white_label as white_label
 from assay.core.model.duration import parse_duration
 from assay.core.model.errors import Invalid
 from assay.core.model.ids import SECOND, Time
@@ -38,6 +40,8 @@ class ServerConfig:
     cache_bytes: int = CACHE_BYTES
     """Bytes of folded runs that the engine keeps in memory."""
     limits: ClientLimits = field(default_factory=ClientLimits)
+    white_label: WhiteLabel = field(default_factory=WhiteLabel)
+    """The look of the dashboard."""
 
     def checked(self) -> "ServerConfig":
         """Return the configuration itself; raise `Invalid` if it must not be served.

@@ -131,6 +131,7 @@ def _address(listening: socket.socket, config: ServerConfig) -> str:
 def _greeting(config: ServerConfig, address: str, place: str) -> list[str]:
     lines = [
         f"assay {__version__}",
+        f"  dashboard {address}/workflow/",
         f"  API       {address}{PREFIXES[0]}",
         f"  API docs  {address}{PREFIXES[0]}/docs",
     ]

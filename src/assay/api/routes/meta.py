@@ -93,7 +93,6 @@ ROUTES: Final = (
     _meta(
         "/docs/{file}", "getDocsFile", "Get a file of the documentation page", docs.part, str, media="text/javascript"
     ),
-    _meta("/", "getFront", "Get the start page", docs.front, str, media="text/html", prefixed=False),
     _meta("/healthz", "getLiveness", "Check that the process is alive", health, responses.Health, prefixed=False),
     _meta("/readyz", "getReadiness", "Check that the engine is ready", ready, responses.Health, prefixed=False),
     _meta(

@@ -6,6 +6,7 @@ from assay.api.router import Route
 from assay.api.routes import (
     api_keys,
     control,
+    dashboard,
     exchange,
     meta,
     namespaces,
@@ -31,4 +32,5 @@ ROUTES: Final[tuple[Route, ...]] = (
     *api_keys.ROUTES,
     *session.ROUTES,
     *meta.ROUTES,
+    *dashboard.ROUTES,
 )
