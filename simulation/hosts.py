@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from assay.core.model.errors import AssayError, Unavailable
-from assay.core.model.ids import SECOND, RunId, Time
+from assay.core.model.ids import SECOND, Time
 from assay.core.model.requests import Request
 from assay.engine.clock import Clock, SharedClock, SystemClock
 from assay.engine.commit.idempotency import IdempotencyKey
@@ -15,7 +15,7 @@ from assay.sdk.client.transport import Transport
 from assay.sdk.values.converter import Converter
 from assay.sdk.worker.engine_worker import EngineWorker
 from simulation.loop import Node
-from simulation.remote_workers import Greeting, RemoteWorker
+from simulation.remote_workers import WorkerDoor
 from simulation.settings import chance_of
 from simulation.shown import shown
 from simulation.store import EPOCH, SimStore
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from simulation.world import World
 
 LEASE: Time = 10 * SECOND
-SILENCE: Time = 5 * SECOND
-"""After so long an engine takes a worker's connection for closed."""
 
 
 class SimulatedClient:
@@ -47,7 +45,7 @@ class EngineHost:
         self.node = Node(self.name)
         self.engine: Engine | None = None
         self.workers: list[tuple[EngineWorker, asyncio.Task[None]]] = []
-        self._remote_workers: dict[str, tuple[RemoteWorker, Time]] = {}
+        self._door: WorkerDoor | None = None
         self._world = world
         self._boots = 0
         self.booted: Time = 0
@@ -64,7 +62,7 @@ class EngineHost:
         self.node = Node(f"{self.name}.{self._boots}")
         self.engine = None
         self.workers = []
-        self._remote_workers = {}
+        self._door = None
         self._world.loop.spawn(self.node, self._run())
 
     async def _run(self) -> None:
@@ -91,24 +89,17 @@ class EngineHost:
             self.crash()
             return
         self.engine = engine
+        self._door = door = WorkerDoor(engine, self)
         lease = LEASE if settings.shared else None
         for _ in range(settings.local_workers):
             worker = world.worker(LocalTransport(engine, self.noted, lease))
             self.workers.append((worker, world.loop.create_task(worker.run())))
-        await self._watch_workers(engine)
+        await door.watch()
 
     def _clock(self) -> Clock:
         """Make a real clock on simulated readings; the boot clock goes on while the process is paused."""
         kind = SharedClock if self._world.settings.shared else SystemClock
         return kind(lambda: self._world.loop.now * 1_000, lambda: EPOCH + self._world.loop.now + self.skew)
-
-    async def _watch_workers(self, engine: Engine) -> None:
-        while True:
-            await asyncio.sleep(1)
-            for name, (worker, last_seen) in tuple(self._remote_workers.items()):
-                if self._world.loop.now - last_seen > SILENCE:
-                    del self._remote_workers[name]
-                    engine.remove_worker(worker)
 
     def running(self) -> Engine:
         """The engine, or `Unavailable` while it starts."""
@@ -136,34 +127,11 @@ class EngineHost:
         if self._world.ledger.tracing:
             self._world.ledger.note(self._world.loop.now, f"{self.node} {shown(request)} -> {shown(error or reply)}")
 
-    def greet(self, greeting: Greeting, make: "RemoteWorker") -> "asyncio.Future[Any]":
-        """A worker says that it is there and how many free slots it has."""
-        engine = self.running()
-        known = self._remote_workers.get(greeting.worker)
-        worker = make if known is None else known[0]
-        worker.update(greeting)
-        self._remote_workers[greeting.worker] = worker, self._world.loop.now
-        if known is None:
-            engine.add_worker(worker)
-        else:
-            engine.offer_work(worker)
-        return self._done(engine.now())
-
-    def dismiss(self, worker: str) -> "asyncio.Future[Any]":
-        """A worker takes its leave."""
-        known = self._remote_workers.pop(worker, None)
-        if known is not None:
-            self.running().remove_worker(known[0])
-        return self._done(None)
-
-    def history(self, run_id: RunId, after: int) -> "asyncio.Future[Any]":
-        """A run's events."""
-        return self._world.loop.create_task(self.running().reads.history(run_id, after))
-
-    def _done(self, value: object) -> "asyncio.Future[Any]":
-        future: asyncio.Future[Any] = self._world.loop.create_future()
-        future.set_result(value)
-        return future
+    def exchange(self, worker: str, body: bytes) -> "asyncio.Future[Any]":
+        """Answer a request of a worker in another process."""
+        if self._door is None:
+            raise Unavailable("the engine is starting", code="starting")
+        return self._world.loop.create_task(self._door.post(worker, body))
 
     def crash(self) -> None:
         """Die, and be started again after a while."""
@@ -207,6 +175,7 @@ class WorkerHost:
         transport = RemoteTransport(self._world, self, LEASE, first=self._number)
         self.worker = self._world.worker(transport)
         await self.worker.run()
+        await transport.close()
         self.crash()
 
     def crash(self) -> None:

@@ -1,74 +1,99 @@
-"""A worker in another process as its engine sees it: what it last said of itself, and a link to it."""
+"""Workers in other processes: the driver of each end of the worker protocol, as over HTTP, on the simulated network.
 
-import functools
-from typing import TYPE_CHECKING, Any
+Messages are encoded, sent as the bodies of requests, and decoded, by the code that serves POST requests. Only the
+sockets between both ends are simulated.
+"""
 
-import msgspec
+import asyncio
+from typing import TYPE_CHECKING, Any, cast
 
-from assay.core.model.grants import ActivityGrant, TaskGrant
-from assay.core.model.ids import Namespace, RunId, Time, WorkerId
-from assay.core.model.slots import Slots
-from assay.sdk.worker.engine_worker import EngineWorker
-from simulation.net import Host, Network
+from assay.api.exchange import Exchange
+from assay.core.model.errors import NotFound, Refused, Unavailable
+from assay.core.model.replies import ReplyCallback
+from assay.core.model.requests import Request
+from assay.engine.engine import Engine
+from assay.engine.worker_registry import WorkerRegistry, WorkerRow
+from assay.worker_protocol.tokens import Tokens
 
 if TYPE_CHECKING:
-    from simulation.hosts import EngineHost
+    from simulation.hosts import EngineHost, WorkerHost
+    from simulation.world import World
+
+SECRET = b"the same key for all engines of a database"
+SWEEP_SECONDS = 1.0
+"""Seconds between two looks for silent workers."""
+HOLD_SECONDS = 2.0
+"""Seconds that an engine holds a request without news: less than a caller's patience."""
 
 
-class Greeting(msgspec.Struct, frozen=True):
-    """What a worker says of itself every now and then."""
+class _NotedEngine:
+    """An engine whose replies to workers are checked, as those to clients are."""
 
-    worker: WorkerId
-    free_tasks: int
-    free_activities: int
-    held: frozenset[RunId]
-
-
-class RemoteWorker:
-    """See `ConnectedWorker`; what the engine puts here goes over the network."""
-
-    def __init__(self, network: Network, engine: "EngineHost", host: Host, worker: EngineWorker) -> None:
-        self.worker = worker.worker
-        self.namespace: Namespace = worker.namespace
-        self.queue = worker.queue
-        self.lease: Time | None = worker.lease
-        self.local = False
-        self.identity = worker.identity
-        self.slots = Slots()
-        self.workflows: frozenset[str] | None = worker.workflows
-        self.activities: frozenset[str] | None = worker.activities
-        self._held: frozenset[RunId] = frozenset()
-        self._network = network
+    def __init__(self, engine: Engine, host: "EngineHost") -> None:
         self._engine = engine
         self._host = host
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def post(self, request: Request, callback: ReplyCallback | None = None) -> None:
+        """See `Engine`."""
+
+        def noted(reply: Any, error: Any) -> None:
+            self._host.noted(request, reply, error)
+            if callback is not None:
+                callback(reply, error)
+
+        self._engine.post(request, noted)
+
+
+class _NoRegistry:
+    """The registry of workers, which decides nothing here."""
+
+    async def introduce(self, row: WorkerRow) -> None:
+        """See `WorkerRegistry`."""
+
+    def note_heartbeat(self, worker: str) -> None:
+        """See `WorkerRegistry`."""
+
+
+class WorkerDoor:
+    """The exchange of an engine with workers in other processes."""
+
+    def __init__(self, engine: Engine, host: "EngineHost") -> None:
+        noted, registry = cast(Engine, _NotedEngine(engine, host)), cast(WorkerRegistry, _NoRegistry())
+        self._exchange = Exchange(noted, Tokens(SECRET), registry)
+
+    async def post(self, worker: str, body: bytes) -> bytes:
+        """Return the response to a worker's request, after a while if there is nothing to send yet."""
+        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        return await self._exchange.post("main", worker, body, gone)
+
+    async def watch(self) -> None:
+        """Disconnect silent workers, for ever."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            await self._exchange.run_once()
+
+
+class SimulatedPool:
+    """See `HttpPool`: requests of one worker to one engine at a time, and to another when that one fails."""
+
+    origin = "simulated"
+
+    def __init__(self, world: "World", host: "WorkerHost", worker: str, first: int) -> None:
+        self._world = world
+        self._host = host
         self._worker = worker
+        self._turn = first
 
-    def update(self, greeting: Greeting) -> None:
-        """The worker has said how it is."""
-        self.slots.tasks = greeting.free_tasks
-        self.slots.activities = greeting.free_activities
-        self._held = greeting.held
-
-    def holds(self, run_id: RunId) -> bool:
-        """See `ConnectedWorker`."""
-        return run_id in self._held
-
-    def take(self, grant: TaskGrant | ActivityGrant) -> None:
-        """See `ConnectedWorker`."""
-        self._send(_give, self._worker, grant)
-
-    def news(self, run_id: RunId) -> None:
-        """See `ConnectedWorker`."""
-        self._send(self._worker.news, run_id)
-
-    def cancel(self, attempt_id: int, *, over: bool = False) -> None:
-        """See `ConnectedWorker`."""
-        self._send(functools.partial(self._worker.cancel, over=over), attempt_id)
-
-    def _send(self, deliver: Any, *args: Any) -> None:
-        self._network.carry(self._engine, self._host, deliver, *args, once=True)
-
-
-def _give(worker: EngineWorker, grant: TaskGrant | ActivityGrant) -> None:
-    worker.slots.reserve(None if isinstance(grant, TaskGrant) else grant.activity.name)
-    worker.take(grant)
+    async def request(self, method: str, path: str, body: bytes, timeout: float) -> tuple[int, bytes]:  # noqa: ASYNC109  # see `HttpPool`
+        """See `HttpPool`: a lost message, or an engine that starts or stops, is a broken connection."""
+        engines = self._world.engines
+        engine = engines[self._turn % len(engines)]
+        try:
+            answer = await self._world.network.call(self._host, engine, lambda: engine.exchange(self._worker, body))
+        except (Unavailable, NotFound, Refused) as error:
+            self._turn += isinstance(error, Unavailable)
+            raise ConnectionError(str(error)) from error
+        return 200, answer

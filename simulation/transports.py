@@ -2,28 +2,28 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from assay.core.model.errors import AssayError
+from assay.core.model.errors import AssayError, Refused
 from assay.core.model.events import Event, Recorded
 from assay.core.model.grants import ConnectedWorker
 from assay.core.model.ids import RunId, RunKey, Time
-from assay.core.model.replies import ReplyCallback
-from assay.core.model.requests import Request, RetryFailed
+from assay.core.model.replies import ReplyCallback, future_callback
+from assay.core.model.requests import Request, RetryFailed, ToRun
 from assay.engine.engine import Engine
+from assay.sdk.client.http.pool import HttpPool
+from assay.sdk.client.http.reconnector import Reconnector
+from assay.sdk.client.http.transport import LAST_REPLIES_SECONDS
 from assay.sdk.client.transport import Transport
 from assay.sdk.ports import ListedRuns
-from assay.sdk.worker.engine_worker import EngineWorker
-from simulation.remote_workers import Greeting, RemoteWorker
+from assay.worker_protocol.worker_side import WorkerEndpoint
+from simulation.remote_workers import SimulatedPool
 from simulation.settings import chance_of
 from simulation.store import EPOCH
 
 if TYPE_CHECKING:
-    from simulation.hosts import EngineHost, WorkerHost
+    from simulation.hosts import WorkerHost
     from simulation.world import World
-
-PAUSE = 1.0
-"""Seconds between two greetings of a worker that has nothing to say."""
 
 
 class _WorkersOnly(Transport):
@@ -122,93 +122,61 @@ class RemoteTransport(_WorkersOnly):
         self.lease = lease
         self._world = world
         self._host = host
-        self._turn = first
-        self._worker: EngineWorker | None = None
-        self._greeter: asyncio.Task[None] | None = None
-        self._slots_free = asyncio.Event()
+        self._first = first
+        self._endpoint: WorkerEndpoint | None = None
+        self._connection: asyncio.Task[None] | None = None
         self._offset: Time = 0
         self._chance = chance_of(world.settings.seed, host.name, "clock")
-
-    @property
-    def _engine(self) -> "EngineHost":
-        engines = self._world.engines
-        return engines[self._turn % len(engines)]
 
     def now(self) -> Time:
         """See `Transport`: as learned from the last answer."""
         return EPOCH + self._world.loop.now + self._offset
 
-    async def ask(self, request: Request) -> Any:
-        """See `Transport`."""
-        return await self._call(request)
-
-    def send(self, request: Request, callback: ReplyCallback) -> None:
-        """See `Transport`."""
-        self._call(request).add_done_callback(lambda answer: _reply_with(callback, answer))
-
-    def _call(self, request: Request) -> "asyncio.Future[Any]":
-        engine = self._engine
-        return self._world.network.call(self._host, engine, lambda: engine.submit(request))
-
-    async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
-        """See `Transport`."""
-        engine = self._engine
-        found: Sequence[Recorded] = await self._world.network.call(
-            self._host, engine, lambda: engine.history(run_id, after)
-        )
-        return found
-
-    def add_worker(self, worker: ConnectedWorker) -> None:
-        """See `Transport`."""
-        if isinstance(worker, EngineWorker):
-            self._worker = worker
-            self._greeter = self._world.loop.create_task(self._greet_for_ever(worker))
-
-    async def _greet_for_ever(self, worker: EngineWorker) -> None:
-        while True:
-            self._slots_free.clear()
-            await self._greet(worker)
-            try:
-                await asyncio.wait_for(self._slots_free.wait(), PAUSE)
-            except TimeoutError:
-                continue
-
-    async def _greet(self, worker: EngineWorker) -> None:
-        engine = self._engine
-        held = frozenset(run.key.run_id for run in worker._workflow_tasks._live)
-        greeting = Greeting(worker.worker, worker.slots.tasks, worker.slots.activities, held)
-        remote = RemoteWorker(self._world.network, engine, self._host, worker)
-        try:
-            time = await self._world.network.call(self._host, engine, lambda: engine.greet(greeting, remote))
-        except AssayError:
-            self._turn += 1
-            return
+    def _learn(self, time: Time) -> None:
         self._offset = time - EPOCH - self._world.loop.now
         if self._world.settings.has("clock"):
             self._offset += int(self._chance.uniform(-1_500_000, 1_500_000))
 
+    async def ask(self, request: Request) -> Any:
+        """See `Transport`."""
+        self._unused()
+
+    def send(self, request: Request, callback: ReplyCallback) -> None:
+        """See `Transport`."""
+        endpoint = self._endpoint
+        if endpoint is not None and isinstance(request, ToRun) and endpoint.owns(request):
+            endpoint.send(request, callback)
+        else:
+            callback(None, Refused("this worker does not hold the lease", code="stale_attempt"))
+
+    async def history(self, run_id: RunId, after: int = 0) -> Sequence[Recorded]:
+        """See `Transport`."""
+        if self._endpoint is None or not self._endpoint.has_run(run_id):
+            raise Refused("this worker does not hold the run", code="stale_task")
+        events: asyncio.Future[Sequence[Recorded]] = self._world.loop.create_future()
+        self._endpoint.read_history(run_id, after, future_callback(events))
+        return await events
+
+    def add_worker(self, worker: ConnectedWorker) -> None:
+        """See `Transport`."""
+        endpoint = self._endpoint = WorkerEndpoint(worker, self._learn)
+        pool = SimulatedPool(self._world, self._host, worker.worker, self._first)
+        reconnector = Reconnector(cast(HttpPool, pool), "", endpoint)
+        reconnector.by_post = True
+        self._connection = self._world.loop.create_task(reconnector.run())
+
     def remove_worker(self, worker: ConnectedWorker) -> None:
         """See `Transport`."""
-        engine = self._engine
-        if self._greeter is not None:
-            self._greeter.cancel()
-        self._world.network.call(self._host, engine, lambda: engine.dismiss(worker.worker)).add_done_callback(_noted)
+        if self._endpoint is not None:
+            self._endpoint.leave()
+
+    async def close(self) -> None:
+        """See `Transport`: the last reports are sent."""
+        if self._connection is not None:
+            await asyncio.wait((self._connection,), timeout=LAST_REPLIES_SECONDS)
+            self._connection.cancel()
 
     def offer_slots(self, worker: ConnectedWorker) -> None:
         """See `Transport`."""
-        self._slots_free.set()
-
-
-def _reply_with(callback: ReplyCallback, answer: "asyncio.Future[Any]") -> None:
-    error = answer.exception()
-    if error is None:
-        callback(answer.result(), None)
-    elif isinstance(error, AssayError):
-        callback(None, error)
-    else:
-        raise error
-
-
-def _noted(answer: "asyncio.Future[Any]") -> None:
-    if not answer.cancelled():
-        answer.exception()
+        if self._endpoint is not None:
+            self._endpoint.offer_slots()

@@ -10,6 +10,7 @@ import msgspec
 
 from assay.core.model.ids import SECOND, RunId, Time
 from assay.core.model.limits import LIMITS
+from assay.sdk.client.http import reconnector
 from assay.sdk.client.transport import Transport
 from assay.sdk.worker import workflow_tasks
 from assay.sdk.worker.engine_worker import EngineWorker
@@ -23,6 +24,7 @@ from simulation.loop import Node, SimLoop, Stalled
 from simulation.nemesis import Nemesis
 from simulation.net import Network
 from simulation.programs import Author, PlannedBug, Step
+from simulation.remote_workers import HOLD_SECONDS
 from simulation.settings import Settings, chance_of
 from simulation.store import EPOCH, Database, Trouble
 from simulation.tables import PLACE
@@ -234,9 +236,13 @@ class World:
 
     @contextlib.contextmanager
     def _seeded(self) -> Iterator[None]:
-        """Ids that real code makes up by itself come from the seed, too."""
-        chance = chance_of(self.settings.seed, "uuid")
-        with mock.patch.object(uuid, "uuid4", lambda: uuid.UUID(int=chance.getrandbits(128), version=4)):  # noqa: PT008  # a new one each time
+        """Ids and pauses that real code makes up by itself come from the seed, too."""
+        chance, pauses = chance_of(self.settings.seed, "uuid"), chance_of(self.settings.seed, "pauses")
+        with (
+            mock.patch.object(uuid, "uuid4", lambda: uuid.UUID(int=chance.getrandbits(128), version=4)),  # noqa: PT008  # a new one each time
+            mock.patch.object(reconnector, "random", pauses),
+            mock.patch.object(reconnector, "HOLD_SECONDS", HOLD_SECONDS),
+        ):
             yield
 
 

@@ -295,6 +295,20 @@ def test_a_history_that_came_with_its_task_is_not_asked_for():
     asyncio.run(main())
 
 
+def test_a_history_of_an_earlier_lease_is_not_taken_for_that_of_a_later_one():
+    async def test(endpoint: WorkerEndpoint, bench: Bench) -> None:
+        deliver(endpoint, tasks=[task(seen_seq=1)])  # sent again after a reconnect: the worker keeps the run
+        later = (wire.SentEvent(3, 5, "WorkflowStarted", Payload(b"1")),)
+        deliver(endpoint, tasks=[task(epoch=2, token=SECOND_LEASE, seen_seq=2, last_seq=3, events=later, after=2)])
+        found = asyncio.create_task(history(endpoint, 0))
+        await asyncio.sleep(0)
+        (report,) = composed(endpoint).reports
+        assert isinstance(report, wire.ReadHistory)
+        found.cancel()
+
+    linked_async(test)
+
+
 def test_a_message_is_split_at_the_limit_and_a_turn_above_it_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(wire, "MAX_MESSAGE_BYTES", 2_000_000)
 

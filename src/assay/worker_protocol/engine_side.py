@@ -387,6 +387,7 @@ class EngineEndpoint:
     def task_loaded(self, grant: TaskGrant, after: int, events: Sequence[Recorded] | None, hello: int) -> None:
         """Send a task with its events; `events` is None if the read failed.
 
+        Events that were recorded after the lease are left out: they belong to a later lease, or are the run's end.
         `hello` is the number of hellos when the read began; after a later hello, `resend` has sent the task.
         """
         if self.hellos != hello:
@@ -396,7 +397,8 @@ class EngineEndpoint:
         elif events is None or len(events) > MAX_TASK_EVENTS:
             self.outgoing.task(grant, None, after)
         else:
-            self.outgoing.task(grant, events, after)
+            of_lease = [recorded for recorded in events if recorded.seq <= grant.last_seq]
+            self.outgoing.task(grant, of_lease, after)
 
     def history_loaded(self, answer: wire.ReportAnswer) -> None:
         """Answer a report that reads a history; the page is not kept for a repeated report."""

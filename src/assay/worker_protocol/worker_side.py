@@ -251,6 +251,9 @@ class WorkerEndpoint:
         tail = events if task.after == task.seen_seq else None
         if tail is None and events is not None:
             self._histories[task.run_id] = events
+        else:
+            # A history of an earlier lease that was never read: it lacks the events that this lease counts as seen.
+            self._histories.pop(task.run_id, None)
         grant = TaskGrant(key, start, task.epoch, task.seen_seq, task.last_seq, task.history_bytes, tail)
         self.worker.take(grant)
 
