@@ -1,5 +1,7 @@
 """Rules of children: a cancel reaches every child (I16), and the end of a child reaches its parent once (I17)."""
 
+from typing import Final
+
 import msgspec
 
 from assay.core.model import commands as cmd
@@ -27,6 +29,9 @@ from assay.core.model.run import Child, Run
 from assay.core.rules import new_runs
 from assay.core.rules.moment import Moment
 
+PARENT_CANCELLED: Final = "parent cancelled"
+"""The reason of a cancel request that a child receives because its parent was cancelled."""
+
 
 def start(decision: Decision, command: cmd.StartChildWorkflow, at: Moment, seen_seq: int) -> None:
     """Start a child in this transaction, or record the reason for a refusal as the child's failure."""
@@ -51,7 +56,7 @@ def start(decision: Decision, command: cmd.StartChildWorkflow, at: Moment, seen_
     unaware = run.cancel_seq > seen_seq or (command.unaware and run.cancel_seq > 0)
     if unaware and policy is not ParentClose.ABANDON:
         # The code issued the command before it received the cancel request, which must reach the child as well (I16).
-        _cancel(decision, child, "parent cancelled")
+        _cancel(decision, child, PARENT_CANCELLED)
 
 
 def _started(command: cmd.StartChildWorkflow, child: Child) -> ChildWorkflowStarted:

@@ -63,6 +63,7 @@ from assay.core.rules.retry_cut import (
     carried_signals,
     cut_by,
     cut_of,
+    is_cancelled_with,
     open_children,
     refusal_of,
     replay_until,
@@ -368,8 +369,14 @@ class _Copy:
         """Return whether the child was cancelled because of a cancel request that is also in the copy."""
         if not self._cancel_seq or link.close_policy is ParentClose.ABANDON:
             return False
-        late = child.cancel_seq > 0 and link.close_policy is ParentClose.TERMINATE
-        return seq < self._cancel_seq or late
+        if seq < self._cancel_seq:
+            return True
+        # Started after the request, by code that had not received it. With the policy `request_cancel` the end of the
+        # parent, which is not in the copy, may have cancelled the child instead: only the reason tells them apart.
+        return child.cancel_seq > 0 and (
+            link.close_policy is ParentClose.TERMINATE
+            or is_cancelled_with(self._address, _history_of(child, self._request))
+        )
 
     def _cut_of_child(self, child: Run) -> int | None:
         if child.closed and child.status not in (FAILED, CANCELLED):

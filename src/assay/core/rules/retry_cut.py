@@ -30,6 +30,7 @@ from assay.core.model.events import (
 )
 from assay.core.model.ids import WorkflowId
 from assay.core.model.run import CANCELLED, COMPLETED, FAILED, Run
+from assay.core.rules.children import PARENT_CANCELLED
 
 _GIVES_UP: Final = (ActivityCancelRequested, TimerCancelled)
 """Echoes of commands that cancel earlier work; a failure that leaves a task group or a time-out issues them."""
@@ -99,6 +100,15 @@ def cut_by(parent: str, history: Sequence[Recorded]) -> int | None:
     if last.closes is None:
         return len(history) if ended_at is None else ended_at
     return ended_at if is_end_by(parent, last) else None
+
+
+def is_cancelled_with(parent: str, history: Sequence[Recorded]) -> bool:
+    """Return whether a child was cancelled because its parent was, and not because its parent has ended."""
+    return any(
+        isinstance(event := recorded.event, WorkflowCancelRequested)
+        and (event.sender, event.reason) == (parent, PARENT_CANCELLED)
+        for recorded in history
+    )
 
 
 def is_end_by(parent: str, closing: Event) -> bool:
