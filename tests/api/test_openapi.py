@@ -78,7 +78,7 @@ def test_what_workers_of_the_sdk_are_sent_is_described():
 def test_every_operation_says_what_its_errors_are():
     for methods in description()["paths"].values():
         for operation in methods.values():
-            errors = {status: one for status, one in operation["responses"].items() if status >= "300"}
+            errors = {status: one for status, one in operation["responses"].items() if status >= "400"}
             assert "default" in errors
             for error in errors.values():
                 assert error["content"] == {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}

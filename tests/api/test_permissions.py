@@ -27,6 +27,8 @@ PUBLIC = {
     "getSession",
     "signIn",
     "signOut",
+    "beginSignIn",
+    "finishSignIn",
     "getLiveness",
     "getReadiness",
 }

@@ -31,7 +31,7 @@ NOT_SENT = {
     "channel_closed": "raised where the code runs",
     "unsupported_version": "raised where the code runs",
     "runaway": "raised where the code runs",
-    "issuer_unavailable": "logged; the token is refused as invalid",
+    "bad_environment": "refuses the start of the engine",
     "not_ready": "told to the dispatcher, which looks for other work",
 }
 ROW = re.compile(r"^\| (\d{3}) \| `(\w+)` \| (.+) \|$", re.MULTILINE)

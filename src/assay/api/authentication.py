@@ -15,6 +15,7 @@ from assay.api.csrf import check_csrf
 from assay.api.exposure import unmapped
 from assay.api.request_rates import seconds_until
 from assay.auth.api_keys import is_key, prefix_of
+from assay.auth.code_flow import CodeFlow
 from assay.auth.failed_attempts import FailedAttempts
 from assay.auth.issuer import Issuer
 from assay.auth.json_web_tokens import InvalidToken, is_token
@@ -78,12 +79,14 @@ class Authentication:
         cookies: Cookies,
         issuer: Issuer | None,
         clock: Clock,
+        code_flow: CodeFlow | None = None,
     ) -> None:
         self.settings = settings
         self.keys = keys
         self.sessions = sessions
         self.tickets = tickets
         self.cookies = cookies
+        self.code_flow = code_flow
         self._issuer = issuer
         self._clock = clock
         self._failures = FailedAttempts()

@@ -164,6 +164,7 @@ _MEANINGS: Final = {
     201: "Created.",
     202: "The run is still open.",
     204: "Done. The response has no body.",
+    303: "Continue at the address in the header Location.",
 }
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ class ClaimRules(msgspec.Struct, frozen=True):
         if self.roles_claim is None:
             return dict.fromkeys(spaces, frozenset({Role.ADMIN}))
         joined: dict[str, set[Role]] = {}
-        for value in _values(_claim(claims, self.roles_claim)):
+        for value in _values(claim_of(claims, self.roles_claim)):
             grant = self._grant(value)
             if grant is not None:
                 for namespace in spaces if grant.namespace is None else (grant.namespace,):
@@ -54,7 +54,7 @@ class ClaimRules(msgspec.Struct, frozen=True):
     def _namespaces(self, claims: Mapping[str, Any]) -> tuple[str, ...]:
         if self.namespaces_claim is None:
             return (ALL_NAMESPACES,)
-        return tuple(_values(_claim(claims, self.namespaces_claim)))
+        return tuple(_values(claim_of(claims, self.namespaces_claim)))
 
     def _grant(self, value: str) -> RoleGrant | None:
         """Return the grant of a value: a mapped value, a role, or `NAMESPACE:ROLE`; None for any other text."""
@@ -81,7 +81,7 @@ def parse_mapping(text: str) -> tuple[str, RoleGrant]:
     return value, RoleGrant(Role(role), namespace or None)
 
 
-def _claim(claims: Mapping[str, Any], name: str) -> Any:
+def claim_of(claims: Mapping[str, Any], name: str) -> Any:
     """Return a claim by its whole name or by a dotted path, such as `realm_access.roles`."""
     if name in claims:
         return claims[name]

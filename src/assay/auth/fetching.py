@@ -30,6 +30,11 @@ class FetchFailed(AssayError):
     code = "issuer_unavailable"
     kind = Kind.UNAVAILABLE
 
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        """The status of the response, if there was a response."""
+
 
 async def fetch(
     url: str,
@@ -62,9 +67,18 @@ async def fetch(
 
 
 async def resolve(url: str) -> Address:
-    """Return the first address of the host of a URL."""
+    """Return the first address of the host of a URL.
+
+    Raises:
+        FetchFailed: The host has no address, or the answer takes too long.
+    """
     parts = urlsplit(url)
-    found = await asyncio.get_running_loop().getaddrinfo(parts.hostname, _port(parts), type=socket.SOCK_STREAM)
+    resolving = asyncio.get_running_loop().getaddrinfo(parts.hostname, _port(parts), type=socket.SOCK_STREAM)
+    try:
+        async with asyncio.timeout(FETCH_SECONDS):
+            found = await resolving
+    except (OSError, TimeoutError) as error:
+        raise FetchFailed(f"the address of {parts.hostname} cannot be found: {error}") from None
     return ipaddress.ip_address(found[0][4][0])
 
 
@@ -139,5 +153,5 @@ async def _read(reader: asyncio.StreamReader, url: str, limit: int) -> bytes:
     if not answer.done:
         raise FetchFailed(f"the answer of {url} ended early")
     if parser.get_status_code() != 200:
-        raise FetchFailed(f"{url} answered {parser.get_status_code()}")
+        raise FetchFailed(f"{url} answered {parser.get_status_code()}", status=parser.get_status_code())
     return bytes(answer.body)

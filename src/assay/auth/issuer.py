@@ -11,14 +11,16 @@ from assay.auth.addresses import Address, check_configured, check_discovered, ch
 from assay.auth.claims import ClaimRules
 from assay.auth.fetching import CheckAddress, FetchFailed, fetch, resolve
 from assay.auth.json_web_tokens import InvalidToken, TokenHeader, TokenRules, header_of, key_for, verify
-from assay.auth.key_sets import MAX_KEY_SET_BYTES, KeySet, KeySetCache, parse_key_set
+from assay.auth.key_sets import KEY_SET_FRESH_TIME, MAX_KEY_SET_BYTES, KeySet, KeySetCache, parse_key_set
 from assay.auth.permissions import Principal
 from assay.auth.verified_tokens import VerifiedTokens
 from assay.core.model.errors import AssayError, Invalid
-from assay.core.model.ids import Time
+from assay.core.model.ids import SECOND, Time
 
 log = logging.getLogger("assay.auth")
 
+FAILED_METADATA_TIME: Final[Time] = 2 * SECOND
+"""The time for which a failed fetch of the discovery document is not repeated."""
 _DISCOVERY: Final = "/.well-known/openid-configuration"
 
 
@@ -35,6 +37,8 @@ class Issuer:
         self._keys = KeySetCache()
         self._verified = VerifiedTokens()
         self._fetching = asyncio.Lock()
+        self._metadata: tuple[dict[str, Any] | FetchFailed, Time] | None = None
+        self._reading_metadata = asyncio.Lock()
 
     async def authenticate(self, token: str) -> Principal:
         """Return the principal of a valid token.
@@ -92,17 +96,32 @@ class Issuer:
     async def _key_set_document(self) -> bytes:
         if self._key_set_url is not None:
             return await fetch(self._key_set_url, check_configured, limit=MAX_KEY_SET_BYTES)
-        address = (await self.metadata()).get("jwks_uri")
+        address = (await self._read_metadata()).get("jwks_uri")
         if not isinstance(address, str):
             raise FetchFailed(f"the discovery document of {self.rules.issuer} names no key set")
         return await self.fetch_discovered(address, limit=MAX_KEY_SET_BYTES)
 
     async def metadata(self) -> dict[str, Any]:
-        """Return the discovery document of the issuer, fetched with every fetch of the key set.
+        """Return the discovery document of the issuer, fetched at most every ten minutes, or seconds after a failure.
+
+        Anybody may begin a sign-in, so attempts must not cost a fetch each.
 
         Raises:
             FetchFailed: The document is unavailable, or names another issuer.
         """
+        async with self._reading_metadata:
+            if self._metadata is None or self._now() >= self._metadata[1]:
+                try:
+                    self._metadata = await self._read_metadata(), self._now() + KEY_SET_FRESH_TIME
+                except FetchFailed as error:
+                    self._metadata = error, self._now() + FAILED_METADATA_TIME
+                    log.warning("the discovery document of %s could not be fetched: %s", self.rules.issuer, error)
+        found = self._metadata[0]
+        if isinstance(found, FetchFailed):
+            raise FetchFailed(str(found), status=found.status)
+        return found
+
+    async def _read_metadata(self) -> dict[str, Any]:
         url = self.rules.issuer.rstrip("/") + _DISCOVERY
         checked_url(url, "the issuer")
         try:

@@ -35,6 +35,18 @@ AUTH: Final = (
         metavar="VALUE=ROLE[@NAMESPACE]",
         help="Role for a value of the roles claim: reader, worker, operator or admin; may be repeated.",
     ),
+    click.option(
+        "--auth-client-id",
+        metavar="ID",
+        help="Let people sign in at the issuer, with the engine as this client.  "
+        "[secret: env ASSAY_AUTH_CLIENT_SECRET, or ASSAY_AUTH_CLIENT_SECRET_FILE for a file]",
+    ),
+    click.option(
+        "--auth-scope", metavar="TEXT", help="Scopes of a sign-in at the issuer.  [default: openid profile email]"
+    ),
+    click.option(
+        "--auth-label", metavar="TEXT", help="Name of the issuer on the sign-in page.  [default: the issuer's host]"
+    ),
 )
 
 EXPOSURE: Final = (
@@ -94,7 +106,7 @@ def _added(command: Command, options: tuple[Callable[[Command], Command], ...]) 
 
 def auth_config(flags: dict[str, Any]) -> "AuthConfig":
     """Return the accepted credentials of a command line."""
-    from assay.server.auth_config import AuthConfig
+    from assay.server.auth_config import AuthConfig, client_secret
 
     return AuthConfig(
         api_key=flags["auth_api_key"],
@@ -105,6 +117,10 @@ def auth_config(flags: dict[str, Any]) -> "AuthConfig":
         roles_claim=flags["auth_roles_claim"],
         namespaces_claim=flags["auth_namespaces_claim"],
         roles=flags["auth_role"],
+        client_id=flags["auth_client_id"],
+        client_secret=None if flags["auth_client_id"] is None else client_secret(),
+        scope=flags["auth_scope"],
+        label=flags["auth_label"],
     )
 
 

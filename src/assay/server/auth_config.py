@@ -1,11 +1,16 @@
 """The credentials that an operator accepts: a single value, checked before anything is opened."""
 
+import os
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from assay.api.authentication import AuthSettings
 from assay.auth.claims import ClaimRules, parse_mapping
+from assay.auth.code_flow import DEFAULT_SCOPE, CodeFlowRules
 from assay.auth.issuer import check_issuer
 from assay.core.model.errors import Invalid
 
@@ -17,7 +22,10 @@ _NEEDS_ISSUER: Final = {
     "roles_claim": "--auth-roles-claim",
     "namespaces_claim": "--auth-namespaces-claim",
     "roles": "--auth-role",
+    "client_id": "--auth-client-id",
 }
+_SECRET_VARIABLE: Final = "ASSAY_AUTH_CLIENT_SECRET"  # noqa: S105  # the name of a variable
+_SECRET_FILE_VARIABLE: Final = "ASSAY_AUTH_CLIENT_SECRET_FILE"  # noqa: S105  # the name of a variable
 
 
 @dataclass(frozen=True)
@@ -33,6 +41,12 @@ class AuthConfig:
     namespaces_claim: str | None = None
     roles: tuple[str, ...] = ()
     """Meanings of values of the roles claim, as `VALUE=ROLE[@NAMESPACE]`."""
+    client_id: str | None = None
+    """The engine's id at the issuer, for people who sign in there."""
+    client_secret: str | None = field(default=None, repr=False)
+    scope: str | None = None
+    label: str | None = None
+    """The name of the issuer on the sign-in page."""
 
     def checked(self) -> "AuthConfig":
         """Return the value itself.
@@ -55,7 +69,26 @@ class AuthConfig:
         if self.roles and self.roles_claim is None:
             raise Invalid("--auth-role needs --auth-roles-claim", code="bad_flags", field="roles")
         self.claims  # noqa: B018 - reads the meanings of roles
+        self._check_client()
         return self
+
+    def _check_client(self) -> None:
+        for flag, value in (("--auth-scope", self.scope), ("--auth-label", self.label)):
+            if value is not None and self.client_id is None:
+                raise Invalid(f"{flag} needs --auth-client-id", code="bad_flags", field="client_id")
+        if self.scope is not None and "openid" not in self.scope.split():
+            text = f"--auth-scope {self.scope!r} lacks openid, without which an issuer sends no ID token"
+            raise Invalid(text, code="bad_flags", field="scope")
+        if self.label is not None and not (self.label.strip() and self.label.isprintable()):
+            raise Invalid("--auth-label must be a text to show", code="bad_flags", field="label")
+
+    @property
+    def client(self) -> CodeFlowRules | None:
+        """Return the engine as a client of the issuer; None if people cannot sign in there."""
+        if self.client_id is None or self.issuer is None:
+            return None
+        label = self.label or urlsplit(self.issuer).hostname or self.issuer
+        return CodeFlowRules(self.client_id, label, self.client_secret, self.scope or DEFAULT_SCOPE)
 
     @property
     def is_on(self) -> bool:
@@ -78,3 +111,23 @@ class AuthConfig:
         """Return the text of the mode that `assay serve` prints at its start."""
         modes = [*([f"jwt (issuer: {self.issuer})"] if self.issuer else []), *(["api-key"] if self.api_key else [])]
         return " + ".join(modes) or "no-auth (open access)"
+
+
+def client_secret(environment: Mapping[str, str] = os.environ) -> str | None:
+    """Return the engine's secret at the issuer, from a file or a variable: never from a flag, which others can see.
+
+    Raises:
+        Invalid: The file cannot be read, or is empty.
+    """
+    file = environment.get(_SECRET_FILE_VARIABLE)
+    if not file:
+        return environment.get(_SECRET_VARIABLE) or None
+    try:
+        found = Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(
+            f"{_SECRET_FILE_VARIABLE} names {file}, which cannot be read: {error}", code="bad_flags"
+        ) from None
+    if not found:
+        raise Invalid(f"{_SECRET_FILE_VARIABLE} names {file}, which is empty", code="bad_flags")
+    return found

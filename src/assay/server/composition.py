@@ -15,6 +15,7 @@ from assay.api.exchange import Exchange
 from assay.api.polls import Polls
 from assay.api.request_rates import RequestRates
 from assay.api.telemetry import Telemetry
+from assay.auth.code_flow import CodeFlow
 from assay.auth.issuer import Issuer
 from assay.auth.json_web_tokens import TokenRules
 from assay.auth.key_registry import KeyRegistry
@@ -229,6 +230,7 @@ def _authentication(config: ServerConfig, database: Database, database_id: str) 
         Cookies(database_id, config.exposure.public_url),
         issuer,
         database.clock,
+        None if issuer is None or auth.client is None else CodeFlow(issuer, auth.client),
     )
 
 

@@ -47,6 +47,7 @@ class ErrorCode(StrEnum):
     BAD_FROM_SEQ = "bad_from_seq", Kind.INVALID, "`from_seq` is not the seq of an event before the run's closing event."
     LIMIT_EXCEEDED = "limit_exceeded", Kind.INVALID, "The request exceeds a limit of the run or of a request."
     UNREADABLE_EVENT = "unreadable_event", Kind.INVALID, "A recorded event cannot be read: the database is damaged."
+    OIDC_FAILED = "oidc_failed", Kind.INVALID, "A sign-in at the issuer failed; begin again."
     UNAUTHORIZED = (
         "unauthorized",
         Kind.PERMISSION_DENIED,
@@ -158,6 +159,7 @@ class ErrorCode(StrEnum):
         "The engine finishes its current requests and accepts no new requests.",
     )
     ENGINE_STOPPED = "engine_stopped", Kind.UNAVAILABLE, "The engine is shutting down."
+    ISSUER_UNAVAILABLE = "issuer_unavailable", Kind.UNAVAILABLE, "The issuer of tokens cannot be reached."
     TOO_MANY_CONNECTIONS = "too_many_connections", Kind.UNAVAILABLE, "No more connections can be open at present."
     STORE_REJECTED = "store_rejected", Kind.UNAVAILABLE, "The database rejected the change; nothing was changed."
     STORE_CONFLICT = (

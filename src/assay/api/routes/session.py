@@ -4,7 +4,7 @@ from typing import Final
 
 from assay.api import answers
 from assay.api.access import PUBLIC
-from assay.api.answers import HttpResponse
+from assay.api.answers import Header, HttpResponse
 from assay.api.backend import Backend
 from assay.api.call import ApiCall
 from assay.api.csrf import check_csrf
@@ -34,7 +34,7 @@ async def _caller(backend: Backend, call: ApiCall) -> Principal | None:
 
 
 async def _record(backend: Backend, caller: Principal | None, session: BrowserSession | None) -> SessionRecord:
-    settings = backend.auth.settings
+    settings, flow = backend.auth.settings, backend.auth.code_flow
     bootstrap = settings.api_keys and not await backend.auth.keys.had_key()
     return SessionRecord(
         authenticated=caller is not None,
@@ -42,7 +42,9 @@ async def _record(backend: Backend, caller: Principal | None, session: BrowserSe
         roles={} if caller is None else caller.shown_roles(),
         csrf=None if session is None else session.csrf,
         auth=settings.mode,
-        sign_in=SignInWays(api_key=settings.is_on, oidc=None, bootstrap=bootstrap),
+        sign_in=SignInWays(
+            api_key=settings.is_on, oidc=None if flow is None else flow.rules.label, bootstrap=bootstrap
+        ),
         features=[],
     )
 
@@ -53,11 +55,12 @@ async def sign_in(backend: Backend, call: ApiCall) -> HttpResponse:
     body = await call.read(SignInBody)
     if not backend.auth.settings.is_on:
         return answers.json(await _record(backend, UNRESTRICTED, None))
-    return await begin_session(backend, call, await backend.auth.check(call, body.api_key))
+    cookie, session = await session_cookie(backend, call, await backend.auth.check(call, body.api_key))
+    return answers.json(await _record(backend, session.principal(), session), 200, [cookie])
 
 
-async def begin_session(backend: Backend, call: ApiCall, caller: Principal) -> HttpResponse:
-    """Return the description of a new session, with its cookie. The session that the browser had before ends."""
+async def session_cookie(backend: Backend, call: ApiCall, caller: Principal) -> tuple[Header, BrowserSession]:
+    """Begin a session of a browser, and return its cookie. The session that the browser had before ends."""
     auth = backend.auth
     begun = await auth.sessions.sign_in(caller)
     if begun is None:
@@ -67,8 +70,7 @@ async def begin_session(backend: Backend, call: ApiCall, caller: Principal) -> H
         await auth.sessions.end(before.digest)
     session, session_id = begun
     max_age = (session.expires_at - session.created_at) // SECOND
-    cookie = auth.cookies.set_session(call, session_id, max_age)
-    return answers.json(await _record(backend, session.principal(), session), 200, [cookie])
+    return auth.cookies.set_session(call, session_id, max_age), session
 
 
 async def sign_out(backend: Backend, call: ApiCall) -> HttpResponse:

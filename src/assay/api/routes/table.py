@@ -12,6 +12,7 @@ from assay.api.routes import (
     namespaces,
     schedules,
     session,
+    sign_in,
     starts,
     streams,
     worker_protocol,
@@ -31,6 +32,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *streams.ROUTES,
     *api_keys.ROUTES,
     *session.ROUTES,
+    *sign_in.ROUTES,
     *meta.ROUTES,
     *dashboard.ROUTES,
 )
