@@ -389,6 +389,34 @@ def test_why_a_task_is_stuck_is_said_in_few_words(http: Http, report: dict[str, 
     assert (stuck["reason"], stuck["message"]) == (reason, message)
 
 
+def test_an_activity_has_the_context_of_its_run_and_the_values_of_the_call_over_it(http: Http):
+    worker, name = claimed(http, context={"tenant": "t", "n": 1}, actor="ada", scope=["read"])
+    queue = {"task_queue": worker.queue}
+    worker.commands(name, activity(1, **queue), activity(2, context={"n": None, "call": [1]}, **queue))
+    tasks = [worker.activity(), worker.activity()]
+    assert [task["context"] for task in tasks if task] == [
+        {"tenant": "t", "n": 1},
+        {"tenant": "t", "n": None, "call": [1]},
+    ]
+    assert {(task["actor"], *task["scope"]) for task in tasks if task} == {("ada", "read")}
+
+
+def test_a_child_has_the_context_of_its_parent_and_the_values_of_the_command_over_it(http: Http):
+    worker, name = claimed(http, context={"tenant": "t", "n": 1}, actor="ada", scope=["read"])
+    child = {"type": "StartChildWorkflow", "workflow_type": "Child", "task_queue": worker.queue}
+    names = [fresh("child"), fresh("child")]
+    worker.commands(name, {**child, "workflow_id": names[0]}, {**child, "workflow_id": names[1], "context": {"n": 2}})
+    records = [http.describe(one) for one in names]
+    assert [record["context"] for record in records] == [{"tenant": "t", "n": 1}, {"tenant": "t", "n": 2}]
+    assert {(record["actor"], *record["scope"]) for record in records} == {("ada", "read")}
+
+
+@pytest.mark.parametrize("context", [[1], "x", 7])
+def test_a_context_of_an_activity_is_an_object(http: Http, context: object):
+    worker, name = claimed(http)
+    assert worker.commands(name, activity(1, context=context)).status in (400, 422)
+
+
 def version(number: int, change_id: str = "pay") -> dict[str, object]:
     return {"type": "RecordVersion", "change_id": change_id, "version": number}
 

@@ -31,6 +31,7 @@ MAIN = Namespace("main")
 ORDER, CHILD, GRANDCHILD = WorkflowId("order-1"), WorkflowId("child-1"), WorkflowId("grandchild-1")
 WORKER, OTHER = WorkerId("w-1"), WorkerId("w-2")
 ONE, TWO = Payload(b"1"), Payload(b"2")
+OBJECT = Payload(b'{"a":1}')
 BROKEN = FailureInfo(kind=Kind.INTERNAL, message="broken", type="BrokenError")
 
 Step = rq.Request | Callable[["World"], rq.Request | None]

@@ -17,7 +17,13 @@ import pytest
 
 from tests.docs.pages import ROOT, Section, pages, sections
 
-RUN = ("README.md", "docs/howto/guide.md", "docs/howto/schedules.md", "docs/howto/version-running-workflows.md")
+RUN = (
+    "README.md",
+    "docs/howto/guide.md",
+    "docs/howto/schedules.md",
+    "docs/howto/version-running-workflows.md",
+    "docs/howto/context-and-options.md",
+)
 QUIET = Path(__file__).with_name("quiet")
 SECONDS = 60
 PATHS = re.compile(

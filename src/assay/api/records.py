@@ -4,6 +4,7 @@ import json
 
 import msgspec
 
+from assay.core.model.context import merged_context
 from assay.core.model.events import ActivityOptions
 from assay.core.model.grants import ActivityGrant
 from assay.core.model.ids import Time, seconds
@@ -67,7 +68,9 @@ def task_record(grant: ActivityGrant, token: str) -> responses.ActivityTask:
         activity_id=activity.id,
         workflow_type=grant.start.workflow_type,
         heartbeat_details=activity.details,
-        context=activity.options.context if activity.options.context != NULL else grant.start.context,
+        context=merged_context(grant.start.context, activity.options.context),
+        actor=grant.start.actor,
+        scope=None if grant.start.scope is None else list(grant.start.scope),
         task_token=token,
     )
 

@@ -109,6 +109,8 @@ def _start_fields(start: StartData) -> dict[str, Any]:
         "details": start.details,
         "priority": value_of(start.priority),
         "engine_version": start.engine_version,
+        "actor": start.actor,
+        "scope": None if start.scope is None else list(start.scope),
     }
 
 

@@ -129,6 +129,8 @@ class StartFields(msgspec.Struct, kw_only=True):
     details: str | None
     priority: Any
     engine_version: str | None
+    actor: str | None
+    scope: list[str] | None
 
 
 class WorkflowRecord(StartFields):
@@ -333,6 +335,8 @@ class ActivityTask(msgspec.Struct, kw_only=True):
     workflow_type: str
     heartbeat_details: Any
     context: Any
+    actor: str | None
+    scope: list[str] | None
     task_token: str
 
 

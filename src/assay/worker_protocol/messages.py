@@ -246,6 +246,10 @@ class SentActivity(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     input: Payload = NULL
     options: ActivityOptions = ActivityOptions()
     details: Payload = NULL
+    context: Payload = NULL
+    """The context of the run, with the values of the call over it."""
+    actor: str | None = None
+    scope: tuple[str, ...] | None = None
 
 
 class Problem(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from assay.core.model.context import merged_context
 from assay.core.model.events import Recorded
 from assay.core.model.grants import ActivityGrant, TaskGrant
 from assay.core.model.ids import Namespace, RunId, Time
@@ -103,6 +104,9 @@ class Outgoing:
                 activity.input,
                 activity.options,
                 activity.details,
+                merged_context(grant.start.context, activity.options.context),
+                grant.start.actor,
+                grant.start.scope,
             )
         )
 

@@ -302,5 +302,12 @@ def _activity_grant(order: wire.SentActivity, worker: ConnectedWorker) -> Activi
         worker=worker.worker,
         details=order.details,
     )
-    start = StartData(order.workflow_type, order.task_queue, run_id)
+    start = StartData(
+        order.workflow_type,
+        order.task_queue,
+        run_id,
+        context=order.context,
+        actor=order.actor,
+        scope=order.scope,
+    )
     return ActivityGrant(RunKey(worker.namespace, WorkflowId(order.workflow_id), run_id), start, activity)

@@ -23,6 +23,7 @@ SPELLED = {
     OptionKind.REUSE: "reject-duplicate",
     OptionKind.TEXT: "words",
     OptionKind.VALUE: DOCUMENT,
+    OptionKind.LIST: ("read", "pay"),
 }
 
 
@@ -53,4 +54,5 @@ def test_every_option_of_a_command_is_in_its_request():
     assert {getattr(request, name) for name in options_of(OptionKind.DURATION)} == {60 * SECOND}
     assert request.retry_policy is not None
     assert (request.retry_policy.max_attempts, request.id_reuse_policy) == (3, IdReuse.REJECT_DUPLICATE)
-    assert (request.summary, request.details) == ("words", "words")
+    assert (request.summary, request.details, request.actor) == ("words", "words", "words")
+    assert request.scope == ("read", "pay")

@@ -22,6 +22,7 @@ from tests.core.support import (
     BROKEN,
     LEASE,
     NOW,
+    OBJECT,
     ONE,
     OTHER,
     TWO,
@@ -132,7 +133,7 @@ def test_every_knob_of_the_command_is_kept():
                 schedule_to_start_secs=2,
                 schedule_to_close_secs=3,
                 heartbeat_timeout_secs=4,
-                context=ONE,
+                context=OBJECT,
                 summary="why",
                 priority=TWO,
             ),
@@ -142,7 +143,7 @@ def test_every_knob_of_the_command_is_kept():
     )
     retry = RetryPolicy(5, SECOND // 2, 3.0, 10 * SECOND, ("TypeError",))
     times = SECOND, 2 * SECOND, 3 * SECOND, 4 * SECOND
-    assert options == ActivityOptions(retry, *times, context=ONE, summary="why", priority=TWO)
+    assert options == ActivityOptions(retry, *times, context=OBJECT, summary="why", priority=TWO)
 
 
 def test_an_interval_above_the_default_cap_lifts_the_cap():

@@ -29,6 +29,7 @@ from tests.core.support import (
     BROKEN,
     CHILD,
     GRANDCHILD,
+    OBJECT,
     ONE,
     ORDER,
     TWO,
@@ -94,7 +95,7 @@ def test_every_option_of_a_start_is_an_option_of_a_child():
             retry_policy={"maximumAttempts": 5},
             memo=Payload(b'{"m":1}'),
             search_attributes=Payload(b'{"s":1}'),
-            context=ONE,
+            context=OBJECT,
             summary="why",
         ),
     )
@@ -104,7 +105,7 @@ def test_every_option_of_a_start_is_an_option_of_a_child():
     assert (child.start.task_timeout, child.task.not_before) == (5 * SECOND, world.now + 2 * SECOND)
     assert child.start.retry_policy.max_attempts == 5
     assert (child.memo, child.search) == (Payload(b'{"m":1}'), Payload(b'{"s":1}'))
-    assert (child.start.context, child.start.summary) == (ONE, "why")
+    assert (child.start.context, child.start.summary) == (OBJECT, "why")
 
 
 def test_the_same_child_again_is_nothing_new():
@@ -399,3 +400,13 @@ def test_other_commands_of_the_turn_stand_beside_a_failed_child():
     world.take(turned(ScheduleTimer(1, 5.0), StartChildWorkflow("Child", CHILD), ScheduleTimer(2, 5.0)))
     assert set(world.run.timers) == {1, 2}
     assert [recorded.seq for recorded in world.run.tail] == [3, 4]
+
+
+def test_a_child_inherits_what_its_parent_carries_unless_the_command_has_its_own():
+    carried = {"context": Payload(b'{"a":1,"b":2}'), "actor": "ada", "scope": ("read",), "priority": Payload(b"1")}
+    world = given(started(**carried), bore())
+    start = world.newest[CHILD].start
+    assert {name: getattr(start, name) for name in carried} == carried
+    own = {"context": Payload(b'{"b":null,"c":3}'), "actor": "bob", "scope": (), "priority": Payload(b"5")}
+    start = given(started(**carried), bore(**own)).newest[CHILD].start
+    assert {name: getattr(start, name) for name in carried} == {**own, "context": Payload(b'{"a":1,"b":null,"c":3}')}

@@ -11,6 +11,7 @@ from assay.core.model.requests import FirstSignal
 from assay.core.model.run import PENDING
 from tests.core.support import (
     NOW,
+    OBJECT,
     ONE,
     ORDER,
     TWO,
@@ -201,7 +202,7 @@ def test_a_cron_that_never_fires_again_is_refused():
 
 
 def chained(**options):
-    options = {"memo": Payload(b'{"m":1}'), "search_attributes": Payload(b'{"s":1}'), "context": ONE, **options}
+    options = {"memo": Payload(b'{"m":1}'), "search_attributes": Payload(b'{"s":1}'), "context": OBJECT, **options}
     return started(input=ONE, request_id="req", summary="why", **options)
 
 
@@ -213,7 +214,7 @@ def test_a_continued_run_keeps_what_was_agreed_at_the_start():
     assert events(new) == [WorkflowStarted(TWO, start)]
     assert (new.run.number, new.run.workflow_id) == (2, ORDER)
     assert (start.first_run_id, start.previous_run_id, start.initiator) == ("run-1", "run-1", "continue")
-    assert (start.memo, start.search_attributes, start.context) == (Payload(b'{"m":1}'), Payload(b'{"s":1}'), ONE)
+    assert (start.memo, start.search_attributes, start.context) == (Payload(b'{"m":1}'), Payload(b'{"s":1}'), OBJECT)
     assert start.execution_deadline == old.start.execution_deadline
     assert new.run.run_deadline == world.now + HOUR
     assert (start.retry_policy, start.summary, start.workflow_type) == (FOREVER, "why", "Order")

@@ -111,6 +111,9 @@ class StartData(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The workflow type at the start of the chain, if a continue-as-new has changed the type."""
     engine_version: str | None = None
     """The version of the engine that created the run."""
+    actor: str | None = None
+    scope: tuple[str, ...] | None = None
+    """The actor and policies under which the run was started, as callers pass them on; not verified."""
 
     @property
     def chain_types(self) -> tuple[str, str]:

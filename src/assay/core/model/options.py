@@ -6,6 +6,7 @@ from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 from assay.core.model.commands import StartChildWorkflow
+from assay.core.model.context import check_context
 from assay.core.model.duration import LONGEST_DURATION, parse_duration
 from assay.core.model.errors import Invalid
 from assay.core.model.ids import SECOND, Namespace, Time, WorkflowId
@@ -203,6 +204,9 @@ def checked_start(request: StartWorkflow) -> StartWorkflow:
             raise Invalid(f"{name} must not be negative", field=name)
     if request.retry_policy is not None:
         request.retry_policy.checked()
+    for entry in request.scope or ():
+        check_words(entry, "scope")
+    check_context(request.context)
     check_search(request.search_attributes)
     merge(NULL, request.memo, "memo")
     return request

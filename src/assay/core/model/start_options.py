@@ -38,6 +38,8 @@ class StartOptions(msgspec.Struct, Generic[Span, Policy, Reuse], frozen=True, gc
     summary: str | None = None
     details: str | None = None
     priority: Payload = NULL
+    actor: str | None = None
+    scope: tuple[str, ...] | None = None
 
 
 SpelledOptions = StartOptions[float | str, dict[str, Any], str]
@@ -53,6 +55,7 @@ class OptionKind:
     REUSE: Final[Any] = Reuse | None
     TEXT: Final[Any] = str | None
     VALUE: Final[Any] = Payload
+    LIST: Final[Any] = tuple[str, ...] | None
 
 
 OPTION_KINDS: Final[dict[str, Any]] = get_type_hints(StartOptions, include_extras=True)

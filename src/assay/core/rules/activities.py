@@ -8,6 +8,7 @@ import msgspec
 
 from assay.core.model import commands as cmd
 from assay.core.model import requests as rq
+from assay.core.model.context import check_context
 from assay.core.model.effects import CloseActivity, Decision, NoteAttempt, PutActivity
 from assay.core.model.errors import Invalid, Kind, Refused
 from assay.core.model.events import (
@@ -120,7 +121,7 @@ def options_of(command: cmd.ScheduleActivity) -> ActivityOptions:
         schedule_to_close=_optional(command.schedule_to_close_secs, "schedule_to_close_secs"),
         heartbeat=_optional(command.heartbeat_timeout_secs, "heartbeat_timeout_secs"),
         survives_cancel=command.survives_cancel,
-        context=command.context,
+        context=check_context(command.context),
         summary=command.summary,
         priority=command.priority,
     )

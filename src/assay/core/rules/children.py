@@ -91,7 +91,7 @@ def _new_child(decision: Decision, command: cmd.StartChildWorkflow, existing: Ru
     run = decision.run
     if len(run.children) + len(decision.others) >= LIMITS.pending_children:
         raise Invalid(f"a run may have at most {LIMITS.pending_children} open children", code="limit_exceeded")
-    request = child_request(run.namespace, command)
+    request = new_runs.with_inherited(child_request(run.namespace, command), run.start)
     new_runs.check_free(existing)
     if existing is None or not _is_inherited(run, existing):
         new_runs.check_reuse(existing, request.id_reuse_policy)

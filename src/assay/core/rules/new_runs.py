@@ -6,6 +6,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from assay._version import __version__
+from assay.core.model.context import merged_context
 from assay.core.model.effects import Decision
 from assay.core.model.errors import AlreadyExists, Invalid
 from assay.core.model.events import ParentLink, Recorded, StartData, WorkflowStarted
@@ -79,6 +80,22 @@ def new_run(request: StartWorkflow, previous: Run | None, at: Moment, parent: Pa
     for message in request.signals:
         decision.record(received(message.name, message.args, message.sender, message.payload))
     return decision
+
+
+def with_inherited(request: StartWorkflow, parent: StartData) -> StartWorkflow:
+    """Return the request of a child with the context, actor, scope and priority of its parent, unless given.
+
+    The context is merged by key: the command has only the values of the call.
+    """
+    if parent.context is NULL and parent.actor is None and parent.scope is None and parent.priority is NULL:
+        return request
+    return replace(
+        request,
+        context=merged_context(parent.context, request.context),
+        actor=parent.actor if request.actor is None else request.actor,
+        scope=parent.scope if request.scope is None else request.scope,
+        priority=parent.priority if request.priority is NULL else request.priority,
+    )
 
 
 def recorded_options(options: StartWorkflow | StartData) -> dict[str, Any]:

@@ -183,6 +183,8 @@ class WorkflowRecord(Record):
     summary: str | None
     details: str | None
     priority: Any
+    actor: str | None
+    scope: list[str] | None
 
 
 class EventRecord(Record):

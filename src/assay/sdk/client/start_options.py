@@ -17,6 +17,7 @@ from assay.core.model.start_options import OptionKind, by_option
 from assay.core.model.texts import check_words
 from assay.sdk.app import Definition
 from assay.sdk.arguments import check_flag, check_mapping, unknown_option
+from assay.sdk.values.context_values import check_scope, encoded_context
 from assay.sdk.values.converter import Converter
 from assay.sdk.values.retry import Retry, names_of
 
@@ -33,7 +34,7 @@ class StartKeywords(TypedDict, total=False):
         namespace: The namespace of the run, unless the client's.
         search_attributes: Values by which runs can be listed.
         memo: Values that are shown with the run.
-        context: Values that activities and children inherit, such as trace ids.
+        context: Values that activities, children and next runs inherit, such as trace ids; JSON only.
         id_conflict_policy: What to do if the id has an open run.
         id_reuse_policy: What to do if the id has a closed run.
         error_if_exists: Short for an `id_conflict_policy` of `fail` (True) or `use_existing` (False).
@@ -48,6 +49,8 @@ class StartKeywords(TypedDict, total=False):
         summary: A line about the run, for people.
         details: A text about the run, for people.
         priority: Recorded with the run, without effect.
+        actor: For whom the run is started; inherited like the context, and not verified.
+        scope: The names of policies under which it is started; inherited like the context, and not verified.
     """
 
     task_queue: str | None
@@ -69,6 +72,8 @@ class StartKeywords(TypedDict, total=False):
     summary: str | None
     details: str | None
     priority: Any
+    actor: str | None
+    scope: Iterable[str] | None
 
 
 def start_request(
@@ -169,6 +174,14 @@ def _read_object(converter: Converter, name: str, value: Any) -> dict[str, Any]:
     return {name: Payload(converter.encode(value, name=name))} if check_mapping(value, name) else {}
 
 
+def _read_context(converter: Converter, name: str, value: Any) -> dict[str, Any]:
+    return {name: encoded_context(converter, value, name)} if check_mapping(value, name) else {}
+
+
+def _read_scope(_: Converter, name: str, value: Any) -> dict[str, Any]:
+    return {name: check_scope(value, name)}
+
+
 def _read_value(converter: Converter, name: str, value: Any) -> dict[str, Any]:
     return {name: Payload(converter.encode(value, name=name))}
 
@@ -233,8 +246,10 @@ _READERS: Final[dict[str, Reader]] = {
             OptionKind.REUSE: _read_reuse,
             OptionKind.TEXT: _read_words,
             OptionKind.VALUE: _read_value,
+            OptionKind.LIST: _read_scope,
         }
     ),
+    "context": _read_context,
     "task_queue": _read_text,
     "namespace": _read_namespace,
     "id_conflict_policy": _read_conflict,

@@ -33,6 +33,7 @@ from assay.sdk.worker.stacks import HANDLERS
 from assay.sdk.worker.threads import DaemonThreads
 from assay.sdk.worker.workflow_tasks import WorkflowTasks
 from assay.sdk.workflow.activity_context import ActivityContext, ActivityInfo
+from assay.sdk.workflow.carried import Carried
 
 log = logging.getLogger("assay.worker")
 
@@ -172,6 +173,7 @@ class ActivityTasks:
             activity.options.retry,
             activity.input,
             activity.details,
+            _carried(attempt.grant),
         )
 
         def beat(details: Payload) -> None:
@@ -184,7 +186,12 @@ class ActivityTasks:
     def _context(self, attempt: Attempt) -> ActivityContext:
         activity = attempt.grant.activity
         details = None if activity.details is NULL else self._converter.decode(activity.details)
-        return ActivityContext(lambda: _info(attempt.grant), details, lambda details: self._beat(attempt, details))
+        return ActivityContext(
+            lambda: _info(attempt.grant),
+            details,
+            lambda details: self._beat(attempt, details),
+            lambda: _carried(attempt.grant),
+        )
 
     def _complete(self, attempt: Attempt, result: Payload) -> None:
         activity, run_id = attempt.grant.activity, attempt.grant.key.run_id
@@ -328,6 +335,10 @@ class ActivityTasks:
 
 
 HANDLERS[ActivityTasks._run.__code__] = lambda local: f"activity '{local['attempt'].grant.activity.name}'"
+
+
+def _carried(grant: ActivityGrant) -> Carried:
+    return Carried.of(grant.start, grant.activity.options.context)
 
 
 def _info(grant: ActivityGrant) -> ActivityInfo:

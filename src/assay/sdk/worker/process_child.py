@@ -26,6 +26,7 @@ from assay.sdk.values.converter import Converter
 from assay.sdk.values.failures import judged, to_info
 from assay.sdk.values.signatures import signature_of
 from assay.sdk.workflow.activity_context import ActivityContext, ActivityInfo
+from assay.sdk.workflow.carried import Carried
 
 NAME: Final = "assay-activity"
 HEADER_BYTES: Final = 4
@@ -55,6 +56,7 @@ class ProcessCall(msgspec.Struct, frozen=True, tag=True):
     retry: RetryPolicy
     input: Payload = NULL
     details: Payload = NULL
+    carried: Carried = Carried()
 
 
 class Cancel(msgspec.Struct, frozen=True, tag=True):
@@ -194,7 +196,7 @@ def _outcome(call: ProcessCall, worker: _Worker) -> Returned | Raised:
             raw = NULL if details is None else Payload(converter.encode(details, name="heartbeat details"))
             return worker.beat(call.attempt_id, raw)
 
-        context = ActivityContext(lambda: call.info, converter.decode(call.details), beat)
+        context = ActivityContext(lambda: call.info, converter.decode(call.details), beat, lambda: call.carried)
         args, named = signature.arguments(context, value)
         result = function(*args, **named)
         name = f"result of activity '{call.info.name}'"

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from assay.sdk.workflow.carried import Carried, CarriedValues
 from assay.sdk.workflow.replay.exceptions import CancelRequested
 
 
@@ -37,19 +38,30 @@ class _RunLogger(logging.LoggerAdapter[logging.Logger]):
         return msg, {**kwargs, "extra": {**(self.extra or {}), **(kwargs.get("extra") or {})}}
 
 
-class ActivityContext:
+class ActivityContext(CarriedValues):
     """The `ctx` of an activity.
 
     Args:
         info: Returns the facts of the attempt.
         details: The last heartbeat details of the previous attempt.
         beat: Receives the heartbeats.
+        carried: Returns the values that the run carries from its caller.
     """
 
-    def __init__(self, info: Callable[[], ActivityInfo], details: Any, beat: HeartbeatSink) -> None:
+    def __init__(
+        self,
+        info: Callable[[], ActivityInfo],
+        details: Any,
+        beat: HeartbeatSink,
+        carried: Callable[[], Carried] = Carried,
+    ) -> None:
         self._info = info
+        self._read_carried = carried
         self._details = details
         self._beat = beat
+
+    def _carried(self) -> Carried:
+        return self._read_carried()
 
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:

@@ -1,7 +1,7 @@
 """The options of `execute_activity` and `ctx.run`, and their form on the wire."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -10,10 +10,12 @@ from assay.core.model.duration import parse_duration
 from assay.core.model.errors import Invalid
 from assay.core.model.ids import SECOND
 from assay.core.model.options import RETRY_KEYS, check_id, retry_policy
-from assay.core.model.payload import NULL, Payload
+from assay.core.model.payload import Payload
 from assay.core.model.policies import RetryPolicy
 from assay.core.model.texts import check_words
 from assay.sdk.arguments import nearest
+from assay.sdk.values.context_values import encoded_context
+from assay.sdk.values.converter import Converter
 
 DEFAULT = RetryPolicy()
 DURATIONS = {
@@ -27,6 +29,13 @@ DURATIONS = {
     "heartbeat": "heartbeat_timeout_secs",
 }
 """Accepted names of an activity's time-outs; values are seconds, a timedelta or a text like "1h30m"."""
+
+
+OTHER_OPTIONS: Final = ("task_queue", "retry", "retry_policy", "summary", "context", *DURATIONS)
+
+
+_CONVERTER: Final = Converter()
+"""For contexts, which are plain JSON: a run's own converter would write them alike."""
 
 
 class ActivityCall(msgspec.Struct, frozen=True):
@@ -44,8 +53,10 @@ class ActivityCall(msgspec.Struct, frozen=True):
         for key, value in options.items():
             if key in DURATIONS and value is not None:
                 fields[DURATIONS[key]] = parse_duration(value, key) / SECOND
-            elif key not in RETRY_KEYS and key not in ("task_queue", "retry", "retry_policy", "summary", *DURATIONS):
-                raise _unknown("execute_activity", key, (*DURATIONS, "task_queue", "summary"))
+            elif key not in RETRY_KEYS and key not in OTHER_OPTIONS:
+                raise _unknown("execute_activity", key, OTHER_OPTIONS)
+        if options.get("context") is not None:
+            fields["context"] = encoded_context(_CONVERTER, options["context"])
         if options.get("summary") is not None:
             fields["summary"] = check_words(options["summary"], "summary")
         fields.update(_retry_fields(retry_of(options)))
@@ -56,9 +67,7 @@ class ActivityCall(msgspec.Struct, frozen=True):
         """Return the command that schedules the activity."""
         if not self.fields and not survives:
             return cmd.ScheduleActivity(seq, name, self.task_queue, input)
-        return cmd.ScheduleActivity(
-            seq, name, self.task_queue, input, survives_cancel=survives, context=NULL, **self.fields
-        )
+        return cmd.ScheduleActivity(seq, name, self.task_queue, input, survives_cancel=survives, **self.fields)
 
 
 def retry_of(options: Mapping[str, Any]) -> RetryPolicy:

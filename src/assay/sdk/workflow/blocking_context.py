@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NoReturn, TypeVar, overload
 
 from assay.sdk.workflow.blocking_concurrency import BlockingConcurrency
+from assay.sdk.workflow.carried import Carried, CarriedValues
 from assay.sdk.workflow.concurrency import Duration
 from assay.sdk.workflow.context import Context, WorkflowInfo
 from assay.sdk.workflow.logger import WorkflowLogger
@@ -16,7 +17,7 @@ from assay.sdk.workflow.replay.blocking import wait
 Result = TypeVar("Result")
 
 
-class BlockingContext(BlockingConcurrency):
+class BlockingContext(BlockingConcurrency, CarriedValues):
     """The `ctx` of a `def` workflow: `Context` without `await`.
 
     A greenlet waits for the calls of any `Context`, so engines implement only the asynchronous class.
@@ -27,6 +28,9 @@ class BlockingContext(BlockingConcurrency):
 
     def __init__(self, context: Context) -> None:
         self._context = context
+
+    def _carried(self) -> Carried:
+        return self._context._carried()
 
     @property
     def logger(self) -> WorkflowLogger:
@@ -168,7 +172,7 @@ class BlockingContext(BlockingConcurrency):
             input: The activity's input.
             **options: task_queue, max_attempts, initial_interval_secs, backoff_coefficient, maximum_interval_secs,
                 non_retryable, start_to_close_secs, schedule_to_start_secs, schedule_to_close_secs,
-                heartbeat_timeout_secs, or retry=Retry(...).
+                heartbeat_timeout_secs, summary, context (merged over the run's), or retry=Retry(...).
 
         Returns:
             The activity's result, decoded by its annotation.

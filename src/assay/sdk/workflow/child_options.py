@@ -13,6 +13,7 @@ from assay.core.model.start_options import OptionKind, by_option
 from assay.core.model.texts import check_words
 from assay.sdk.arguments import check_mapping, nearest
 from assay.sdk.client.start_options import retry_of
+from assay.sdk.values.context_values import check_scope, encoded_context
 from assay.sdk.values.converter import Converter
 from assay.sdk.values.retry import wire_retry
 
@@ -55,6 +56,14 @@ def _reuse(_: Converter, name: str, value: Any) -> str:
     return choice(IdReuse, value, name, IdReuse.ALLOW_DUPLICATE).value
 
 
+def _context(converter: Converter, name: str, value: Any) -> Payload:
+    return encoded_context(converter, value, name)
+
+
+def _scope(_: Converter, name: str, value: Any) -> tuple[str, ...]:
+    return check_scope(value, name)
+
+
 def _parent_close(_: Converter, name: str, value: Any) -> str:
     return choice(ParentClose, value, name, ParentClose.TERMINATE).value
 
@@ -68,7 +77,9 @@ _READERS: Final[dict[str, Callable[[Converter, str, Any], Any]]] = {
             OptionKind.REUSE: _reuse,
             OptionKind.TEXT: _words,
             OptionKind.VALUE: _document,
+            OptionKind.LIST: _scope,
         },
     ),
+    "context": _context,
     "parent_close_policy": _parent_close,
 }

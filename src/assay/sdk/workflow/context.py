@@ -15,6 +15,7 @@ from typing import Any, NoReturn, TypeVar, overload
 
 import msgspec
 
+from assay.sdk.workflow.carried import CarriedValues
 from assay.sdk.workflow.concurrency import Concurrency, Duration
 from assay.sdk.workflow.logger import WorkflowLogger
 
@@ -47,7 +48,7 @@ class Done:
         yield
 
 
-class Context(Concurrency):
+class Context(Concurrency, CarriedValues):
     """The `ctx` of an `async def` workflow."""
 
     @property
@@ -197,7 +198,7 @@ class Context(Concurrency):
             input: The activity's input.
             **options: task_queue, max_attempts, initial_interval_secs, backoff_coefficient, maximum_interval_secs,
                 non_retryable, start_to_close_secs, schedule_to_start_secs, schedule_to_close_secs,
-                heartbeat_timeout_secs, or retry=Retry(...).
+                heartbeat_timeout_secs, summary, context (merged over the run's), or retry=Retry(...).
 
         Returns:
             The activity's result, decoded by its annotation.

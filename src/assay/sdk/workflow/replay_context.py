@@ -24,6 +24,7 @@ from assay.sdk.values.annotations import result_annotation
 from assay.sdk.values.failures import to_exception, to_info
 from assay.sdk.workflow.activity_futures import ActivityFuture
 from assay.sdk.workflow.activity_options import ActivityCall, step_retry
+from assay.sdk.workflow.carried import Carried
 from assay.sdk.workflow.child_options import child_options
 from assay.sdk.workflow.concurrency import Duration
 from assay.sdk.workflow.context import Done, WorkflowInfo
@@ -52,6 +53,9 @@ class ReplayContext(ReplayConcurrency):
         self._random: random.Random | None = None
         self._began = execution.commands.time
         self._logger: WorkflowLogger | None = None
+
+    def _carried(self) -> Carried:
+        return Carried.of(self._run.start)
 
     @property
     def logger(self) -> WorkflowLogger:
