@@ -268,6 +268,8 @@ class Trial:
         request = rq.Advance(
             self.key.run_id, WORKER, self.run.task.epoch, seen, turn.commands, outcomes, pending, more=more
         )
+        if turn.deadlock is not None and not pending:
+            request = msgspec.structs.replace(request, deadlock=turn.deadlock)
         for command in turn.commands:
             if isinstance(command, cmd.ContinueAsNew):
                 named = command.unread or ()

@@ -68,7 +68,7 @@ class AdvanceReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag
     """A turn of a run: outcomes, then the resulting commands; `early` if the code has not yet run on from them.
 
     A turn with more commands than a message may have is sent in parts. All parts but the last have `more` and keep the
-    lease.
+    lease. `deadlock` is a sentence about code that waits for nothing that can come.
     """
 
     seen_seq: int = 0
@@ -77,6 +77,7 @@ class AdvanceReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag
     pending: bool = False
     early: bool = False
     more: bool = False
+    deadlock: str | None = None
 
 
 class FailTaskReport(WorkerReport, frozen=True, gc=False, omit_defaults=True, tag="fail_task"):

@@ -112,7 +112,8 @@ def advance_report(request: rq.Advance, n: int, token: Token, attempt_token: Att
     """Return the report of a turn; `attempt_token` returns the token of an attempt by its id."""
     outcomes = tuple([_reported(outcome, attempt_token) for outcome in request.outcomes]) if request.outcomes else ()
     pending, early, more = request.pending, request.early, request.more
-    return wire.AdvanceReport(n, token, request.seen_seq, request.commands, outcomes, pending, early, more)
+    commands, deadlock = request.commands, request.deadlock
+    return wire.AdvanceReport(n, token, request.seen_seq, commands, outcomes, pending, early, more, deadlock)
 
 
 def _reported(
@@ -152,6 +153,7 @@ def _advance_request(report: wire.AdvanceReport, lease: Lease, open_token: OpenT
         report.early,
         WORKER_LEASE,
         more=report.more,
+        deadlock=report.deadlock,
     )
 
 

@@ -29,7 +29,7 @@ from assay.core.model.events import (
 )
 from assay.core.model.ids import SECOND
 from assay.core.model.limits import LIMITS
-from assay.core.model.run import RUNNING
+from assay.core.model.run import DEADLOCK, RUNNING, Stuck
 from tests.core.support import (
     BROKEN,
     LEASE,
@@ -111,6 +111,30 @@ def test_events_while_the_task_is_held_make_it_due_again():
 def test_a_task_keeps_the_time_since_when_it_is_due():
     world = given(started(), claimed(), signalled(), later(SECOND), turns(seen_seq=1))
     assert world.run.task.since == NOW
+
+
+# a turn after which the code waits for nothing
+
+
+def test_a_deadlocked_run_is_stuck_without_a_next_try():
+    world = given(started(), turned(deadlock="the code waits for nothing"))
+    task = world.run.task
+    assert task.stuck == Stuck(DEADLOCK, "the code waits for nothing", 1, None)
+    assert (task.since, task.deadline(), world.run.status) == (None, None, RUNNING)
+    with refused("not_ready"):
+        world.when(claims())
+
+
+def test_a_new_event_ends_a_deadlock():
+    world = given(started(), turned(deadlock="the code waits for nothing"), signalled())
+    assert world.run.task.ready
+    assert world.run.task.stuck is None
+
+
+def test_an_event_that_the_deadlocked_code_has_not_seen_makes_its_task_due():
+    world = given(started(), claimed(), signalled(), turns(seen_seq=1, deadlock="the code waits for nothing"))
+    assert world.run.task.ready
+    assert world.run.task.stuck is None
 
 
 # a turn of the holder

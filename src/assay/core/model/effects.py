@@ -230,7 +230,8 @@ class Decision(msgspec.Struct):
     def wake(self) -> None:
         """Make a workflow task due, because the run has a new event for its code."""
         if self.task.since is None:
-            self.task = msgspec.structs.replace(self.task, since=self.now)
+            # A task that is not due is stuck only by a deadlock, which a new event may end.
+            self.task = msgspec.structs.replace(self.task, since=self.now, stuck=None)
 
     def activities(self) -> dict[int, Activity]:
         """Return the open activities after this decision."""

@@ -185,6 +185,8 @@ class Advance(ToRun, frozen=True, gc=False):
     unused: frozenset[tuple[str, int]] = frozenset()
     """(kind of event, seq) of commands with a seq below the highest that have no event yet; filled in by the engine."""
     more: bool = False
+    deadlock: str | None = None
+    """A sentence about code that waits for nothing that can come; the turn is complete."""
 
 
 class FailTask(ToRun, frozen=True, gc=False):

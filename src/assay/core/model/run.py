@@ -15,8 +15,8 @@ CLOSED_STATUSES = (COMPLETED, FAILED, CANCELLED, TIMED_OUT)
 
 
 NON_DETERMINISM, NO_HANDLER, TASK_FAILED = "non_determinism", "no_handler", "task_failed"
-UNSUPPORTED_VERSION = "unsupported_version"
-STUCK_REASONS = (NON_DETERMINISM, NO_HANDLER, TASK_FAILED, UNSUPPORTED_VERSION)
+UNSUPPORTED_VERSION, DEADLOCK = "unsupported_version", "deadlock"
+STUCK_REASONS = (NON_DETERMINISM, NO_HANDLER, TASK_FAILED, UNSUPPORTED_VERSION, DEADLOCK)
 """The reasons of a stuck task, in records and in reports of workers."""
 
 

@@ -18,7 +18,7 @@ from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import SECOND, Time
 from assay.core.model.limits import LIMITS
 from assay.core.model.replies import Advanced
-from assay.core.model.run import NON_DETERMINISM, TASK_FAILED, Run, Stuck, Task
+from assay.core.model.run import DEADLOCK, NON_DETERMINISM, TASK_FAILED, Run, Stuck, Task
 from assay.core.rules import activities, attributes, children, lifecycle, messages, timers
 from assay.core.rules.activities import HIGHEST_SEQ
 from assay.core.rules.moment import Moment
@@ -261,8 +261,15 @@ def _settle(decision: Decision, request: rq.Advance, seen: int) -> int:
             granted_seq=decision.last_seq,
         )
     else:
-        decision.task = Task(since=since, epoch=decision.task.epoch)
+        decision.task = Task(since=since, epoch=decision.task.epoch, stuck=_deadlock(request, since))
     return known_seq
+
+
+def _deadlock(request: rq.Advance, since: Time | None) -> Stuck | None:
+    """Return the state of a run whose code waits for nothing that can come: no next try, until a new event arrives."""
+    if request.deadlock is None or since is not None:
+        return None
+    return Stuck(DEADLOCK, request.deadlock, attempt=1)
 
 
 def fail(run: Run, request: rq.FailTask, at: Moment) -> Decision:

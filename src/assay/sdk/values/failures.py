@@ -25,7 +25,7 @@ CAUSES_LIMIT: Final = 10
 COMPENSATION_ERRORS: Final = "compensation_errors"
 """The failures of compensations: a key of a failure's details, and an attribute of other exceptions."""
 
-_OWN_FILES: Final = str(Path(__file__).resolve().parents[2]) + "/"
+OWN_FILES: Final = str(Path(__file__).resolve().parents[2]) + "/"
 _CUT: Final = "\n  ... cut ...\n"
 _converter: Final = Converter()
 _F = TypeVar("_F", bound=Failure)
@@ -72,7 +72,7 @@ def shown(error: BaseException) -> tuple[type[BaseException], BaseException, Tra
     """Return `exc_info` for a log: the traceback without frames of this package, or None if no other frame is left."""
     foreign: TracebackType | None = None
     for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
-        if not frame.f_code.co_filename.startswith(_OWN_FILES):
+        if not frame.f_code.co_filename.startswith(OWN_FILES):
             foreign = TracebackType(foreign, frame, frame.f_lasti, line)
     return None if foreign is None else (type(error), error, foreign)
 
@@ -191,7 +191,7 @@ def _stack_of(error: BaseException) -> str | None:
 
 
 def _drop_own_frames(described: traceback.TracebackException) -> None:
-    foreign = [frame for frame in described.stack if not frame.filename.startswith(_OWN_FILES)]
+    foreign = [frame for frame in described.stack if not frame.filename.startswith(OWN_FILES)]
     if foreign:
         described.stack = traceback.StackSummary.from_list(foreign)
     for member in getattr(described, "exceptions", None) or ():

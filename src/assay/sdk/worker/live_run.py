@@ -29,6 +29,7 @@ from typing import Final
 from assay.core.model.commands import AnyCommand
 from assay.core.model.events import InputEvent
 from assay.core.model.ids import RunId, RunKey
+from assay.core.model.limits import LIMITS
 from assay.core.model.requests import ActivityOutcome, StepOutcome
 from assay.sdk.workflow.replay.completion import Completion
 from assay.sdk.workflow.replay.runtime import Execution
@@ -141,6 +142,15 @@ class LiveRun:
             self.lease = TRANSITIONS[self.lease][event]
         except KeyError:
             raise IllegalEvent(self.key.run_id, self.lease, event) from None
+
+    def next_part(self) -> tuple[AnyCommand, ...]:
+        """Return as many unsent commands of the turn as a message may have."""
+        commands = self.unsent
+        if len(commands) <= LIMITS.commands:
+            self.unsent = ()
+            return commands
+        self.unsent = commands[LIMITS.commands :]
+        return commands[: LIMITS.commands]
 
     @property
     def idle(self) -> bool:

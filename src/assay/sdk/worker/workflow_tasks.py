@@ -19,7 +19,6 @@ from assay.core.model.events import ActivityCompleted, Recorded
 from assay.core.model.failure import FailureInfo
 from assay.core.model.grants import TaskGrant
 from assay.core.model.ids import RunId, Seq, Time, WorkerId
-from assay.core.model.limits import LIMITS
 from assay.core.model.payload import Payload
 from assay.core.model.replies import Advanced
 from assay.core.model.requests import (
@@ -31,7 +30,7 @@ from assay.core.model.requests import (
     ReleaseTask,
     StepOutcome,
 )
-from assay.core.model.run import NO_HANDLER, TASK_FAILED, Activity
+from assay.core.model.run import DEADLOCK, NO_HANDLER, TASK_FAILED, Activity
 from assay.sdk.app import App
 from assay.sdk.client.transport import Transport
 from assay.sdk.values.converter import Converter
@@ -227,12 +226,14 @@ class WorkflowTasks:
     def _send_part(self, run: LiveRun, seen: int, outcomes: tuple[Outcome, ...] = ()) -> None:
         """Send as many commands of a turn as a message may have; the rest is sent when these are accepted."""
         run.turn_event(SEND_TURN)
-        turn, commands = run.turn, run.unsent
-        part, run.unsent = (commands, ()) if len(commands) <= LIMITS.commands else _cut(commands)
+        turn, part = run.turn, run.next_part()
         # A turn that paused at a side effect is not over either: its inputs are seen when the code has gone on.
         more = turn.paused or bool(run.unsent)
         pending = more or (not turn.closes and (bool(turn.steps) or run.execution.busy))
-        self._report_turn(run, seen, outcomes, part, pending=pending, more=more)
+        deadlock = None if pending else turn.deadlock
+        if deadlock is not None:
+            log_stuck(run.key, (DEADLOCK, deadlock), None)
+        self._report_turn(run, seen, outcomes, part, pending=pending, more=more, deadlock=deadlock)
 
     def _report_turn(
         self,
@@ -244,6 +245,7 @@ class WorkflowTasks:
         pending: bool = False,
         early: bool = False,
         more: bool = False,
+        deadlock: str | None = None,
     ) -> None:
         request = Advance(
             run.key.run_id,
@@ -257,6 +259,7 @@ class WorkflowTasks:
             self._lease,
             self._local,
             more=more,
+            deadlock=deadlock,
         )
         self._post(run, request)
 
@@ -487,11 +490,6 @@ class WorkflowTasks:
             if run.lease != UNLEASED:
                 self._reports.send(ReleaseTask(run.key.run_id, self._worker, run.epoch))
             self._lost(run)
-
-
-def _cut(commands: tuple[AnyCommand, ...]) -> tuple[tuple[AnyCommand, ...], tuple[AnyCommand, ...]]:
-    """Return the commands of the next message, and those of later messages."""
-    return commands[: LIMITS.commands], commands[LIMITS.commands :]
 
 
 def _ended(events: Sequence[Recorded]) -> bool:

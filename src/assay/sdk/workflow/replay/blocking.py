@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Awaitable, Callable
-from typing import Final, ParamSpec, TypeVar
+from collections.abc import Awaitable, Callable, Iterator
+from types import CoroutineType, FrameType
+from typing import Any, Final, ParamSpec, TypeVar
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
@@ -66,6 +67,19 @@ def wait(awaitable: Awaitable[Result]) -> Result:
         _refuse(blocking)
     result: Result = blocking.parent.switch(awaitable)
     return result
+
+
+def frame_of(coroutine: CoroutineType[Any, Any, Any]) -> Iterator[FrameType]:
+    """Yield the frames of the handler that a coroutine of `run_blocking` waits for, the outermost first."""
+    if coroutine.cr_code is not run_blocking.__code__ or coroutine.cr_frame is None:
+        return
+    blocking = coroutine.cr_frame.f_locals.get("blocking")
+    frames: list[FrameType] = []
+    frame = None if blocking is None else blocking.gr_frame
+    while frame is not None:
+        frames.append(frame)
+        frame = frame.f_back
+    yield from reversed(frames)
 
 
 def is_blocking() -> bool:

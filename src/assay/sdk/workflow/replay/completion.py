@@ -57,7 +57,7 @@ class Completion(msgspec.Struct, frozen=True):
     """The result of an activation: the commands of a turn, in order, and the steps to start.
 
     `paused` is True if a speculative turn stopped at a side effect, and resumes when it is accepted. `failure` is the
-    reason and the message of a failed task.
+    reason and the message of a failed task. `deadlock` is a sentence about code that waits for nothing that can come.
     """
 
     commands: tuple[AnyCommand, ...] = ()
@@ -65,6 +65,7 @@ class Completion(msgspec.Struct, frozen=True):
     paused: bool = False
     closes: bool = False
     failure: tuple[str, str] | None = None
+    deadlock: str | None = None
 
     @property
     def is_plain(self) -> bool:

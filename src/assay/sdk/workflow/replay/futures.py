@@ -1,8 +1,10 @@
 """The awaited results of a run: of activities, children and inline steps. The loop owns the timers."""
 
 import asyncio
+from typing import Any
 
 from assay.core.model.payload import Payload
+from assay.sdk.workflow.channels import SourceChannel
 from assay.sdk.workflow.replay.commands import Commands
 from assay.sdk.workflow.replay.completion import ChildFuture, StepCall, StepOrder
 from assay.sdk.workflow.replay.held_orders import held_activities, held_children
@@ -13,7 +15,9 @@ from assay.sdk.workflow.replay.journal import diverged
 class Futures:
     """The futures of one run, by the ids of their commands."""
 
-    __slots__ = ("_commands", "_started", "activities", "activity_orders", "child_orders", "children", "steps")
+    __slots__ = (
+        "_commands", "_started", "activities", "activity_orders", "child_orders", "children", "sources", "steps",
+    )  # fmt: skip
 
     def __init__(self, commands: Commands) -> None:
         self._commands = commands
@@ -22,8 +26,15 @@ class Futures:
         self.activities: dict[int, asyncio.Future[Payload]] = {}
         self.children: dict[str, ChildFuture] = {}
         self.steps: dict[int, tuple[StepCall, asyncio.Future[Payload]]] = {}
+        self.sources: list[SourceChannel[Any]] = []
+        """Channels of inputs from outside: a run whose code waits on one of them is not deadlocked."""
         self._started: set[int] = set()
         """Steps that were passed to the worker."""
+
+    @property
+    def pending(self) -> bool:
+        """Return True while an outcome of an activity or a child can come."""
+        return bool(self.activities) or self.child_orders.pending > 0
 
     def add_step(self, order: StepOrder) -> asyncio.Future[Payload]:
         """Order an inline step; its outcome arrives as an input event."""

@@ -152,6 +152,11 @@ class WorkflowLoop(guard.NoIOLoop):
         self._ready.append(timer)
         return True
 
+    @property
+    def has_timers(self) -> bool:
+        """Return True while a timer is armed."""
+        return bool(self._waiting)
+
     def drive(self, work: Callable[[*Args], Outcome], *args: *Args) -> Outcome:
         """Call `work` as one turn, in which it may `drain` many times: entering a turn costs more than a step.
 

@@ -35,6 +35,11 @@ class Mailbox:
         """Complete `waiter` with the next signal of a name."""
         self._waiters.setdefault(name, deque()).append(waiter)
 
+    @property
+    def is_awaited(self) -> bool:
+        """Return True if code waits for a signal."""
+        return any(not waiter.done() for waiters in self._waiters.values() for waiter in waiters)
+
     def unread(self) -> tuple[int, ...]:
         """Return the seqs of queued signals, in order."""
         return tuple(sorted(seq for signals in self._signals.values() for seq, _ in signals))

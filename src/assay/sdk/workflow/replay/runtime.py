@@ -21,7 +21,7 @@ from assay.core.model.payload import Payload
 from assay.core.model.run import NON_DETERMINISM, TASK_FAILED, UNSUPPORTED_VERSION
 from assay.sdk.app import App, Definition
 from assay.sdk.values.converter import Converter
-from assay.sdk.workflow.replay import outcomes, task_errors
+from assay.sdk.workflow.replay import deadlocks, outcomes, task_errors
 from assay.sdk.workflow.replay.cancellation import Cancellation
 from assay.sdk.workflow.replay.closing import Closing
 from assay.sdk.workflow.replay.commands import Commands
@@ -247,7 +247,8 @@ class Execution:
             commands.append(closing)
             return Completion(tuple(commands), closes=True)
         fresh = self.futures.fresh_steps() if self.futures.steps else ()
-        return Completion(tuple(commands), fresh, self.speculation.paused_at is not None)
+        deadlock = None if fresh else deadlocks.found(self)
+        return Completion(tuple(commands), fresh, self.speculation.paused_at is not None, deadlock=deadlock)
 
 
 def _blocked(error: NonDeterminismError | UnsupportedVersion) -> tuple[str, str]:
