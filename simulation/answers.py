@@ -87,7 +87,7 @@ def _child(tables: Tables, row: Cells) -> Cells:
     )
     opening = _event(tables, row[0], 1)
     cancelled = 1 if row[RUN["cancel_seq"]] > 0 or sent else 0
-    return (row[2], row[0], None if opening is None else opening[5], cancelled)
+    return (row[2], row[0], row[1], None if opening is None else opening[5], cancelled)
 
 
 def events_after(tables: Tables, run_id: str, after: int, limit: int, kind: str | None = None) -> list[Cells]:

@@ -60,8 +60,10 @@ if TYPE_CHECKING:
     from assay.sdk.values.retry import Retry
     from assay.sdk.worker.worker import Worker
     from assay.sdk.workflow.activity_context import ActivityContext
+    from assay.sdk.workflow.blocking_children import BlockingChild
     from assay.sdk.workflow.blocking_context import BlockingContext
     from assay.sdk.workflow.channels import Channel
+    from assay.sdk.workflow.child_verbs import ChildHandle
     from assay.sdk.workflow.context import Context
     from assay.sdk.workflow.replay.commands import DEFAULT_VERSION
     from assay.sdk.workflow.replay.exceptions import CancelRequested
@@ -76,12 +78,14 @@ __all__ = [
     "App",
     "AssayError",
     "AsyncRunList",
+    "BlockingChild",
     "BlockingContext",
     "BlockingRunList",
     "CancelRequested",
     "Channel",
     "ChannelClosed",
     "ChildError",
+    "ChildHandle",
     "Client",
     "Context",
     "EventRecord",
@@ -128,8 +132,10 @@ __all__ = [
 _HOMES = {
     "assay.sdk.workflow.activity_context": ("ActivityContext",),
     "assay.sdk.app": ("App",),
+    "assay.sdk.workflow.blocking_children": ("BlockingChild",),
     "assay.sdk.workflow.blocking_context": ("BlockingContext",),
     "assay.sdk.workflow.channels": ("Channel",),
+    "assay.sdk.workflow.child_verbs": ("ChildHandle",),
     "assay.sdk.client.client": ("Client",),
     "assay.sdk.workflow.context": ("Context",),
     "assay.sdk.client.handle": ("Handle",),

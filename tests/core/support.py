@@ -91,7 +91,11 @@ class World:
         return self.runs.get(request.run_id) if isinstance(request, rq.ToRun | rq.ToWorkflow) else None
 
     def moment(self) -> Moment:
-        return Moment(self.now, self.ids, self.newest, history_full=self.history_full)
+        return Moment(self.now, self.ids, self.current(), history_full=self.history_full)
+
+    def current(self) -> dict[tuple[Namespace, WorkflowId], Run]:
+        """The newest run of each id, as a decision looks it up."""
+        return {(run.namespace, name): run for name, run in self.newest.items()}
 
     def when(self, step: Step) -> Decision:
         """What the core decides; the world stays as it is."""

@@ -222,7 +222,7 @@ class Runs(RuleBasedStateMachine):
     def decide(self, run: Run | None, request: rq.Request) -> tuple[Decision | AssayError, FixedIds]:
         ids = self.world.ids.copy()
         try:
-            return decide(run, request, Moment(self.world.now, ids, self.world.newest)), ids
+            return decide(run, request, Moment(self.world.now, ids, self.world.current())), ids
         except AssayError as error:
             return error, ids
 

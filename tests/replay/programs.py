@@ -651,3 +651,34 @@ async def Inputs(ctx: Context) -> Any:
 @course
 async def inputs(here: Place) -> None:
     await here.run(Inputs, "inputs")
+
+
+# spawned children
+
+
+@app.workflow
+async def Spawned(ctx: Context) -> Any:
+    """Children by number: ids that are generated, used twice, or taken by another run."""
+    found: list[Any] = []
+    one = await ctx.spawn(Hello, "one")
+    two = await ctx.spawn(Hello, "two", id="spawned-two")
+    found.extend([await two.result(), await one.result(), one.workflow_id == f"{ctx.info().run_id}-1"])
+    found.append(await ctx.exec(Hello, "three", id="spawned-two"))
+    try:
+        await ctx.spawn(Hello, "myself", name="spawned")
+    except ChildError as error:
+        found.append([error.kind, error.close_reason, error.workflow_type])
+    broken = await ctx.spawn(Broken)
+    try:
+        await broken.result()
+    except ChildError as error:
+        found.append([error.kind, error.close_reason, error.workflow_type])
+    return found
+
+
+@course
+async def spawned(here: Place) -> None:
+    assert await here.run(Spawned, "spawned") == [
+        *("HELLO, TWO", "HELLO, ONE", True, "HELLO, THREE"),
+        *(["ALREADY_EXISTS", "not_started", "Hello"], ["INTERNAL", "failed", "Broken"]),
+    ]

@@ -36,6 +36,7 @@ class HostedEngine:
         clock: Clock = SharedClock() if store.shared else own
         self.engine = Engine(store, clock, cache_bytes=cache_bytes(os.environ))
         self.worker_registry = WorkerRegistry(SqlRegistry(store), store, clock)
+        self.engine.create_namespaces_with(self.worker_registry.ensure)
         self.local_workers = LocalWorkers(self.worker_registry)
         self.heartbeats = Loop(self.local_workers, clock)
         pruning = Loop(Pruner(SqlLeftovers(store), clock, begins=clock.now() + PRUNE_AFTER), clock)

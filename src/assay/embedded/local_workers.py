@@ -9,9 +9,9 @@ import asyncio
 
 from assay.core.model.grants import ConnectedWorker
 from assay.core.model.ids import Time, WorkerId
-from assay.core.model.options import check_id
+from assay.core.model.options import check_id, check_namespace
 from assay.core.registrations import WorkerRow
-from assay.engine.worker_registry import WorkerRegistry, check_namespace
+from assay.engine.worker_registry import WorkerRegistry
 
 
 class LocalWorkers:

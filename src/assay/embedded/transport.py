@@ -11,7 +11,7 @@ from assay.core.model.events import Event, Recorded
 from assay.core.model.grants import ConnectedWorker
 from assay.core.model.ids import RunId, RunKey, Time
 from assay.core.model.limits import WORKER_LEASE
-from assay.core.model.options import check_id, checked_start
+from assay.core.model.options import check_id, check_namespace, checked_start
 from assay.core.model.replies import Reopened, ReplyCallback, Started
 from assay.core.model.requests import Request, RetryFailed, StartWorkflow
 from assay.core.registrations import WorkerHealth
@@ -21,7 +21,6 @@ from assay.embedded.local_registry import EmbeddedRegistry
 from assay.embedded.local_schedules import EmbeddedSchedules
 from assay.embedded.records import user_record
 from assay.engine.engine import Engine
-from assay.engine.worker_registry import check_namespace
 from assay.sdk.client.loop_thread import refuse_in_workflow
 from assay.sdk.client.transport import Transport
 from assay.sdk.ports import ListedRuns

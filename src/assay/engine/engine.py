@@ -6,7 +6,7 @@ Callers outside this package hold an `Engine` and never its parts, so that parts
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -232,6 +232,10 @@ class Engine:
     def on_commit(self, listener: Callable[[Committed], None]) -> None:
         """Call `listener` after each commit, in the order of commits, with the durable changes."""
         self._committer.listen(listener)
+
+    def create_namespaces_with(self, create: Callable[[str], Awaitable[None]]) -> None:
+        """Call `create` before a child is started in a namespace other than its parent's."""
+        self._committer.create_namespaces_with(create)
 
     def on_replies(self, listener: Callable[[], None]) -> None:
         """Call `listener` after the last reply of each batch: messages produced by replies can be sent together."""

@@ -4,7 +4,6 @@ Heartbeats are kept in memory and written at intervals: a heartbeat costs no dis
 hidden from lists and loses nothing else; its next message brings it back.
 """
 
-import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ import msgspec
 
 from assay.core.model.errors import AlreadyExists, Invalid, NotFound, Refused
 from assay.core.model.ids import SECOND, Namespace, Time, WorkerId
-from assay.core.model.options import check_id
+from assay.core.model.options import check_id, check_namespace
 from assay.core.registrations import WorkerHealth
 from assay.engine.clock import Clock
 from assay.engine.commit.idempotency import IdempotencyKey, Rendered
@@ -47,10 +46,7 @@ __all__ = [
     "WaitingWork",
     "WorkerRegistry",
     "WorkerRow",
-    "check_namespace",
 ]
-
-_NAMESPACE: Final = re.compile(r"[a-z0-9-]{1,63}\Z", re.ASCII)
 
 
 class Registration(msgspec.Struct, frozen=True):
@@ -283,10 +279,3 @@ class WorkerRegistry:
 
 def _rendered(key: IdempotencyKey | None, reply: object) -> Rendered | None:
     return None if key is None else Rendered(*key.render(reply))
-
-
-def check_namespace(name: str) -> str:
-    """Return a valid namespace name; raise `Invalid` otherwise."""
-    if not _NAMESPACE.match(name):
-        raise Invalid("a namespace is 1 to 63 lower-case letters, digits or dashes", field="namespace")
-    return name

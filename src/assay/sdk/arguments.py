@@ -7,11 +7,14 @@ argument. Checking first gives both the same error, with the argument's name. `c
 
 import difflib
 import inspect
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from assay.core.model.errors import Invalid
 from assay.core.model.options import check_id
+
+PACKED_ARGUMENTS: Final = "$args"
+"""The key of an input that holds several arguments."""
 
 
 def optional_id(value: str | None, name: str) -> str | None:
@@ -38,6 +41,15 @@ def check_whole(value: object, name: str, allowed: range) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value not in allowed:
         raise Invalid(f"{name} must be a whole number from {allowed[0]} to {allowed[-1]:,}", field=name)
     return int(value)
+
+
+def packed(args: Sequence[Any]) -> Any:
+    """Return the input that stands for the arguments of a call: None, the only argument, or an object of several."""
+    if not args:
+        return None
+    only = args[0] if len(args) == 1 else None
+    is_packed = isinstance(only, Mapping) and PACKED_ARGUMENTS in only
+    return only if len(args) == 1 and not is_packed else {PACKED_ARGUMENTS: list(args)}
 
 
 def check_function(value: object, what: str) -> None:

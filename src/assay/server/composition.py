@@ -156,6 +156,7 @@ async def _reading(config: ServerConfig) -> AsyncIterator[tuple[Api, Database]]:
 async def _surrounded(config: ServerConfig, engine: Engine, database: Database) -> AsyncIterator[Backend]:
     worker_registry = WorkerRegistry(database.registry, database.store, database.clock)
     await worker_registry.ensure(MAIN)
+    engine.create_namespaces_with(worker_registry.ensure)
     database_id = await database.registry.secret(DATABASE_ID_NAME, secrets.token_bytes(DATABASE_ID_BYTES))
     tokens = Tokens(await read_token_key(database.registry))
     authentication = _authentication(config, database, database_id.hex())

@@ -183,7 +183,7 @@ class _Rehearsal(Execution):
             case ev.TimerFired():
                 return event.timer_seq <= self.commands.counters["timer"]
             case ev.ChildWorkflowCompleted() | ev.ChildWorkflowFailed():
-                return event.child_workflow_id in self.futures.children
+                return event.child_seq <= self.commands.counters["child workflow"]
         return False
 
     def _check_end(self, closing: cmd.AnyCommand | None) -> None:

@@ -90,6 +90,11 @@ class ErrorCode(StrEnum):
         Kind.CONFLICT,
         "The run has recorded another version of the change; the workflow task has failed, and the run stays open.",
     )
+    CHILD_NOT_STARTED = (
+        "child_not_started",
+        Kind.CONFLICT,
+        "A spawned child cannot be started; the history has the reason, poll again.",
+    )
     OLD_MESSAGE = "old_message", Kind.CONFLICT, "A worker's message arrived twice or too late."
     NOT_RETRYABLE = "not_retryable", Kind.CONFLICT, "Only a run that failed, timed out or was cancelled can be retried."
     NOT_FAILED = "not_failed", Kind.CONFLICT, "No longer sent: see `not_retryable`."

@@ -84,6 +84,7 @@ def run_record(
         history_bytes,
         refusal is None,
         None if refusal is None else str(refusal),
+        None if start.parent is None else start.parent.namespace or run.namespace,
         **_start_fields(start),
     )
 

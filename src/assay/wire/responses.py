@@ -165,6 +165,7 @@ class WorkflowRecord(StartFields):
     history_bytes: int
     retryable: bool
     retry_refusal: str | None
+    parent_namespace: str | None
 
 
 class StartedFields(StartFields):

@@ -50,7 +50,7 @@ class Timed(World):
 
     def decide(self, request: rq.ScheduleRequest) -> ScheduleDecision:
         names = () if self.schedule is None else run_names(self.schedule, request, self.now)
-        runs = {WorkflowId(name): self.newest[WorkflowId(name)] for name in names if WorkflowId(name) in self.newest}
+        runs = {key: run for key, run in self.current().items() if key[1] in names}
         return decide_schedule(self.schedule, request, Moment(self.now, self.ids, runs), self.now)
 
     def elapse(self) -> ScheduleDecision:

@@ -120,12 +120,16 @@ class _AfterOptions(SpelledOptions, frozen=True, gc=False, kw_only=True):
     """True if the command was issued before the code received a cancel request of the same turn: the cancel must reach
     the child as well (I16)."""
     input_hash: InputHash | None = None
+    namespace: str | None = None
+    """The namespace of the child, unless it is the parent's."""
+    spawned: bool = False
+    """True if the code runs on as if the child were started: a child that cannot be started refuses the turn."""
 
 
 class StartChildWorkflow(
     Command, _AfterOptions, frozen=True, gc=False, kw_only=False, omit_defaults=True, tag="StartChildWorkflow"
 ):
-    """Start a child workflow. Idempotent by the child's workflow id, and by `seq` for the SDK."""
+    """Start a child workflow. Idempotent by `seq`, or by the child's workflow id if the seq is 0."""
 
     workflow_type: str = ""
     workflow_id: str = ""
@@ -133,6 +137,14 @@ class StartChildWorkflow(
     task_queue: str = "default"
     seq: int = 0
     parent_close_policy: str | None = None
+
+
+class RequestCancelExternal(Command, frozen=True, gc=False, omit_defaults=True, tag="RequestCancelExternal"):
+    """Request the cancellation of another run. Idempotent by `seq`."""
+
+    seq: int = 0
+    target: str = ""
+    reason: str | None = None
 
 
 class ContinueAsNew(Command, frozen=True, gc=False, omit_defaults=True, tag="ContinueAsNew"):
@@ -182,6 +194,7 @@ AnyCommand = (
     | UpsertSearchAttributes
     | UpsertAttributes
     | StartChildWorkflow
+    | RequestCancelExternal
     | ContinueAsNew
     | CompleteWorkflow
     | FailWorkflow

@@ -6,7 +6,7 @@ from assay.core.model.events import Event, Recorded
 from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import Namespace, RunId, RunKey, Seq, Time, WorkflowId
 from assay.core.model.payload import NULL, Payload
-from assay.core.model.run import Activity, Child, Run, Task
+from assay.core.model.run import Activity, Child, ChildKey, Run, Task
 
 
 class Effect(msgspec.Struct, frozen=True, gc=False):
@@ -58,7 +58,7 @@ class PutChild(Effect, frozen=True, gc=False):
 class DropChild(Effect, frozen=True, gc=False):
     """Delete a child that is closed or now belongs to another run."""
 
-    workflow_id: WorkflowId
+    key: ChildKey
 
 
 class SetDeadlines(Effect, frozen=True, gc=False):
@@ -172,6 +172,8 @@ class Decision(msgspec.Struct):
     effects: list[Effect] = []
     others: list["Decision"] = []
     """Decisions about other runs in the same transaction: runs that begin, and a run that ends to free its id."""
+    started: dict[tuple[Namespace, WorkflowId] | ChildKey, Run] | None = None
+    """The children among `others`, by namespace and workflow id, and by their keys; None without children."""
     reply: object = None
     closes: bool = False
     """True if the last event closes the run."""
@@ -259,12 +261,12 @@ class Decision(msgspec.Struct):
                 return isinstance(effect, ArmTimer)
         return seq in self.run.timers
 
-    def children(self) -> dict[WorkflowId, Child]:
+    def children(self) -> dict[ChildKey, Child]:
         """Return the open children after this decision."""
         found = dict(self.run.children)
         for effect in self.effects:
             if isinstance(effect, PutChild):
-                found[effect.child.workflow_id] = effect.child
+                found[effect.child.key] = effect.child
             elif isinstance(effect, DropChild):
-                found.pop(effect.workflow_id, None)
+                found.pop(effect.key, None)
         return found

@@ -253,12 +253,14 @@ class ChildError(Failure):
         workflow_id: str = "",
         run_id: str = "",
         workflow_type: str = "",
+        close_reason: str | None = None,
         **fields: Unpack[FailureFields],
     ) -> None:
         super().__init__(message, **fields)
         self.workflow_id = workflow_id
         self.run_id = run_id
         self.workflow_type = workflow_type
+        self.close_reason = close_reason
 
     def __str__(self) -> str:
         if not self.workflow_id:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from assay.core.model.failure import FailureInfo
-from assay.core.model.ids import RunId, Seq, Time
+from assay.core.model.ids import Namespace, RunId, Seq, Time
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.policies import ParentClose, RetryPolicy
 
@@ -55,6 +55,8 @@ class ParentLink(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     run_id: RunId
     child_seq: int = 0
     close_policy: ParentClose = ParentClose.TERMINATE
+    namespace: Namespace | None = None
+    """The namespace of the parent; None for the namespace of the child."""
 
 
 class Adopted(msgspec.Struct, frozen=True, gc=False):
@@ -292,6 +294,8 @@ class ChildWorkflowStarted(Event, frozen=True, gc=False, omit_defaults=True):
     run_id: RunId | None = None
     child_seq: int = 0
     input_hash: str | None = None
+    namespace: Namespace | None = None
+    """The namespace of the child; None for the namespace of its parent."""
 
 
 class ChildWorkflowCompleted(InputEvent, frozen=True, gc=False, omit_defaults=False):
@@ -339,6 +343,14 @@ class MessageSendFailed(InputEvent, frozen=True, gc=False):
     send_seq: int
     kind: str
     error: str
+
+
+class ExternalCancelRequested(Event, frozen=True, gc=False):
+    """The run requested the cancellation of another run."""
+
+    recorded_name: ClassVar[str] = "ExternalCancelRequested"
+    request_seq: int
+    to: str
 
 
 class AttributesUpserted(Event, frozen=True, gc=False, omit_defaults=True):

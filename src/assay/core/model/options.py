@@ -1,5 +1,6 @@
 """Parse and check the options of callers: durations, policies, ids, texts."""
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from operator import attrgetter
@@ -67,6 +68,16 @@ def check_id(value: str, name: str) -> str:
     if any(0xD800 <= ord(letter) <= 0xDFFF for letter in value):
         raise Invalid(f"{name} contains a lone surrogate", field=name)
     return plain(value)
+
+
+_NAMESPACE: Final = re.compile(r"[a-z0-9-]{1,63}\Z", re.ASCII)
+
+
+def check_namespace(name: str) -> str:
+    """Return a valid namespace name; raise `Invalid` otherwise."""
+    if not _NAMESPACE.match(name):
+        raise Invalid("a namespace is 1 to 63 lower-case letters, digits or dashes", field="namespace")
+    return name
 
 
 MAX_CONCURRENCY = 1_000_000
@@ -220,7 +231,8 @@ def _check_cron(cron_schedule: str) -> None:
 
 
 def child_request(namespace: Namespace, command: StartChildWorkflow) -> StartWorkflow:
-    """Return the checked start request of a command that starts a child."""
+    """Return the checked start request of a command that starts a child in a namespace."""
+    check_namespace(namespace)
     return checked_start(
         StartWorkflow(
             namespace=namespace,

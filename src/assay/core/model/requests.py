@@ -116,8 +116,8 @@ class RetryFailed(ToWorkflow, frozen=True, gc=False):
     histories: Mapping[RunId, Sequence[Recorded]] = MappingProxyType({})
     """The histories of the run and of its children to reopen, and the closing events of children that ended by
     themselves; filled in by the engine."""
-    named: tuple[WorkflowId, ...] = ()
-    """The ids of children whose newest runs the decision needs; filled in by the engine."""
+    named: tuple[tuple[Namespace, WorkflowId], ...] = ()
+    """The namespaces and ids of children whose newest runs the decision needs; filled in by the engine."""
     complete: bool = True
     """False if the tree of children is larger than a request may reopen, and was not read to the end."""
 
@@ -187,6 +187,8 @@ class Advance(ToRun, frozen=True, gc=False):
     more: bool = False
     deadlock: str | None = None
     """A sentence about code that waits for nothing that can come; the turn is complete."""
+    denied: frozenset[str] = frozenset()
+    """Namespaces named by commands in which the credential of the worker grants nothing; filled in by the API."""
 
 
 class FailTask(ToRun, frozen=True, gc=False):

@@ -139,6 +139,15 @@ def _sooner(one: Time | None, other: Time | None) -> Time | None:
     return min(one, other)
 
 
+ChildKey = int | str
+"""The number of a child in its parent; the child's workflow id for polling workers, which do not number children."""
+
+
+def child_key(seq: int, workflow_id: str) -> ChildKey:
+    """Return the key of a child among the children of its parent."""
+    return seq or workflow_id
+
+
 class Child(msgspec.Struct, frozen=True, gc=False):
     """An open child of a run."""
 
@@ -149,6 +158,13 @@ class Child(msgspec.Struct, frozen=True, gc=False):
     cancel_sent: bool = False
     adopted_seq: int | None = None
     """The child's seq in the earlier run that started the child; None for a child of this run."""
+    namespace: Namespace | None = None
+    """The namespace of the child; None for the namespace of its parent."""
+
+    @property
+    def key(self) -> ChildKey:
+        """Return the key of the child in its parent."""
+        return self.seq or self.workflow_id
 
 
 class Run(msgspec.Struct):
@@ -197,7 +213,7 @@ class Run(msgspec.Struct):
     """The last event since `seen_seq` that cannot go along to a next run: an outcome, or a timer that fired."""
     activities: dict[int, Activity] = msgspec.field(default_factory=dict)
     timers: dict[int, Time] = msgspec.field(default_factory=dict)
-    children: dict[WorkflowId, Child] = msgspec.field(default_factory=dict)
+    children: dict[ChildKey, Child] = msgspec.field(default_factory=dict)
     tail: list[Recorded] | None = msgspec.field(default_factory=list)
     """Events after `seen_seq`; None when they are only in the store."""
     tail_bytes: int = 0

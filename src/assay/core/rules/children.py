@@ -1,31 +1,33 @@
 """Rules of children: a cancel reaches every child (I16), and the end of a child reaches its parent once (I17)."""
 
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
 
 from assay.core.model import commands as cmd
-from assay.core.model.addresses import workflow_address
+from assay.core.model.addresses import parse_address, workflow_address
 from assay.core.model.effects import CANCEL, CHILD_CLOSED, TERMINATE, Decision, OutboxMessage, PutChild, Send
-from assay.core.model.errors import AssayError, Invalid, Kind
+from assay.core.model.errors import AssayError, Invalid, Kind, PermissionDenied
 from assay.core.model.events import (
     Adopted,
     ChildWorkflowCompleted,
     ChildWorkflowFailed,
     ChildWorkflowStarted,
     Event,
+    ExternalCancelRequested,
     ParentLink,
     WorkflowCompleted,
     WorkflowContinuedAsNew,
     WorkflowFailed,
 )
 from assay.core.model.failure import FailureInfo
-from assay.core.model.ids import WorkflowId
+from assay.core.model.ids import Namespace, WorkflowId
 from assay.core.model.limits import LIMITS
 from assay.core.model.options import child_request
 from assay.core.model.payload import NULL
 from assay.core.model.policies import ParentClose
-from assay.core.model.run import Child, Run
+from assay.core.model.run import Child, Run, child_key
 from assay.core.rules import new_runs
 from assay.core.rules.moment import Moment
 
@@ -33,24 +35,79 @@ PARENT_CANCELLED: Final = "parent cancelled"
 """The reason of a cancel request that a child receives because its parent was cancelled."""
 
 
-def start(decision: Decision, command: cmd.StartChildWorkflow, at: Moment, seen_seq: int) -> None:
-    """Start a child in this transaction, or record the reason for a refusal as the child's failure."""
-    run = decision.run
-    existing = at.current.get(WorkflowId(command.workflow_id))
-    if WorkflowId(command.workflow_id) in decision.children() or (existing is not None and _own(run, existing)):
+class ChildNotStarted(Exception):
+    """Raised if a spawned child cannot be started: the code ran on from a start that did not happen.
+
+    Args:
+        event: The failure to record instead of the commands of the turn.
+    """
+
+    def __init__(self, event: ChildWorkflowFailed) -> None:
+        super().__init__(event.error)
+        self.event = event
+
+
+def start(
+    decision: Decision,
+    command: cmd.StartChildWorkflow,
+    at: Moment,
+    seen_seq: int,
+    denied: Collection[str] = (),
+) -> None:
+    """Start a child in this transaction, or record the reason for a refusal as the child's failure.
+
+    Raise `ChildNotStarted` for a spawned child that is refused.
+
+    Args:
+        decision: The decision about the parent.
+        command: The command that starts the child.
+        at: The moment, with the newest run of the child's id.
+        seen_seq: The last event that the code of the parent has received.
+        denied: The namespaces in which the worker of the parent may start nothing.
+    """
+    key = child_id(decision.run, command)
+    existing = (decision.started or {}).get(key) or at.current.get(key)
+    if _is_repeated(decision, command, existing):
         return
-    if existing is not None and not existing.closed and _is_inherited(run, existing):
+    if existing is not None and not existing.closed and _is_inherited(decision.run, existing):
         _adopt(decision, command, existing)
         return
     try:
-        opening = _new_child(decision, command, existing, at)
+        opening = _new_child(decision, command, existing, at, denied)
     except AssayError as error:
-        decision.record(_not_started(command, error))
+        failed = _not_started(command, error)
+        if command.spawned:
+            raise ChildNotStarted(failed) from None
+        decision.record(failed)
         decision.wake()
         return
-    policy = opening.run.start.parent.close_policy if opening.run.start.parent else ParentClose.TERMINATE
-    child = Child(opening.run.workflow_id, opening.run.run_id, command.seq, policy)
+    _add_child(decision, command, opening, seen_seq)
+
+
+def child_id(run: Run, command: cmd.StartChildWorkflow) -> tuple[Namespace, WorkflowId]:
+    """Return the namespace and the workflow id of the child that a command of `run` starts."""
+    return Namespace(command.namespace or run.namespace), WorkflowId(command.workflow_id)
+
+
+def _is_repeated(decision: Decision, command: cmd.StartChildWorkflow, existing: Run | None) -> bool:
+    """Return whether an earlier command of the same seq, or of the same id without a seq, has started the child."""
+    run = decision.run
+    key = child_key(command.seq, command.workflow_id)
+    if key in run.children or (decision.started is not None and key in decision.started):
+        return True
+    parent = None if existing is None else existing.start.parent
+    return parent is not None and parent.run_id == run.run_id and parent.child_seq == command.seq
+
+
+def _add_child(decision: Decision, command: cmd.StartChildWorkflow, opening: Decision, seen_seq: int) -> None:
+    run, opened = decision.run, opening.run
+    policy = opened.start.parent.close_policy if opened.start.parent else ParentClose.TERMINATE
+    elsewhere = None if opened.namespace == run.namespace else opened.namespace
+    child = Child(opened.workflow_id, opened.run_id, command.seq, policy, namespace=elsewhere)
     decision.others.append(opening)
+    if decision.started is None:
+        decision.started = {}
+    decision.started[opened.namespace, opened.workflow_id] = decision.started[child.key] = opened
     decision.record(_started(command, child))
     decision.add(PutChild(child))
     unaware = run.cancel_seq > seen_seq or (command.unaware and run.cancel_seq > 0)
@@ -60,12 +117,9 @@ def start(decision: Decision, command: cmd.StartChildWorkflow, at: Moment, seen_
 
 
 def _started(command: cmd.StartChildWorkflow, child: Child) -> ChildWorkflowStarted:
-    return ChildWorkflowStarted(child.workflow_id, command.workflow_type, child.run_id, command.seq, command.input_hash)
-
-
-def _own(run: Run, existing: Run) -> bool:
-    parent = existing.start.parent
-    return parent is not None and parent.run_id == run.run_id
+    return ChildWorkflowStarted(
+        child.workflow_id, command.workflow_type, child.run_id, command.seq, command.input_hash, child.namespace
+    )
 
 
 def _is_inherited(run: Run, existing: Run) -> bool:
@@ -78,24 +132,41 @@ def _is_inherited(run: Run, existing: Run) -> bool:
 
 def _adopt(decision: Decision, command: cmd.StartChildWorkflow, existing: Run) -> None:
     """Take over an open child of the earlier run: the message about its end goes to this run."""
-    link = existing.start.parent or ParentLink(decision.run.workflow_id, decision.run.run_id)
-    name, sent = existing.workflow_id, existing.cancel_seq > 0
-    decision.record(ChildWorkflowStarted(name, existing.start.workflow_type, existing.run_id, command.seq))
-    decision.add(PutChild(Child(name, existing.run_id, command.seq, link.close_policy, sent, link.child_seq)))
+    run = decision.run
+    link = existing.start.parent or ParentLink(run.workflow_id, run.run_id)
+    elsewhere = None if existing.namespace == run.namespace else existing.namespace
+    child = Child(
+        existing.workflow_id,
+        existing.run_id,
+        command.seq,
+        link.close_policy,
+        existing.cancel_seq > 0,
+        link.child_seq,
+        elsewhere,
+    )
+    kind = existing.start.workflow_type
+    decision.record(ChildWorkflowStarted(child.workflow_id, kind, child.run_id, child.seq, namespace=child.namespace))
+    decision.add(PutChild(child))
     # The child's row is written unchanged: its version check fails if another engine has closed the child meanwhile.
     # Without it this run would wait for an end that was sent before it could be received (I17).
     decision.others.append(Decision.of(existing, decision.now))
 
 
-def _new_child(decision: Decision, command: cmd.StartChildWorkflow, existing: Run | None, at: Moment) -> Decision:
+def _new_child(
+    decision: Decision, command: cmd.StartChildWorkflow, existing: Run | None, at: Moment, denied: Collection[str]
+) -> Decision:
     run = decision.run
     if len(run.children) + len(decision.others) >= LIMITS.pending_children:
         raise Invalid(f"a run may have at most {LIMITS.pending_children} open children", code="limit_exceeded")
-    request = new_runs.with_inherited(child_request(run.namespace, command), run.start)
+    namespace, _ = child_id(run, command)
+    if namespace in denied:
+        raise PermissionDenied(f"the worker may not start workflows in namespace '{namespace}'")
+    request = new_runs.with_inherited(child_request(namespace, command), run.start)
     new_runs.check_free(existing)
     if existing is None or not _is_inherited(run, existing):
         new_runs.check_reuse(existing, request.id_reuse_policy)
-    parent = ParentLink(run.workflow_id, run.run_id, command.seq, request.parent_close_policy)
+    elsewhere = None if namespace == run.namespace else run.namespace
+    parent = ParentLink(run.workflow_id, run.run_id, command.seq, request.parent_close_policy, elsewhere)
     return new_runs.new_run(request, existing, at, parent=parent)
 
 
@@ -118,7 +189,7 @@ def notify_parent(decision: Decision, closing: Event) -> None:
         return
     message = OutboxMessage(
         key=f"{run.run_id}/closed",
-        namespace=run.namespace,
+        namespace=parent.namespace or run.namespace,
         workflow_id=WorkflowId(parent.workflow_id),
         run_id=parent.run_id,
         kind=CHILD_CLOSED,
@@ -154,6 +225,20 @@ CLOSINGS: dict[str, tuple[str, str, Kind]] = {
 """By closing event: the close reason, the default error text, the kind of failure."""
 
 
+def request_cancel(decision: Decision, command: cmd.RequestCancelExternal, _: Moment) -> None:
+    """Request the cancellation of an own child; without effect for a child that has ended or is cancelled already."""
+    target = parse_address(command.target)
+    if target is None:
+        return
+    run = decision.run
+    for child in decision.children().values():
+        if (child.namespace or run.namespace, child.workflow_id) == (target.namespace, target.id):
+            if not child.cancel_sent:
+                decision.record(ExternalCancelRequested(command.seq, command.target))
+                _cancel(decision, child, command.reason)
+            return
+
+
 def cancel_children(decision: Decision, reason: str | None) -> None:
     """Send a cancel request to all children, except with the close policy ABANDON."""
     for child in decision.children().values():
@@ -180,7 +265,7 @@ def _cancel(decision: Decision, child: Child, reason: str | None) -> None:
 def _request(run: Run, child: Child, kind: str, reason: str | None) -> OutboxMessage:
     return OutboxMessage(
         key=f"{run.run_id}/{kind}/{child.run_id}",
-        namespace=run.namespace,
+        namespace=child.namespace or run.namespace,
         workflow_id=child.workflow_id,
         run_id=child.run_id,
         kind=kind,

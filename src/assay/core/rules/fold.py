@@ -235,11 +235,11 @@ def _drop_timer(run: Run, effect: fx.DropTimer) -> None:
 
 
 def _put_child(run: Run, effect: fx.PutChild) -> None:
-    run.children[effect.child.workflow_id] = effect.child
+    run.children[effect.child.key] = effect.child
 
 
 def _drop_child(run: Run, effect: fx.DropChild) -> None:
-    run.children.pop(effect.workflow_id, None)
+    run.children.pop(effect.key, None)
 
 
 def _set_deadlines(run: Run, effect: fx.SetDeadlines) -> None:

@@ -192,7 +192,7 @@ def restart_as_new(run: Run, request: rq.RestartAsNew, at: Moment) -> Decision:
     if request.new_workflow_id not in (None, run.workflow_id):
         return _restart_elsewhere(run, request, request.new_workflow_id, at)
     if run.closed:
-        newest = at.current.get(run.workflow_id, run)
+        newest = at.current.get((run.namespace, run.workflow_id), run)
         new_runs.check_free(newest)
         opening = new_runs.new_run(_same_start(run, request.input), newest, at)
     else:
@@ -209,7 +209,7 @@ def restart_as_new(run: Run, request: rq.RestartAsNew, at: Moment) -> Decision:
 
 def _restart_elsewhere(run: Run, request: rq.RestartAsNew, name: WorkflowId, at: Moment) -> Decision:
     """Begin a new chain like that of `run` under another id; an open `run` is closed, and its parent notified."""
-    newest = at.current.get(name)
+    newest = at.current.get((run.namespace, name))
     new_runs.check_free(newest)
     start = checked_start(replace(_same_start(run, request.input), workflow_id=name))
     opening = new_runs.new_run(start, newest, at)

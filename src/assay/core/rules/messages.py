@@ -37,7 +37,7 @@ from assay.core.model.limits import LIMITS
 from assay.core.model.message_bodies import received
 from assay.core.model.options import check_text
 from assay.core.model.payload import NULL
-from assay.core.model.run import COMPLETED, Child, Run
+from assay.core.model.run import COMPLETED, Child, Run, child_key
 from assay.core.model.texts import not_a_text
 from assay.core.rules import lifecycle
 from assay.core.rules.message_limits import check_room, check_topic, no_room
@@ -192,21 +192,24 @@ def _child_closed(run: Run, message: OutboxMessage, at: Moment) -> Decision:
     decision = Decision.of(run, at.now)
     event = message.event
     if isinstance(event, ChildWorkflowCompleted | ChildWorkflowFailed):
-        child = run.children.get(WorkflowId(event.child_workflow_id))
-        if child is not None and _is_end_of(child, event, message):
+        child = _ended_child(run, event, message)
+        if child is not None:
             same = event.child_seq == child.seq
             decision.record(event if same else msgspec.structs.replace(event, child_seq=child.seq))
-            decision.add(DropChild(child.workflow_id))
+            decision.add(DropChild(child.key))
             decision.wake()
     return decision
 
 
-def _is_end_of(child: Child, event: ChildWorkflowCompleted | ChildWorkflowFailed, message: OutboxMessage) -> bool:
-    """Return whether a message is about this child, and not about an earlier child with the same id (I17).
+def _ended_child(run: Run, event: ChildWorkflowCompleted | ChildWorkflowFailed, message: OutboxMessage) -> Child | None:
+    """Return the open child that a message is about; None for an earlier child with the same id (I17).
 
     An adopted child sends its end to the run that started the child, and that run forwards the message; a child of this
     run sends its end directly.
     """
+    seq, name = event.child_seq, event.child_workflow_id
     if FORWARDED in message.key:
-        return child.adopted_seq == event.child_seq
-    return child.adopted_seq is None and child.seq == event.child_seq
+        adopted = (child for child in run.children.values() if child.adopted_seq == seq and child.workflow_id == name)
+        return next(adopted, None)
+    child = run.children.get(child_key(seq, name))
+    return child if child is not None and child.adopted_seq is None and child.workflow_id == name else None

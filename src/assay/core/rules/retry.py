@@ -55,7 +55,7 @@ from assay.core.model.options import check_text
 from assay.core.model.payload import NULL
 from assay.core.model.policies import ParentClose
 from assay.core.model.replies import Reopened
-from assay.core.model.run import CANCELLED, COMPLETED, FAILED, Activity, Child, Run, Task
+from assay.core.model.run import CANCELLED, COMPLETED, FAILED, Activity, Child, ChildKey, Run, Task, child_key
 from assay.core.rules import activities, attributes, children, lifecycle, new_runs
 from assay.core.rules.moment import Moment, Unprepared
 from assay.core.rules.retry_cut import (
@@ -103,7 +103,7 @@ def _check(run: Run, request: rq.RetryFailed, at: Moment) -> None:
         # The second of two simultaneous requests finds the run that the first has opened.
         raise Refused(f"workflow {run.workflow_id} was retried already and is open", code="already_continued")
     refusal = refusal_of(run)
-    if refusal is None and at.current.get(run.workflow_id, run).number != run.number:
+    if refusal is None and at.current.get((run.namespace, run.workflow_id), run).number != run.number:
         refusal = already_continued(run)
     if refusal is not None:
         raise refusal
@@ -165,7 +165,7 @@ class _Copy:
         self._cancelled: set[int] = set()
         self._timers: dict[int, float] = {}
         self.reopened: list[_Part] = []
-        self._taken: dict[WorkflowId, Child] = {}
+        self._taken: dict[ChildKey, Child] = {}
         self._outcomes: list[Event] = []
         self._adopted: dict[Adopted, None] = {}
         self._take_children()
@@ -233,7 +233,8 @@ class _Copy:
         else:
             # The parent's message that ends the child may be in the outbox: closed now, the child ignores the message.
             parent = self._old.start.parent
-            by = None if parent is None else children.address_of(self._old.namespace, parent.workflow_id)
+            space = None if parent is None else parent.namespace or self._old.namespace
+            by = None if parent is None or space is None else children.address_of(space, parent.workflow_id)
             lifecycle.close(decision, WorkflowTerminated("parent closed", by, self._part.run_id), self._at)
         return decision
 
@@ -281,8 +282,8 @@ class _Copy:
 
     def _child_started(self, event: ChildWorkflowStarted) -> Event:
         """Replace the run id in the start event of an open child by the child's new run."""
-        child = self._taken.get(WorkflowId(event.child_workflow_id))
-        if child is None or child.seq != event.child_seq or child.adopted_seq is not None:
+        child = self._taken.get(child_key(event.child_seq, event.child_workflow_id))
+        if child is None or child.adopted_seq is not None:
             return event
         return replace(event, run_id=child.run_id)
 
@@ -323,26 +324,28 @@ class _Copy:
         """Decide about each child started before the cut, and note the children started after the cut."""
         before = () if self._old.start.reopening is None else self._old.start.reopening.adopted
         self._adopted = dict.fromkeys(before)
-        for name, recorded in self._waiting.items():
+        for recorded in self._waiting.values():
             started = recorded.event
             if isinstance(started, ChildWorkflowStarted):
-                self._take_child(name, recorded.seq, started)
-        for name in started_children(self._part.history[self._part.cut :]):
-            child = self._own(name)
-            if child is not None and name not in self._waiting:
+                self._take_child(recorded.seq, started)
+        for later in started_children(self._part.history[self._part.cut :]):
+            child = self._own(later)
+            if child is not None and _is_of(child, later):
                 self._adopted[_adoption(child)] = None
 
-    def _own(self, name: WorkflowId) -> Run | None:
+    def _own(self, started: ChildWorkflowStarted) -> Run | None:
         """Return the newest run of a child's id, if this run or an earlier copy of it is the parent."""
-        child = self._at.current.get(name)
+        name = WorkflowId(started.child_workflow_id)
+        child = self._at.current.get((started.namespace or self._old.namespace, name))
         if child is None or child.start.parent is None:
             return None
         adopted = () if self._old.start.reopening is None else self._old.start.reopening.adopted
         family = {self._old.run_id, *(one.run_id for one in adopted if one.workflow_id == name)}
         return child if child.start.parent.run_id in family else None
 
-    def _take_child(self, name: WorkflowId, seq: int, started: ChildWorkflowStarted) -> None:
-        child = self._own(name)
+    def _take_child(self, seq: int, started: ChildWorkflowStarted) -> None:
+        name, key = WorkflowId(started.child_workflow_id), child_key(started.child_seq, started.child_workflow_id)
+        child = self._own(started)
         if child is None or child.start.parent is None or not _is_of(child, started):
             self._outcomes.append(self._recorded_end(started) or _unknown_end(started))
             return
@@ -351,8 +354,10 @@ class _Copy:
         if not child.closed and (cancelled or link.close_policy is ParentClose.ABANDON):
             self._adopted[_adoption(child)] = None
             sent = cancelled or child.cancel_seq > 0
-            known = Child(name, child.run_id, started.child_seq, link.close_policy, sent, link.child_seq)
-            self._taken[name] = known
+            known = Child(
+                name, child.run_id, started.child_seq, link.close_policy, sent, link.child_seq, started.namespace
+            )
+            self._taken[key] = known
             return
         cut = None if cancelled else self._cut_of_child(child)
         if cut is None:
@@ -361,9 +366,9 @@ class _Copy:
             self._outcomes.append(children.outcome(child, mine, closing))
             return
         run_id = self._at.ids.run_id()
-        parent = ParentLink(self._old.workflow_id, self._part.run_id, started.child_seq, link.close_policy)
+        parent = replace(link, workflow_id=self._old.workflow_id, run_id=self._part.run_id, child_seq=started.child_seq)
         self.reopened.append(_Part(child, _history_of(child, self._request), cut, run_id, parent))
-        self._taken[name] = Child(name, run_id, started.child_seq, link.close_policy)
+        self._taken[key] = Child(name, run_id, started.child_seq, link.close_policy, namespace=started.namespace)
 
     def _was_cancelled_before(self, child: Run, link: ParentLink, seq: int) -> bool:
         """Return whether the child was cancelled because of a cancel request that is also in the copy."""

@@ -28,8 +28,8 @@ from assay.core.model.events import (
     WorkflowCancelRequested,
     WorkflowTerminated,
 )
-from assay.core.model.ids import WorkflowId
-from assay.core.model.run import CANCELLED, COMPLETED, FAILED, Run
+from assay.core.model.ids import Namespace, WorkflowId
+from assay.core.model.run import CANCELLED, COMPLETED, FAILED, ChildKey, Run, child_key
 from assay.core.rules.children import PARENT_CANCELLED
 
 _GIVES_UP: Final = (ActivityCancelRequested, TimerCancelled)
@@ -148,27 +148,37 @@ def replay_until(prefix: Sequence[Recorded]) -> int:
     return next((recorded.seq for recorded in reversed(prefix[:last]) if recorded.event.is_input), 0)
 
 
-def open_children(history: Sequence[Recorded]) -> dict[WorkflowId, Recorded]:
-    """Return the start events of children without an end in the history, by the child's workflow id."""
-    found: dict[WorkflowId, Recorded] = {}
+def open_children(history: Sequence[Recorded]) -> dict[ChildKey, Recorded]:
+    """Return the start events of children without an end in the history, by the key of the child."""
+    found: dict[ChildKey, Recorded] = {}
     for recorded in history:
         event = recorded.event
         if isinstance(event, ChildWorkflowStarted):
-            found[WorkflowId(event.child_workflow_id)] = recorded
+            found[child_key(event.child_seq, event.child_workflow_id)] = recorded
         elif isinstance(event, ChildWorkflowCompleted | ChildWorkflowFailed):
-            started = found.get(WorkflowId(event.child_workflow_id))
-            # A second start with the id of an open child fails; the failure is not the end of the first child.
-            if started is not None and getattr(started.event, "child_seq", None) == event.child_seq:
-                del found[WorkflowId(event.child_workflow_id)]
+            key = child_key(event.child_seq, event.child_workflow_id)
+            # Without numbers a second start with the id of an open child fails; that failure is not its end.
+            if key in found and (event.child_seq or getattr(event, "close_reason", None) != "not_started"):
+                del found[key]
     return found
 
 
-def started_children(history: Sequence[Recorded]) -> list[WorkflowId]:
-    """Return the workflow ids of all children started in a part of a history."""
-    events = (recorded.event for recorded in history)
-    return [WorkflowId(event.child_workflow_id) for event in events if isinstance(event, ChildWorkflowStarted)]
+def started_children(history: Sequence[Recorded]) -> list[ChildWorkflowStarted]:
+    """Return the start events of all children in a part of a history."""
+    return [recorded.event for recorded in history if isinstance(recorded.event, ChildWorkflowStarted)]
 
 
-def concerned_children(history: Sequence[Recorded], cut: int) -> dict[WorkflowId, None]:
-    """Return the ids of children whose newest runs are needed for a copy with this cut."""
-    return dict.fromkeys([*open_children(history[:cut]), *started_children(history[cut:])])
+def concerned_children(
+    history: Sequence[Recorded], cut: int, namespace: Namespace
+) -> dict[tuple[Namespace, WorkflowId], None]:
+    """Return the ids of children whose newest runs are needed for a copy with this cut.
+
+    Args:
+        history: The history of the parent.
+        cut: The number of events that the copy keeps.
+        namespace: The namespace of the parent.
+    """
+    waiting = (recorded.event for recorded in open_children(history[:cut]).values())
+    events = [event for event in waiting if isinstance(event, ChildWorkflowStarted)]
+    events.extend(started_children(history[cut:]))
+    return dict.fromkeys((event.namespace or namespace, WorkflowId(event.child_workflow_id)) for event in events)

@@ -57,6 +57,12 @@ def advance(run: Run, request: rq.Advance, at: Moment) -> Decision:
     if refusal is None:
         try:
             return _accepted(decision, request, seen, holds, at)
+        except children.ChildNotStarted as failed:
+            # The code ran on as if the child were started: record the outcomes and the failure, and no command.
+            decision = Decision.of(run, at.now)
+            recorded = _record_outcomes(decision, request, holds)
+            decision.record(failed.event)
+            return _refused(decision, "child_not_started", holds, recorded)
         except AssayError as error:
             if error.code == attributes.VERSION_CONFLICT:
                 return _conflicting(run, request, holds, str(error), at)
@@ -212,7 +218,7 @@ def _apply_commands(decision: Decision, request: rq.Advance, seen: int, at: Mome
         if rule is not None:
             rule(decision, command, at)
         elif isinstance(command, cmd.StartChildWorkflow):
-            children.start(decision, command, at, seen)
+            children.start(decision, command, at, seen, request.denied)
         elif isinstance(command, cmd.ContinueAsNew):
             lifecycle.continue_as_new(decision, command, at, unread_of(decision.run, request))
         if decision.closes:
@@ -350,6 +356,7 @@ COMMANDS: dict[type[cmd.Command], Callable[[Decision, Any, Moment], None]] = {
     cmd.RecordSnapshot: attributes.record_snapshot,
     cmd.UpsertSearchAttributes: attributes.upsert_search,
     cmd.UpsertAttributes: attributes.upsert,
+    cmd.RequestCancelExternal: children.request_cancel,
     cmd.CompleteWorkflow: lifecycle.complete,
     cmd.FailWorkflow: lifecycle.fail,
     cmd.CancelWorkflow: lifecycle.cancelled,

@@ -90,7 +90,9 @@ class ScheduleDecision:
     def newest(self, workflow_id: str) -> Run | None:
         """Return the newest run of an id after this decision."""
         started = self.started_run(workflow_id)
-        return self.at.current.get(WorkflowId(workflow_id)) if started is None else started.run
+        if started is not None:
+            return started.run
+        return self.at.current.get((self.schedule.namespace, WorkflowId(workflow_id)))
 
     def note(self, due: Time, outcome: FireOutcome, reason: str | None = None, **fields: Any) -> Fire:
         """Add the record of a due time; return the record."""

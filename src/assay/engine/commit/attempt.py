@@ -10,11 +10,12 @@ first. The alternative, one transaction per request, costs an fsync each; decidi
 The price of folding early is paid only when a write fails: the runs are dropped from the cache and loaded again.
 """
 
+import contextlib
 import functools
 from time import perf_counter
 
 from assay.core.model.effects import Decision
-from assay.core.model.errors import AssayError, Unavailable
+from assay.core.model.errors import AssayError, Invalid, Unavailable
 from assay.core.model.grants import ActivityGrant, ConnectedWorker, TaskGrant
 from assay.core.model.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.model.limits import LIMITS
@@ -35,44 +36,19 @@ from assay.core.rules.decide import decide
 from assay.core.rules.leases import lease_ready_activity, lease_ready_task
 from assay.core.rules.moment import Moment, Unprepared
 from assay.core.schedules.requests import ScheduleRequest
-from assay.engine.clock import Clock
 from assay.engine.commit.batch import Batch
 from assay.engine.commit.batch_schedules import BatchSchedules, gather
-from assay.engine.commit.cache import RunCache
 from assay.engine.commit.deliveries import gather_undeliverable, not_gone, not_taken
 from assay.engine.commit.idempotency import IdempotencyKey, Memory, Rendered
 from assay.engine.commit.pending import PendingRequest
-from assay.engine.commit.prefetch import PREFETCHING, named, prefetch
-from assay.engine.dispatch import Dispatcher, task_grant
-from assay.engine.ids import BlockIds
-from assay.engine.presence import Presence
-from assay.storage.ports import Store, StoredRun
+from assay.engine.commit.prefetch import PREFETCHING, child_namespaces, named, prefetch
+from assay.engine.commit.tools import Tools
+from assay.engine.dispatch import task_grant
+from assay.storage.ports import StoredRun
 
 Id = tuple[Namespace, WorkflowId]
 Grant = tuple[ConnectedWorker, TaskGrant | ActivityGrant, PendingRequest | None]
 """A lease for a worker, and the request for it; None if the batch leased the work itself, without a request."""
-
-
-class Tools:
-    """The parts of the engine used by every batch attempt."""
-
-    __slots__ = ("cache", "clock", "dispatcher", "ids", "presence", "store")
-
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        ids: BlockIds,
-        dispatcher: Dispatcher,
-        cache: RunCache,
-        presence: Presence,
-    ) -> None:
-        self.store = store
-        self.clock = clock
-        self.ids = ids
-        self.dispatcher = dispatcher
-        self.cache = cache
-        self.presence = presence
 
 
 class BatchAttempt:
@@ -195,6 +171,10 @@ class BatchAttempt:
         unknown = {key for key in names if self._tools.cache.newest(key) is None}
         if unknown:
             await self._load_runs(set(), unknown)
+        for space in child_namespaces((pending.request, run) for pending, run in known):
+            if self._tools.create_namespace is not None:
+                with contextlib.suppress(Invalid):  # not a name of a namespace: the decision refuses the child
+                    await self._tools.create_namespace(space)
         for pending, run in known:
             pending.request, others = await prefetch(pending.request, run, self._tools.store)
             for other in others:
@@ -351,8 +331,8 @@ class BatchAttempt:
     def _moment(self, request: Request, run: StoredRun | None, at: Moment) -> Moment:
         if run is None:
             return at
-        runs = {key[1]: self._current(key) for key in named(request, run)}
-        found = {workflow_id: newest for workflow_id, newest in runs.items() if newest is not None}
+        runs = {key: self._current(key) for key in named(request, run)}
+        found = {key: newest for key, newest in runs.items() if newest is not None}
         return Moment(at.now, at.ids, found, history_full=run.history_bytes > LIMITS.history_bytes)
 
     # lease

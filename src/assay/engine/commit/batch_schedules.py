@@ -45,8 +45,8 @@ class BatchSchedules:
         key = (request.namespace, request.name)
         schedule = self._known.get(key)
         names = () if schedule is None else run_names(schedule, request, wall)
-        found = {WorkflowId(name): newest((request.namespace, WorkflowId(name))) for name in names}
-        runs = {name: run for name, run in found.items() if run is not None}
+        found = {key: newest(key) for key in ((request.namespace, WorkflowId(name)) for name in names)}
+        runs = {named: run for named, run in found.items() if run is not None}
         decision = decide_schedule(schedule, request, Moment(at.now, at.ids, runs), wall)
         self._known[key] = None if decision.deleted else decision.schedule
         return decision

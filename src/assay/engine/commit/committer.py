@@ -12,7 +12,7 @@ nothing under load.
 import asyncio
 import logging
 import types
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from typing import Any
 
 from assay.core.model.effects import OutboxMessage
@@ -23,12 +23,13 @@ from assay.core.model.limits import CACHE_BYTES
 from assay.core.model.replies import ReplyCallback, future_callback
 from assay.core.model.requests import Request
 from assay.engine.clock import Clock
-from assay.engine.commit.attempt import BatchAttempt, Tools
+from assay.engine.commit.attempt import BatchAttempt
 from assay.engine.commit.batch import Batch
 from assay.engine.commit.cache import RunCache
 from assay.engine.commit.fair_share import fair_share
 from assay.engine.commit.idempotency import IdempotencyKey
 from assay.engine.commit.pending import PendingRequest
+from assay.engine.commit.tools import Tools
 from assay.engine.commit.unknown_outcome import was_written
 from assay.engine.dispatch import Dispatcher, Lease
 from assay.engine.ids import BlockIds
@@ -122,6 +123,10 @@ class Committer:
         self._stop_listeners: list[Callable[[AssayError], None]] = []
         self._loss_listeners: list[Callable[[], None]] = []
         dispatcher.connect(self._lease)
+
+    def create_namespaces_with(self, create: Callable[[str], Awaitable[None]]) -> None:
+        """Call `create` before a child is started in a namespace other than its parent's."""
+        self._tools.create_namespace = create
 
     def listen(self, listener: Callable[[Committed], None]) -> None:
         """Call `listener` after each commit, in order of commits."""

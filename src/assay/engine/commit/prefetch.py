@@ -18,7 +18,7 @@ serialize the batch for the sake of the rarest requests.
 
 import contextlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -34,7 +34,7 @@ from assay.core.model.payload import NULL, Payload
 from assay.core.model.policies import ParentClose
 from assay.core.model.requests import Advance, Request, RestartAsNew, RetryFailed
 from assay.core.model.run import Run
-from assay.core.rules.children import address
+from assay.core.rules.children import address, child_id
 from assay.core.rules.retry_cut import concerned_children, cut_by, cut_of, is_end_by, refusal_of
 from assay.storage.ports import Store, StoredRun
 
@@ -58,15 +58,27 @@ NUMBERED: Final[dict[type[Numbered], tuple[type[ev.Event], str, str]]] = {
 
 def named(request: Request, run: Run) -> list[Id]:
     """Return the workflow ids whose newest runs a decision needs: children to start, the chain, a new run's id."""
-    names: list[str] = []
     match request:
         case Advance():
-            names = [command.workflow_id for command in request.commands if isinstance(command, StartChildWorkflow)]
+            return [child_id(run, command) for command in request.commands if isinstance(command, StartChildWorkflow)]
         case RestartAsNew():
-            names = [run.workflow_id, request.new_workflow_id or run.workflow_id]
+            names = (run.workflow_id, request.new_workflow_id or run.workflow_id)
+            return [(run.namespace, name) for name in names]
         case RetryFailed():
-            names = [run.workflow_id, *request.named]
-    return [(run.namespace, WorkflowId(name)) for name in names]
+            return [(run.namespace, run.workflow_id), *request.named]
+    return []
+
+
+def child_namespaces(requests: Iterable[tuple[Request, Run]]) -> set[str]:
+    """Return the namespaces, other than their parents', in which requests start children."""
+    found: set[str] = set()
+    for request, run in requests:
+        commands = request.commands if isinstance(request, Advance) else ()
+        spaces = {command.namespace for command in commands if isinstance(command, StartChildWorkflow)}
+        if spaces - {None} and isinstance(request, Advance):
+            found.update(space for space in spaces if space is not None and space != run.namespace)
+            found -= request.denied
+    return found
 
 
 async def prefetch(request: Request, run: Run, store: Store) -> tuple[Request, Sequence[StoredRun]]:
@@ -203,7 +215,7 @@ class _Tree:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.histories: dict[RunId, Sequence[Recorded]] = {}
-        self.names: dict[WorkflowId, None] = {}
+        self.names: dict[Id, None] = {}
         self.children: list[StoredRun] = []
         self.complete = True
         """False if the tree has more children than one request may reopen."""
@@ -217,9 +229,9 @@ class _Tree:
                 self.complete = False
                 return
             parent, place = waiting.popleft()
-            names = concerned_children(self.histories[parent.run_id], place)
+            names = concerned_children(self.histories[parent.run_id], place, parent.namespace)
             self.names.update(names)
-            found = await self._store.load((), [(parent.namespace, name) for name in names]) if names else ()
+            found = await self._store.load((), tuple(names)) if names else ()
             self.children.extend(found)
             for child in found:
                 below = await self._cut_of(child, address(parent))

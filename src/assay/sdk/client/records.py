@@ -171,6 +171,7 @@ class WorkflowRecord(Record):
     first_run_id: str
     previous_run_id: str | None
     parent_run_id: str | None
+    parent_namespace: str | None
     run_timeout: float | None
     task_timeout: float | None
     execution_deadline: float | None

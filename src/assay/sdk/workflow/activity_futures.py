@@ -24,13 +24,20 @@ class ActivityFuture(WorkflowFuture):
     def cancel(self, msg: Any = None) -> bool:
         """Cancel the future, and order the cancellation of the activity."""
         cancelled = super().cancel(msg)
-        run = self.run()
-        if cancelled and run is not None and not run.loop.leaving:
-            if run.futures.activity_orders.give_up(self.seq):
-                run.futures.activities.pop(self.seq, None)
-                return cancelled
-            run.commands.order("cancel of activity", self.seq, "", cmd.RequestCancelActivity(self.seq))
+        if cancelled:
+            self.request_cancel()
         return cancelled
+
+    def request_cancel(self) -> None:
+        """Order the cancellation of the activity; the future stays for its outcome, unless it was never ordered."""
+        run = self.run()
+        if run is None or run.loop.leaving:
+            return
+        if run.futures.activity_orders.give_up(self.seq):
+            run.futures.activities.pop(self.seq, None)
+            super().cancel()
+        else:
+            run.commands.order("cancel of activity", self.seq, "", cmd.RequestCancelActivity(self.seq))
 
 
 class StartedActivity(ActivityFuture):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn, TypeVar, overload
 
+from assay.sdk.workflow.blocking_children import BlockingChildVerbs
 from assay.sdk.workflow.blocking_concurrency import BlockingConcurrency
 from assay.sdk.workflow.carried import Carried, CarriedValues
 from assay.sdk.workflow.concurrency import Duration
@@ -17,7 +18,7 @@ from assay.sdk.workflow.replay.blocking import wait
 Result = TypeVar("Result")
 
 
-class BlockingContext(BlockingConcurrency, CarriedValues):
+class BlockingContext(BlockingChildVerbs, BlockingConcurrency, CarriedValues):
     """The `ctx` of a `def` workflow: `Context` without `await`.
 
     A greenlet waits for the calls of any `Context`, so engines implement only the asynchronous class.
@@ -241,27 +242,6 @@ class BlockingContext(BlockingConcurrency, CarriedValues):
             The signal's payload, or `default`.
         """
         return wait(self._context.wait_for_signal(name, timeout, type=type, default=default))
-
-    def start_child_workflow(
-        self, workflow_type: Callable[..., Any] | str, *, workflow_id: str, input: Any = None, **options: Any
-    ) -> Any:
-        """Start a child workflow and wait for its result.
-
-        Args:
-            workflow_type: The workflow, or its name.
-            workflow_id: The child's id, which must be the same on every replay.
-            input: The child's input.
-            task_queue: The child's queue; the queue of this run unless given.
-            **options: Options of a start, and `parent_close_policy`.
-
-        Returns:
-            The child's result.
-
-        Raises:
-            ChildError: The child ended without a result.
-            Invalid: An option is unknown or malformed.
-        """
-        return wait(self._context.start_child_workflow(workflow_type, workflow_id=workflow_id, input=input, **options))
 
     def side_effect(self, name: str, function: Callable[[], Result]) -> Result:
         """Call a function once and return the recorded value on every replay; for ids, times, random values.

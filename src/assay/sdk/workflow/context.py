@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TypeVar, overload
 import msgspec
 
 from assay.sdk.workflow.carried import CarriedValues
+from assay.sdk.workflow.child_verbs import ChildVerbs
 from assay.sdk.workflow.concurrency import Concurrency, Duration
 from assay.sdk.workflow.logger import WorkflowLogger
 
@@ -48,7 +49,7 @@ class Done:
         yield
 
 
-class Context(Concurrency, CarriedValues):
+class Context(ChildVerbs, Concurrency, CarriedValues):
     """The `ctx` of an `async def` workflow."""
 
     @property
@@ -198,7 +199,8 @@ class Context(Concurrency, CarriedValues):
             input: The activity's input.
             **options: task_queue, max_attempts, initial_interval_secs, backoff_coefficient, maximum_interval_secs,
                 non_retryable, start_to_close_secs, schedule_to_start_secs, schedule_to_close_secs,
-                heartbeat_timeout_secs, summary, context (merged over the run's), or retry=Retry(...).
+                heartbeat_timeout_secs, summary, context (merged over the run's), or retry=Retry(...);
+                `wait_for_cancellation=True` if a cancelled wait lasts until the activity has ended.
 
         Returns:
             The activity's result, decoded by its annotation.
@@ -278,33 +280,6 @@ class Context(Concurrency, CarriedValues):
 
         Returns:
             The signal's payload, or `default`.
-        """
-
-    @abstractmethod
-    async def start_child_workflow(
-        self,
-        workflow_type: Callable[..., Any] | str,
-        *,
-        workflow_id: str,
-        input: Any = None,
-        task_queue: str | None = None,
-        **options: Any,
-    ) -> Any:
-        """Start a child workflow and wait for its result.
-
-        Args:
-            workflow_type: The workflow, or its name.
-            workflow_id: The child's id, which must be the same on every replay.
-            input: The child's input.
-            task_queue: The child's queue; the queue of this run unless given.
-            **options: Options of a start, and `parent_close_policy`.
-
-        Returns:
-            The child's result.
-
-        Raises:
-            ChildError: The child ended without a result.
-            Invalid: An option is unknown or malformed.
         """
 
     @overload

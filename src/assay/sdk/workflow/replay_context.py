@@ -8,7 +8,7 @@ import secrets
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, Unpack
 
 from assay.core.model import commands as cmd
 from assay.core.model.duration import parse_duration
@@ -16,25 +16,26 @@ from assay.core.model.errors import Invalid
 from assay.core.model.events import SideEffectRecorded
 from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import SECOND
-from assay.core.model.input_hash import input_hash
 from assay.core.model.options import check_id, check_text
 from assay.core.model.payload import NULL, Payload
-from assay.sdk.arguments import check_function, check_mapping, check_whole, optional_id
+from assay.sdk.arguments import check_flag, check_function, check_mapping, check_whole, optional_id
 from assay.sdk.values.annotations import result_annotation
 from assay.sdk.values.failures import to_exception, to_info
 from assay.sdk.workflow.activity_futures import ActivityFuture
 from assay.sdk.workflow.activity_options import ActivityCall, step_retry
 from assay.sdk.workflow.carried import Carried
-from assay.sdk.workflow.child_options import child_options
+from assay.sdk.workflow.child_options import ChildKeywords, ChildOptions
+from assay.sdk.workflow.child_verbs import ChildHandle
 from assay.sdk.workflow.concurrency import Duration
 from assay.sdk.workflow.context import Done, WorkflowInfo
 from assay.sdk.workflow.logger import WorkflowLogger
 from assay.sdk.workflow.replay import guard
 from assay.sdk.workflow.replay.commands import DEFAULT_VERSION
-from assay.sdk.workflow.replay.completion import ChildFuture, StepOrder
+from assay.sdk.workflow.replay.completion import StepOrder
 from assay.sdk.workflow.replay.exceptions import CancelRequested, ContinueAsNewRequested, RetryLater
-from assay.sdk.workflow.replay.journal import child_name, other_child
 from assay.sdk.workflow.replay.runtime import Execution
+from assay.sdk.workflow.replay.waits import outlast
+from assay.sdk.workflow.replay_children import Children
 from assay.sdk.workflow.replay_concurrency import Future, ReplayConcurrency
 from assay.sdk.workflow.timers import moment
 from assay.sdk.workflow.uuids import uuid1, uuid7
@@ -52,6 +53,7 @@ class ReplayContext(ReplayConcurrency):
         self._reference = weakref.ref(execution)  # weak: an evicted run is freed even if code holds its futures
         self._random: random.Random | None = None
         self._began = execution.commands.time
+        self._children = Children(execution)
         self._logger: WorkflowLogger | None = None
 
     def _carried(self) -> Carried:
@@ -96,10 +98,7 @@ class ReplayContext(ReplayConcurrency):
     def random(self) -> random.Random:
         """See `Context.random`."""
         if self._random is None:
-            start = self._run.start
-            reopening = None if start is None else start.reopening
-            seed = reopening.origin if reopening is not None and reopening.origin is not None else self._run.key.run_id
-            self._random = random.Random(seed)  # noqa: S311  # repeatable on purpose, not for secrets
+            self._random = random.Random(self._run.origin)  # noqa: S311  # repeatable on purpose, not for secrets
         return self._random
 
     def uuid4(self) -> uuid.UUID:
@@ -145,8 +144,13 @@ class ReplayContext(ReplayConcurrency):
         """See `Context.execute_activity`."""
         self._check_alive()
         name = self._run.app.name_of(activity, "activity")
+        wait = options.pop("wait_for_cancellation", None) if options else None
         future = self._schedule(name, input, options, ActivityFuture)
-        return self._decode(await future, self._activity_annotation(name), name)
+        if wait is None or not check_flag(wait, "wait_for_cancellation"):
+            raw = await future
+        else:
+            raw = await outlast(future, lambda _: future.request_cancel(), wait=True)
+        return self._decode(raw, self._activity_annotation(name), name)
 
     def _schedule(self, name: str, input: Any, options: Mapping[str, Any], kind: type[Future]) -> Future:
         run, commands = self._run, self._run.commands
@@ -240,34 +244,21 @@ class ReplayContext(ReplayConcurrency):
         workflow_id: str,
         input: Any = None,
         task_queue: str | None = None,
-        **options: Any,
+        **options: Unpack[ChildOptions],
     ) -> Any:
-        """See `Context.start_child_workflow`."""
+        """See `ChildVerbs.start_child_workflow`."""
         self._check_alive()
-        run = self._run
-        name, workflow_id = run.app.name_of(workflow_type), check_id(workflow_id, "workflow_id")
-        future = run.futures.children.get(workflow_id)
-        if future is None:
-            fields = child_options(run.converter, options)
-            payload = self._encode(input, f"input of child workflow '{workflow_id}'")
-            command = cmd.StartChildWorkflow(
-                workflow_type=name,
-                workflow_id=workflow_id,
-                input=payload,
-                task_queue=optional_id(task_queue, "task_queue") or self._own_queue(),
-                seq=run.commands.count("child workflow"),
-                input_hash=input_hash(payload),
-                **fields,
-            )
-            future = run.futures.children[workflow_id] = run.loop.create_future(ChildFuture)
-            future.workflow_type = name
-            run.futures.child_orders.add(command.seq, child_name(name, workflow_id), command)
-        elif future.workflow_type != name:
-            error = other_child(workflow_id, future.workflow_type, name)
-            run.commands.diverge(error)
-            raise error
-        raw = await asyncio.shield(future)
-        return self._decode(raw, self._workflow_annotation(name), f"result of '{workflow_id}'")
+        return await self._children.start(workflow_type, workflow_id, input, {**options, "task_queue": task_queue})
+
+    async def exec(self, workflow: Any, *args: Any, **options: Unpack[ChildKeywords]) -> Any:
+        """See `ChildVerbs.exec`."""
+        self._check_alive()
+        return await self._children.exec(workflow, args, options)
+
+    async def spawn(self, workflow: Any, *args: Any, **options: Unpack[ChildKeywords]) -> ChildHandle[Any]:
+        """See `ChildVerbs.spawn`."""
+        self._check_alive()
+        return await self._children.spawn(workflow, args, options)
 
     async def side_effect(self, name: str, function: Callable[[], Any]) -> Any:
         """See `Context.side_effect`."""

@@ -1,5 +1,6 @@
 """All queries of the stores, once and by name, with the placeholders of `dialect`."""
 
+from assay.core.model.addresses import workflow_address
 from assay.core.model.limits import RUNS_PAGE_BYTES
 from assay.core.model.run import OPEN_STATUSES
 from assay.storage.ports import RunFilter
@@ -40,7 +41,7 @@ UNION ALL
 SELECT run_id, change_id, version, NULL FROM versions WHERE run_id $one_of(1)"""
 """Deadlines, and the recorded versions as rows without a time: few runs have any, and a query of its own costs more."""
 
-_CHILD_COLUMNS = """c.workflow_id, c.run_id, opening.data, CASE WHEN c.cancel_seq > 0 OR EXISTS (
+_CHILD_COLUMNS = """c.workflow_id, c.run_id, c.namespace, opening.data, CASE WHEN c.cancel_seq > 0 OR EXISTS (
     SELECT 1 FROM outbox_messages sent WHERE sent.run_id = c.run_id AND sent.kind = 'cancel'
 ) THEN 1 ELSE 0 END"""
 
@@ -390,15 +391,23 @@ def _change_version(text: str) -> tuple[str, str, int]:
     return text, change_id, int(number) if known else -1
 
 
+_CHILDREN = """((r.namespace = {} AND r.parent_workflow_id = {})
+    OR (r.parent_workflow_id = {} AND r.parent_workflow_id >= 'wf://' AND r.parent_workflow_id < 'wf:/0'))"""
+"""A child in another namespace than its parent has its parent's address; the range is that of its partial index."""
+
+
 def _matching(wanted: RunFilter) -> QueryBuilder:
     question = QueryBuilder()
-    question.where("r.namespace = {}", wanted.namespace)
+    if wanted.parent_id is None:
+        question.where("r.namespace = {}", wanted.namespace)
+    else:
+        address = workflow_address(wanted.namespace, wanted.parent_id)
+        question.where(_CHILDREN, wanted.namespace, wanted.parent_id, address)
     for condition, value in (
         ("r.status = {}", wanted.status),
         ("r.workflow_type = {}", wanted.workflow_type),
         ("r.task_queue = {}", wanted.task_queue),
         ("r.workflow_id = {}", wanted.workflow_id),
-        ("r.parent_workflow_id = {}", wanted.parent_id),
         ("r.parent_run_id = {}", wanted.parent_run_id),
         ("r.created_at > {}", wanted.created_after),
         ("r.created_at < {}", wanted.created_before),

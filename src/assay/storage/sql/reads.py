@@ -111,7 +111,7 @@ class SqlReads(ABC):
             # A reopened run may have messages about children of its predecessor.
             if runs[parent].start.reopening is None or rows.parent_of(row) == parent:
                 child = rows.child_of(row)
-                runs[parent].children[child.workflow_id] = child
+                runs[parent].children[child.key] = child
         await self._add_unseen([run for run in runs.values() if run.seen_seq < run.last_seq])
         for run in runs.values():
             if run.start.reopening is not None and run.start.reopening.adopted:
@@ -136,23 +136,29 @@ class SqlReads(ABC):
     async def _adopt(self, run: Run, adopted: Sequence[Adopted]) -> None:
         """Add the children that a reopened run has adopted from earlier runs, as its history records."""
         started = await self._started(run)
-        names = {(child.run_id, child.workflow_id) for child in adopted if child.workflow_id in started}
+        waiting = {event.child_workflow_id for event in started}
+        names = {(child.run_id, child.workflow_id) for child in adopted if child.workflow_id in waiting}
         if not names:
             return
         parents = self.dialect.texts(tuple({run_id for run_id, _ in names}))
         for parent, *row in await self._fetch(queries.ADOPTED_CHILDREN, parents):
             child = rows.child_of(row)
-            if (parent, child.workflow_id) in names and child.workflow_id not in run.children:
-                seq = started[child.workflow_id].child_seq
-                run.children[child.workflow_id] = replace(child, seq=seq, adopted_seq=child.seq)
+            if (parent, child.workflow_id) not in names:
+                continue
+            free = (event for event in started if event.child_workflow_id == child.workflow_id)
+            for event in sorted(free, key=lambda event: event.run_id != child.run_id):
+                taken = replace(child, seq=event.child_seq, adopted_seq=child.seq)
+                if taken.key not in run.children:
+                    run.children[taken.key] = taken
+                    break
 
-    async def _started(self, run: Run) -> dict[str, ChildWorkflowStarted]:
-        """Return the events of children that a run's history has started and not ended, by workflow id."""
+    async def _started(self, run: Run) -> list[ChildWorkflowStarted]:
+        """Return the events of children that a run's history has started and not ended."""
         kinds = ("ChildWorkflowStarted", "ChildWorkflowCompleted", "ChildWorkflowFailed")
         found = [recorded for kind in kinds for recorded in await self.events(run.run_id, kind=kind)]
         started = open_children(sorted(found, key=lambda recorded: recorded.seq))
-        events = {name: recorded.event for name, recorded in started.items()}
-        return {name: event for name, event in events.items() if isinstance(event, ChildWorkflowStarted)}
+        events = (recorded.event for recorded in started.values())
+        return [event for event in events if isinstance(event, ChildWorkflowStarted)]
 
     async def outcomes(self, keys: Sequence[tuple[str, str]]) -> Sequence[RequestOutcome]:
         """See `Store`."""

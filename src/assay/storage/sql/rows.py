@@ -7,9 +7,10 @@ import msgspec
 from msgspec.structs import asdict
 
 from assay.core.codec import decode, encode
+from assay.core.model.addresses import workflow_address
 from assay.core.model.effects import OutboxDetails, OutboxMessage
-from assay.core.model.events import Recorded, StartData
-from assay.core.model.ids import RunId, Time, WorkflowId
+from assay.core.model.events import ParentLink, Recorded, StartData
+from assay.core.model.ids import Namespace, RunId, Time, WorkflowId
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.policies import ParentClose
 from assay.core.model.run import Child, Run, Stuck, Task
@@ -86,7 +87,7 @@ def run_row(run: StoredRun) -> Cells:
         start.workflow_type,
         start.task_queue,
         run.created_at,
-        None if parent is None else parent.workflow_id,
+        None if parent is None else _parent_column(parent),
         None if parent is None else parent.run_id,
         *_state(run),
         run.closed_at,
@@ -94,6 +95,11 @@ def run_row(run: StoredRun) -> Cells:
         run.error,
         run.next_run_id,
     )
+
+
+def _parent_column(parent: ParentLink) -> str:
+    """Return the parent of a run as lists find it: its id, or its address if it is in another namespace."""
+    return parent.workflow_id if parent.namespace is None else workflow_address(parent.namespace, parent.workflow_id)
 
 
 def run_update_row(run: StoredRun) -> Cells:
@@ -171,16 +177,17 @@ def run_record(row: Sequence[Any]) -> RunRecord:
 
 
 def child_of(row: Sequence[Any]) -> Child:
-    """Return a child from (workflow_id, run_id, StartData, cancel requested) of the child's own run."""
-    workflow_id, run_id, data, cancelled = row
+    """Return a child from (workflow_id, run_id, namespace, StartData, cancel requested) of the child's own run."""
+    workflow_id, run_id, namespace, data, cancelled = row
     parent = _start(data).parent
     seq, policy = (0, ParentClose.TERMINATE) if parent is None else (parent.child_seq, parent.close_policy)
-    return Child(WorkflowId(workflow_id), RunId(run_id), seq, policy, bool(cancelled))
+    elsewhere = None if parent is None or parent.namespace is None else Namespace(namespace)
+    return Child(WorkflowId(workflow_id), RunId(run_id), seq, policy, bool(cancelled), namespace=elsewhere)
 
 
 def parent_of(row: Sequence[Any]) -> RunId | None:
     """Return the run that started the child of a row of `child_of`."""
-    parent = _start(row[2]).parent
+    parent = _start(row[3]).parent
     return None if parent is None else parent.run_id
 
 

@@ -81,7 +81,7 @@ class Troubled(Trial):
             if activity.cancel_requested:
                 moves.append(lambda seq=seq: self.withdraw(seq))
         moves += [lambda seq=seq: self.fire(seq) for seq in self.run.timers] * 2
-        for child in self.run.children:
+        for child in [known.workflow_id for known in self.run.children.values()]:
             moves.append(lambda child=child: self.child(child, cmd.CompleteWorkflow()))
             moves.append(lambda child=child: self.child(child, cmd.FailWorkflow("no")))
         if not self.cancelled and self.chance.random() < 0.2:

@@ -47,10 +47,22 @@ class PausePoint(WorkflowFuture):
 
 
 class ChildFuture(WorkflowFuture):
-    """The future result of a child. During the life of a run, its id stands for one child of one type."""
+    """The future result of a child, with the facts that its parent's code has about it."""
 
-    __slots__ = ("workflow_type",)
+    __slots__ = ("pid", "sent", "seq", "unstarted", "workflow_id", "workflow_type")
+    seq: int
     workflow_type: str
+    workflow_id: str
+    pid: str
+    unstarted: bool
+    """True if the history has the failure of this child's start."""
+    sent: asyncio.Future[None] | None
+    """The time when a spawned child is ordered, if the run has too many children before."""
+
+    def describe(self, seq: int, workflow_type: str, workflow_id: str, pid: str) -> None:
+        """Set the facts; asyncio creates the future without arguments."""
+        self.seq, self.workflow_type, self.workflow_id, self.pid = seq, workflow_type, workflow_id, pid
+        self.unstarted, self.sent = False, None
 
 
 class Completion(msgspec.Struct, frozen=True):

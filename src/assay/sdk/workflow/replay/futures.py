@@ -16,7 +16,8 @@ class Futures:
     """The futures of one run, by the ids of their commands."""
 
     __slots__ = (
-        "_commands", "_started", "activities", "activity_orders", "child_orders", "children", "sources", "steps",
+        "_commands", "_started", "activities", "activity_orders", "child_orders", "children", "first_children",
+        "sources", "steps",
     )  # fmt: skip
 
     def __init__(self, commands: Commands) -> None:
@@ -24,7 +25,10 @@ class Futures:
         self.activity_orders = held_activities(commands)
         self.child_orders = held_children(commands)
         self.activities: dict[int, asyncio.Future[Payload]] = {}
-        self.children: dict[str, ChildFuture] = {}
+        self.children: dict[int, ChildFuture] = {}
+        """Children without an outcome, by seq."""
+        self.first_children: dict[tuple[str, str], ChildFuture] = {}
+        """The first child of each namespace and id, with or without an outcome."""
         self.steps: dict[int, tuple[StepCall, asyncio.Future[Payload]]] = {}
         self.sources: list[SourceChannel[Any]] = []
         """Channels of inputs from outside: a run whose code waits on one of them is not deadlocked."""
@@ -58,6 +62,13 @@ class Futures:
         if input_hash is not None and input_hash != order.input_hash:
             self._commands.differ(step_difference(seq, order, input_hash))
         return found[1]
+
+    def forget_child(self, child: ChildFuture) -> None:
+        """Forget a child that code has cancelled before it was ordered."""
+        self.children.pop(child.seq, None)
+        for key, known in tuple(self.first_children.items()):
+            if known is child:
+                del self.first_children[key]
 
     def wants_step(self, seq: int) -> bool:
         """Return whether the code still waits for a step; outcomes of cancelled steps are not reported."""

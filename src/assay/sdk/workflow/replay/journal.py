@@ -16,11 +16,13 @@ from assay.core.model.events import Recorded
 
 CommandId = tuple[str, int | str]
 
-LENIENT = frozenset({"cancel of timer", "cancel of activity"})
+LENIENT = frozenset({"cancel of timer", "cancel of activity", "cancel of workflow"})
 """Kinds of commands without an echo if the engine has nothing left to cancel."""
 
 
 ANY_NAME = "*"
+UNSTARTED = ev.Event()
+"""The echo of a child that could not be started."""
 
 
 class Echo(NamedTuple):
@@ -74,7 +76,7 @@ class Journal:
         if ("child workflow", seq) in self._sent:
             self._sent.discard(("child workflow", seq))
         else:
-            self._echoes["child workflow", seq] = Echo(ANY_NAME, ev.Event())
+            self._echoes["child workflow", seq] = Echo(ANY_NAME, UNSTARTED)
 
     def _identify(self, event: ev.Event) -> tuple[str, int | str, str]:
         rule = ECHOES.get(type(event))
@@ -182,5 +184,6 @@ ECHOES: dict[type[ev.Event], Callable[[Any], tuple[str, int | str | None, str]]]
         child_name(event.workflow_type, event.child_workflow_id),
     ),
     ev.AttributesUpserted: lambda event: ("attributes", None, ""),
+    ev.ExternalCancelRequested: lambda event: ("cancel of workflow", event.request_seq, event.to),
 }
 """The kind, id and name of each echo; an id of None for kinds whose commands are only counted."""

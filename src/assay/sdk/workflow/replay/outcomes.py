@@ -13,6 +13,7 @@ from assay.core.model.failure import FailureInfo
 from assay.core.model.input_hash import HASH_DIGITS
 from assay.core.model.payload import Payload
 from assay.sdk.values.failures import to_wrapper
+from assay.sdk.workflow.replay.completion import ChildFuture
 from assay.sdk.workflow.replay.exceptions import RetryLater
 
 if TYPE_CHECKING:
@@ -99,17 +100,25 @@ def _step_failed(run: "Execution", event: ev.StepFailed, _: Recorded) -> None:
 
 
 def _child_completed(run: "Execution", event: ev.ChildWorkflowCompleted, _: Recorded) -> None:
-    _resolve(_child(run, event.child_workflow_id), event.result)
+    _resolve(_child(run, event), event.result)
 
 
 def _child_failed(run: "Execution", event: ev.ChildWorkflowFailed, _: Recorded) -> None:
     info = event.failure or FailureInfo(kind=Kind.UNKNOWN, message=event.error)
-    error = to_wrapper(info, ChildError, workflow_id=event.child_workflow_id, run_id=event.run_id or "")
-    _reject(_child(run, event.child_workflow_id), error)
+    future = _child(run, event)
+    error = to_wrapper(
+        info,
+        ChildError,
+        workflow_id=event.child_workflow_id,
+        run_id=event.run_id or "",
+        workflow_type="" if future is None else future.workflow_type,
+        close_reason=event.close_reason,
+    )
+    _reject(future, error)
 
 
-def _child(run: "Execution", workflow_id: str) -> asyncio.Future[Payload] | None:
-    future = run.futures.children.get(workflow_id)
+def _child(run: "Execution", event: ev.ChildWorkflowCompleted | ev.ChildWorkflowFailed) -> ChildFuture | None:
+    future = run.futures.children.pop(event.child_seq, None)
     if future is not None:
         run.futures.child_orders.end_one()
     return future

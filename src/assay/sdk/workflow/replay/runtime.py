@@ -79,6 +79,12 @@ class Execution:
         self._inputs: deque[Recorded] = deque()
 
     @property
+    def origin(self) -> str:
+        """Return the id of the run that had this history first; it seeds random numbers and generated ids."""
+        reopening = None if self.start is None else self.start.reopening
+        return self.key.run_id if reopening is None or reopening.origin is None else reopening.origin
+
+    @property
     def closed(self) -> bool:
         """Return True if the code has ended."""
         return self.main is not None and (self.main.done() or bool(self.loop.errors))
