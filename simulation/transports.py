@@ -62,6 +62,10 @@ class _WorkersOnly(Transport):
         """See `Transport`; no watchdog looks at a simulated loop."""
         self._unused()
 
+    async def explain(self, namespace: str, workflow_id: str, run_id: str | None = None) -> dict[str, Any]:
+        """See `Transport`."""
+        self._unused()
+
     async def state(self, namespace: str, workflow_id: str, name: str | None = None) -> dict[str, Any] | None:
         """See `Transport`."""
         self._unused()

@@ -17,7 +17,7 @@ from simulation.tables import PLACE, Tables
 ACTIVITY, EVENT = PLACE["activities"], PLACE["events"]
 FOLDED = (
     "status", "close_reason", "error", "closed_at", "last_time", "last_seq", "input_seq", "next_run_id", "cancel_seq",
-    "awaiting", "activity_mark", "timer_mark", "effect_mark", "step_mark", "signals",
+    "activity_mark", "timer_mark", "effect_mark", "step_mark", "signals",
 )  # fmt: skip
 """Columns of a run's row that its history alone determines."""
 

@@ -32,6 +32,11 @@ def fresh(name: str = "wf") -> str:
     return f"{name}-{os.getpid()}-{next(_numbers)}"
 
 
+def timeless(record: dict[str, Any]) -> dict[str, Any]:
+    """A record without the part that tells how long something waits."""
+    return {**record, "waiting_on": None}
+
+
 class Reply:
     """An answer."""
 

@@ -59,7 +59,8 @@ def test_hello(http: Http, worker):
 def test_approval(http: Http, worker):
     name = http.start(workflow_type="ApproveAndDeploy", input={"git_sha": "abc"})["workflow_id"]
     work(worker)
-    assert http.describe(name)["waiting_on"] == {"signal": "approve"}
+    waiting = http.describe(name)["waiting_on"]
+    assert (waiting["kind"], waiting["signal"], waiting["attention"]) == ("signal", "approve", "person")
     http.post(f"/workflows/{name}/signal/approve", {"payload": {"by": "alice"}})
     work(worker)
     assert http.kinds(name) == APPROVAL

@@ -64,6 +64,13 @@ def test_a_run_from_start_to_end(http: Http):
     assert found.headers["x-total-count"] == "1"
 
 
+def without_times(shown: object) -> object:
+    """The same without the times at which waits were looked at."""
+    if isinstance(shown, dict):
+        return {name: without_times(value) for name, value in shown.items() if name not in ("as_of", "until")}
+    return [without_times(one) for one in shown] if isinstance(shown, list) else shown
+
+
 def test_an_engine_in_the_process_shows_what_one_over_http_shows(http: Http, server: Server, database: str):
     queue = fresh("queue")
     worker = Worker(http, queue)
@@ -80,7 +87,7 @@ def test_an_engine_in_the_process_shows_what_one_over_http_shows(http: Http, ser
 
     async def main() -> None:
         over_http = await seen(f"http://127.0.0.1:{server.port}")
-        assert await seen(database) == over_http
+        assert without_times(await seen(database)) == without_times(over_http)
         assert [event["id"] for event in over_http[0]] == [event["id"] for event in http.history(failing)]  # type: ignore[attr-defined]
 
     asyncio.run(main())

@@ -28,7 +28,7 @@ def test_a_record_has_all_its_fields(http: Http):
     record = http.describe(name)
     assert record.keys() >= RECORD
     assert record["id"] == record["workflow_id"] == name
-    for field in ("close_reason", "next_run_id", "stuck", "waiting_on", "completed_at", "result"):
+    for field in ("close_reason", "next_run_id", "stuck", "completed_at", "result"):
         assert record[field] is None
     (found,) = listed(http, workflow_id=name)
     assert found.keys() >= RECORD

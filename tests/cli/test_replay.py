@@ -115,7 +115,7 @@ async def lives(url: str) -> bytes:
     async with await Client.connect(url, namespace=NAMESPACE) as client:
         for name in ("done", "open"):
             await client.start("Order", 5, workflow_id=name, task_queue="orders")
-            while (await client.describe(name))["waiting_on"] is None:
+            while (await client.describe(name))["waiting_on"]["signal"] is None:
                 await asyncio.sleep(0.01)
         await client.signal("done", "go")
         assert await asyncio.wait_for(client.result("done"), 20) == "charged 5"

@@ -75,8 +75,8 @@ def test_events_have_names_and_details():
 def test_a_pipe_gets_iso_times_the_status_of_the_record_and_no_colour(stubbed: Cli, stub: Stub):
     stub.answer([{**RUN, "stuck": STUCK}])
     assert stubbed("workflow", "list", "--output", "table").out == (
-        "ID       TYPE   STATUS   QUEUE    STARTED                   DURATION  ERROR\n"
-        "order-1  Order  RUNNING  default  2026-11-16T04:37:19.112Z  2.2s      stuck: task_failed\n"
+        "ID       TYPE   STATUS   QUEUE    STARTED                   DURATION  ERROR               WAITING\n"
+        "order-1  Order  RUNNING  default  2026-11-16T04:37:19.112Z  2.2s      stuck: task_failed  -\n"
     )
 
 
@@ -88,7 +88,7 @@ def test_a_terminal_gets_relative_times_stuck_and_colour(stub: Stub, people: dic
     assert "\x1b[35m\x1b[1mSTUCK\x1b[0m" in stuck
     assert "2h05m ago  2h05m" in stuck
     assert "\x1b[31mFAILED\x1b[0m" in failed
-    assert failed.endswith("e…")
+    assert failed.endswith("e…  -")
     stub.answer([run])
     plain = on_terminal(["workflow", "list"], {**people, "NO_COLOR": "1"}).out
     assert "STUCK" in plain
@@ -175,7 +175,7 @@ def test_stuck_and_open_runs_are_found(cli: Cli, worker: Callable[..., Worker]):
     cli("workflow", "terminate", "done")
     assert [run["id"] for run in cli("workflow", "list", "--status", "open").json] == ["misspelt", "o"]
     assert [run["id"] for run in cli("workflow", "list", "--status", "Closed").json] == ["done"]
-    assert cli("workflow", "list", "--stuck", "--output", "table").rows[1][-2:] == ["stuck:", "no_handler"]
+    assert "  stuck: no_handler  No worker of queue " in cli("workflow", "list", "--stuck", "--output", "table").out
     assert cli("workflow", "result", "done").code == 1
 
 

@@ -178,7 +178,7 @@ def test_children(cli: Cli, worker: Callable[..., Worker]):
     child = {"type": "StartChildWorkflow", "workflow_type": "Kid", "workflow_id": "kid", "task_queue": "other"}
     worker().turn("parent", child)
     header, row = cli("workflow", "children", "parent", "--output", "table").rows
-    assert header == ["ID", "TYPE", "STATUS", "STARTED", "DURATION", "ERROR"]
+    assert header == ["ID", "TYPE", "STATUS", "STARTED", "DURATION", "ERROR", "WAITING"]
     assert row[:3] == ["kid", "Kid", "PENDING"]
 
 
@@ -282,9 +282,9 @@ def test_retry_asks_on_a_terminal_before_it_drops_work(cli: Cli, worker: Callabl
 
 
 READS: list[tuple[list[str], str, list[str] | None]] = [
-    (["workflow", "list"], "list", ["ID", "TYPE", "STATUS", "QUEUE", "STARTED", "DURATION", "ERROR"]),
+    (["workflow", "list"], "list", ["ID", "TYPE", "STATUS", "QUEUE", "STARTED", "DURATION", "ERROR", "WAITING"]),
     (["workflow", "events", "o"], "list", ["SEQ", "TYPE", "TIMESTAMP", "NAME", "DETAIL"]),
-    (["workflow", "children", "o"], "list", ["ID", "TYPE", "STATUS", "STARTED", "DURATION", "ERROR"]),
+    (["workflow", "children", "o"], "list", ["ID", "TYPE", "STATUS", "STARTED", "DURATION", "ERROR", "WAITING"]),
     (["workflow", "runs", "o"], "list", ["RUN", "ID", "STATUS", "REASON", "CREATED", "COMPLETED"]),
     (["namespace", "list"], "list", ["NAME", "CREATED"]),
     (
@@ -331,11 +331,14 @@ def test_reads_in_every_format(cli: Cli):
             assert stable(result["table"].json) == stable(document)
 
 
+UNSTABLE = ("last_heartbeat", "oldest_pending_at", "waiting_on")
+
+
 def stable(document: Any) -> Any:
     """Without what changes from one look to the next."""
     if isinstance(document, list):
         return [stable(one) for one in document]
-    return {name: value for name, value in document.items() if name not in ("last_heartbeat", "oldest_pending_at")}
+    return {name: value for name, value in document.items() if name not in UNSTABLE}
 
 
 @pytest.mark.parametrize("output", FORMATS)
@@ -371,3 +374,24 @@ def test_choices_are_those_of_the_engine():
     assert tuple(IdConflict) == CONFLICTS
     assert tuple(IdReuse) == REUSES
     assert set(filters.STATUSES) == set(STATUSES)
+
+
+def test_explain_says_what_a_run_waits_for_and_how_it_ended(cli: Cli, worker: Callable[..., Worker]):
+    hand = worker(queue="explained")
+    assert cli("workflow", "start", "--type", "Order", "--id", "explained-1", "--queue", "explained").code == 0
+    timer = {"type": "ScheduleTimer", "seq": 0, "duration_secs": 7_200}
+    hand.turn("explained-1", timer, {"type": "WaitForSignal", "name": "zusätzlich"})
+    first, second = cli("workflow", "explain", "explained-1", "--output", "table").out.splitlines()
+    assert first == "Waits 0 s for signal 'zusätzlich'."
+    assert second.startswith("Timer fires in 2 h (")
+    result = cli("workflow", "explain", "explained-1", "--output", "json")
+    assert list(result.json) == ["workflow_id", "run_id", "status", "waiting_on"]
+    assert "zusätzlich" in result.out
+    header, row = cli("workflow", "list", "--queue", "explained", "--output", "table").out.splitlines()
+    assert header.split()[-1] == "WAITING"
+    assert row.endswith("Waits 0 s for signal 'zusätzlich'.")
+    cli("workflow", "signal", "explained-1", "zusätzlich")
+    hand.turn("explained-1", complete({"ok": True}))
+    ended = cli("workflow", "explain", "explained-1", "--output", "table")
+    assert (ended.code, ended.out.split(" after ")[0]) == (0, "Completed")
+    assert cli("workflow", "explain", "explained-1", "--output", "json").json["waiting_on"] is None

@@ -30,7 +30,6 @@ REBUILT = [
     "input_seq",
     "next_run_id",
     "cancel_seq",
-    "awaiting",
     "activity_mark",
     "timer_mark",
     "effect_mark",
@@ -115,6 +114,8 @@ def check_rebuilt(run: Run, history: Iterable[Recorded]) -> None:
         rebuilt.next_run_id = run.next_run_id  # an operator may retry a failed run later
     for name in REBUILT:
         assert getattr(run, name) == getattr(rebuilt, name), f"I2: {name}"
+    assert set(run.waits.signals) <= set(rebuilt.waits.signals), "I2: awaited signals"
+    assert run.waits.cancel == rebuilt.waits.cancel, "I2: cancel request"
 
 
 def check_open_work(run: Run, history: Iterable[Recorded]) -> None:

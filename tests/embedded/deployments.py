@@ -44,11 +44,15 @@ def deployment(kind: str, shops: list[str], queue: str) -> App:
     return app
 
 
+def found(record: Any, until: str) -> Any:
+    return record[until] if until != "waiting_on" else (record[until] or {}).get("signal")
+
+
 async def served(client: Client, app: App, workflow_id: str, until: str) -> Any:
-    """Serve with one version until the record of the run has a value there, and return it."""
+    """Serve with one version until the record has a value there, or the run waits for a signal; return the value."""
     worker = Worker(client, app=app)
     serving = asyncio.create_task(worker.run())
-    while (value := (await client.describe(workflow_id))[until]) is None:
+    while not (value := found(await client.describe(workflow_id), until)):
         await asyncio.sleep(0.01)
     worker.stop()
     await serving

@@ -24,7 +24,7 @@ async def signalled_and_cancelled_at_once(folder: Path) -> tuple[Any, list[list[
         worker = assay.Worker(client)
         serving = asyncio.ensure_future(worker.run())
         handle = await client.start("Relay", 0, workflow_id="relay-1")
-        while (await handle.describe()).waiting_on is None:  # the record is what is waited for
+        while (await handle.describe()).waiting_on.signal is None:  # the record is what is waited for
             await asyncio.sleep(0)
         # one batch: the code is told of the signal, continues as new, and never hears of the cancel in this run
         await asyncio.gather(handle.signal("on"), handle.cancel("the day is over", deadline=3600))

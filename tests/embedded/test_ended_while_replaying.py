@@ -35,7 +35,7 @@ async def served(client: assay.Client) -> EngineWorker:
     serving = asyncio.ensure_future(worker.run())
     while True:
         record = await client.describe("patient-1")
-        if record is not None and (record.waiting_on or record.completed_at):
+        if record is not None and (record.completed_at or record.waiting_on.signal):
             break
         await asyncio.sleep(0)
     worker.stop()

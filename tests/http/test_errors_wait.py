@@ -111,7 +111,7 @@ def test_a_bug_before_the_end_of_the_history_is_named(tmp_path: Path):
     async def scenario(client: Client) -> None:
         async with serving(client, app(broken=False)):
             await client.start("Wait", workflow_id="w")
-            while not (await client.describe("w") or {}).get("waiting_on"):
+            while (await client.explain("w")).waiting_on.signal is None:
                 await asyncio.sleep(0.02)
         await client.signal("w", "go", 5)
         async with serving(client, app(broken=True)):
@@ -234,7 +234,7 @@ def test_cancels_and_continue_as_new_do_not_wait(tmp_path: Path):
     async def scenario(client: Client) -> None:
         async with serving(client, app, errors="wait"):
             handle = await client.start("asked", workflow_id="asked")
-            while not (await client.describe("asked") or {}).get("waiting_on"):
+            while (await client.explain("asked")).waiting_on.signal is None:
                 await asyncio.sleep(0.02)
             await handle.cancel("no more")
             await client.start("cancels_itself", workflow_id="cancels_itself")

@@ -248,7 +248,7 @@ def test_a_worker_without_its_memory_replays_a_history_of_many_pages(engine: Ser
     async def scenario(client: Client) -> None:
         app = client.app
         handle = await client.start("Waiting", 700, workflow_id=f"l-{uuid.uuid4()}")
-        while (await handle.describe()).waiting_on is None:
+        while (await handle.describe()).waiting_on.signal is None:
             await asyncio.sleep(0.05)
         other = Worker(client)
         running = asyncio.create_task(other.run())

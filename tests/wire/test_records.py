@@ -7,12 +7,14 @@ from assay.core.codec import UnknownEvent, decode
 from assay.core.model.commands import CancelWorkflow, CompleteWorkflow, FailWorkflow, ScheduleActivity, WaitForSignal
 from assay.core.model.errors import Invalid, Kind
 from assay.core.model.events import Recorded
+from assay.core.model.explanation import Facts
 from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import SECOND, Seq
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.policies import RetryPolicy
 from assay.core.model.replies import Started
 from assay.core.model.run import Run
+from assay.core.rules.waiting import waiting_on
 from assay.sdk.client.records import Record
 from assay.sdk.client.run_lists import Page
 from assay.wire.render import cursor_of, parse_cursor
@@ -45,7 +47,7 @@ HISTORY_BYTES = 321
 
 
 def shown(run: Run, input: Payload = NULL, result: Payload = NULL) -> Record:
-    return Record(run_record(run, HISTORY_BYTES, input, result))
+    return Record(run_record(run, HISTORY_BYTES, input, result, None, waiting_on(run, Facts(), NOW)))
 
 
 def records(world: World) -> list[Record]:
@@ -59,7 +61,7 @@ def test_a_run_has_the_fields_of_the_original_first():
 
 def test_a_run_always_has_what_r30_promises():
     record = shown(given(started()).run)
-    assert [record[name] for name in ("close_reason", "next_run_id", "stuck", "waiting_on")] == [None] * 4
+    assert [record[name] for name in ("close_reason", "next_run_id", "stuck")] == [None] * 3
     assert record.workflow_id == record.id == ORDER
     assert record.first_run_id == record.run_id
     assert record.previous_run_id is None
@@ -98,7 +100,7 @@ def test_a_completed_run_has_its_result():
 def test_a_failed_run_has_its_structured_failure():
     failure = FailureInfo(kind=Kind.NOT_FOUND, message="gone", cause=FailureInfo(message="inner"))
     world = given(started(), turned(FailWorkflow("gone", failure)))
-    record = run_record(world.run, HISTORY_BYTES, NULL, NULL, world.history()[-1])
+    record = run_record(world.run, HISTORY_BYTES, NULL, NULL, world.history()[-1], None)
     assert record["error"] == "gone"
     assert record["failure"]["kind"] == "NOT_FOUND"
     assert record["failure"]["cause"]["message"] == "inner"
@@ -106,7 +108,7 @@ def test_a_failed_run_has_its_structured_failure():
 
 def test_a_terminated_run_says_so_in_its_close_reason():
     world = given(started(), terminated(reason="enough"))
-    record = Record(run_record(world.run, HISTORY_BYTES, NULL, NULL, world.history()[-1]))
+    record = Record(run_record(world.run, HISTORY_BYTES, NULL, NULL, world.history()[-1], None))
     assert (record.status, record.close_reason, record.error) == ("FAILED", "terminated", "enough")
     assert (record.failure["kind"], record.failure["message"]) == ("CANCELED", "enough")
 
@@ -120,9 +122,9 @@ def test_a_stuck_run_says_why():
 
 def test_a_run_says_which_signal_it_waits_for():
     waiting = given(started(), turned(WaitForSignal("paid")))
-    assert shown(waiting.run).waiting_on == {"signal": "paid"}
+    assert shown(waiting.run).waiting_on["signal"] == "paid"
     waiting.take(signalled("paid"))
-    assert shown(waiting.run).waiting_on is None
+    assert shown(waiting.run).waiting_on["kind"] == "no_worker"
 
 
 def test_the_first_event_has_the_bare_input_and_the_rest_beside_it():

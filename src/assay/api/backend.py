@@ -18,6 +18,7 @@ from assay.api.stream import StreamSlots
 from assay.api.telemetry import Telemetry
 from assay.core.model.ids import SECOND, Time
 from assay.engine.engine import Engine
+from assay.engine.insight import Insight
 from assay.engine.stream import Stream
 from assay.engine.worker_registry import WorkerRegistry
 from assay.worker_protocol.tokens import Tokens
@@ -50,6 +51,7 @@ class Backend:
 
     engine: Engine
     worker_registry: WorkerRegistry
+    insight: Insight
     stream: Stream
     tokens: Tokens
     polls: Polls

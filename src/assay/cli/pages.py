@@ -1,6 +1,6 @@
 """Pages about a run or a schedule for a terminal; other outputs get the JSON."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from assay.cli.render import Printer, Record, compact, line_of
@@ -30,8 +30,7 @@ def _run_facts(run: Record) -> Iterator[tuple[str, object]]:
         yield "stuck", f"{stuck.get('reason')}: {stuck.get('message')}"
         yield "failed tasks", stuck.get("attempt") or None
         yield "next try", _moment(stuck.get("next_try_at"))
-    if isinstance(waiting, Mapping) and waiting.get("signal"):
-        yield "waits for", f"signal {waiting['signal']}"
+    yield from (("waiting", wait.get("sentence")) for wait in _waits(waiting))
     yield "cancel", "requested" if run.get("cancel_requested") and run.get("completed_at") is None else None
     yield "ended as", run.get("close_reason")
     yield "type", run.get("workflow_type")
@@ -69,6 +68,7 @@ def schedule_page(schedule: Record, printer: Printer) -> Iterator[str]:
 
 
 def _schedule_facts(schedule: Record) -> Iterator[tuple[str, object]]:
+    yield from (("waiting", wait.get("sentence")) for wait in _waits(schedule.get("waiting_on")))
     yield "pause", schedule.get("pause_reason")
     yield "paused by", schedule.get("paused_by")
     yield "paused at", _moment(schedule.get("paused_at"))
@@ -124,6 +124,11 @@ def _failure(run: Record, printer: Printer) -> Iterator[str]:
         failure = failure.get("cause")
         if failure is not None:
             yield "  caused by"
+
+
+def _waits(waiting: object) -> Sequence[Mapping[str, Any]]:
+    found = waiting.get("waits") if isinstance(waiting, Mapping) else None
+    return found if isinstance(found, list) else []
 
 
 def _moment(seconds: object) -> str | None:

@@ -8,6 +8,7 @@ from assay.cli.times import duration_text, now
 
 MAX_DETAIL_CHARACTERS: Final = 120
 """Characters shown of a document in the column DETAIL; the JSON has the whole document."""
+MAX_ERROR_CHARACTERS: Final = 48
 
 
 def duration_of(run: Record) -> str | None:
@@ -26,6 +27,20 @@ def error_of(run: Record) -> str | None:
     return first_line(error) if isinstance(error, str) and error else None
 
 
+def short_error_of(run: Record) -> str | None:
+    """Return the error of a run for a terminal: cut, because another column follows."""
+    error = error_of(run)
+    return (
+        error if error is None or len(error) <= MAX_ERROR_CHARACTERS else error[: MAX_ERROR_CHARACTERS - 1] + ELLIPSIS
+    )
+
+
+def waiting_of(run: Record) -> str | None:
+    """Return the sentence about the most telling thing that a run or a schedule waits for."""
+    waiting = run.get("waiting_on")
+    return waiting.get("summary") if isinstance(waiting, Mapping) else None
+
+
 def shown_status(run: Record) -> str | None:
     """Return a run's status for a terminal; STUCK for a run that waits for a fix."""
     return "STUCK" if run.get("stuck") else run.get("status")
@@ -40,7 +55,8 @@ _STATUS: Final = Column("STATUS", "status", on_terminal=shown_status)
 _OURS: Final = (
     Column("STARTED", "created_at", is_time=True),
     Column("DURATION", "", value=duration_of),
-    Column("ERROR", "", value=error_of),
+    Column("ERROR", "", value=error_of, on_terminal=short_error_of),
+    Column("WAITING", "", value=waiting_of),
 )
 RUNS: Final = (
     Column("ID", "id"),

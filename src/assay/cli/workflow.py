@@ -20,10 +20,10 @@ from assay.cli.arguments import (
     merged,
 )
 from assay.cli.command_errors import FAILED, TIMED_OUT, CommandError, print_error
+from assay.cli.explaining import ID, RUN_ID, explain
 from assay.cli.listing import all_pages, hint, keep_showing, matching
 from assay.cli.options import RemoteGroup, global_options
 from assay.cli.session import CliSession, connected
-from assay.cli.suggestions import workflow_ids
 from assay.cli.tables import CHAIN, CHILDREN, RUNS, EventNames
 from assay.cli.waiting import RunWatcher, history
 from assay.core.model.errors import Invalid
@@ -33,8 +33,7 @@ DEFAULT_WAIT_SECONDS: Final = 300.0
 CONFLICTS: Final = ("fail", "use_existing", "terminate_existing")
 REUSES: Final = ("allow_duplicate", "allow_duplicate_failed_only", "reject_duplicate")
 
-_id = click.argument("workflow_id", metavar="ID", type=NAME, shell_complete=workflow_ids, help="Workflow id.")
-_run_id = click.option("--run-id", metavar="RUN", help="Run id; see `runs`.  [default: the newest run]")
+_id, _run_id = ID, RUN_ID
 
 
 @click.group(cls=RemoteGroup)
@@ -49,6 +48,9 @@ def workflow() -> None:
       assay workflow signal deploy-7 approve '{"by": "alice"}'
       assay workflow wait deploy-7 --timeout 5m
     """
+
+
+workflow.add_command(explain)
 
 
 # start

@@ -46,7 +46,7 @@ class BridgedTransport:
         self.cancel, self.terminate = calls.cancel, calls.terminate
         self.continue_as_new, self.retry = calls.continue_as_new, calls.retry
         self.describe, self.list = calls.describe, calls.list
-        self.events, self.state = calls.events, calls.state
+        self.events, self.state, self.explain = calls.events, calls.state, calls.explain
 
     async def serve(self, app: App, options: WorkerOptions) -> None:
         """Refuse: the engine calls its workers on its own loop."""

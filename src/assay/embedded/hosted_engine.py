@@ -15,10 +15,12 @@ from assay.embedded.stores import store_for
 from assay.engine.clock import Clock, SharedClock, SystemClock
 from assay.engine.commit.cache import cache_bytes
 from assay.engine.engine import Engine
+from assay.engine.insight import Insight
 from assay.engine.pruner import Pruner
 from assay.engine.service import Loop
 from assay.engine.worker_registry import MAIN, WorkerRegistry
 from assay.storage.sql.leftovers import SqlLeftovers
+from assay.storage.sql.overview import SqlOverview
 from assay.storage.sql.registry import SqlRegistry
 from assay.storage.urls import SqliteUrl, parse_url
 
@@ -37,6 +39,7 @@ class HostedEngine:
         self.engine = Engine(store, clock, cache_bytes=cache_bytes(os.environ))
         self.worker_registry = WorkerRegistry(SqlRegistry(store), store, clock)
         self.engine.create_namespaces_with(self.worker_registry.ensure)
+        self.insight = Insight(self.engine, self.worker_registry, SqlOverview(store))
         self.local_workers = LocalWorkers(self.worker_registry)
         self.heartbeats = Loop(self.local_workers, clock)
         pruning = Loop(Pruner(SqlLeftovers(store), clock, begins=clock.now() + PRUNE_AFTER), clock)

@@ -31,12 +31,14 @@ class EmbeddedSchedules:
 
     async def list(self, namespace: str) -> Sequence[dict[str, Any]]:
         """See `SchedulePort`."""
-        return [user_record(schedule_record(schedule)) for schedule in await self._engine().reads.schedules(namespace)]
+        found, now = await self._engine().reads.schedules(namespace), self._engine().reads.wall()
+        return [user_record(schedule_record(schedule, now)) for schedule in found]
 
     async def describe(self, namespace: str, name: str) -> dict[str, Any] | None:
         """See `SchedulePort`."""
         try:
-            return user_record(schedule_record(await self._engine().reads.schedule(namespace, name)))
+            found = await self._engine().reads.schedule(namespace, name)
+            return user_record(schedule_record(found, self._engine().reads.wall()))
         except NotFound:
             return None
 

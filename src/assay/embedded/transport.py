@@ -27,6 +27,7 @@ from assay.sdk.ports import ListedRuns
 from assay.storage.ports import RunRecord
 from assay.storage.urls import SqliteUrl, parse_url
 from assay.wire.activities import retry_record
+from assay.wire.overviews import waiting_answer
 from assay.wire.render import cursor_of, event_record, run_record, state_record
 
 _RECORDS_PER_TURN: Final = 500
@@ -76,6 +77,7 @@ class EmbeddedTransport(Transport):
         self._hosted = hosted
         self._engine = hosted.engine
         self._worker_registry = hosted.worker_registry
+        self._insight = hosted.insight
         self._local_workers = hosted.local_workers
         self._heartbeats = hosted.heartbeats
         self._workers = hosted.workers
@@ -141,13 +143,18 @@ class EmbeddedTransport(Transport):
     async def describe(self, namespace: str, workflow_id: str, run_id: str | None = None) -> dict[str, Any] | None:
         """See `Transport`."""
         found = await self._running().reads.find(namespace, workflow_id, run_id)
-        return None if found is None else _shown(found)
+        return None if found is None else (await self._shown([found]))[0]
+
+    async def explain(self, namespace: str, workflow_id: str, run_id: str | None = None) -> dict[str, Any]:
+        """See `Transport`."""
+        run = await self._running().reads.state(namespace, workflow_id, run_id)
+        return user_record(waiting_answer(run, (await self._insight.waiting([run]))[0]))
 
     async def list(self, namespace: str, filters: Mapping[str, Any]) -> ListedRuns:
         """See `Transport`."""
         found = await self._running().reads.listed(run_filter(namespace, filters))
         last = found[-1].run if found.more else None
-        return ListedRuns(map(_shown, found), None if last is None else cursor_of(last.created_at, last.run_id))
+        return ListedRuns(await self._shown(found), None if last is None else cursor_of(last.created_at, last.run_id))
 
     async def events(self, namespace: str, workflow_id: str, run_id: str | None = None) -> Sequence[dict[str, Any]]:
         """See `Transport`."""
@@ -168,6 +175,14 @@ class EmbeddedTransport(Transport):
             return None
         answer = state_record(snapshot.state, snapshot.event_seq, snapshot.created_at, name)
         return None if answer is None else user_record(answer)
+
+    async def _shown(self, found: Sequence[RunRecord]) -> Sequence[dict[str, Any]]:
+        """Return the records of runs, with what each open run waits for."""
+        waiting = await self._insight.waiting([one.run for one in found])
+        return [
+            user_record(run_record(one.run, one.run.history_bytes, one.input, one.result, one.closing, waits))
+            for one, waits in zip(found, waiting, strict=True)
+        ]
 
     async def _found(self, namespace: str, workflow_id: str, run_id: str | None) -> RunRecord:
         found = await self._running().reads.find(namespace, workflow_id, run_id)
@@ -204,7 +219,3 @@ class EmbeddedTransport(Transport):
         check_namespace(namespace)
         check_id(queue, "task_queue")
         return any(worker.namespace == namespace and worker.queue == queue for worker in self._workers)
-
-
-def _shown(found: RunRecord) -> dict[str, Any]:
-    return user_record(run_record(found.run, found.run.history_bytes, found.input, found.result, found.closing))

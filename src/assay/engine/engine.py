@@ -89,7 +89,8 @@ class Engine:
             cache_bytes=cache_bytes,
             halving=halving,
         )
-        self.reads = Reads(store, self._clock, self._committer.cache, self._explained, self._with_served)
+        workers = self._dispatcher.workers
+        self.reads = Reads(store, self._clock, self._committer.cache, self._explained, self._with_served, workers)
         self._feed = Feed()
         self._outbox_relay = OutboxRelay(store, self._clock, self._committer)
         self._reaper = Reaper(store, self._clock, self._committer, self._dispatcher, self._reader, task_lease)

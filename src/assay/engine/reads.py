@@ -6,8 +6,10 @@ from typing import Final
 
 from assay.core.model.errors import Invalid, NotFound
 from assay.core.model.events import ActivityScheduled, Event, Recorded, next_run_of
+from assay.core.model.grants import ConnectedWorker
 from assay.core.model.ids import Namespace, RunId, RunKey, Time, WorkerId, WorkflowId
 from assay.core.model.limits import EVENTS_PAGE_BYTES
+from assay.core.model.payload import NULL
 from assay.core.model.sizes import event_bytes
 from assay.core.schedules.model import Fire, Schedule
 from assay.engine.clock import Clock
@@ -37,12 +39,22 @@ class Reads:
         cache: RunCache,
         explained: Callable[[RunRecord], RunRecord],
         with_served: Callable[[RunFilter], RunFilter],
+        workers: Callable[[], tuple[ConnectedWorker, ...]],
     ) -> None:
         self._store = store
         self._clock = clock
         self._cache = cache
         self._explained = explained
         self._with_served = with_served
+        self._workers = workers
+
+    def wall(self) -> Time:
+        """Return the wall clock, which schedules follow; it may step."""
+        return self._clock.wall()
+
+    def connected_workers(self) -> tuple[ConnectedWorker, ...]:
+        """Return the workers that are connected to this engine now; a polling worker is connected during a poll."""
+        return self._workers()
 
     # runs
 
@@ -69,6 +81,31 @@ class Reads:
     def live(self, run_id: RunId) -> StoredRun | None:
         """Return the state of an open run if this engine holds it in memory; the caller must not change it."""
         return self._cache.get(run_id)
+
+    def current_state(self, run_id: RunId) -> StoredRun | None:
+        """Return the state of a run in memory if no other engine can have changed it; the caller must not change it."""
+        return None if self._store.shared else self._cache.get(run_id)
+
+    async def state(self, namespace: str, workflow_id: str, run_id: str | None = None) -> StoredRun:
+        """Return a run without its documents, the newest of its id unless `run_id` names another.
+
+        Raises:
+            NotFound: there is no such run.
+        """
+        key = (Namespace(namespace), WorkflowId(workflow_id))
+        found = None
+        if not self._store.shared:
+            found = self._cache.newest(key) if run_id is None else self._cache.get(RunId(run_id))
+        if found is None:
+            run_ids, names = ((), (key,)) if run_id is None else ((RunId(run_id),), ())
+            found = next(iter(await self._store.load(run_ids, names)), None)
+        if found is None or (found.namespace, found.workflow_id) != key:
+            raise NotFound(f"workflow {workflow_id}")
+        return self.with_reason(found)
+
+    def with_reason(self, run: StoredRun) -> StoredRun:
+        """Return a run, with the reason if it is stuck because no connected worker serves its type."""
+        return self._explained(RunRecord(run, NULL, NULL)).run
 
     def cached(self) -> tuple[Sequence[StoredRun], int]:
         """Return the runs that this engine holds in memory, and their size in bytes as the cache counts it."""

@@ -36,6 +36,10 @@ HEARTBEAT_WRITE_PAUSE: Final[Time] = 15 * SECOND
 """Time between two writes of heartbeats on a shared store, where other engines read them."""
 NAMESPACE_CHECK_PAUSE: Final[Time] = SECOND
 """Time until a used namespace is checked on a shared store, where another engine may have deleted it."""
+ROSTER_AGE: Final[Time] = 5 * SECOND
+"""Time for which the workers of a namespace are not read again to explain its runs."""
+ROSTER_WORKERS: Final = 2_000
+CACHED_ROSTERS: Final = 1_000
 CACHED_REGISTRATIONS: Final = 10_000
 """Registrations kept in memory."""
 
@@ -74,6 +78,8 @@ class WorkerRegistry:
         self._health: dict[str, WorkerHealth] = {}
         """Health reports that are not written yet."""
         self._write_heartbeats_at: Time = 0
+        self._rosters: dict[str, tuple[Time, Sequence[WorkerRow]]] = {}
+        """Workers by namespace, with the time at which they were read."""
 
     # namespaces
 
@@ -223,6 +229,7 @@ class WorkerRegistry:
             None if row.activities is None else frozenset(row.activities),
         )
         self._registrations[row.id] = registration
+        self._rosters.pop(row.namespace, None)
         if len(self._registrations) > CACHED_REGISTRATIONS:
             forgotten, _ = self._registrations.popitem(last=False)
             self._last_heartbeats.pop(forgotten, None)
@@ -234,6 +241,25 @@ class WorkerRegistry:
         rows = await self._registry.workers(namespace, self._clock.now() - LISTED_SILENCE)
         held = await self._registry.holdings([row.id for row in rows]) if rows else {}
         return [(row, held[row.id]) for row in rows]
+
+    async def roster(self, namespace: str) -> Sequence[WorkerRow]:
+        """Return the workers of a namespace that were heard last, the silent ones too; nothing is written.
+
+        Workers that only another engine hears are some seconds old; a registration at this engine shows at once.
+        """
+        now = self._clock.now()
+        read_at, rows = self._rosters.get(namespace, (None, ()))
+        if read_at is None or not 0 <= now - read_at < ROSTER_AGE:
+            if len(self._rosters) >= CACHED_ROSTERS:
+                self._rosters.clear()
+            rows = await self._registry.latest_workers(namespace, ROSTER_WORKERS)
+            self._rosters[namespace] = (now, rows)
+        return [
+            msgspec.structs.replace(row, last_heartbeat=heard)
+            if (heard := self._last_heartbeats.get(row.id, 0)) > row.last_heartbeat
+            else row
+            for row in rows
+        ]
 
     async def run_once(self) -> Time | None:
         """Write heartbeats and check used namespaces on a shared store, where other engines read both.

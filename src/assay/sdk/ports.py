@@ -98,6 +98,10 @@ class ClientPort(Protocol):
         """Return the record of a run, or None."""
         ...
 
+    async def explain(self, namespace: str, workflow_id: str, run_id: str | None = None) -> dict[str, Any]:
+        """Return what a run waits for; raise `NotFound` for an unknown id."""
+        ...
+
     async def list(self, namespace: str, filters: Mapping[str, Any]) -> ListedRuns:
         """Return a page of records of runs, newest first, with the cursor of the next page if more runs follow."""
         ...

@@ -25,6 +25,7 @@ from assay.auth.tickets import TicketRegistry
 from assay.core.model.errors import Invalid
 from assay.engine.clock import Clock, SharedClock, SystemClock
 from assay.engine.engine import Engine
+from assay.engine.insight import Insight
 from assay.engine.pruner import Pruner
 from assay.engine.service import Loop, Service
 from assay.engine.stream import Stream
@@ -32,10 +33,12 @@ from assay.engine.token_key import read_token_key
 from assay.engine.worker_registry import MAIN, WorkerRegistry
 from assay.server.config import ServerConfig
 from assay.server.credentials import StoredCredentials
+from assay.storage.overview import Overview
 from assay.storage.ports import EventJournal, Leftovers, Registry, Store
 from assay.storage.sql.credentials import SqlCredentials
 from assay.storage.sql.journal import SqlJournal
 from assay.storage.sql.leftovers import SqlLeftovers
+from assay.storage.sql.overview import SqlOverview
 from assay.storage.sql.registry import SqlRegistry
 from assay.storage.sqlite import ownership
 from assay.storage.urls import PostgresUrl, SqliteUrl, parse_url
@@ -60,6 +63,7 @@ class Database:
     journal: EventJournal
     leftovers: Leftovers
     credentials: SqlCredentials
+    overview: Overview
     place: str
     """The path or the URL without a password, for messages."""
 
@@ -82,8 +86,8 @@ def database_of(config: ServerConfig) -> Database:
 
 def _ports(
     store: "SqliteStore | SqliteReader | PostgresStore",
-) -> tuple[SqlRegistry, SqlJournal, SqlLeftovers, SqlCredentials]:
-    return SqlRegistry(store), SqlJournal(store), SqlLeftovers(store), SqlCredentials(store)
+) -> tuple[SqlRegistry, SqlJournal, SqlLeftovers, SqlCredentials, SqlOverview]:
+    return SqlRegistry(store), SqlJournal(store), SqlLeftovers(store), SqlCredentials(store), SqlOverview(store)
 
 
 def read_only_database_of(config: ServerConfig, clock: SystemClock) -> Database:
@@ -204,6 +208,7 @@ def _backend(
     return Backend(
         engine=engine,
         worker_registry=worker_registry,
+        insight=Insight(engine, worker_registry, database.overview),
         stream=Stream(database.journal, database.store, engine.on_commit, database.clock, config.events_ttl),
         tokens=tokens,
         polls=Polls(engine, worker_registry),

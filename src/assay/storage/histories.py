@@ -17,7 +17,6 @@ _REBUILT = (
     "input_seq",
     "last_time",
     "cancel_seq",
-    "awaiting",
     "activity_mark",
     "timer_mark",
     "effect_mark",
@@ -109,6 +108,10 @@ def _row(run: Run, history: Sequence[ev.Recorded]) -> Iterator[Flaw]:
         found, expected = getattr(run, name), getattr(rebuilt, name)
         if found != expected:
             yield "I2", f"{name} is {found!r}, by its history it is {expected!r}"
+    awaited = {wait.name for wait in rebuilt.waits.signals}
+    # A signal that arrived before the code waited for it ends the wait at once, which no event records.
+    if unknown := [wait.name for wait in run.waits.signals if wait.name not in awaited]:
+        yield "I2", f"awaiting is {unknown[0]!r}, by its history the run does not wait for it"
     if rebuilt.next_run_id is not None and run.next_run_id != rebuilt.next_run_id:
         yield "I18", f"next_run_id is {run.next_run_id!r}, by its history it is {rebuilt.next_run_id!r}"
     if not run.closed and run.status != (RUNNING if run.task.epoch or run.activity_mark >= 0 else PENDING):

@@ -417,6 +417,10 @@ class Registry(Protocol):
         """Return workers whose last heartbeat is after a time, in order of registration."""
         ...
 
+    async def latest_workers(self, namespace: str, limit: int) -> Sequence[WorkerRow]:
+        """Return the workers of a namespace by their last heartbeat, the latest first."""
+        ...
+
     async def holdings(self, workers: Sequence[str]) -> dict[str, int]:
         """Return the number of tasks that each worker holds."""
         ...

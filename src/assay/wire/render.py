@@ -26,6 +26,7 @@ from assay.core.model.events import (
     WorkflowTerminated,
     WorkflowTimedOut,
 )
+from assay.core.model.explanation import Explanation
 from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import RunId, RunKey, Time, seconds
 from assay.core.model.payload import NULL, Payload, value_of
@@ -34,6 +35,7 @@ from assay.core.model.replies import Started
 from assay.core.model.run import Run, Stuck
 from assay.core.rules.retry_cut import refusal_of
 from assay.wire import responses
+from assay.wire.waits import waiting_record
 
 
 def start_record(started: Started) -> responses.StartAnswer:
@@ -49,7 +51,12 @@ def start_record(started: Started) -> responses.StartAnswer:
 
 
 def run_record(
-    run: Run, history_bytes: int, input: Payload, result: Payload, closing: Event | None = None
+    run: Run,
+    history_bytes: int,
+    input: Payload,
+    result: Payload,
+    closing: Event | None,
+    waiting: Explanation | None,
 ) -> responses.WorkflowRecord:
     """Return the record of a run; `closing` is the event that closed the run without a result."""
     start, refusal = run.start, refusal_of(run)
@@ -75,8 +82,8 @@ def run_record(
         run.workflow_id,
         run.close_reason,
         run.next_run_id,
-        _stuck(run.task.stuck),
-        None if run.awaiting is None else responses.WaitingOn(signal=run.awaiting),
+        stuck_record(run.task.stuck),
+        None if waiting is None else waiting_record(waiting),
         failure_of(closing),
         value_of(run.memo),
         run.cancel_seq > 0,
@@ -115,7 +122,8 @@ def _start_fields(start: StartData) -> dict[str, Any]:
     }
 
 
-def _stuck(stuck: Stuck | None) -> responses.Stuck | None:
+def stuck_record(stuck: Stuck | None) -> responses.Stuck | None:
+    """Return the reason why a run is stuck, or None."""
     if stuck is None:
         return None
     return responses.Stuck(

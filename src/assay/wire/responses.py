@@ -11,6 +11,7 @@ import msgspec
 
 from assay.core.model.errors import Kind
 from assay.wire.codes import ErrorCode
+from assay.wire.waits import WaitingOn
 
 
 def _one_of(*words: str) -> msgspec.Meta:
@@ -61,12 +62,6 @@ class Stuck(msgspec.Struct, kw_only=True):
     message: str
     attempt: int
     next_try_at: float | None
-
-
-class WaitingOn(msgspec.Struct, kw_only=True):
-    """The signal that a run waits for."""
-
-    signal: str
 
 
 class RetryPolicy(msgspec.Struct):
@@ -408,6 +403,7 @@ class ScheduleRecord(msgspec.Struct, kw_only=True):
     paused_at: float | None
     waiting: list[float]
     updated_at: float
+    waiting_on: WaitingOn
 
 
 class FireRecord(msgspec.Struct, kw_only=True):

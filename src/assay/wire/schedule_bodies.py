@@ -15,9 +15,11 @@ from assay.core.model.options import choice, duration
 from assay.core.model.payload import NULL, Payload, value_of
 from assay.core.model.replies import SchedulePut
 from assay.core.schedules.model import Fire, Missed, Overlap, Schedule
+from assay.core.schedules.schedule_waits import schedule_waiting_on
 from assay.core.schedules.timetable import Dst
 from assay.wire import responses
 from assay.wire.request_bodies import Seconds
+from assay.wire.waits import waiting_record
 
 LATEST_TIME: Final[Time] = 2 * LONGEST_DURATION
 """The latest accepted time."""
@@ -167,8 +169,9 @@ def wire_fields(fields: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
-def schedule_record(schedule: Schedule) -> responses.ScheduleRecord:
-    """Return the record of a schedule."""
+def schedule_record(schedule: Schedule, now: Time | None = None) -> responses.ScheduleRecord:
+    """Return the record of a schedule; `now` is the wall clock, for the reply to a change the time of the change."""
+    waiting = schedule_waiting_on(schedule, schedule.updated_at if now is None else now)
     return responses.ScheduleRecord(
         name=schedule.name,
         namespace=schedule.namespace,
@@ -196,6 +199,7 @@ def schedule_record(schedule: Schedule) -> responses.ScheduleRecord:
         paused_at=_seconds(schedule.paused_at),
         waiting=[seconds(waiting.due_at) for waiting in schedule.waiting],
         updated_at=seconds(schedule.updated_at),
+        waiting_on=waiting_record(waiting),
     )
 
 

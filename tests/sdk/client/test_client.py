@@ -522,7 +522,7 @@ def test_queries_signals_and_typed_results(tmp_path: Path):
             awaiting = recorded(client, "WorkflowAwaitingSignal")
             handle: Handle[Any] = await client.start(app.workflows["Sell"].function, 500, workflow_id="s-1")
             await awaiting.wait()
-            assert (await handle.describe()).waiting_on == {"signal": "pay"}
+            assert (await handle.describe()).waiting_on.signal == "pay"
             assert await handle.query("stage") == "begin"
             state = await client.get_state("s-1", "stage")
             assert state is not None

@@ -52,7 +52,8 @@ def test_annotations_are_the_fields_of_the_component(kind: type[Record]):
 
 
 def _held(schema: dict[str, Any]) -> str | None:
-    names = [part["$ref"].rpartition("/")[2] for part in (schema, *schema.get("anyOf", ())) if "$ref" in part]
+    parts = (schema, schema.get("items", {}), *schema.get("anyOf", ()))
+    names = [part["$ref"].rpartition("/")[2] for part in parts if "$ref" in part]
     return next((name for name in names if name in BY_COMPONENT), None)
 
 

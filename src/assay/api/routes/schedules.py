@@ -140,12 +140,14 @@ async def list_schedules(backend: Backend, call: ApiCall) -> HttpResponse:
     """List the schedules of a namespace, ordered by name."""
     with backend.admission.admit(call.namespace):
         found = await backend.engine.reads.schedules(call.namespace)
-    return answers.listed([schedule_record(schedule) for schedule in found])
+    now = backend.engine.reads.wall()
+    return answers.listed([schedule_record(schedule, now) for schedule in found])
 
 
 async def describe(backend: Backend, call: ApiCall) -> HttpResponse:
     """Return a schedule."""
-    return answers.json(schedule_record(await backend.engine.reads.schedule(*_target(call))))
+    reads = backend.engine.reads
+    return answers.json(schedule_record(await reads.schedule(*_target(call)), reads.wall()))
 
 
 async def preview(backend: Backend, call: ApiCall) -> HttpResponse:

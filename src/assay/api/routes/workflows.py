@@ -23,6 +23,7 @@ from assay.core.rules.fold import CLOSE_REASONS
 from assay.engine.filters import LARGEST_LIMIT, run_filter
 from assay.engine.reads import RunFilter, RunRecord, Snapshot
 from assay.wire import responses
+from assay.wire.overviews import WaitingAnswer, waiting_answer
 from assay.wire.render import (
     cursor_of,
     event_record,
@@ -112,11 +113,22 @@ async def _found(backend: Backend, call: ApiCall) -> RunRecord:
 
 async def describe(backend: Backend, call: ApiCall) -> HttpResponse:
     """Return the record of a run."""
-    return answers.json(_record(await _found(backend, call)))
+    return answers.json((await _records(backend, [await _found(backend, call)]))[0])
 
 
-def _record(found: RunRecord) -> responses.WorkflowRecord:
-    return run_record(found.run, found.run.history_bytes, found.input, found.result, found.closing)
+async def _records(backend: Backend, found: Sequence[RunRecord]) -> list[responses.WorkflowRecord]:
+    """Return the records of runs, with what each open run waits for."""
+    waiting = await backend.insight.waiting([one.run for one in found])
+    return [
+        run_record(one.run, one.run.history_bytes, one.input, one.result, one.closing, waits)
+        for one, waits in zip(found, waiting, strict=True)
+    ]
+
+
+async def waiting(backend: Backend, call: ApiCall) -> HttpResponse:
+    """Return what a run waits for. Made from its state and the connected workers: no event is read."""
+    run = await backend.engine.reads.state(call.namespace, call.parameters["workflow_id"], call.text("run_id"))
+    return answers.json(waiting_answer(run, (await backend.insight.waiting([run]))[0]))
 
 
 async def _page(backend: Backend, wanted: RunFilter) -> tuple[Sequence[RunRecord], int, bool]:
@@ -129,13 +141,13 @@ async def list_runs(backend: Backend, call: ApiCall) -> HttpResponse:
     """List the runs that match the filters, newest first."""
     wanted = run_filter(call.namespace, _filters(call))
     found, total, more = await _page(backend, wanted)
-    return _listed(found, total, more)
+    return await _listed(backend, found, total, more)
 
 
-def _listed(found: Sequence[RunRecord], total: int, more: bool) -> HttpResponse:
+async def _listed(backend: Backend, found: Sequence[RunRecord], total: int, more: bool) -> HttpResponse:
     last = found[-1].run if more and found else None
     cursor = None if last is None else cursor_of(last.created_at, last.run_id)
-    return answers.listed([_record(one) for one in found], total, cursor)
+    return answers.listed(await _records(backend, found), total, cursor)
 
 
 def _filters(call: ApiCall) -> dict[str, Any]:
@@ -173,7 +185,7 @@ async def runs(backend: Backend, call: ApiCall) -> HttpResponse:
     found, total, more = await _page(backend, wanted)
     if not total:
         raise NotFound(f"workflow {name}")
-    return _listed(found, total, more)
+    return await _listed(backend, found, total, more)
 
 
 async def children(backend: Backend, call: ApiCall) -> HttpResponse:
@@ -181,7 +193,7 @@ async def children(backend: Backend, call: ApiCall) -> HttpResponse:
     parent = await _found(backend, call)
     of_run = None if call.text("run_id") is None else parent.run.run_id
     wanted = run_filter(call.namespace, {"parent_id": call.parameters["workflow_id"], **_place(call, LARGEST_LIMIT)})
-    return _listed(*await _page(backend, replace(wanted, parent_run_id=of_run, oldest_first=True)))
+    return await _listed(backend, *await _page(backend, replace(wanted, parent_run_id=of_run, oldest_first=True)))
 
 
 async def events(backend: Backend, call: ApiCall) -> HttpResponse:
@@ -310,6 +322,13 @@ ROUTES: Final = (
         list[responses.EventRecord],
         query=_EVENTS,
         headers=(TOTAL, CURSOR),
+    ),
+    _read(
+        "/workflows/{workflow_id}/waiting",
+        "getWaiting",
+        "Explain what a run waits for",
+        waiting,
+        WaitingAnswer,
     ),
     _read("/workflows/{workflow_id}/state", "getState", "Get the results of all queries", state, responses.StateAnswer),
     _read(

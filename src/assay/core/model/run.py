@@ -7,6 +7,7 @@ from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import Namespace, RunId, RunKey, Time, WorkerId, WorkflowId
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.policies import ParentClose
+from assay.core.model.waits import NO_WAITS, Waits
 
 PENDING, RUNNING = "PENDING", "RUNNING"
 COMPLETED, FAILED, CANCELLED, TIMED_OUT = "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT"
@@ -27,6 +28,8 @@ class Stuck(msgspec.Struct, frozen=True, gc=False):
     message: str
     attempt: int
     next_try_at: Time | None = None
+    since: Time | None = None
+    """The time of the first failure for this reason; None in rows of older engines."""
 
 
 class Task(msgspec.Struct, frozen=True, gc=False):
@@ -44,6 +47,8 @@ class Task(msgspec.Struct, frozen=True, gc=False):
     granted_seq: int = 0
     failures: int = 0
     stuck: Stuck | None = None
+    leased_at: Time | None = None
+    """The time of the lease or of the last accepted turn under it."""
 
     @property
     def ready(self) -> bool:
@@ -80,9 +85,14 @@ class Activity(msgspec.Struct, frozen=True, gc=False):
     lease_until: Time | None = None
     heartbeat_at: Time | None = None
     details: Payload = NULL
-    cancel_requested: bool = False
+    cancel_requested_at: Time | None = None
     last_failure: FailureInfo | None = None
     queued_at: Time = 0
+
+    @property
+    def cancel_requested(self) -> bool:
+        """Return whether the worker of the attempt has been asked to stop."""
+        return self.cancel_requested_at is not None
 
     @property
     def running(self) -> bool:
@@ -197,7 +207,6 @@ class Run(msgspec.Struct):
     """Kept only for a run with a retry policy or a cron schedule, because the next run needs the input."""
     memo: Payload = NULL
     search: Payload = NULL
-    awaiting: str | None = None
     activity_mark: int = -1
     timer_mark: int = -1
     effect_mark: int = -1
@@ -223,6 +232,7 @@ class Run(msgspec.Struct):
     """Steps up to `step_mark` without an outcome, because steps end in any order; None in a run read from the store."""
     versions: dict[str, int] = msgspec.field(default_factory=dict)
     """The recorded versions by change id; fixed for the rest of the run."""
+    waits: Waits = NO_WAITS
 
     @property
     def key(self) -> RunKey:
@@ -233,6 +243,11 @@ class Run(msgspec.Struct):
     def closed(self) -> bool:
         """Return whether the run has ended; a closed run never changes again (I5)."""
         return self.closed_at is not None
+
+    @property
+    def awaiting(self) -> str | None:
+        """Return the name of the signal that the code has waited for longest."""
+        return self.waits.signals[0].name if self.waits.signals else None
 
     def deadline(self) -> Time | None:
         """Return the run's next deadline: of its task, its time-outs, or a cancel that becomes a termination."""

@@ -165,7 +165,7 @@ def request_cancel(decision: Decision, command: cmd.RequestCancelActivity, _: Mo
         return
     decision.record(ActivityCancelRequested(activity.seq))
     if activity.running:
-        decision.add(PutActivity(replace(activity, cancel_requested=True)))
+        decision.add(PutActivity(replace(activity, cancel_requested_at=decision.now)))
     else:
         withdraw(decision, activity)
 

@@ -8,6 +8,8 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from assay.core.model import effects as fx
 from assay.core.model import events as ev
 from assay.core.model.effects import Decision
@@ -15,6 +17,7 @@ from assay.core.model.ids import Time
 from assay.core.model.limits import TAIL_BYTES, TAIL_EVENTS
 from assay.core.model.run import PENDING, RUNNING, Activity, Run, Task
 from assay.core.model.sizes import activity_bytes, event_bytes
+from assay.core.model.waits import NO_WAITS, AwaitedSignal, CancelRequest
 
 CLOSE_REASONS: dict[type[ev.Event], str | None] = {
     ev.WorkflowCompleted: None,
@@ -33,6 +36,8 @@ def fold(run: Run, decision: Decision) -> None:
         for recorded in decision.events:
             apply(run, recorded)
         if decision.seen_seq != decision.last_seq:  # in most turns the worker has seen all events
+            if run.waits.signals and run.waits.signals[-1].seq >= decision.events[0].seq:
+                _drop_answered_waits(run, decision)
             _append_to_tail(run, decision.events)
     for effect in decision.effects:
         EFFECTS[type(effect)](run, effect)
@@ -106,7 +111,7 @@ def _close(run: Run, recorded: ev.Recorded) -> None:
     run.error = getattr(event, "error", None) or (event.reason if isinstance(event, ev.WorkflowTerminated) else None)
     run.next_run_id = getattr(event, "next_run_id", None)
     run.closed_at = run.updated_at = recorded.time
-    run.awaiting = None
+    run.waits = NO_WAITS
     _clear_open_work(run)
 
 
@@ -121,8 +126,9 @@ def _clear_open_work(run: Run) -> None:
     run.versions.clear()
 
 
-def _cancel_requested(run: Run, _: ev.WorkflowCancelRequested) -> None:
+def _cancel_requested(run: Run, event: ev.WorkflowCancelRequested) -> None:
     run.cancel_seq = run.last_seq
+    run.waits = replace(run.waits, cancel=CancelRequest(run.last_time, event.reason, event.sender))
 
 
 def _activity_scheduled(run: Run, event: ev.ActivityScheduled) -> None:
@@ -152,8 +158,8 @@ def _step(run: Run, event: ev.StepCompleted | ev.StepFailed) -> None:
 def _signal(run: Run, event: ev.SignalReceived) -> None:
     run.signals += 1
     run.unseen.append(run.last_seq)
-    if event.signal == run.awaiting:
-        run.awaiting = None
+    if run.waits.signals:
+        _end_wait(run, next((wait for wait in run.waits.signals if wait.name == event.signal), None))
 
 
 MESSAGES = frozenset((ev.SignalReceived,))
@@ -170,7 +176,31 @@ def _send_ended(run: Run, _: ev.MessageDelivered | ev.MessageSendFailed) -> None
 
 
 def _awaiting(run: Run, event: ev.WorkflowAwaitingSignal) -> None:
-    run.awaiting = event.signal
+    wait = AwaitedSignal(run.last_seq, event.signal, run.last_time, event.timer_seq)
+    run.waits = replace(run.waits, signals=(*run.waits.signals, wait))
+
+
+def _timer_ended(run: Run, event: ev.TimerFired | ev.TimerCancelled) -> None:
+    if run.waits.signals:
+        _end_wait(run, next((wait for wait in run.waits.signals if wait.timer_seq == event.timer_seq), None))
+
+
+def _end_wait(run: Run, ended: AwaitedSignal | None) -> None:
+    if ended is not None:
+        run.waits = replace(run.waits, signals=tuple(wait for wait in run.waits.signals if wait is not ended))
+
+
+def _drop_answered_waits(run: Run, decision: Decision) -> None:
+    """Drop new waits whose signal arrived before them, unseen by the code: the code takes the signal next."""
+    for recorded in run.tail or ():
+        event = recorded.event
+        if isinstance(event, ev.SignalReceived) and recorded.seq > decision.seen_seq:
+            answered = (
+                wait
+                for wait in run.waits.signals
+                if wait.name == event.signal and wait.seq >= decision.events[0].seq and wait.seq > recorded.seq
+            )
+            _end_wait(run, next(answered, None))
 
 
 def _version(run: Run, event: ev.VersionRecorded) -> None:
@@ -190,6 +220,8 @@ EVENTS: dict[type[ev.Event], Callable[[Run, Any], None]] = {
     ev.MessageSendRequested: _sent,
     ev.MessageDelivered: _send_ended,
     ev.MessageSendFailed: _send_ended,
+    ev.TimerFired: _timer_ended,
+    ev.TimerCancelled: _timer_ended,
 }
 
 

@@ -59,6 +59,7 @@ def _granted_task(run: Run, request: rq.LeaseTask, at: Moment) -> Task:
         until=None if request.lease is None else at.now + (run.start.task_timeout or request.lease),
         local=request.local,
         granted_seq=run.last_seq,
+        leased_at=at.now,
     )
 
 

@@ -121,7 +121,7 @@ def cancel_decision(run: Run, reason: str | None, sender: str | None, deadline: 
         if activity.options.survives_cancel:
             continue
         if activity.running:
-            decision.add(PutActivity(replace(activity, cancel_requested=True)))
+            decision.add(PutActivity(replace(activity, cancel_requested_at=at.now)))
         else:
             activities.withdraw(decision, activity)
     decision.wake()

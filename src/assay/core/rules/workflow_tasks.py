@@ -265,6 +265,7 @@ def _settle(decision: Decision, request: rq.Advance, seen: int) -> int:
             until=None if request.lease is None else decision.now + request.lease,
             local=request.local,
             granted_seq=decision.last_seq,
+            leased_at=decision.now,
         )
     else:
         decision.task = Task(since=since, epoch=decision.task.epoch, stuck=_deadlock(request, since))
@@ -335,12 +336,14 @@ def _abandoned(run: Run, now: Time) -> Task:
 
 def _backed_off(run: Run, now: Time, reason: str, message: str, failures: int) -> Task:
     again = now + min(SECOND * 2 ** min(failures - 1, 6), LONGEST_BACKOFF)
+    known = run.task.stuck
+    since = now if known is None or known.reason != reason else known.since
     return Task(
         since=now,
         not_before=again,
         epoch=run.task.epoch,
         failures=failures,
-        stuck=Stuck(reason, message, failures, again),
+        stuck=Stuck(reason, message, failures, again, since),
     )
 
 

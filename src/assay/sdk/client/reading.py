@@ -14,7 +14,7 @@ from assay.core.model.options import check_id
 from assay.core.model.payload import value_of
 from assay.core.model.texts import check_words
 from assay.sdk.arguments import check_flag, check_mapping, check_whole, optional_id, unknown_option
-from assay.sdk.client.records import EventRecord, QueryRecord, StateRecord, WorkflowRecord
+from assay.sdk.client.records import EventRecord, QueryRecord, StateRecord, WaitingRecord, WorkflowRecord
 from assay.sdk.client.run_lists import AsyncRunList, Page
 from assay.sdk.ports import EngineConnection
 from assay.sdk.values.converter import Converter
@@ -71,6 +71,25 @@ class Reading:
         name, run = check_id(workflow_id, "workflow_id"), optional_id(run_id, "run_id")
         record = await self.transport.describe(self._space(namespace), name, run)
         return None if record is None else WorkflowRecord(record)
+
+    async def explain(
+        self, workflow_id: str, run_id: str | None = None, *, namespace: str | None = None
+    ) -> WaitingRecord:
+        """Return what a run waits for, as data and as sentences.
+
+        Args:
+            workflow_id: The workflow id.
+            run_id: A run of the id; the current run unless given.
+            namespace: The namespace of the id, unless the client's.
+
+        Returns:
+            A record whose `waiting_on` has the `summary` and all `waits`; None in it for a closed run.
+
+        Raises:
+            NotFound: The id is unknown.
+        """
+        name, run = check_id(workflow_id, "workflow_id"), optional_id(run_id, "run_id")
+        return WaitingRecord(await self.transport.explain(self._space(namespace), name, run))
 
     async def get_state(
         self, workflow_id: str, name: str | None = None, *, namespace: str | None = None

@@ -41,6 +41,8 @@ class Record(dict[str, Any]):
             value = self.get(name)
             if type(value) is dict:
                 self[name] = kind(value)
+            elif type(value) is list:
+                self[name] = [kind(one) for one in value]
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -83,12 +85,95 @@ class StuckRecord(Record):
     next_try_at: float | None
 
 
+class WaitRecord(Record):
+    """A thing that an open run or a schedule waits for; fields after `seq` are only there for kinds that have them."""
+
+    __slots__ = ()
+    component = "WaitEntry"
+    telling = ("kind", "sentence", "attention", "since", "until")
+    kind: str
+    sentence: str
+    attention: str
+    since: float | None
+    until: float | None
+    seq: int | None
+    subject: str
+    name: str
+    queue: str
+    served: list[str]
+    served_more: int
+    last_identity: str | None
+    last_seen: float | None
+    message: str
+    expected: str | None
+    actual: str | None
+    source: str | None
+    reason: str | None
+    by: str | None
+    activity: str
+    activity_id: int
+    step: str
+    attempt: int
+    max_attempts: int | None
+    error: str | None
+    worker: str
+    identity: str
+    heartbeat_at: float | None
+    workers: int
+    queued: int
+    running: int
+    retrying: int
+    open: int
+    total: int
+    signal: str | None
+    topics: list[str]
+    to: str | None
+    child_workflow_id: str
+    child_run_id: str
+    child_summary: str | None
+    workflow_type: str
+    status: str
+    timer_seq: int
+    cron: str | None
+    fires: int
+    workflow_id: str | None
+    timezone: str
+
+
 class WaitingOnRecord(Record):
-    """The signal that an open run waits for."""
+    """What an open run or a schedule waits for: the most telling wait, and all `waits`."""
 
     __slots__ = ()
     component = "WaitingOn"
-    signal: str
+    nested: ClassVar[Mapping[str, type[Record]]] = {"waits": WaitRecord}
+    telling = ("kind", "summary", "attention", "since", "until")
+    kind: str
+    summary: str
+    attention: str
+    since: float | None
+    until: float | None
+    signal: str | None
+    waits: list[WaitRecord]
+    more: int
+    as_of: float
+
+
+class WaitingRecord(Record):
+    """The answer of `explain`: what a run waits for, with its status."""
+
+    __slots__ = ()
+    component = "WaitingAnswer"
+    nested: ClassVar[Mapping[str, type[Record]]] = {"stuck": StuckRecord, "waiting_on": WaitingOnRecord}
+    telling = ("workflow_id", "run_id", "status", "stuck", "waiting_on")
+    workflow_id: str
+    run_id: str
+    status: str
+    close_reason: str | None
+    history_length: int
+    updated_at: float
+    cancel_requested: bool
+    stuck: StuckRecord | None
+    waiting_on: WaitingOnRecord | None
 
 
 class FailureRecord(Record):
@@ -286,6 +371,7 @@ class ScheduleRecord(Record):
 
     __slots__ = ()
     component = "ScheduleRecord"
+    nested: ClassVar[Mapping[str, type[Record]]] = {"waiting_on": WaitingOnRecord}
     telling = ("name", "workflow_type", "cron_expr", "timezone", "paused", "last_run_at", "next_run_at")
     name: str
     namespace: str
@@ -313,6 +399,7 @@ class ScheduleRecord(Record):
     paused_at: float | None
     waiting: list[float]
     updated_at: float
+    waiting_on: WaitingOnRecord
 
 
 class FireRecord(Record):

@@ -72,6 +72,10 @@ class Transport(ABC):
         """Return the record of a run, or None."""
 
     @abstractmethod
+    async def explain(self, namespace: str, workflow_id: str, run_id: str | None = None) -> dict[str, Any]:
+        """Return what a run waits for; raise `NotFound` for an unknown id."""
+
+    @abstractmethod
     async def list(self, namespace: str, filters: Mapping[str, Any]) -> ListedRuns:
         """Return a page of records of runs, newest first, with the cursor of the next page if more runs follow."""
 

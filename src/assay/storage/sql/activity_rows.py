@@ -44,7 +44,7 @@ def activity_row(change: ActivityChange) -> Cells:
         activity.lease_until,
         activity.heartbeat_at,
         None if activity.details is NULL else document(activity.details),
-        1 if activity.cancel_requested else 0,
+        activity.cancel_requested_at or 0,
         None if activity.last_failure is None else _encode(activity.last_failure),
         change.time if closed else None,
         None if change.result is NULL else document(change.result),
@@ -80,7 +80,7 @@ def activity_of(row: Sequence[Any]) -> tuple[RunId, Activity]:
         lease_until=lease_until,
         heartbeat_at=heartbeat_at,
         details=payload(details),
-        cancel_requested=bool(cancel_requested),
+        cancel_requested_at=cancel_requested or None,
         last_failure=None if last_failure is None else _failure(last_failure),
         queued_at=queued_at,
     )

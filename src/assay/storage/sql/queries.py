@@ -86,28 +86,28 @@ NEXT_DUE = """
 SELECT (SELECT due_at FROM deadlines WHERE kind <> 'schedule' ORDER BY due_at LIMIT 1),
     (SELECT due_at FROM deadlines WHERE kind = 'schedule' ORDER BY due_at LIMIT 1)"""
 
-_READY_TASK = "task_since IS NOT NULL AND task_worker IS NULL AND task_not_before IS NULL"
-_READY_ACTIVITY = "completed_at IS NULL AND worker IS NULL AND not_before IS NULL"
+READY_TASK = "task_since IS NOT NULL AND task_worker IS NULL AND task_not_before IS NULL"
+READY_ACTIVITY = "completed_at IS NULL AND worker IS NULL AND not_before IS NULL"
 
 READY_TASKS = f"""
 SELECT run_id, namespace, task_queue, workflow_type, task_since FROM runs
-WHERE {_READY_TASK} AND namespace = $1 AND task_queue = $2 AND workflow_type = $3 AND (task_since, run_id) > ($4, $5)
+WHERE {READY_TASK} AND namespace = $1 AND task_queue = $2 AND workflow_type = $3 AND (task_since, run_id) > ($4, $5)
 ORDER BY task_since, run_id LIMIT $6"""
 
 READY_TASKS_OF_ALL_TYPES = f"""
 SELECT run_id, namespace, task_queue, workflow_type, task_since FROM runs
-WHERE {_READY_TASK} AND namespace = $1 AND task_queue = $2 AND (workflow_type, task_since, run_id) > ($3, $4, $5)
+WHERE {READY_TASK} AND namespace = $1 AND task_queue = $2 AND (workflow_type, task_since, run_id) > ($3, $4, $5)
 ORDER BY workflow_type, task_since, run_id LIMIT $6"""
 """In the order of the index instead of age: a queue whose worker serves all types is read to its end anyway."""
 
 READY_ACTIVITIES = f"""
 SELECT run_id, namespace, task_queue, name, seq, queued_at FROM activities
-WHERE {_READY_ACTIVITY} AND namespace = $1 AND task_queue = $2 AND name = $3 AND (queued_at, run_id, seq) > ($4, $5, $6)
+WHERE {READY_ACTIVITY} AND namespace = $1 AND task_queue = $2 AND name = $3 AND (queued_at, run_id, seq) > ($4, $5, $6)
 ORDER BY queued_at, run_id, seq LIMIT $7"""
 
 READY_ACTIVITIES_OF_ALL_NAMES = f"""
 SELECT run_id, namespace, task_queue, name, seq, queued_at FROM activities
-WHERE {_READY_ACTIVITY} AND namespace = $1 AND task_queue = $2 AND (name, queued_at, run_id, seq) > ($3, $4, $5, $6)
+WHERE {READY_ACTIVITY} AND namespace = $1 AND task_queue = $2 AND (name, queued_at, run_id, seq) > ($3, $4, $5, $6)
 ORDER BY name, queued_at, run_id, seq LIMIT $7"""
 
 
@@ -120,7 +120,7 @@ WITH ready AS MATERIALIZED (
         FROM $demands(1, 2, 3, 4)
         CROSS JOIN LATERAL (
             SELECT run_id, task_since FROM runs
-            WHERE {_READY_TASK} AND namespace = wanted.namespace AND task_queue = wanted.task_queue {of_type}
+            WHERE {READY_TASK} AND namespace = wanted.namespace AND task_queue = wanted.task_queue {of_type}
                 AND (reserved_until IS NULL OR reserved_until <= $5)
             ORDER BY task_since LIMIT wanted.free $claim
         ) AS oldest
@@ -139,7 +139,7 @@ WITH ready AS MATERIALIZED (
         FROM $demands(1, 2, 3, 4)
         CROSS JOIN LATERAL (
             SELECT id, queued_at FROM activities
-            WHERE {_READY_ACTIVITY} AND namespace = wanted.namespace AND task_queue = wanted.task_queue {of_name}
+            WHERE {READY_ACTIVITY} AND namespace = wanted.namespace AND task_queue = wanted.task_queue {of_name}
                 AND (reserved_until IS NULL OR reserved_until <= $5)
             ORDER BY queued_at LIMIT wanted.free $claim
         ) AS oldest
@@ -157,11 +157,11 @@ RESERVE_ACTIVITIES = _reserve_activities("AND name = wanted.kind")
 RESERVE_ACTIVITIES_OF_ALL_NAMES = _reserve_activities("")
 
 WAITING_TASKS = f"""
-SELECT namespace, task_queue, count(*), min(task_since) FROM runs WHERE {_READY_TASK} GROUP BY namespace, task_queue"""
+SELECT namespace, task_queue, count(*), min(task_since) FROM runs WHERE {READY_TASK} GROUP BY namespace, task_queue"""
 
 WAITING_ACTIVITIES = f"""
 SELECT namespace, task_queue, count(*), min(queued_at) FROM activities
-WHERE {_READY_ACTIVITY} GROUP BY namespace, task_queue"""
+WHERE {READY_ACTIVITY} GROUP BY namespace, task_queue"""
 
 DATABASE_TIME = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 

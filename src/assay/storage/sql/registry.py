@@ -46,6 +46,8 @@ WORKER = f"{_WORKER} WHERE id = $1"
 
 WORKERS = f"{_WORKER} WHERE namespace = $1 AND last_heartbeat > $2 ORDER BY registered_at, id"
 
+LATEST_WORKERS = f"{_WORKER} WHERE namespace = $1 ORDER BY last_heartbeat DESC LIMIT $2"
+
 HELD_TASKS = """
 SELECT task_worker, count(*) FROM runs
 WHERE closed_at IS NULL AND task_worker IS NOT NULL AND task_worker $one_of(1) GROUP BY task_worker"""
@@ -182,6 +184,10 @@ class SqlRegistry:
     async def workers(self, namespace: str, seen_after: Time) -> Sequence[WorkerRow]:
         """See `Registry`."""
         return [_worker(row) for row in await self._store.browse(WORKERS, namespace, seen_after)]
+
+    async def latest_workers(self, namespace: str, limit: int) -> Sequence[WorkerRow]:
+        """See `Registry`."""
+        return [_worker(row) for row in await self._store.browse(LATEST_WORKERS, namespace, limit)]
 
     async def holdings(self, workers: Sequence[str]) -> dict[str, int]:
         """See `Registry`."""

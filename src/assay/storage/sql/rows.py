@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from assay.core.codec import decode, encode
 from assay.core.model.addresses import workflow_address
@@ -14,6 +14,7 @@ from assay.core.model.ids import Namespace, RunId, Time, WorkflowId
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.policies import ParentClose
 from assay.core.model.run import Child, Run, Stuck, Task
+from assay.core.model.waits import NO_WAITS, AwaitedSignal, CancelRequest, Waits
 from assay.storage.ports import (
     RequestOutcome,
     RunRecord,
@@ -27,6 +28,7 @@ _encode = msgspec.json.Encoder().encode
 _start = msgspec.json.Decoder(StartData).decode
 _details = msgspec.json.Decoder(OutboxDetails).decode
 _stuck = msgspec.json.Decoder(Stuck).decode
+_waits = msgspec.json.Decoder(Waits).decode
 _attributes = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -72,6 +74,8 @@ def _state(run: StoredRun) -> Cells:
         run.send_mark,
         run.sends,
         None,  # reserved_until: any change of a run ends its reservation
+        task.leased_at,
+        None if run.waits is NO_WAITS or run.waits == NO_WAITS else _encode(run.waits),
     )
 
 
@@ -122,8 +126,9 @@ def run_of(row: Sequence[Any]) -> StoredRun:
     run_id, namespace, workflow_id, number, _type, _queue, created_at, _parent, _parent_run = row[:9]
     version, status, updated_at, last_time, last_seq, input_seq, seen_seq, history_bytes = row[9:17]
     cancel_seq, cancel_deadline, run_deadline = row[17:20]
-    awaiting, activity_mark, timer_mark, effect_mark, step_mark, signals, send_mark, sends, _reserved = row[29:38]
-    closed_at, close_reason, error, next_run_id, data, documents, memo, search = row[38:46]
+    awaiting, activity_mark, timer_mark, effect_mark, step_mark, signals, send_mark, sends = row[29:37]
+    _reserved, leased_at, waits = row[37:40]
+    closed_at, close_reason, error, next_run_id, data, documents, memo, search = row[40:48]
     start = _start(data)
     return StoredRun(
         namespace,
@@ -147,10 +152,9 @@ def run_of(row: Sequence[Any]) -> StoredRun:
         cancel_seq=cancel_seq,
         cancel_deadline=cancel_deadline,
         run_deadline=run_deadline,
-        task=_task(row[20:29]),
+        task=_task(row[20:29], leased_at),
         memo=start.memo if documents is None else payload(memo),
         search=start.search_attributes if documents is None else payload(search),
-        awaiting=awaiting,
         activity_mark=activity_mark,
         timer_mark=timer_mark,
         effect_mark=effect_mark,
@@ -159,18 +163,31 @@ def run_of(row: Sequence[Any]) -> StoredRun:
         send_mark=send_mark,
         sends=sends,
         tail=[] if seen_seq == last_seq else None,
+        waits=_waits_of(waits, awaiting, cancel_seq if closed_at is None else 0, updated_at),
     )
 
 
-def _task(cells: Sequence[Any]) -> Task:
+def _waits_of(cell: bytes | None, awaiting: str | None, cancel_seq: int, updated_at: Time) -> Waits:
+    """Return the waits of a row. An older engine writes only the name of a signal: then its time is unknown."""
+    if cell is None and awaiting is None and not cancel_seq:
+        return NO_WAITS
+    found = NO_WAITS if cell is None else _waits(cell)
+    if awaiting != (found.signals[0].name if found.signals else None):
+        found = replace(found, signals=() if awaiting is None else (AwaitedSignal(0, awaiting, updated_at),))
+    if cancel_seq and found.cancel is None:
+        found = replace(found, cancel=CancelRequest(updated_at))
+    return found
+
+
+def _task(cells: Sequence[Any], leased_at: Time | None) -> Task:
     since, not_before, epoch, worker, until, local, granted_seq, failures, stuck = cells
     reason = None if stuck is None else _stuck(stuck)
-    return Task(since, not_before, epoch, worker, until, bool(local), granted_seq, failures, reason)
+    return Task(since, not_before, epoch, worker, until, bool(local), granted_seq, failures, reason, leased_at)
 
 
 def run_record(row: Sequence[Any]) -> RunRecord:
     """Return the record of a run's row, followed by the first event's payload and the closing event."""
-    input, kind, content = row[46:49]
+    input, kind, content = row[48:51]
     if kind is None or kind == "WorkflowCompleted":
         return RunRecord(run_of(row), Payload(input), payload(content))
     return RunRecord(run_of(row), Payload(input), NULL, decode(kind, content, None))

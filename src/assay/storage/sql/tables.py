@@ -90,6 +90,8 @@ _RUN_STATE: dict[str, Type] = {
     "send_mark": I,
     "sends": I,
     "reserved_until": I,
+    "task_leased_at": I,
+    "waits": B,
 }
 _RUN_CLOSE: dict[str, Type] = {"closed_at": I, "close_reason": T, "error": T, "next_run_id": T}
 

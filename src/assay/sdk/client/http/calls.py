@@ -119,6 +119,14 @@ class Calls:
         query = _query(namespace=namespace, run_id=run_id)
         return await self._found(f"{path_of('workflows', workflow_id)}{query}")
 
+    async def explain(self, namespace: str, workflow_id: str, run_id: str | None) -> dict[str, Any]:
+        """Return what a run waits for."""
+        query = _query(namespace=namespace, run_id=run_id)
+        record: dict[str, Any] = _decode(
+            await self.call("GET", f"{path_of('workflows', workflow_id, 'waiting')}{query}")
+        )
+        return record
+
     async def state(self, namespace: str, workflow_id: str, name: str | None) -> dict[str, Any] | None:
         """Return the latest answers of a run's queries, or None."""
         path = path_of("workflows", workflow_id, "state", *(() if name is None else (name,)))

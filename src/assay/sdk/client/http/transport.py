@@ -99,6 +99,10 @@ class HttpTransport(Transport):
         """See `Transport`."""
         return await self._open().describe(namespace, workflow_id, run_id)
 
+    async def explain(self, namespace: str, workflow_id: str, run_id: str | None = None) -> dict[str, Any]:
+        """See `Transport`."""
+        return await self._open().explain(namespace, workflow_id, run_id)
+
     async def list(self, namespace: str, filters: Mapping[str, Any]) -> ListedRuns:
         """See `Transport`."""
         return await self._open().list(namespace, filters)

@@ -1,0 +1,46 @@
+"""The port of reads for people: what runs wait for, and numbers over many runs. No decision depends on them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from assay.core.model.explanation import ActivityCounts
+from assay.core.model.ids import RunId
+from assay.core.model.run import Activity
+from assay.storage.changes import StoredRun
+
+
+class OpenChildren(msgspec.Struct, frozen=True):
+    """The oldest open children of a run, with the numbers of its open and of all its children."""
+
+    oldest: Sequence[StoredRun]
+    open: int
+    total: int
+
+
+class OpenActivities(msgspec.Struct, frozen=True):
+    """Open activities of a run without their documents, those that wait for a worker first; and their numbers."""
+
+    activities: Sequence[Activity]
+    counts: ActivityCounts
+
+
+class Overview(Protocol):
+    """Reads of callers beside those of `Store`; each takes a number of queries that does not grow with its runs."""
+
+    async def open_children(self, parents: Sequence[RunId], limit: int) -> Mapping[RunId, OpenChildren]:
+        """Return the oldest open children of runs, `limit` at most for each; runs without any are left out."""
+        ...
+
+    async def open_activities(self, run_ids: Sequence[RunId], limit: int) -> Mapping[RunId, OpenActivities]:
+        """Return open activities of runs, `limit` at most for each; runs without any are left out."""
+        ...
+
+    async def open_timers(self, run_ids: Sequence[RunId], limit: int) -> Mapping[RunId, Mapping[int, int]]:
+        """Return the next timers of runs, `limit` at most for each: due times by seq."""
+        ...
+
+    async def depths(self, namespace: str, queues: Sequence[str], limit: int) -> Mapping[str, tuple[int, int]]:
+        """Return the numbers of ready workflow tasks and activities of task queues, each counted up to `limit`."""
+        ...

@@ -1,0 +1,146 @@
+"""Reads for people in either database; see `Overview`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from assay.core.model.events import ActivityOptions
+from assay.core.model.explanation import ActivityCounts
+from assay.core.model.failure import FailureInfo
+from assay.core.model.ids import RunId
+from assay.core.model.payload import NULL
+from assay.core.model.run import Activity
+from assay.storage.overview import OpenActivities, OpenChildren
+from assay.storage.sql import rows
+from assay.storage.sql.queries import READY_ACTIVITY, READY_TASK, RUN_COLUMNS, RUN_TABLES
+from assay.storage.sql.registry import SqlDatabase
+
+# ruff: noqa: S608  # only constants are joined; values are parameters
+
+_options = msgspec.json.Decoder(ActivityOptions).decode
+_failure = msgspec.json.Decoder(FailureInfo).decode
+
+CHILDREN_OF_RUNS = f"""
+SELECT {RUN_COLUMNS}, ranked.parent_run_id, ranked.found, CASE WHEN ranked.place = 1 AND ranked.found > $2 THEN (
+    SELECT count(*) FROM runs every_child
+    WHERE every_child.namespace = r.namespace AND every_child.parent_workflow_id = r.parent_workflow_id
+        AND every_child.parent_run_id = r.parent_run_id
+) END
+FROM (
+    SELECT c.run_id, c.parent_run_id, count(*) OVER (PARTITION BY c.parent_run_id) AS found,
+        row_number() OVER (PARTITION BY c.parent_run_id ORDER BY c.created_at, c.run_id) AS place
+    FROM runs c WHERE c.parent_run_id IS NOT NULL AND c.parent_run_id $one_of(1) AND c.closed_at IS NULL
+) AS ranked
+CROSS JOIN {RUN_TABLES}
+WHERE r.run_id = ranked.run_id AND ranked.place <= $2
+ORDER BY ranked.parent_run_id, ranked.place"""
+"""All children are counted only for a run with more open ones than are returned: otherwise nobody needs the number."""
+
+_ACTIVITY_COLUMNS = """a.run_id, a.seq, a.id, a.name, a.task_queue, a.options, a.scheduled_at, a.attempt_id, a.attempt,
+    a.not_before, a.worker, a.started_at, a.heartbeat_at, a.cancel_requested, a.last_failure, a.queued_at"""
+
+ACTIVITIES_OF_RUNS = f"""
+SELECT {_ACTIVITY_COLUMNS}, ranked.found, ranked.running, ranked.retrying
+FROM (
+    SELECT o.id, count(*) OVER run_work AS found,
+        sum(CASE WHEN o.worker IS NULL THEN 0 ELSE 1 END) OVER run_work AS running,
+        sum(CASE WHEN o.worker IS NULL AND o.not_before IS NOT NULL THEN 1 ELSE 0 END) OVER run_work AS retrying,
+        row_number() OVER (
+            PARTITION BY o.run_id ORDER BY CASE WHEN o.worker IS NULL THEN 0 ELSE 1 END, o.seq
+        ) AS place
+    FROM activities o WHERE o.run_id $one_of(1) AND o.completed_at IS NULL
+    WINDOW run_work AS (PARTITION BY o.run_id)
+) AS ranked
+CROSS JOIN activities a
+WHERE a.id = ranked.id AND ranked.place <= $2
+ORDER BY a.run_id, ranked.place"""
+
+TIMERS_OF_RUNS = """
+SELECT ranked.run_id, ranked.ref, ranked.due_at
+FROM (
+    SELECT d.run_id, d.ref, d.due_at,
+        row_number() OVER (PARTITION BY d.run_id ORDER BY d.due_at, d.ref) AS place
+    FROM deadlines d WHERE d.run_id $one_of(1) AND d.kind = 'timer'
+) AS ranked
+WHERE ranked.place <= $2"""
+
+
+def _depth(work: str, condition: str) -> str:
+    return f"""(SELECT count(*) FROM (
+    SELECT 1 FROM {work} WHERE {condition} AND namespace = $1 AND task_queue = $2 LIMIT $3
+) AS ready)"""
+
+
+DEPTH = f"SELECT {_depth('runs', READY_TASK)}, {_depth('activities', READY_ACTIVITY)}"
+
+
+class SqlOverview:
+    """See `Overview`."""
+
+    def __init__(self, store: SqlDatabase) -> None:
+        self._store = store
+
+    async def open_children(self, parents: Sequence[RunId], limit: int) -> Mapping[RunId, OpenChildren]:
+        """See `Overview`."""
+        found: dict[RunId, OpenChildren] = {}
+        page = await self._store.browse(CHILDREN_OF_RUNS, self._store.dialect.texts(parents), limit)
+        for *row, parent, number, total in page:
+            known = found.get(parent)
+            oldest = [] if known is None else [*known.oldest]
+            count = number if total is None else total
+            found[parent] = OpenChildren(
+                [*oldest, rows.run_of(row)], number, count if known is None else max(known.total, count)
+            )
+        return found
+
+    async def open_activities(self, run_ids: Sequence[RunId], limit: int) -> Mapping[RunId, OpenActivities]:
+        """See `Overview`."""
+        activities: dict[RunId, list[Activity]] = {}
+        counts: dict[RunId, ActivityCounts] = {}
+        for *row, number, running, retrying in await self._store.browse(
+            ACTIVITIES_OF_RUNS, self._store.dialect.texts(run_ids), limit
+        ):
+            run_id, activity = _activity(row)
+            activities.setdefault(run_id, []).append(activity)
+            counts[run_id] = ActivityCounts(number, int(running), int(retrying))
+        return {run_id: OpenActivities(found, counts[run_id]) for run_id, found in activities.items()}
+
+    async def open_timers(self, run_ids: Sequence[RunId], limit: int) -> Mapping[RunId, Mapping[int, int]]:
+        """See `Overview`."""
+        timers: dict[RunId, dict[int, int]] = {}
+        page = await self._store.browse(TIMERS_OF_RUNS, self._store.dialect.texts(run_ids), limit)
+        for run_id, seq, due in page:
+            timers.setdefault(run_id, {})[seq] = due
+        return timers
+
+    async def depths(self, namespace: str, queues: Sequence[str], limit: int) -> Mapping[str, tuple[int, int]]:
+        """See `Overview`."""
+        found: dict[str, tuple[int, int]] = {}
+        for queue in queues:
+            ((tasks, activities),) = await self._store.browse(DEPTH, namespace, queue, limit)
+            found[queue] = tasks, activities
+        return found
+
+
+def _activity(row: Sequence[Any]) -> tuple[RunId, Activity]:
+    run_id, seq, number, name, queue, options, scheduled_at, attempt_id, attempt = row[:9]
+    not_before, worker, started_at, heartbeat_at, cancel_requested, last_failure, queued_at = row[9:]
+    return run_id, Activity(
+        seq,
+        number,
+        name,
+        queue,
+        NULL,
+        _options(options),
+        scheduled_at,
+        attempt_id,
+        attempt=attempt,
+        not_before=not_before,
+        worker=worker,
+        started_at=started_at,
+        heartbeat_at=heartbeat_at,
+        cancel_requested_at=cancel_requested or None,
+        last_failure=None if last_failure is None else _failure(last_failure),
+        queued_at=queued_at,
+    )
