@@ -2,6 +2,7 @@
 import { type Signal, signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { ApiProblem } from "./client";
+import { hidden } from "./clock";
 
 export interface State<T> {
   readonly value: T | undefined;
@@ -121,6 +122,14 @@ export function useResource<T>(key: string, load: Load<T>): Resource<T> {
     return () => release(resource as Resource<unknown>);
   }, [resource]);
   return resource;
+}
+
+/** Reads data again every so many milliseconds while the page is visible. */
+export function useEvery(resource: Resource<unknown>, milliseconds: number): void {
+  useEffect(() => {
+    const timer = setInterval(() => hidden.value || void resource.refresh(), milliseconds);
+    return () => clearInterval(timer);
+  }, [resource, milliseconds]);
 }
 
 /** Reads everything on the screen again. */

@@ -1,14 +1,13 @@
 import { config } from "../config";
 import { get } from "../data/client";
-import { hidden } from "../data/clock";
 import type { QueueStats, WorkerRecord } from "../data/records";
-import { useResource } from "../data/resource";
+import { useEvery, useResource } from "../data/resource";
 import { isSignedOut, session, version } from "../data/session";
 import { connection } from "../data/stream";
 import { shownTheme, toggleTheme } from "../data/theme";
+import { isUnserved } from "../model/queue";
 import { Icon } from "../parts/Icon";
 import { href, here, namespace } from "../router";
-import { useEffect } from "preact/hooks";
 import { Account } from "./Account";
 
 const WORDS = { connecting: "Connecting…", connected: "Connected", disconnected: "Disconnected" } as const;
@@ -23,15 +22,9 @@ function useOverview(): { readonly workers: number | null; readonly unserved: nu
     ]);
     return { workers: workers.value.length, unserved: queues.value.filter(isUnserved).length };
   });
-  useEffect(() => {
-    const timer = setInterval(() => hidden.value || void found.refresh(), READ_MS);
-    return () => clearInterval(timer);
-  }, [found]);
+  useEvery(found, READ_MS);
   return found.state.value.value ?? { workers: null, unserved: 0 };
 }
-
-export const isUnserved = (queue: QueueStats): boolean =>
-  queue.workers === 0 && queue.pending_activities + queue.pending_workflow_tasks > 0;
 
 function Overview() {
   const { workers, unserved } = useOverview();

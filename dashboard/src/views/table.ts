@@ -7,6 +7,9 @@ type Loader = () => Promise<{ readonly View: ComponentType }>;
 const VIEWS: Partial<Record<View, Loader>> = {
   workflows: () => import("./workflows/Workflows"),
   run: () => import("./run/Run"),
+  workers: () => import("./workers/Workers"),
+  queues: () => import("./queues/Queues"),
+  login: () => import("./login/Login"),
   nothing: () => import("./nothing/Nothing"),
 };
 
