@@ -45,7 +45,6 @@ _made: BlockingClient | None = None
 
 define: Final = DEFAULT_APP.workflow
 """Register a workflow: `@define`, `@define(name="X")` or `define("X", function)`."""
-
 activity: Final = DEFAULT_APP.activity
 """Register an activity: `@activity`, `@activity(name="X")` or `activity("X", function)`."""
 
@@ -109,6 +108,7 @@ def listen(
     max_concurrent_activities: int = 256,
     max_processes: int | None = None,
     errors: str = "fail",
+    strict: bool = False,
 ) -> None:
     """Serve a queue until SIGINT or SIGTERM; then finish begun work, release the rest, and return within 10 s.
 
@@ -119,8 +119,8 @@ def listen(
         max_concurrent_workflows: How many workflow tasks run at a time.
         max_concurrent_activities: How many activities run at a time.
         max_processes: How many processes run activities with `runs_in="process"`; one per CPU unless given.
-        errors: `fail` fails a run whose code raises an exception other than a `Failure`; `wait` leaves the run stuck
-            until fixed code is deployed. A definition's own `errors` takes precedence.
+        errors: `wait` makes runs stuck that raise other than a `Failure`; a definition's `errors` takes precedence.
+        strict: Raise in workflow code that calls a clock or a random source of Python, whose values differ on replay.
 
     Raises:
         Unavailable: No engine is connected.
@@ -133,6 +133,7 @@ def listen(
         max_concurrent_activities=max_concurrent_activities,
         max_processes=max_processes,
         errors=errors,
+        strict=strict,
     )
 
 

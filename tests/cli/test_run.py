@@ -344,6 +344,35 @@ def test_a_bug_may_wait_for_its_fix(tmp_path: Path, engine: Server, *, command: 
         assert asyncio.run(asyncio.wait_for(ended(engine.url, queue), 60)) == 3
 
 
+@pytest.mark.parametrize("command", [True, False], ids=["--strict", "listen(strict=True)"])
+def test_strict_mode_refuses_clocks_in_workflow_code(engine: Server, tmp_path: Path, command: bool):
+    queue = f"strict-{command}".lower()
+    program = written(
+        tmp_path,
+        f"""
+        import time
+        from assay import workflow
+
+        @workflow.define
+        async def Clock(ctx):
+            try:
+                return str(time.time())
+            except RuntimeError as error:
+                return str(error)
+
+        if __name__ == "__main__":
+            workflow.listen("{queue}"{"" if command else ", strict=True"})
+        """,
+    )
+
+    async def answer() -> Any:
+        async with await Client.connect(engine.url) as client:
+            return await client.run("Clock", workflow_id=queue, task_queue=queue)
+
+    with running(program, engine.url, *(["--strict"] if command else [])):
+        assert "workflow code called time.time" in asyncio.run(asyncio.wait_for(answer(), 60))
+
+
 async def ended(url: str, workflow_id: str) -> Any:
     async with await Client.connect(url) as client:
         return await client.result(workflow_id)

@@ -25,6 +25,7 @@ PARAMETERS: Final = (
     "max_concurrent_activities",
     "max_processes",
     "errors",
+    "strict",
 )
 """The parameters of `workflow.listen`, in order."""
 

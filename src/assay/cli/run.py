@@ -43,6 +43,12 @@ DATABASES: Final = ("sqlite", "postgres", "postgresql")
     help="If workflow code raises an exception other than Failure: fail the run, or wait for fixed code."
     "  [default: fail]",
 )
+@click.option(
+    "--strict",
+    is_flag=True,
+    default=None,
+    help="Raise in workflow code that calls time.time, random or another source of values that differ on replay.",
+)
 @verbose_option
 @click.pass_context
 def run(context: click.Context, /, target: str, engine_url: str | None, api_key: str | None, **options: Any) -> None:

@@ -130,6 +130,7 @@ class WorkerOptions(msgspec.Struct, kw_only=True):
     max_cached_runs: int = 1_000
     drain_seconds: float = WORKER_DRAIN_SECONDS
     errors: str = "fail"
+    strict: bool = False
     ends_unhealthy: bool = False
     """True to stop serving when more threads are abandoned than activities run at a time."""
     is_overrun: bool = False

@@ -51,6 +51,7 @@ class EngineWorker:
             cache_limit=options.max_cached_runs,
             freed=self._task_freed,
             errors=options.errors,
+            strict=options.strict,
         )
         self._processes = Processes(self.slots, options.max_processes or os.cpu_count() or 1, self._process_offered)
         self._activity_tasks = ActivityTasks(

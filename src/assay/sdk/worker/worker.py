@@ -11,7 +11,7 @@ from assay.core.model.errors import Invalid
 from assay.core.model.limits import WORKER_DRAIN_SECONDS
 from assay.core.model.options import check_text
 from assay.sdk.app import App, check_errors
-from assay.sdk.arguments import optional_id
+from assay.sdk.arguments import check_flag, optional_id
 from assay.sdk.ports import WorkerOptions, WorkerPort
 from assay.sdk.values.converter import Converter
 
@@ -54,6 +54,7 @@ class Worker:
         drain_seconds: How long begun work may finish after `stop`.
         errors: `fail` fails a run whose code raises an exception other than a `Failure`; `wait` leaves the run stuck
             until fixed code is deployed. A definition's own `errors` takes precedence.
+        strict: Raise in workflow code that calls a clock or a random source of Python, whose values differ on replay.
 
     Raises:
         Invalid: An option is malformed.
@@ -73,6 +74,7 @@ class Worker:
         identity: str | None = None,
         drain_seconds: float = WORKER_DRAIN_SECONDS,
         errors: str = "fail",
+        strict: bool = False,
     ) -> None:
         if max_processes is not None and max_processes < 1:
             raise Invalid("max_processes must be at least 1", field="max_processes")
@@ -95,6 +97,7 @@ class Worker:
             max_cached_runs=max_cached_runs,
             drain_seconds=drain_seconds,
             errors=check_errors(errors),
+            strict=check_flag(strict, "strict"),
         )
 
     async def run(self) -> None:

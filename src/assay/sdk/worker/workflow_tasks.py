@@ -86,6 +86,7 @@ class WorkflowTasks:
         cache_limit: int,
         freed: Callable[[], None],
         errors: str = "fail",
+        strict: bool = False,
     ) -> None:
         self._transport = transport
         self._app = app
@@ -99,7 +100,7 @@ class WorkflowTasks:
         self._local = transport.lease is None
         self._loading: set[asyncio.Task[None]] = set()
         self._released = False
-        self._errors = errors
+        self._errors, self._strict = errors, strict
 
     def holds(self, run_id: RunId) -> bool:
         """Return True if the run's coroutine is cached here."""
@@ -170,7 +171,8 @@ class WorkflowTasks:
             return
         if present is not None:
             self._lost(present)
-        execution = Execution(grant.key, definition, self._app, self._converter, main, errors=self._errors)
+        errors, strict = self._errors, self._strict
+        execution = Execution(grant.key, definition, self._app, self._converter, main, errors=errors, strict=strict)
         run = LiveRun(grant.key, execution)
         self._live.put(run)
         self._activate(run, grant, history, fresh=fresh)

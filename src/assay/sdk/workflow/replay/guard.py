@@ -92,6 +92,11 @@ def _audit(event: str, args: tuple[Any, ...]) -> None:
 
 
 def _permitted(event: str, args: tuple[Any, ...], frame: FrameType | None) -> bool:
+    return is_permitted(frame) or (event == "open" and _is_time_zone(args[0]))
+
+
+def is_permitted(frame: FrameType | None) -> bool:
+    """Return True if a trusted module made the call of a frame."""
     while frame is not None:
         module = frame.f_globals.get("__name__")
         if module in _TRUSTED:
@@ -99,7 +104,7 @@ def _permitted(event: str, args: tuple[Any, ...], frame: FrameType | None) -> bo
         if module == _BOUNDARY:  # the frames below belong to the worker, which an import may have started
             break
         frame = frame.f_back
-    return event == "open" and _is_time_zone(args[0])
+    return False
 
 
 def _is_time_zone(path: object) -> bool:
@@ -131,10 +136,10 @@ def _report_what_older_pythons_do_not() -> None:
         silent: list[tuple[Any, str]] = [(time.sleep, "time.sleep")]  # noqa: TID251  # to audit it, not to call it
         if sys.version_info < (3, 12):
             silent.append((_thread.start_new_thread, "_thread.start_new_thread"))
-        _replace({id(original): _reporting(original, event) for original, event in silent})
+        replace({id(original): _reporting(original, event) for original, event in silent})
 
 
-def _replace(replacements: dict[int, Any]) -> None:
+def replace(replacements: dict[int, Any]) -> None:
     """Replace the originals in every module that has them."""
     modules: tuple[object, ...] = tuple(sys.modules.values())  # libraries may put other objects there
     for module in modules:

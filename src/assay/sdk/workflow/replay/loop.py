@@ -88,6 +88,7 @@ class WorkflowLoop(guard.NoIOLoop):
         "_clock", "_futures_made", "_making", "_orphans", "_paused", "_ready", "_running", "_sweep_at", "_tasks",
         "_tasks_made", "_thread", "_time_limit", "_timers", "_waiting", "_wrapped",
         "busy_since", "context", "errors", "failed", "handler", "interrupted", "lease_seconds", "leaving", "raising",
+        "strict",
     )  # fmt: skip
 
     def __init__(
@@ -112,6 +113,8 @@ class WorkflowLoop(guard.NoIOLoop):
         """The name of the workflow, for the watchdog's messages."""
         self.lease_seconds: float | None = None
         """The lease of the run's tasks, if it differs from the worker's."""
+        self.strict = False
+        """True if clocks and random sources raise in the code."""
         self._timers = timers
         self._clock = clock
         self._time_limit = time_limit_seconds

@@ -21,7 +21,7 @@ from assay.core.model.payload import Payload
 from assay.core.model.run import NON_DETERMINISM, TASK_FAILED, UNSUPPORTED_VERSION
 from assay.sdk.app import App, Definition
 from assay.sdk.values.converter import Converter
-from assay.sdk.workflow.replay import deadlocks, outcomes, task_errors
+from assay.sdk.workflow.replay import deadlocks, outcomes, strict_guard, task_errors
 from assay.sdk.workflow.replay.cancellation import Cancellation
 from assay.sdk.workflow.replay.closing import Closing
 from assay.sdk.workflow.replay.commands import Commands
@@ -55,6 +55,7 @@ class Execution:
         main: Main,
         *,
         errors: str = "fail",
+        strict: bool = False,
         commands: Commands | None = None,
     ) -> None:
         self.key = key
@@ -66,6 +67,9 @@ class Execution:
         self.commands = Commands(key) if commands is None else commands
         self.loop = loop = self.commands.loop
         loop.handler = definition.name
+        if strict:
+            strict_guard.install()
+            loop.strict = True
         self.futures = Futures(self.commands)
         self.mailbox = Mailbox()
         self.queries = Queries(key.workflow_id, converter)
