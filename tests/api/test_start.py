@@ -377,3 +377,23 @@ def test_an_activity_of_a_run_in_another_queue(http: Http):
     Worker(http, own).turn(name, activity(task_queue=other))
     assert Worker(http, own).activity() is None
     assert Worker(http, other).activity() is not None
+
+
+@pytest.mark.parametrize(
+    ("args", "recorded"),
+    [
+        ([], None),
+        ([7], 7),
+        ([1, "a"], {"$args": [1, "a"]}),
+        ([{"$args": [1]}], {"$args": [{"$args": [1]}]}),
+        ([None], None),
+    ],
+)
+def test_several_arguments_are_packed(http: Http, args: list[object], recorded: object):
+    name = http.start(args=args)["workflow_id"]
+    assert http.describe(name)["input"] == recorded
+
+
+def test_arguments_and_an_input_exclude_each_other(http: Http):
+    reply = http.post("/workflows", {"workflow_type": "Order", "input": 1, "args": [1]})
+    assert (reply.status, reply.json()["field"]) == (400, "args")

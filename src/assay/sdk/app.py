@@ -18,6 +18,8 @@ from assay.sdk.values.signatures import HandlerSignature, signature_of
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 RUNS_IN = ("thread", "process")
 ERRORS = ("fail", "wait")
+CONTEXT_LIKE_NAMES: Final = ("context", "actx", "activity_context", "c", "cx")
+"""Names of first parameters that are most likely a ctx. A workflow needs one anyway."""
 CONTEXTS: Final = {"workflow": "assay.Context", "activity": "assay.ActivityContext"}
 _converter: Final = Converter()
 
@@ -147,16 +149,17 @@ class App:
                 code="duplicate_handler",
             )
         signature = signature_of(function)
-        if signature.surplus:
+        if signature.surplus and not signature.takes_context and _is_for_context(kind, signature.input_name):
             wanted = ", ".join(signature.surplus)
-            message = f"{kind} '{name}' takes ctx and one input; it also requires {wanted}"
-            if not signature.takes_context:
-                message += (
-                    f". Its first parameter, {signature.input_name}, was taken for the input: a context is a parameter"
-                    f" named ctx, or annotated as one, such as {signature.input_name}: {CONTEXTS[kind]}"
-                )
+            message = (
+                f"{kind} '{name}' has no ctx; its first parameter, {signature.input_name}, was taken for an input, and"
+                f" it also requires {wanted}: a context is a parameter named ctx, or annotated as one, such as"
+                f" {signature.input_name}: {CONTEXTS[kind]}"
+            )
             raise Invalid(message, code="invalid_handler")
         _check_annotation(f"the input of {kind} '{name}'", signature.input_annotation)
+        for other in signature.others:
+            _check_annotation(f"parameter {other.name} of {kind} '{name}'", other.annotation)
         _check_annotation(f"the result of {kind} '{name}'", signature.result_annotation)
         definition = Definition(name, function, signature, load=_load_of(function), **options)
         if definition.in_process:
@@ -275,6 +278,11 @@ def _load_of(function: Callable[..., Any]) -> object:
     names = getattr(inspect.unwrap(function), "__globals__", None)
     spec = None if names is None else names.get("__spec__")
     return names if spec is None else spec
+
+
+def _is_for_context(kind: str, name: str | None) -> bool:
+    """Return whether the first of several parameters was most likely meant as the ctx."""
+    return kind == "workflow" or name in CONTEXT_LIKE_NAMES
 
 
 def _place(function: Callable[..., Any]) -> str:

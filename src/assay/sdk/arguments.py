@@ -8,13 +8,11 @@ argument. Checking first gives both the same error, with the argument's name. `c
 import difflib
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
+from assay.core.model.arguments import PACKED_ARGUMENTS
 from assay.core.model.errors import Invalid
 from assay.core.model.options import check_id
-
-PACKED_ARGUMENTS: Final = "$args"
-"""The key of an input that holds several arguments."""
 
 
 def optional_id(value: str | None, name: str) -> str | None:
@@ -50,6 +48,17 @@ def packed(args: Sequence[Any]) -> Any:
     only = args[0] if len(args) == 1 else None
     is_packed = isinstance(only, Mapping) and PACKED_ARGUMENTS in only
     return only if len(args) == 1 and not is_packed else {PACKED_ARGUMENTS: list(args)}
+
+
+def input_of(input: Any, args: object) -> Any:
+    """Return the input of a call that was given an input or a list of arguments; raise `Invalid` for both."""
+    if args is None:
+        return packed((input,))
+    if input is not None:
+        raise Invalid("give an input or args, not both", field="args")
+    if isinstance(args, str | bytes) or not isinstance(args, Sequence):
+        raise Invalid(f"args must be a list, not {type(args).__name__}", field="args")
+    return packed(args)
 
 
 def check_function(value: object, what: str) -> None:

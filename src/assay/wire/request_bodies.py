@@ -34,6 +34,8 @@ class StartBody(SpelledOptions, frozen=True, gc=False, kw_only=False, omit_defau
     signals: list[SignalAtStart] | None = None
     sender: str | None = msgspec.field(default=None, name="from")
     request_id: str | None = None
+    args: list[Payload] | None = None
+    """Several arguments, in place of `input`."""
     engine_stamp: bool | None = None
     """Ignored; older clients send it."""
 

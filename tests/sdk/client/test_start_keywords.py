@@ -6,7 +6,7 @@ from assay.core.model.start_options import OPTION_KINDS
 from assay.sdk.client import start_options
 from assay.sdk.workflow import child_options
 
-OWN = {"task_queue", "namespace", "id_conflict_policy", "error_if_exists", "signals", "request_id"}
+OWN = {"args", "task_queue", "namespace", "id_conflict_policy", "error_if_exists", "signals", "request_id"}
 
 
 def test_every_option_is_a_keyword_of_a_start():
@@ -16,4 +16,4 @@ def test_every_option_is_a_keyword_of_a_start():
 
 
 def test_every_option_is_a_keyword_of_a_child():
-    assert set(child_options._READERS) == {*OPTION_KINDS, "parent_close_policy"}
+    assert set(child_options._READERS) == {*OPTION_KINDS, "parent_close_policy", "namespace"}

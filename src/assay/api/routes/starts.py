@@ -15,9 +15,11 @@ from assay.api.mutations import change
 from assay.api.router import Route
 from assay.api.routes.workflows import NAMESPACE, WAIT, outcome
 from assay.auth.permissions import Permission
+from assay.core.model.arguments import packed_payload
+from assay.core.model.errors import Invalid
 from assay.core.model.ids import Namespace, RunId, RunKey, WorkflowId, id_of_request
 from assay.core.model.options import OPTION_PARSERS, check_id, check_text, checked_start, choice
-from assay.core.model.payload import Payload
+from assay.core.model.payload import NULL, Payload
 from assay.core.model.policies import IdConflict
 from assay.core.model.replies import Started
 from assay.core.model.requests import FirstSignal, StartWorkflow
@@ -56,12 +58,20 @@ def start_request(body: StartBody, namespace: str) -> StartWorkflow:
         workflow_id=_id(body, namespace) if body.workflow_id is None else WorkflowId(body.workflow_id),
         workflow_type=body.workflow_type,
         task_queue="default" if body.task_queue is None else body.task_queue,
-        input=payload(body.input, "input"),
+        input=_input(body),
         id_conflict_policy=_conflict(body),
         signals=tuple(_first(signal, body.sender) for signal in body.signals or ()),
         request_id=body.request_id,
         **given_options(body, _PARSERS),
     )
+
+
+def _input(body: StartBody) -> Payload:
+    if body.args is None:
+        return payload(body.input, "input")
+    if body.input is not NULL and body.input != NULL:
+        raise Invalid("give an input or args, not both", field="args")
+    return payload(packed_payload(body.args), "args")
 
 
 def _id(body: StartBody, namespace: str) -> WorkflowId:

@@ -18,6 +18,7 @@ from assay.sdk.client.records import EventRecord, QueryRecord, StateRecord, Wait
 from assay.sdk.client.run_lists import AsyncRunList, Page
 from assay.sdk.ports import EngineConnection
 from assay.sdk.values.converter import Converter
+from assay.sdk.values.search_values import filter_values
 
 Runs = list[WorkflowRecord]
 Events = list[EventRecord]
@@ -243,7 +244,9 @@ def _moment(value: object, name: str) -> float:
 
 
 def _attributes(value: object, name: str) -> Any:
-    return value_of(_converter.encode(check_mapping(value, name), name=name))  # the same for every engine
+    return value_of(
+        _converter.encode(filter_values(check_mapping(value, name), name), name=name)
+    )  # the same for every engine
 
 
 _converter: Final = Converter()

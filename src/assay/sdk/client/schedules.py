@@ -18,6 +18,7 @@ from assay.sdk.arguments import check_flag, check_mapping, check_whole, unknown_
 from assay.sdk.client.reading import epoch
 from assay.sdk.client.records import FireRecord, ScheduleRecord
 from assay.sdk.values.converter import Converter
+from assay.sdk.values.search_values import search_values
 from assay.wire.schedule_bodies import core_fields, moment, overlap_of
 
 if TYPE_CHECKING:
@@ -369,6 +370,8 @@ class Schedules:
 
 
 def _checked(converter: Converter, name: str, value: Any) -> Any:
+    if name == "search_attributes":
+        return Payload(converter.encode(search_values(value, name), name=name))
     if name in DOCUMENTS:
         return Payload(converter.encode(value if name == "input" else check_mapping(value, name), name=name))
     check = _CHECKS.get(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypedDict
 
 from assay.core.model.duration import Duration
@@ -16,10 +16,11 @@ from assay.core.model.requests import FirstSignal, StartWorkflow
 from assay.core.model.start_options import OptionKind, by_option
 from assay.core.model.texts import check_words
 from assay.sdk.app import Definition
-from assay.sdk.arguments import check_flag, check_mapping, unknown_option
+from assay.sdk.arguments import check_flag, check_mapping, input_of, unknown_option
 from assay.sdk.values.context_values import check_scope, encoded_context
 from assay.sdk.values.converter import Converter
 from assay.sdk.values.retry import Retry, names_of
+from assay.sdk.values.search_values import search_values
 
 FirstMessage = str | tuple[str, Any] | Mapping[str, Any]
 _TYPE_BYTES = 200
@@ -30,6 +31,7 @@ class StartKeywords(TypedDict, total=False):
     """Options of `start` and `run`; durations are seconds, a timedelta or a text such as "1h30m".
 
     Keys:
+        args: Several arguments of the workflow, in place of its input.
         task_queue: The queue whose workers run the workflow; the app's unless given.
         namespace: The namespace of the run, unless the client's.
         search_attributes: Values by which runs can be listed.
@@ -53,6 +55,7 @@ class StartKeywords(TypedDict, total=False):
         scope: The names of policies under which it is started; inherited like the context, and not verified.
     """
 
+    args: Sequence[Any] | None
     task_queue: str | None
     namespace: str | None
     search_attributes: Mapping[str, Any] | None
@@ -99,6 +102,7 @@ def start_request(
         Invalid: An option is malformed.
     """
     fields = dict(usual)
+    input = input_of(input, options.get("args"))
     for name, value in options.items():
         read = _READERS.get(name)
         if read is None:
@@ -182,6 +186,10 @@ def _read_scope(_: Converter, name: str, value: Any) -> dict[str, Any]:
     return {name: check_scope(value, name)}
 
 
+def _read_search(converter: Converter, name: str, value: Any) -> dict[str, Any]:
+    return _read_object(converter, name, search_values(value, name))
+
+
 def _read_value(converter: Converter, name: str, value: Any) -> dict[str, Any]:
     return {name: Payload(converter.encode(value, name=name))}
 
@@ -250,6 +258,8 @@ _READERS: Final[dict[str, Reader]] = {
         }
     ),
     "context": _read_context,
+    "search_attributes": _read_search,
+    "args": lambda _converter, _name, _value: {},  # become the input
     "task_queue": _read_text,
     "namespace": _read_namespace,
     "id_conflict_policy": _read_conflict,

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from assay.core.model.arguments import unpacked_payload
 from assay.core.model.errors import Invalid
 from assay.core.model.payload import Payload
 from assay.sdk.values.converter import Converter
@@ -22,11 +23,29 @@ _POSITIONAL = (_Parameter.POSITIONAL_ONLY, _Parameter.POSITIONAL_OR_KEYWORD)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class OtherInput:
+    """A parameter after the first input: given by start requests with several arguments."""
+
+    name: str
+    position: int | None
+    annotation: Any
+    required: bool
+    is_rest: bool
+    """True for `*args`, which takes all further arguments."""
+    default: Any = dataclasses.field(default=ABSENT, compare=False)
+
+
+class Arguments(tuple[Any, ...]):
+    """The decoded arguments of a call with several: the input, then the values of `HandlerSignature.others`."""
+
+    __slots__ = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class HandlerSignature:
     """How to call a handler, and how to decode and encode its values.
 
-    A position of None means a keyword-only parameter. `surplus` names required parameters beside a ctx and one input:
-    the engine cannot call a handler that has any.
+    A position of None means a keyword-only parameter. `surplus` names required parameters beside a ctx and one input.
     """
 
     takes_context: bool
@@ -42,15 +61,53 @@ class HandlerSignature:
     parameters: tuple[str, ...]
     surplus: tuple[str, ...]
     input_default: Any = dataclasses.field(default=ABSENT, compare=False)
+    others: tuple[OtherInput, ...] = ()
+    input_is_rest: bool = False
+    is_wrapper: bool = False
+    """True for a function with `*args` alone."""
 
     def value_of(self, raw: Payload, converter: Converter) -> Any:
-        """Decode the input; return `ABSENT` for a null input of a handler whose input has a default."""
+        """Decode the input; return `ABSENT` for a null input of a handler whose input has a default.
+
+        Raises:
+            Invalid: The input cannot be decoded, or has too many or too few arguments for the handler.
+        """
+        given = unpacked_payload(raw) if self.takes_input else None
+        if given is not None or self.others or self.input_is_rest:
+            return self._several(raw, given, converter)
         if not self.takes_input or (not self.input_required and bytes(raw).strip() == b"null"):
             return ABSENT
         return converter.decode(raw, self.input_annotation, name="input")
 
+    def _several(self, raw: Payload, given: list[Payload] | None, converter: Converter) -> Any:
+        """Decode the arguments of a handler with several parameters, or of an input with several arguments."""
+        if given is None:
+            is_null = bytes(raw).strip() == b"null"
+            given = [] if is_null and (self.input_is_rest or not self.input_required) else [raw]
+            if self.is_wrapper:
+                given = [raw]  # the wrapped function has most likely one parameter for the input
+        rest = self.others[-1] if self.others and self.others[-1].is_rest else None
+        single = self.others[:-1] if rest else self.others
+        is_first_rest = self.input_is_rest
+        most = None if rest or is_first_rest else 1 + len(single)
+        least = int(self.input_required and not is_first_rest) + sum(other.required for other in single)
+        if len(given) < least or (most is not None and len(given) > most):
+            raise _wrong_count(self, len(given), least)
+        if is_first_rest:
+            return Arguments(converter.decode(one, name=f"args[{place}]") for place, one in enumerate(given))
+        kinds = [self.input_annotation, *(other.annotation for other in single)]
+        kinds += [ABSENT if rest is None else rest.annotation] * (len(given) - len(kinds))
+        values = [
+            converter.decode(one, kind, name="input" if len(given) == 1 else f"args[{place}]")
+            for place, (one, kind) in enumerate(zip(given, kinds, strict=False))
+        ]
+        defaults = [self.input_default, *(other.default for other in single)]
+        return Arguments(values + defaults[len(values) :])
+
     def arguments(self, context: object, value: object) -> tuple[tuple[object, ...], dict[str, object]]:
         """Return the positional and named arguments of a call; an absent input takes its default."""
+        if type(value) is Arguments:
+            return self._placed(context, value)
         if value is ABSENT:
             value = self.input_default
         if self.context_position == 0:  # the fast path of nearly every handler: (ctx, input) or (ctx)
@@ -70,6 +127,26 @@ class HandlerSignature:
                 named[name] = argument
         return tuple(argument for _, argument in sorted(placed, key=lambda pair: pair[0])), named
 
+    def _placed(self, context: object, values: Arguments) -> tuple[tuple[object, ...], dict[str, object]]:
+        """Return the positional and named arguments of a call with several arguments."""
+        if self.input_is_rest:
+            return ((context, *values) if self.takes_context else tuple(values)), {}
+        single = [other for other in self.others if not other.is_rest]
+        places = [(self.input_name, self.input_position), *((other.name, other.position) for other in single)]
+        pairs = list(zip(places, values, strict=False))
+        if self.takes_context:
+            pairs.append(((self.context_name, self.context_position), context))
+        placed = [(position, value) for (_, position), value in pairs if position is not None]
+        named = {str(name): value for (name, position), value in pairs if position is None}
+        ordered = [value for _, value in sorted(placed, key=lambda pair: pair[0])]
+        return (*ordered, *values[len(places) :]), named
+
+
+def _wrong_count(signature: HandlerSignature, given: int, least: int) -> Invalid:
+    names = ", ".join([str(signature.input_name), *(other.name for other in signature.others)])
+    wanted = f"at least {least}" if given < least else f"at most {1 + len(signature.others)}"
+    return Invalid(f"the handler takes {wanted} arguments ({names}), and {given} were given", field="args")
+
 
 def signature_of(
     handler: Callable[..., object], *, local_names: Mapping[str, object] | None = None
@@ -78,7 +155,8 @@ def signature_of(
     resolve = _Resolver(handler, local_names)
     declared = _declared(handler)
     found = [one for one in declared.parameters.values() if one.kind is not _Parameter.VAR_KEYWORD]
-    if [one.kind for one in found] == [_Parameter.VAR_POSITIONAL]:
+    is_wrapper = [one.kind for one in found] == [_Parameter.VAR_POSITIONAL]
+    if is_wrapper:
         found = [found[0].replace(name="ctx"), found[0]]  # a wrapper with *args only receives both
     context = _context_among(found, resolve)
     rest = [one for one in found if one is not context]
@@ -97,6 +175,9 @@ def signature_of(
         is_async=_is_async(handler),
         parameters=tuple(one.name for one in found if one.kind in _POSITIONAL),
         surplus=tuple(one.name for one in rest[1:] if _is_required(one)),
+        others=tuple(_other(one, found, resolve) for one in rest[1:]),
+        input_is_rest=given is not None and given.kind is _Parameter.VAR_POSITIONAL,
+        is_wrapper=is_wrapper,
     )
 
 
@@ -120,6 +201,17 @@ def _position(parameter: _Parameter | None, found: list[_Parameter]) -> int | No
     if parameter is None or parameter.kind is _Parameter.KEYWORD_ONLY:
         return None
     return found.index(parameter)
+
+
+def _other(parameter: _Parameter, found: list[_Parameter], resolve: _Resolver) -> OtherInput:
+    return OtherInput(
+        parameter.name,
+        _position(parameter, found),
+        resolve(parameter.annotation, parameter.name),
+        _is_required(parameter),
+        parameter.kind is _Parameter.VAR_POSITIONAL,
+        parameter.default,
+    )
 
 
 def _is_required(parameter: _Parameter) -> bool:

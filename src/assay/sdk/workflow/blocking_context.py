@@ -267,6 +267,18 @@ class BlockingContext(BlockingChildVerbs, BlockingConcurrency, CarriedValues):
         """
         self._context.register_query(name, function)
 
+    def attrs(self, *, search: Mapping[str, Any] | None = None, memo: Mapping[str, Any] | None = None) -> None:
+        """Merge search attributes and memo by key, in one step.
+
+        Args:
+            search: Values by which runs can be listed: texts, numbers, bools, datetimes, lists of texts.
+            memo: Values that are shown with the run; any JSON. None removes a key, here and in `search`.
+
+        Raises:
+            Invalid: Neither part is given, or a value or key is of another type.
+        """
+        self._context.attrs(search=search, memo=memo)
+
     def upsert_search_attributes(self, attributes: Mapping[str, Any]) -> None:
         """Merge search attributes by key.
 
@@ -285,19 +297,23 @@ class BlockingContext(BlockingChildVerbs, BlockingConcurrency, CarriedValues):
 
     def continue_as_new(
         self,
+        *args: Any,
         input: Any = None,
-        *,
+        type: Callable[..., Any] | str | None = None,
         workflow_type: Callable[..., Any] | str | None = None,
         task_queue: str | None = None,
     ) -> NoReturn:
         """End this run and begin the next under the same id with an empty history; unread signals are carried over.
 
         Args:
-            input: The next run's input.
-            workflow_type: The next run's workflow; the same unless given.
+            *args: The next run's input, or its several arguments; null without any.
+            input: The next run's input, by keyword.
+            type: The next run's workflow; the same unless given.
+            workflow_type: Another name of `type`.
             task_queue: The next run's queue; the same unless given.
         """
-        self._context.continue_as_new(input, workflow_type=workflow_type, task_queue=task_queue)
+        wanted = workflow_type if type is None else type
+        self._context.continue_as_new(*args, input=input, type=wanted, task_queue=task_queue)
 
     def cancel(self, reason: str | None = None) -> NoReturn:
         """End this run as CANCELLED.

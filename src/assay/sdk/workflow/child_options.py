@@ -18,6 +18,7 @@ from assay.sdk.client.start_options import retry_of
 from assay.sdk.values.context_values import check_scope, encoded_context
 from assay.sdk.values.converter import Converter
 from assay.sdk.values.retry import Retry, wire_retry
+from assay.sdk.values.search_values import search_values
 
 
 class ChildOptions(TypedDict, total=False):
@@ -159,6 +160,10 @@ def _context(converter: Converter, name: str, value: Any) -> Payload:
     return encoded_context(converter, value, name)
 
 
+def _search(converter: Converter, name: str, value: Any) -> Payload:
+    return _document(converter, name, search_values(value, name))
+
+
 def _scope(_: Converter, name: str, value: Any) -> tuple[str, ...]:
     return check_scope(value, name)
 
@@ -189,6 +194,7 @@ _READERS: Final[dict[str, Callable[[Converter, str, Any], Any]]] = {
         },
     ),
     "context": _context,
+    "search_attributes": _search,
     "parent_close_policy": _parent_close,
     "namespace": _namespace,
 }

@@ -313,14 +313,32 @@ class Context(ChildVerbs, Concurrency, CarriedValues):
         """
 
     @abstractmethod
+    def attrs(self, *, search: Mapping[str, Any] | None = None, memo: Mapping[str, Any] | None = None) -> Done:
+        """Merge search attributes and memo by key, in one step.
+
+        Args:
+            search: Values by which runs can be listed: texts, numbers, bools, datetimes, lists of texts.
+            memo: Values that are shown with the run; any JSON. None removes a key, here and in `search`.
+
+        Returns:
+            An awaitable without effect.
+
+        Raises:
+            Invalid: Neither part is given, or a value or key is of another type.
+        """
+
+    @abstractmethod
     def upsert_search_attributes(self, attributes: Mapping[str, Any]) -> Done:
         """Merge search attributes by key.
 
         Args:
-            attributes: The values; None removes a key.
+            attributes: Texts, numbers, bools, datetimes or lists of texts; None removes a key.
 
         Returns:
             An awaitable without effect.
+
+        Raises:
+            Invalid: A value or key is of another type.
         """
 
     @abstractmethod
@@ -337,16 +355,19 @@ class Context(ChildVerbs, Concurrency, CarriedValues):
     @abstractmethod
     def continue_as_new(
         self,
+        *args: Any,
         input: Any = None,
-        *,
+        type: Callable[..., Any] | str | None = None,
         workflow_type: Callable[..., Any] | str | None = None,
         task_queue: str | None = None,
     ) -> NoReturn:
         """End this run and begin the next under the same id with an empty history; unread signals are carried over.
 
         Args:
-            input: The next run's input.
-            workflow_type: The next run's workflow; the same unless given.
+            *args: The next run's input, or its several arguments; null without any.
+            input: The next run's input, by keyword.
+            type: The next run's workflow; the same unless given.
+            workflow_type: Another name of `type`.
             task_queue: The next run's queue; the same unless given.
         """
 

@@ -18,9 +18,10 @@ from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import SECOND
 from assay.core.model.options import check_id, check_text
 from assay.core.model.payload import NULL, Payload
-from assay.sdk.arguments import check_flag, check_function, check_mapping, check_whole, optional_id
+from assay.sdk.arguments import check_flag, check_function, check_mapping, check_whole, input_of, optional_id, packed
 from assay.sdk.values.annotations import result_annotation
 from assay.sdk.values.failures import to_exception, to_info
+from assay.sdk.values.search_values import search_values
 from assay.sdk.workflow.activity_futures import ActivityFuture
 from assay.sdk.workflow.activity_options import ActivityCall, step_retry
 from assay.sdk.workflow.carried import Carried
@@ -154,6 +155,11 @@ class ReplayContext(ReplayConcurrency):
 
     def _schedule(self, name: str, input: Any, options: Mapping[str, Any], kind: type[Future]) -> Future:
         run, commands = self._run, self._run.commands
+        if "args" in options:
+            options = {**options}
+            input = input_of(input, options.pop("args"))
+        elif isinstance(input, Mapping):
+            input = packed((input,))
         payload = self._encode(input, name)
         shields = run.cancellation.shields
         if options or shields:
@@ -298,11 +304,18 @@ class ReplayContext(ReplayConcurrency):
 
     def upsert_search_attributes(self, attributes: Mapping[str, Any]) -> Done:
         """See `Context.upsert_search_attributes`."""
-        return self._upsert(cmd.UpsertAttributes(search=self._object(attributes, "search_attributes")))
+        return self.attrs(search=attributes)
 
     def upsert_memo(self, memo: Mapping[str, Any]) -> Done:
         """See `Context.upsert_memo`."""
-        return self._upsert(cmd.UpsertAttributes(memo=self._object(memo, "memo")))
+        return self.attrs(memo=memo)
+
+    def attrs(self, *, search: Mapping[str, Any] | None = None, memo: Mapping[str, Any] | None = None) -> Done:
+        """See `Context.attrs`."""
+        if search is None and memo is None:
+            raise Invalid("attrs needs search= or memo=", field="search")
+        found = NULL if search is None else self._object(search_values(search), "search_attributes")
+        return self._upsert(cmd.UpsertAttributes(found, NULL if memo is None else self._object(memo, "memo")))
 
     def _object(self, value: Mapping[str, Any], name: str) -> Payload:
         return self._encode(dict(check_mapping(value, name)), name)
@@ -315,15 +328,17 @@ class ReplayContext(ReplayConcurrency):
 
     def continue_as_new(
         self,
+        *args: Any,
         input: Any = None,
-        *,
+        type: Callable[..., Any] | str | None = None,
         workflow_type: Callable[..., Any] | str | None = None,
         task_queue: str | None = None,
     ) -> NoReturn:
         """See `Context.continue_as_new`."""
         self._check_alive()
-        payload = self._encode(input, "input")
-        name = None if workflow_type is None else self._run.app.name_of(workflow_type)
+        payload = self._encode(input_of(input, args or None), "input")
+        wanted = workflow_type if type is None else type
+        name = None if wanted is None else self._run.app.name_of(wanted)
         error = ContinueAsNewRequested(cmd.ContinueAsNew(payload, name, optional_id(task_queue, "task_queue")))
         self._run.cancellation.end_by(error)
         raise error
