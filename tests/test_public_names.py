@@ -35,6 +35,7 @@ PUBLIC = [
     "Handle",
     "Invalid",
     "Kind",
+    "Message",
     "NamespaceRecord",
     "NamespaceStatsRecord",
     "NonDeterminismError",

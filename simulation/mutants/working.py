@@ -83,8 +83,8 @@ def _refused_kept() -> list[Patch]:
 
 def _newest_letter() -> list[Patch]:
     def take(self: Mailbox, name: str) -> Any:
-        letters = self._signals.get(name)
-        return letters.pop()[1] if letters else None
+        channel = self._topics.get(name)
+        return channel._buffer.pop() if channel is not None and channel.unread else None
 
     return [(Mailbox, "unread", lambda self: ()), (Mailbox, "take", take)]
 

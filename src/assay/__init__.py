@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from assay.sdk.workflow.channels import Channel
     from assay.sdk.workflow.child_verbs import ChildHandle
     from assay.sdk.workflow.context import Context
+    from assay.sdk.workflow.messages import Message
     from assay.sdk.workflow.replay.commands import DEFAULT_VERSION
     from assay.sdk.workflow.replay.exceptions import CancelRequested
     from assay.sdk.workflow.versions import version
@@ -97,6 +98,7 @@ __all__ = [
     "Handle",
     "Invalid",
     "Kind",
+    "Message",
     "NamespaceRecord",
     "NamespaceStatsRecord",
     "NonDeterminismError",
@@ -165,6 +167,7 @@ _HOMES = {
         "WorkerRecord",
         "WorkflowRecord",
     ),
+    "assay.sdk.workflow.messages": ("Message",),
     "assay.sdk.workflow.replay.commands": ("DEFAULT_VERSION",),
     "assay.sdk.workflow.replay.exceptions": ("CancelRequested",),
     "assay.sdk.workflow.versions": ("version",),

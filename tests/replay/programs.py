@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from assay.core.model import events as ev
-from assay.core.model.errors import ActivityError, ChildError, Failure, Kind
+from assay.core.model.errors import ActivityError, ChildError, Failure, Kind, NotFound
 from assay.sdk.app import App
 from assay.sdk.values.retry import Retry
 from assay.sdk.workflow.blocking_context import BlockingContext
@@ -682,3 +682,33 @@ async def spawned(here: Place) -> None:
         *("HELLO, TWO", "HELLO, ONE", True, "HELLO, THREE"),
         *(["ALREADY_EXISTS", "not_started", "Hello"], ["INTERNAL", "failed", "Broken"]),
     ]
+
+
+# messages
+
+
+@app.workflow
+async def Letters(ctx: Context) -> Any:
+    """Sends to itself and to nobody, listens, replies, and reads its inbox."""
+    notes, found = ctx.listen("note", message=True), []
+    await ctx.send(ctx.pid, "note", {"n": 1})
+    note = await notes.receive()
+    found.append([note.topic, note.payload, note.from_ == ctx.pid, await note.ok("mine")])
+    try:
+        await ctx.send("wf://main/nobody", "note")
+    except NotFound as error:
+        found.append(str(error.kind))
+    inbox = ctx.inbox()
+    found.append((await inbox.receive()).payload)
+    await ctx.send(ctx.pid, "several", 1, "two")
+    several = await inbox.receive()
+    found += [several.args, several.payload]
+    ctx.unlisten(notes)
+    await ctx.send(ctx.pid, "note", 3)
+    found.append(await ctx.wait_for_signal("note"))
+    return found
+
+
+@course
+async def letters(here: Place) -> None:
+    await here.run(Letters, "letters")

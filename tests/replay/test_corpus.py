@@ -15,13 +15,7 @@ from tests.replay.record import HISTORIES, kept
 FILES = sorted(HISTORIES.glob("*.json"))
 
 # Kinds that no program of the corpus brings about yet; limits end runs elsewhere.
-NOT_KEPT = {
-    "ExternalCancelRequested",
-    "WorkflowTimedOut",
-    "MessageSendRequested",
-    "MessageDelivered",
-    "MessageSendFailed",
-}
+NOT_KEPT = {"ExternalCancelRequested", "WorkflowTimedOut"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])

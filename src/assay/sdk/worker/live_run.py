@@ -152,6 +152,10 @@ class LiveRun:
         self.unsent = commands[LIMITS.commands :]
         return commands[: LIMITS.commands]
 
+    def stands_at(self, seq: int) -> bool:
+        """Return True if the code has applied the events up to a seq, and waits for more."""
+        return self.execution.seen == seq and self.state == RESTING
+
     @property
     def idle(self) -> bool:
         """Return True if a replay would restore everything that an eviction loses."""

@@ -60,6 +60,7 @@ from assay.sdk.worker.reports import FIRST_REPEAT_SECONDS, LONGEST_REPEAT_SECOND
 from assay.sdk.worker.steps import Steps, step_event
 from assay.sdk.worker.threads import DaemonThreads
 from assay.sdk.worker.turn_logs import log_failure, log_stuck
+from assay.sdk.worker.turn_parts import is_end
 from assay.sdk.workflow.replay.completion import Completion
 from assay.sdk.workflow.replay.runtime import Execution
 
@@ -120,21 +121,23 @@ class WorkflowTasks:
         if run is not None and run.epoch >= grant.epoch:
             self._freed()  # a late grant of an expired lease: a newer execution of the run is here
             return
-        if run is not None and grant.tail is not None and run.execution.seen == grant.seen_seq and run.state == RESTING:
+        if run is not None and grant.tail is not None and run.stands_at(grant.seen_seq):
             self._activate(run, grant, grant.tail)
             return
-        if run is not None:
+        lags = run is not None and grant.tail is None and run.stands_at(grant.seen_seq)
+        if run is not None and not lags:
             self._lost(run)
         if grant.tail is not None and grant.seen_seq == 0:
             self._begin(grant, grant.tail, fresh=grant.last_seq == 1 and not outdated)
             return
-        task = asyncio.get_running_loop().create_task(self._replay(grant))
+        task = asyncio.get_running_loop().create_task(self._replay(grant, grant.seen_seq if lags else 0))
         self._loading.add(task)
         task.add_done_callback(self._loading.discard)
 
-    async def _replay(self, grant: TaskGrant) -> None:
+    async def _replay(self, grant: TaskGrant, after: int) -> None:
+        """Run the code on the history; a live run that lags gets the events after its last, however many."""
         try:
-            history = await self._transport.history(grant.key.run_id)
+            history = await self._transport.history(grant.key.run_id, after)
         except AssayError as error:
             if unsure(error):
                 log.warning("cannot read the history of %s: %s", grant.key.workflow_id, error)
@@ -142,17 +145,24 @@ class WorkflowTasks:
             else:
                 self._fail_task(grant, (TASK_FAILED, str(error)))
             return
-        if _ended(history):
+        if is_end(history):
             self._freed()  # closed while the history was read: the lease has ended with the run
             return
         current = self._live.get(grant.key.run_id)
         if current is not None and current.epoch >= grant.epoch:
             self._freed()
             return
+        # Later events belong to a later lease, and would contradict this one.
+        events = [recorded for recorded in history if recorded.seq <= grant.last_seq]
+        if after and current is not None and current.stands_at(after):
+            self._activate(current, grant, events)
+            return
         if current is not None:
             self._lost(current)
-        # Later events belong to a later lease, and would contradict this one.
-        self._begin(grant, [recorded for recorded in history if recorded.seq <= grant.last_seq])
+        if after:  # the live run was evicted meanwhile
+            await self._replay(grant, 0)
+            return
+        self._begin(grant, events)
 
     def _give_back(self, grant: TaskGrant) -> None:
         self._reports.send(ReleaseTask(grant.key.run_id, self._worker, grant.epoch))
@@ -464,7 +474,7 @@ class WorkflowTasks:
             return
         if run.state == GONE:
             return
-        if _ended(events):
+        if is_end(events):
             self._lost(run)
         elif events and run.lease != UNLEASED and run.state == RESTING:
             turn = run.execution.activate(events, 0)
@@ -492,7 +502,3 @@ class WorkflowTasks:
             if run.lease != UNLEASED:
                 self._reports.send(ReleaseTask(run.key.run_id, self._worker, run.epoch))
             self._lost(run)
-
-
-def _ended(events: Sequence[Recorded]) -> bool:
-    return bool(events) and events[-1].event.closes is not None

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, TypeVar, overload
 
 from assay.sdk.workflow.blocking_children import BlockingChildVerbs
 from assay.sdk.workflow.blocking_concurrency import BlockingConcurrency
+from assay.sdk.workflow.blocking_messaging import BlockingMessaging
 from assay.sdk.workflow.carried import Carried, CarriedValues
 from assay.sdk.workflow.concurrency import Duration
 from assay.sdk.workflow.context import Context, WorkflowInfo
@@ -18,7 +19,7 @@ from assay.sdk.workflow.replay.blocking import wait
 Result = TypeVar("Result")
 
 
-class BlockingContext(BlockingChildVerbs, BlockingConcurrency, CarriedValues):
+class BlockingContext(BlockingChildVerbs, BlockingConcurrency, BlockingMessaging, CarriedValues):
     """The `ctx` of a `def` workflow: `Context` without `await`.
 
     A greenlet waits for the calls of any `Context`, so engines implement only the asynchronous class.

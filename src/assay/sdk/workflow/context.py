@@ -19,6 +19,7 @@ from assay.sdk.workflow.carried import CarriedValues
 from assay.sdk.workflow.child_verbs import ChildVerbs
 from assay.sdk.workflow.concurrency import Concurrency, Duration
 from assay.sdk.workflow.logger import WorkflowLogger
+from assay.sdk.workflow.messaging import Messaging
 
 Result = TypeVar("Result")
 
@@ -49,7 +50,7 @@ class Done:
         yield
 
 
-class Context(ChildVerbs, Concurrency, CarriedValues):
+class Context(ChildVerbs, Concurrency, Messaging, CarriedValues):
     """The `ctx` of an `async def` workflow."""
 
     @property

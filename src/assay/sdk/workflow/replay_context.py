@@ -34,10 +34,12 @@ from assay.sdk.workflow.replay import guard
 from assay.sdk.workflow.replay.commands import DEFAULT_VERSION
 from assay.sdk.workflow.replay.completion import StepOrder
 from assay.sdk.workflow.replay.exceptions import CancelRequested, ContinueAsNewRequested, RetryLater
+from assay.sdk.workflow.replay.mailbox import ReceivedMessage
 from assay.sdk.workflow.replay.runtime import Execution
 from assay.sdk.workflow.replay.waits import outlast
 from assay.sdk.workflow.replay_children import Children
 from assay.sdk.workflow.replay_concurrency import Future, ReplayConcurrency
+from assay.sdk.workflow.replay_messaging import ReplayMessaging
 from assay.sdk.workflow.timers import moment
 from assay.sdk.workflow.uuids import uuid1, uuid7
 from assay.sdk.workflow.versions import check_version
@@ -46,7 +48,7 @@ RANDOM_BYTES_LIMIT: Final = 512 * 1024
 """The recorded text has twice the length, and less than the limit of a payload."""
 
 
-class ReplayContext(ReplayConcurrency):
+class ReplayContext(ReplayConcurrency, ReplayMessaging):
     """`Context` over the replay loop: calls become commands of an `Execution`, outcomes come from its history."""
 
     def __init__(self, execution: Execution) -> None:
@@ -56,6 +58,7 @@ class ReplayContext(ReplayConcurrency):
         self._began = execution.commands.time
         self._children = Children(execution)
         self._logger: WorkflowLogger | None = None
+        execution.mailbox.convert = _converter(self)
 
     def _carried(self) -> Carried:
         return Carried.of(self._run.start)
@@ -211,38 +214,6 @@ class ReplayContext(ReplayConcurrency):
         self._check_alive()
         await asyncio.sleep(parse_duration(duration, "duration") / SECOND)
 
-    async def wait_for_signal(
-        self,
-        name: str,
-        timeout: Duration | None = None,  # noqa: ASYNC109  # a durable timer, not a time-out of asyncio
-        *,
-        type: Any = Any,
-        default: Any = None,
-    ) -> Any:
-        """See `Context.wait_for_signal`."""
-        self._check_alive()
-        run, name = self._run, check_id(name, "signal name")
-        found = run.mailbox.take(name)
-        if found is not None:
-            return self._decode(found, type, f"payload of signal '{name}'")
-        future: asyncio.Future[Payload | None] = run.loop.create_future()
-        timer_seq = self._arm(future, timeout)
-        commands = run.commands
-        commands.order("wait for signal", commands.count("wait for signal"), name, cmd.WaitForSignal(name, timer_seq))
-        run.mailbox.wait(name, future)
-        raw = await future
-        return default if raw is None else self._decode(raw, type, f"payload of signal '{name}'")
-
-    def _arm(self, future: "asyncio.Future[Payload | None]", timeout: Duration | None) -> int | None:
-        if timeout is None:
-            return None
-        timer = self._run.loop.call_later(
-            max(parse_duration(timeout, "timeout") / SECOND, 1e-6),
-            lambda: None if future.done() else future.set_result(None),
-        )
-        future.add_done_callback(lambda _: timer.cancel())
-        return getattr(timer, "seq", None)
-
     async def start_child_workflow(
         self,
         workflow_type: Callable[..., Any] | str,
@@ -385,6 +356,19 @@ class ReplayContext(ReplayConcurrency):
     def _workflow_annotation(self, name: str) -> Any:
         known = self._run.app.workflows.get(name)
         return Any if known is None else known.signature.result_annotation
+
+
+def _converter(context: ReplayContext) -> Callable[..., Any]:
+    """Return the conversion of messages, with weak references: an evicted run is freed at once."""
+    reference, run = weakref.ref(context), context._reference
+
+    def convert(item: ReceivedMessage, *, as_message: bool) -> Any:
+        found, execution = reference(), run()
+        if found is None and execution is not None:
+            found = ReplayContext(execution)
+        return None if found is None else found._converted(item, as_message=as_message)
+
+    return convert
 
 
 def _item(item: Any) -> tuple[Any, Any, Mapping[str, Any]]:

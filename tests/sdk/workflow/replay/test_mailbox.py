@@ -12,7 +12,7 @@ from assay.core.model.ids import Seq
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.requests import FirstSignal
 from assay.sdk.workflow.context import Context
-from assay.sdk.workflow.replay.mailbox import Mailbox
+from assay.sdk.workflow.replay.mailbox import Mailbox, ReceivedMessage
 from tests.sdk.support import Trial, check_replay, payload, value_of
 
 
@@ -176,40 +176,70 @@ def test_signals_that_code_was_not_told_of_before_it_ended_go_along_too():
 # the mailbox by itself
 
 
-class Waiter(asyncio.Future[Payload | None]):
-    def __init__(self) -> None:
-        super().__init__(loop=asyncio.new_event_loop())
-
-    def close(self) -> None:
-        self.get_loop().close()
-
-
-@pytest.fixture
-def waiters() -> Any:
-    made = [Waiter(), Waiter()]
-    yield made
-    for waiter in made:
-        waiter.close()
+def received(seq: int, topic: str, content: Payload = NULL) -> ReceivedMessage:
+    return ReceivedMessage(Seq(seq), 0, topic, content)
 
 
 def test_a_mailbox_keeps_what_nobody_waits_for():
     box = Mailbox()
-    box.put(Seq(3), "a", payload(1))
-    box.put(Seq(2), "b", payload(2))
-    box.put(Seq(5), "a", NULL)
+    first, other, last = received(3, "a", payload(1)), received(2, "b", payload(2)), received(5, "a")
+    for item in (first, other, last):
+        box.put(item)
     assert box.unread() == (2, 3, 5)
-    assert box.take("a") == payload(1)
-    assert box.take("a") == NULL
-    assert box.take("a") is None
+    assert [box.take("a"), box.take("a"), box.take("a")] == [first, last, None]
     assert box.unread() == (2,)
 
 
-def test_a_mailbox_gives_a_signal_to_the_first_that_still_waits(waiters: list[Waiter]):
+def test_an_inbox_takes_what_waits_in_order_and_a_wait_finds_it_there():
     box = Mailbox()
-    for waiter in waiters:
-        box.wait("a", waiter)
-    waiters[0].cancel()
-    box.put(Seq(2), "a", payload(1))
-    assert waiters[1].result() == payload(1)
-    box.put(Seq(3), "a", payload(2))
-    assert box.unread() == (3,)
+    for item in (received(3, "a"), received(2, "b"), received(5, "a")):
+        box.put(item)
+    inbox = box.open_inbox()
+    assert [item.seq for item in inbox.unread] == [2, 3, 5]
+    found = box.take("a")
+    assert found is not None
+    assert found.seq == 3
+    assert [item.seq for item in inbox.unread] == [2, 5]
+
+
+def test_unread_messages_of_a_closed_channel_are_placed_by_their_seqs():
+    box = Mailbox()
+    channel, inbox = box.listen("a", as_messages=False), box.open_inbox()
+    for item in (received(2, "b"), received(3, "a"), received(4, "b"), received(5, "a")):
+        box.put(item)
+    assert box.unlisten(channel)
+    assert [item.seq for item in inbox.unread] == [2, 3, 4, 5]
+    assert channel.closed
+    assert channel.unread == ()
+    assert not box.unlisten(channel)
+    assert not box.unlisten(inbox)
+
+
+def test_a_mailbox_gives_a_message_to_the_first_that_still_waits():
+    async def play() -> None:
+        box, loop = Mailbox(), asyncio.get_running_loop()
+        waits = [loop.create_task(box.wait("a", loop.create_future())) for _ in range(3)]
+        await asyncio.sleep(0)
+        waits[0].cancel()
+        await asyncio.sleep(0)
+        box.put(received(2, "a", payload(1)))
+        assert await waits[1] == received(2, "a", payload(1))
+        box.put(received(3, "a"))
+        waits[2].cancel()  # it was given the message and had no chance to use it
+        await asyncio.wait(waits)
+        assert box.unread() == (3,)
+
+    asyncio.run(play())
+
+
+def test_a_wait_outlives_the_channel_of_its_topic():
+    async def play() -> None:
+        box, loop = Mailbox(), asyncio.get_running_loop()
+        channel = box.listen("a", as_messages=False)
+        waiting = loop.create_task(box.wait("a", loop.create_future()))
+        await asyncio.sleep(0)
+        assert box.unlisten(channel)
+        box.put(received(2, "a"))
+        assert await waiting == received(2, "a")
+
+    asyncio.run(play())

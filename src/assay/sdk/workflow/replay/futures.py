@@ -17,7 +17,7 @@ class Futures:
 
     __slots__ = (
         "_commands", "_started", "activities", "activity_orders", "child_orders", "children", "first_children",
-        "sources", "steps",
+        "sends", "sources", "steps",
     )  # fmt: skip
 
     def __init__(self, commands: Commands) -> None:
@@ -29,6 +29,7 @@ class Futures:
         """Children without an outcome, by seq."""
         self.first_children: dict[tuple[str, str], ChildFuture] = {}
         """The first child of each namespace and id, with or without an outcome."""
+        self.sends: dict[int, asyncio.Future[None]] = {}
         self.steps: dict[int, tuple[StepCall, asyncio.Future[Payload]]] = {}
         self.sources: list[SourceChannel[Any]] = []
         """Channels of inputs from outside: a run whose code waits on one of them is not deadlocked."""
@@ -37,8 +38,8 @@ class Futures:
 
     @property
     def pending(self) -> bool:
-        """Return True while an outcome of an activity or a child can come."""
-        return bool(self.activities) or self.child_orders.pending > 0
+        """Return True while an outcome of an activity, a child or a sent message can come."""
+        return bool(self.activities or self.sends) or self.child_orders.pending > 0
 
     def add_step(self, order: StepOrder) -> asyncio.Future[Payload]:
         """Order an inline step; its outcome arrives as an input event."""

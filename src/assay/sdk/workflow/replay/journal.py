@@ -183,6 +183,7 @@ ECHOES: dict[type[ev.Event], Callable[[Any], tuple[str, int | str | None, str]]]
         event.child_seq,
         child_name(event.workflow_type, event.child_workflow_id),
     ),
+    ev.MessageSendRequested: lambda event: ("message", event.send_seq, f"{event.topic} to {event.to}"),
     ev.AttributesUpserted: lambda event: ("attributes", None, ""),
     ev.ExternalCancelRequested: lambda event: ("cancel of workflow", event.request_seq, event.to),
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from assay.core.model import events as ev
-from assay.core.model.errors import ActivityError, ChildError, Failure, Kind, NonDeterminismError
+from assay.core.model.errors import ActivityError, ChildError, Failure, Kind, NonDeterminismError, NotFound
 from assay.core.model.events import Recorded
 from assay.core.model.failure import FailureInfo
 from assay.core.model.input_hash import HASH_DIGITS
@@ -15,6 +15,7 @@ from assay.core.model.payload import Payload
 from assay.sdk.values.failures import to_wrapper
 from assay.sdk.workflow.replay.completion import ChildFuture
 from assay.sdk.workflow.replay.exceptions import RetryLater
+from assay.sdk.workflow.replay.mailbox import ReceivedMessage
 
 if TYPE_CHECKING:
     from assay.sdk.workflow.replay.runtime import Execution
@@ -42,7 +43,7 @@ def _started(run: "Execution", event: ev.WorkflowStarted, _: Recorded) -> None:
 
 
 def _signal(run: "Execution", event: ev.SignalReceived, recorded: Recorded) -> None:
-    run.mailbox.put(recorded.seq, event.signal, event.payload)
+    run.mailbox.put(ReceivedMessage(recorded.seq, recorded.time, event.signal, event.payload, event.sender, event.args))
 
 
 def _cancel(run: "Execution", event: ev.WorkflowCancelRequested, _: Recorded) -> None:
@@ -124,12 +125,29 @@ def _child(run: "Execution", event: ev.ChildWorkflowCompleted | ev.ChildWorkflow
     return future
 
 
+def _message_delivered(run: "Execution", event: ev.MessageDelivered, _: Recorded) -> None:
+    future = _send(run, event.send_seq)
+    if future is not None and not future.done():
+        future.set_result(None)
+
+
+def _message_failed(run: "Execution", event: ev.MessageSendFailed, _: Recorded) -> None:
+    kind = Kind.parse(event.kind)
+    error = NotFound(event.error) if kind is Kind.NOT_FOUND else Failure(event.error, kind=kind)
+    _reject(_send(run, event.send_seq), error)
+
+
+def _send(run: "Execution", seq: int) -> asyncio.Future[None] | None:
+    run.commands.check_ordered("message", seq, "")
+    return run.futures.sends.pop(seq, None)
+
+
 def _resolve(future: asyncio.Future[Payload] | None, value: Payload) -> None:
     if future is not None and not future.done():
         future.set_result(value)
 
 
-def _reject(future: asyncio.Future[Payload] | None, error: Failure | RetryLater) -> None:
+def _reject(future: asyncio.Future[Any] | None, error: Failure | NotFound | RetryLater) -> None:
     if future is not None and not future.done():
         future.set_exception(error)
 
@@ -146,4 +164,6 @@ RULES: dict[type[ev.Event], Callable[["Execution", Any, Recorded], None]] = {
     ev.StepFailed: _step_failed,
     ev.ChildWorkflowCompleted: _child_completed,
     ev.ChildWorkflowFailed: _child_failed,
+    ev.MessageDelivered: _message_delivered,
+    ev.MessageSendFailed: _message_failed,
 }
