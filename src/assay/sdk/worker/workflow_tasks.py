@@ -155,14 +155,12 @@ class WorkflowTasks:
         # Later events belong to a later lease, and would contradict this one.
         events = [recorded for recorded in history if recorded.seq <= grant.last_seq]
         if after and current is not None and current.stands_at(after):
-            self._activate(current, grant, events)
-            return
+            return self._activate(current, grant, events)
         if current is not None:
             self._lost(current)
         if after:  # the live run was evicted meanwhile
-            await self._replay(grant, 0)
-            return
-        self._begin(grant, events)
+            return await self._replay(grant, 0)
+        return self._begin(grant, events)
 
     def _give_back(self, grant: TaskGrant) -> None:
         self._reports.send(ReleaseTask(grant.key.run_id, self._worker, grant.epoch))

@@ -179,13 +179,15 @@ class Mailbox:
 
     @property
     def is_awaited(self) -> bool:
-        """Return True if code waits for a signal."""
-        return any(not waiter.done() for waiters in self._waiters.values() for waiter in waiters)
+        """Return True if code waits for a message."""
+        return any(channel.is_awaited for channel in self._channels())
 
     def unread(self) -> tuple[int, ...]:
         """Return the seqs of messages that code has not taken, in order."""
-        channels = [*self._topics.values(), *(() if self.inbox is None else (self.inbox,))]
-        return tuple(sorted(item.seq for channel in channels for item in channel.unread))
+        return tuple(sorted(item.seq for channel in self._channels() for item in channel.unread))
+
+    def _channels(self) -> list[MessageChannel]:
+        return [*self._topics.values(), *(() if self.inbox is None else (self.inbox,))]
 
     def _topic(self, topic: str) -> MessageChannel:
         channel = self._topics.get(topic)
