@@ -145,12 +145,9 @@ class WorkflowTasks:
             else:
                 self._fail_task(grant, (TASK_FAILED, str(error)))
             return
-        if is_end(history):
-            self._freed()  # closed while the history was read: the lease has ended with the run
-            return
         current = self._live.get(grant.key.run_id)
-        if current is not None and current.epoch >= grant.epoch:
-            self._freed()
+        if is_end(history) or (current is not None and current.epoch >= grant.epoch):
+            self._freed()  # the run was closed, or leased anew, while the history was read
             return
         # Later events belong to a later lease, and would contradict this one.
         events = [recorded for recorded in history if recorded.seq <= grant.last_seq]
