@@ -18,6 +18,7 @@ PUBLIC = [
     "App",
     "AssayError",
     "AsyncRunList",
+    "AuditEntryRecord",
     "BlockingChild",
     "BlockingContext",
     "BlockingRunList",

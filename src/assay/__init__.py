@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         WorkflowTimedOut,
     )
     from assay.sdk.app import App
+    from assay.sdk.client.audit_entries import AuditEntryRecord
     from assay.sdk.client.client import Client
     from assay.sdk.client.handle import Handle
     from assay.sdk.client.records import (
@@ -81,6 +82,7 @@ __all__ = [
     "App",
     "AssayError",
     "AsyncRunList",
+    "AuditEntryRecord",
     "BlockingChild",
     "BlockingContext",
     "BlockingRunList",
@@ -142,6 +144,7 @@ _HOMES = {
     "assay.sdk.workflow.blocking_context": ("BlockingContext",),
     "assay.sdk.workflow.channels": ("Channel",),
     "assay.sdk.workflow.child_verbs": ("ChildHandle",),
+    "assay.sdk.client.audit_entries": ("AuditEntryRecord",),
     "assay.sdk.client.client": ("Client",),
     "assay.sdk.workflow.context": ("Context",),
     "assay.sdk.client.handle": ("Handle",),

@@ -51,6 +51,7 @@ PERMISSIONS = {
         "listApiKeys",
         "rotateApiKey",
         "revokeApiKey",
+        "listAudit",
         "createNamespace",
         "deleteNamespace",
         "getMetrics",

@@ -8,6 +8,7 @@ from assay.core.model.requests import StartWorkflow, Terminate
 from assay.engine.commit.idempotency import IdempotencyKey, Rendered
 from assay.engine.engine import Engine
 from assay.engine.pruner import (
+    AUDIT_RETENTION,
     COMMITS_PER_SWEEP,
     FIRE_RETENTION,
     HOUR,
@@ -88,6 +89,10 @@ class Recording:
         self.deletions.append(("fires", before))
         return 0
 
+    async def forget_audits(self, before: Time, limit: int) -> int:
+        self.deletions.append(("audits", before))
+        return 0
+
     async def forget_notes(self, before: Time, limit: int) -> int:
         self.deletions.append(("notes", before))
         return 0
@@ -96,7 +101,12 @@ class Recording:
 def test_each_kind_has_its_own_time():
     clock, recording = ManualClock(), Recording()
     asyncio.run(Pruner(recording, clock).run_once())
-    kept = {"outcomes": OUTCOME_RETENTION, "fires": FIRE_RETENTION, "notes": NOTE_RETENTION}
+    kept = {
+        "outcomes": OUTCOME_RETENTION,
+        "fires": FIRE_RETENTION,
+        "audits": AUDIT_RETENTION,
+        "notes": NOTE_RETENTION,
+    }
     assert recording.deletions == [(kind, clock.now() - time) for kind, time in kept.items()]
 
 

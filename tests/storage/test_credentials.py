@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from assay.core.model.attached_rows import AttachedRows
 from assay.core.model.ids import SECOND
 from assay.storage.credential_rows import KeyRow, SessionRow
 from assay.storage.ports import RequestOutcome
@@ -92,7 +93,7 @@ async def test_a_rotated_key_ends_after_the_overlap_unless_it_ends_sooner(creden
 
 async def test_an_outcome_is_kept_with_the_key(store: AnyStore, credentials: SqlCredentials):
     outcome = RequestOutcome("main", "k", b"fingerprint", 200, b"{}", NOW)
-    await credentials.add_key(key("a"), outcome)
+    await credentials.add_key(key("a"), AttachedRows(outcome))
     assert list(await store.outcomes([("main", "k")])) == [outcome]
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from assay.core.model import commands as cmd
+from assay.core.model.attached_rows import AttachedRows
 from assay.core.model.ids import SECOND
 from assay.core.registrations import WorkerHealth
 from assay.storage.ports import Conflict, NamespaceRow, QueueRow, RequestOutcome, WorkerRow
@@ -43,10 +44,10 @@ async def test_namespaces_are_kept_once(registry: SqlRegistry):
 
 
 async def test_a_change_and_its_outcome_are_one_transaction(store: AnyStore, registry: SqlRegistry):
-    await registry.create_namespace(NamespaceRow("a", NOW), outcome("k"))
+    await registry.create_namespace(NamespaceRow("a", NOW), AttachedRows(outcome("k")))
     assert list(await store.outcomes([("main", "k")])) == [outcome("k")]
     with pytest.raises(Conflict):
-        await registry.create_namespace(NamespaceRow("b", NOW), outcome("k"))
+        await registry.create_namespace(NamespaceRow("b", NOW), AttachedRows(outcome("k")))
     assert [row.name for row in await registry.namespaces()] == ["a"]
 
 
@@ -55,11 +56,11 @@ async def test_a_namespace_with_open_runs_stays(store: AnyStore, registry: SqlRe
     world = StoredWorld(store)
     world.take(started())
     await world.commit()
-    assert not await registry.delete_namespace("main", outcome("first"))
+    assert not await registry.delete_namespace("main", AttachedRows(outcome("first")))
     assert not await store.outcomes([("main", "first")])
     world.take(terminated())
     await world.commit()
-    assert await registry.delete_namespace("main", outcome("second"))
+    assert await registry.delete_namespace("main", AttachedRows(outcome("second")))
     assert len(await store.outcomes([("main", "second")])) == 1
     assert not await registry.delete_namespace("main")
 

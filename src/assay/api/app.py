@@ -24,7 +24,7 @@ from assay.api.routes.table import ROUTES
 from assay.api.stream import EventStream
 from assay.auth.permissions import ALL_NAMESPACES, Permission
 from assay.core.model.errors import AssayError, Failure, NotFound, ReadOnly, Refused
-from assay.wire.errors import Unauthorized, status_of
+from assay.wire.errors import Forbidden, Unauthorized, status_of
 
 log = logging.getLogger("assay.api")
 
@@ -77,6 +77,8 @@ class Api:
             await self._authorize(call, self._find(call)[0])
             await self._connection(call)(self.backend, call, receive, send)
         except AssayError as problem:
+            if isinstance(problem, Forbidden) and self.backend.auditor is not None:
+                self.backend.auditor.refuse(call, problem)
             log.info("a WebSocket was refused: %s", problem)
             answer = answers.error(problem, _challenge(problem))
             await send({"type": "websocket.http.response.start", "status": answer.status, "headers": answer.head()})
@@ -155,6 +157,8 @@ class Api:
         except MethodNotAllowed as problem:
             return answers.error(problem, [(b"allow", ", ".join(problem.allowed).encode())])
         except AssayError as problem:
+            if isinstance(problem, Forbidden) and self.backend.auditor is not None:
+                self.backend.auditor.refuse(call, problem)
             return answers.error(_about(problem, call), _challenge(problem))
         except Exception:
             log.exception("%s %s failed", call.method, call.operation or UNKNOWN)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from assay.api.admission import Admission
+from assay.api.auditing import Auditor
 from assay.api.authentication import Authentication
 from assay.api.dashboard.whitelabel import WhiteLabel
 from assay.api.exchange import Exchange
@@ -17,8 +18,10 @@ from assay.api.shared_frames import SharedFrames
 from assay.api.stream import StreamSlots
 from assay.api.telemetry import Telemetry
 from assay.core.model.ids import SECOND, Time
+from assay.engine.audit import Audit
 from assay.engine.engine import Engine
 from assay.engine.insight import Insight
+from assay.engine.kept_answers import KeptAnswers
 from assay.engine.stream import Stream
 from assay.engine.worker_registry import WorkerRegistry
 from assay.worker_protocol.tokens import Tokens
@@ -58,9 +61,13 @@ class Backend:
     exchange: Exchange
     telemetry: Telemetry
     auth: Authentication
+    kept_answers: KeptAnswers
+    audit: Audit
     settings: ApiSettings = field(default_factory=ApiSettings)
     stream_slots: StreamSlots = field(default_factory=StreamSlots)
     """Limits the open event streams."""
+    auditor: Auditor | None = None
+    """Audits changes and refusals; None without an audit."""
     request_rates: RequestRates | None = None
     """Limits the requests a second of each caller; None without a limit."""
     shared_frames: SharedFrames = field(default_factory=SharedFrames)

@@ -3,6 +3,7 @@
 import asyncio
 import math
 import re
+import secrets
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl
@@ -29,6 +30,7 @@ WRAPPING_LEVELS: Final = 8
 MAX_BODY_KEYS: Final = 200_000
 """Keys of an object in a whole body. Each payload in the body has its own, lower limit."""
 
+_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
 _SIMPLE: Final = re.compile(r"\w+=[\w.-]+", re.ASCII)
 """A query with a single parameter that needs no decoding, the usual case."""
 _SWAPPED: Final = {b"[": msgspec.Raw(b"{}"), b"{": msgspec.Raw(b"[]")}
@@ -52,6 +54,7 @@ class ApiCall:
         "_headers",
         "_query",
         "_receive",
+        "_request_id",
         "anonymous",
         "cors_origin",
         "extra_headers",
@@ -91,6 +94,7 @@ class ApiCall:
         self._headers: dict[bytes, bytes] | None = None
         self._query: list[tuple[str, str]] | None = None
         self._body: bytes | None = None
+        self._request_id: str | None = None
 
     def header(self, name: bytes) -> str | None:
         """Return a header by its lower-case name."""
@@ -124,6 +128,14 @@ class ApiCall:
         if self.forwarded is not None and self.forwarded.scheme is not None:
             return self.forwarded.scheme == "https"
         return self.scope.get("scheme") in ("https", "wss")
+
+    @property
+    def request_id(self) -> str:
+        """Return the id of the request: the caller's own `X-Request-Id`, or a random one."""
+        if self._request_id is None:
+            given = self.header(b"x-request-id") or ""
+            self._request_id = given if _REQUEST_ID.match(given) else secrets.token_hex(8)
+        return self._request_id
 
     # query
 

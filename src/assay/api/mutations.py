@@ -42,8 +42,9 @@ async def change(
     """
     key = await key_of(call, namespace, render)
     # A request rejected here is not recorded under its key: the same key has its effect when sent again later.
+    audit = None if backend.auditor is None else backend.auditor.note(call, namespace, request)
     with backend.admission.admit(namespace):
-        reply = await backend.engine.submit(request, key, caller=namespace)
+        reply = await backend.engine.submit(request, key, caller=namespace, audit=audit)
     return _answer(Rendered(*render(reply)) if key is None else cast(Rendered, reply))
 
 

@@ -5,14 +5,25 @@ import logging
 import secrets
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from assay.auth.api_keys import SECRET_BYTES, ApiKey, NewKey, full_prefix, is_key, key_text, may_manage
 from assay.auth.key_ring import CHANGE_CHECK_INTERVAL, MIN_REREAD_INTERVAL, KeyRing
 from assay.auth.permissions import Principal
 from assay.auth.ports import KeyStore
+from assay.core.model.attached_rows import NO_ROWS, AttachedRows
 from assay.core.model.errors import NotFound, Refused
 from assay.core.model.ids import SECOND, Time
 
 log = logging.getLogger("assay.auth")
+
+Attach = Callable[[ApiKey | None, ApiKey], AttachedRows]
+"""Makes the rows to write with a change, from the key before the change, if any, and the key after it."""
+
+
+def attach_nothing(_before: ApiKey | None, _after: ApiKey) -> AttachedRows:
+    """Attach no rows to a change."""
+    return NO_ROWS
 
 
 class KeyRegistry:
@@ -91,31 +102,32 @@ class KeyRegistry:
         if not noting.cancelled() and noting.exception() is not None:
             log.warning("the last use of a key could not be written: %s", noting.exception())
 
-    async def create(self, wanted: NewKey, *, idempotent: bool = False) -> tuple[ApiKey, str | None]:
+    async def create(
+        self, wanted: NewKey, *, idempotent: bool = False, attach: Attach = attach_nothing
+    ) -> tuple[ApiKey, str | None]:
         """Create a key.
 
         Args:
             wanted: The fields of the key.
             idempotent: Return the oldest live key of the label instead, if the label has a live key.
+            attach: Makes the rows to write in the transaction of the change.
 
         Returns:
             The stored key and its text; the text of an existing key is None.
         """
-        plaintext, key = self._drawn(wanted)
-        while await self._is_taken(key.prefix):
-            plaintext, key = self._drawn(wanted)
+        plaintext, key = await self._drawn(wanted)
         if idempotent and wanted.label is not None:
-            found = await self._store.add_key_of_label(key)
+            found = await self._store.add_key_of_label(key, attach(None, key))
             await self.read()
             return found, plaintext if found.digest == key.digest else None
-        await self._store.add_key(key)
+        await self._store.add_key(key, attach(None, key))
         await self.read()
         return key, plaintext
 
-    async def create_first(self, wanted: NewKey) -> tuple[ApiKey, str] | None:
+    async def create_first(self, wanted: NewKey, attach: Attach = attach_nothing) -> tuple[ApiKey, str] | None:
         """Create the first key of the database; return None if the database ever had a key."""
-        plaintext, key = self._drawn(wanted)
-        if not await self._store.add_first_key(key):
+        plaintext, key = await self._drawn(wanted)
+        if not await self._store.add_first_key(key, attach(None, key)):
             return None
         await self.read()
         return key, plaintext
@@ -124,7 +136,9 @@ class KeyRegistry:
         """Return whether the database ever had a key."""
         return await self._store.had_key()
 
-    async def rotate(self, prefix: str, overlap: Time, principal: Principal) -> tuple[ApiKey, str]:
+    async def rotate(
+        self, prefix: str, overlap: Time, principal: Principal, attach: Attach = attach_nothing
+    ) -> tuple[ApiKey, str]:
         """Create a successor of a key; the old key ends after `overlap`.
 
         Raises:
@@ -138,19 +152,21 @@ class KeyRegistry:
         wanted = NewKey(
             label=old.label, role=old.role, namespaces=old.namespaces, queues=old.queues, expires_at=old.expires_at
         )
-        plaintext, key = self._drawn(wanted)
-        await self._store.rotate(old.prefix, now + overlap, key)
+        plaintext, key = await self._drawn(wanted)
+        if not await self._store.rotate(old.prefix, now + overlap, key, attach(old, key)):
+            raise NotFound(f"API key {old.prefix}")
         await self.read()
         return key, plaintext
 
-    async def revoke(self, prefix: str, principal: Principal) -> ApiKey:
+    async def revoke(self, prefix: str, principal: Principal, attach: Attach = attach_nothing) -> ApiKey:
         """Revoke a key; return its state before.
 
         Raises:
             NotFound: The key is not visible to the caller, or already revoked.
         """
         key = await self._managed(prefix, principal)
-        if not await self._store.revoke(key.prefix, self._now()):
+        now = self._now()
+        if not await self._store.revoke(key.prefix, now, attach(key, replace(key, revoked_at=now))):
             raise NotFound(f"API key {key.prefix}")
         await self.read()
         return key
@@ -170,6 +186,10 @@ class KeyRegistry:
     async def _is_taken(self, prefix: str) -> bool:
         return any(key.prefix == prefix for key in await self._store.keys())
 
-    def _drawn(self, wanted: NewKey) -> tuple[str, ApiKey]:
-        plaintext = key_text(secrets.token_bytes(SECRET_BYTES))
-        return plaintext, wanted.stored(plaintext, self._now())
+    async def _drawn(self, wanted: NewKey) -> tuple[str, ApiKey]:
+        """Return a fresh key whose prefix no other key has or had: prefixes stand for keys in paths and audits."""
+        while True:
+            plaintext = key_text(secrets.token_bytes(SECRET_BYTES))
+            key = wanted.stored(plaintext, self._now())
+            if not await self._is_taken(key.prefix):
+                return plaintext, key

@@ -1,7 +1,7 @@
 """The ports between authentication and a database: API keys, sessions and tickets.
 
-Each call is a transaction, durable when the call returns. Changes of keys and sessions raise a number, which other
-engines poll.
+Each call is a transaction, durable when the call returns; `rows` are written in the same transaction. Changes of keys
+and sessions raise a number, which other engines poll.
 """
 
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from typing import Protocol
 
 from assay.auth.api_keys import ApiKey
 from assay.auth.sessions import BrowserSession
+from assay.core.model.attached_rows import NO_ROWS, AttachedRows
 from assay.core.model.ids import Time
 
 
@@ -27,23 +28,26 @@ class KeyStore(Protocol):
         """Return whether the database ever had a key."""
         ...
 
-    async def add_key(self, key: ApiKey) -> None:
+    async def add_key(self, key: ApiKey, rows: AttachedRows = NO_ROWS) -> None:
         """Store a key."""
         ...
 
-    async def add_first_key(self, key: ApiKey) -> bool:
+    async def add_first_key(self, key: ApiKey, rows: AttachedRows = NO_ROWS) -> bool:
         """Store a key if the database never had a key; return whether the key was stored. Only one caller succeeds."""
         ...
 
-    async def add_key_of_label(self, key: ApiKey) -> ApiKey:
+    async def add_key_of_label(self, key: ApiKey, rows: AttachedRows = NO_ROWS) -> ApiKey:
         """Store a key unless its label has a live key; return the oldest live key of the label."""
         ...
 
-    async def rotate(self, prefix: str, expires_at: Time, successor: ApiKey) -> None:
-        """Store a successor and set the end of the old key to `expires_at`, unless the old key ends sooner."""
+    async def rotate(self, prefix: str, expires_at: Time, successor: ApiKey, rows: AttachedRows = NO_ROWS) -> bool:
+        """Store a successor and set the end of the old key to `expires_at`, unless the old key ends sooner.
+
+        Return False, and change nothing, if the old key is revoked.
+        """
         ...
 
-    async def revoke(self, prefix: str, now: Time) -> bool:
+    async def revoke(self, prefix: str, now: Time, rows: AttachedRows = NO_ROWS) -> bool:
         """Revoke a key and end its sessions; return False if the key does not exist or is already revoked."""
         ...
 

@@ -34,6 +34,7 @@ SECTIONS: Final = {
         "namespace": Subcommand("assay.cli.namespace", "Create, list and delete namespaces."),
         "worker": Subcommand("assay.cli.worker", "List the workers of a namespace."),
         "queue": Subcommand("assay.cli.queue", "Show the task queues of a namespace."),
+        "audit": Subcommand("assay.cli.audit", "Show who changed what."),
         "api-key": Subcommand("assay.cli.api_key", "Create, list, rotate and revoke API keys."),
     },
     "Tools": {

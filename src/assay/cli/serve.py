@@ -84,9 +84,21 @@ def serve(
 
 def _config(chosen: dict[str, Any], flags: dict[str, Any], context: click.Context) -> "ServerConfig":
     """Return the checked configuration; a flag that lacks another flag or cannot be parsed is a usage error."""
-    from assay.server.config import ServerConfig, cache_bytes, events_ttl, task_lease, white_label
+    from assay.server.config import (
+        ServerConfig,
+        audit_retention,
+        cache_bytes,
+        events_ttl,
+        task_lease,
+        white_label,
+    )
 
-    times: dict[str, Any] = {"task_lease": task_lease(), "events_ttl": events_ttl(), "cache_bytes": cache_bytes()}
+    times: dict[str, Any] = {
+        "task_lease": task_lease(),
+        "events_ttl": events_ttl(),
+        "cache_bytes": cache_bytes(),
+        "audit_retention": audit_retention(),
+    }
     try:
         found = ServerConfig(
             **chosen, **times, auth=auth_config(flags), exposure=exposure_config(flags), white_label=white_label()

@@ -1,6 +1,6 @@
 """Namespaces, workers and queues of an engine in this process, with the same answers as over HTTP."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from assay.embedded.local_workers import LocalWorkers
@@ -41,6 +41,10 @@ class EmbeddedRegistry:
     async def delete_namespace(self, name: str) -> None:
         """See `RegistryPort`."""
         await (await self._called()).delete(name, None)
+
+    async def audit(self, filters: Mapping[str, str | float | None]) -> Sequence[dict[str, Any]]:
+        """See `RegistryPort`; an embedded engine has no callers to audit."""
+        return []
 
     async def workers(self, namespace: str) -> Sequence[dict[str, Any]]:
         """See `RegistryPort`."""

@@ -20,6 +20,7 @@ from assay.core.model.replies import ReplyCallback, Started
 from assay.core.model.requests import Request, StartWorkflow
 from assay.engine.clock import Clock, SharedClock, SystemClock
 from assay.engine.clock_keeper import ClockKeeper, clock_offset
+from assay.engine.commit.audit_note import AuditNote
 from assay.engine.commit.committer import Committed, Committer
 from assay.engine.commit.idempotency import IdempotencyKey, check_same
 from assay.engine.dispatch import Dispatcher
@@ -160,7 +161,12 @@ class Engine:
     # changes
 
     def submit(
-        self, request: Request, key: IdempotencyKey | None = None, *, caller: Namespace | str | None = None
+        self,
+        request: Request,
+        key: IdempotencyKey | None = None,
+        *,
+        caller: Namespace | str | None = None,
+        audit: AuditNote | None = None,
     ) -> asyncio.Future[Any]:
         """Decide and write a request; must be called on the engine's event loop.
 
@@ -168,12 +174,13 @@ class Engine:
             request: the change, for example `StartWorkflow` or `Signal`.
             key: makes a repetition safe: the same key gets the first outcome again, and no second effect.
             caller: the namespace of a caller over the network; in a long queue, namespaces take turns.
+            audit: the audit of the request, written with its effect if it is accepted.
 
         Returns:
             A future of the reply to `request` (`core/model/replies.py`), done when the outcome is durable (I1). A
             refusal is its exception. With a key the result is a `Rendered` answer, for refusals too.
         """
-        return self._committer.submit(request, key, caller)
+        return self._committer.submit(request, key, caller, audit)
 
     def post(self, request: Request, callback: ReplyCallback | None = None) -> None:
         """Decide and write a request like `submit`, without a future: the hot path of workers.

@@ -11,19 +11,20 @@ from typing import Final
 
 import msgspec
 
-from assay.core.model.errors import AlreadyExists, Invalid, NotFound, Refused
+from assay.core.model.attached_rows import AttachedRows, AuditRow
+from assay.core.model.errors import AlreadyExists, NotFound, Refused
 from assay.core.model.ids import SECOND, Namespace, Time, WorkerId
 from assay.core.model.options import check_id, check_namespace
 from assay.core.registrations import WorkerHealth
 from assay.engine.clock import Clock
 from assay.engine.commit.idempotency import IdempotencyKey, Rendered
+from assay.engine.kept_answers import KeptAnswers
 from assay.storage.ports import (
     Conflict,
     NamespaceCounts,
     NamespaceRow,
     QueueRow,
     Registry,
-    RequestOutcome,
     Store,
     WaitingWork,
     WorkerRow,
@@ -69,6 +70,7 @@ class WorkerRegistry:
         self._registry = registry
         self._store = store
         self._clock = clock
+        self._answers = KeptAnswers(store, clock)
         self._namespaces: set[str] = set()
         self._used: set[str] = set()
         """Namespaces used since the last check; another engine may have deleted them."""
@@ -97,28 +99,28 @@ class WorkerRegistry:
         await self._registry.create_namespace(NamespaceRow(check_namespace(namespace), self._clock.now()))
         self._namespaces.add(namespace)
 
-    async def create(self, name: str, key: IdempotencyKey | None) -> Rendered | None:
+    async def create(self, name: str, key: IdempotencyKey | None, audit: AuditRow | None = None) -> Rendered | None:
         """Create a namespace; return the rendered answer if a key is given, the first one for a repeated key.
 
         Raises:
             AlreadyExists: the namespace exists.
         """
         check_namespace(name)
-        if (known := await self._recalled(key)) is not None:
+        if (known := await self._answers.recall(key)) is not None:
             return known
         row = NamespaceRow(name, self._clock.now())
         try:
-            created = await self._registry.create_namespace(row, self._outcome(key, None))
+            created = await self._registry.create_namespace(row, AttachedRows(self._answers.outcome(key, None), audit))
         except Conflict:  # the same key is used at the same moment, and was faster
             created = False
         if not created:
-            if (known := await self._recalled(key)) is not None:
+            if (known := await self._answers.recall(key)) is not None:
                 return known
             raise AlreadyExists(f"namespace '{name}' exists already", existing={"namespace": name})
         self._namespaces.add(name)
         return _rendered(key, None)
 
-    async def delete(self, name: str, key: IdempotencyKey | None) -> Rendered | None:
+    async def delete(self, name: str, key: IdempotencyKey | None, audit: AuditRow | None = None) -> Rendered | None:
         """Delete a namespace; return the rendered answer if a key is given, the first one for a repeated key.
 
         Raises:
@@ -127,23 +129,23 @@ class WorkerRegistry:
         """
         if name == MAIN:
             raise NotFound("cannot delete the 'main' namespace", code="main_namespace")
-        if (known := await self._recalled(key)) is not None:
+        if (known := await self._answers.recall(key)) is not None:
             return known
         if not await self._exists(name):
             # The first request with this key may just have deleted it; deletion and answer are one transaction.
-            if (known := await self._recalled(key)) is not None:
+            if (known := await self._answers.recall(key)) is not None:
                 return known
             raise NotFound(f"namespace {name}")
         if await self._schedules(name):
             raise Refused(f"namespace '{name}' has schedules", code="namespace_in_use")
         self._namespaces.discard(name)
         try:
-            deleted = await self._registry.delete_namespace(name, self._outcome(key, None))
+            deleted = await self._registry.delete_namespace(name, AttachedRows(self._answers.outcome(key, None), audit))
         except Conflict:  # the same key is used at the same moment, and was faster
             deleted = False
         if deleted:
             return _rendered(key, None)
-        if (known := await self._recalled(key)) is not None:
+        if (known := await self._answers.recall(key)) is not None:
             return known
         raise Refused(f"namespace '{name}' has open runs", code="namespace_in_use")
 
@@ -180,13 +182,13 @@ class WorkerRegistry:
 
     async def register(self, row: WorkerRow, key: IdempotencyKey | None = None) -> Rendered | WorkerRow:
         """Register a worker under a new id; a repeated key returns its first answer and registers nothing."""
-        if (known := await self._recalled(key)) is not None:
+        if (known := await self._answers.recall(key)) is not None:
             return known
         check_id(row.task_queue, "queue")
         await self.ensure(row.namespace)
         now = self._clock.now()
         fresh = msgspec.structs.replace(row, id=f"w-{secrets.token_hex(8)}", registered_at=now, last_heartbeat=now)
-        await self._registry.register(fresh, self._outcome(key, fresh))
+        await self._registry.register(fresh, self._answers.outcome(key, fresh))
         self._remember(fresh)
         return _rendered(key, fresh) or fresh
 
@@ -289,18 +291,6 @@ class WorkerRegistry:
             await self._registry.create_namespace(NamespaceRow(name, self._clock.now()))
 
     # keys
-
-    async def _recalled(self, key: IdempotencyKey | None) -> Rendered | None:
-        if key is None:
-            return None
-        for outcome in await self._store.outcomes([(key.namespace, key.key)]):
-            if outcome.fingerprint != key.fingerprint:
-                raise Invalid("this idempotency key was used for another request", code="idempotency_key_reused")
-            return Rendered(outcome.status, outcome.body, replayed=True)
-        return None
-
-    def _outcome(self, key: IdempotencyKey | None, reply: object) -> RequestOutcome | None:
-        return None if key is None else key.outcome(reply, self._clock.now())
 
 
 def _rendered(key: IdempotencyKey | None, reply: object) -> Rendered | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from assay.api.app import Api
+from assay.api.auditing import Auditor
 from assay.api.authentication import Authentication
 from assay.api.backend import ApiSettings, Backend
 from assay.api.cookies import Cookies
@@ -23,9 +24,11 @@ from assay.auth.memory_sessions import MemorySessions
 from assay.auth.session_registry import SessionRegistry
 from assay.auth.tickets import TicketRegistry
 from assay.core.model.errors import Invalid
+from assay.engine.audit import Audit
 from assay.engine.clock import Clock, SharedClock, SystemClock
 from assay.engine.engine import Engine
 from assay.engine.insight import Insight
+from assay.engine.kept_answers import KeptAnswers
 from assay.engine.pruner import Pruner
 from assay.engine.service import Loop, Service
 from assay.engine.stream import Stream
@@ -33,8 +36,10 @@ from assay.engine.token_key import read_token_key
 from assay.engine.worker_registry import MAIN, WorkerRegistry
 from assay.server.config import ServerConfig
 from assay.server.credentials import StoredCredentials
+from assay.storage.audit_trail import AuditTrail
 from assay.storage.overview import Overview
 from assay.storage.ports import EventJournal, Leftovers, Registry, Store
+from assay.storage.sql.audit_rows import SqlAudit
 from assay.storage.sql.credentials import SqlCredentials
 from assay.storage.sql.journal import SqlJournal
 from assay.storage.sql.leftovers import SqlLeftovers
@@ -64,6 +69,7 @@ class Database:
     leftovers: Leftovers
     credentials: SqlCredentials
     overview: Overview
+    audit: AuditTrail
     place: str
     """The path or the URL without a password, for messages."""
 
@@ -86,8 +92,9 @@ def database_of(config: ServerConfig) -> Database:
 
 def _ports(
     store: "SqliteStore | SqliteReader | PostgresStore",
-) -> tuple[SqlRegistry, SqlJournal, SqlLeftovers, SqlCredentials, SqlOverview]:
-    return SqlRegistry(store), SqlJournal(store), SqlLeftovers(store), SqlCredentials(store), SqlOverview(store)
+) -> tuple[SqlRegistry, SqlJournal, SqlLeftovers, SqlCredentials, SqlOverview, SqlAudit]:
+    credentials = SqlCredentials(store)
+    return SqlRegistry(store), SqlJournal(store), SqlLeftovers(store), credentials, SqlOverview(store), SqlAudit(store)
 
 
 def read_only_database_of(config: ServerConfig, clock: SystemClock) -> Database:
@@ -168,8 +175,14 @@ async def _surrounded(config: ServerConfig, engine: Engine, database: Database) 
     services: list[Service] = [
         worker_registry,
         backend.exchange,
-        Pruner(database.leftovers, database.clock, retention=config.events_ttl),
+        Pruner(
+            database.leftovers,
+            database.clock,
+            retention=config.events_ttl,
+            audit_retention=config.audit_retention,
+        ),
         *([backend.auth.keys] if backend.auth.settings.is_on else []),
+        *([backend.audit] if backend.auditor is not None else []),
     ]
     try:
         async with _looping(services, database.clock):
@@ -180,6 +193,8 @@ async def _surrounded(config: ServerConfig, engine: Engine, database: Database) 
     finally:
         if engine.stopped is None:
             await worker_registry.write_heartbeats()
+            if backend.auditor is not None:
+                await backend.audit.write_refusals()
 
 
 @asynccontextmanager
@@ -204,6 +219,7 @@ def _backend(
     authentication: Authentication,
 ) -> Backend:
     telemetry = Telemetry()
+    audit = Audit(database.audit, database.clock)
     engine.on_commit(telemetry.committed)
     return Backend(
         engine=engine,
@@ -215,7 +231,10 @@ def _backend(
         exchange=Exchange(engine, tokens, worker_registry),
         telemetry=telemetry,
         auth=authentication,
+        kept_answers=KeptAnswers(database.store, database.clock),
         settings=settings_of(config),
+        audit=audit,
+        auditor=_auditor(config, audit),
         request_rates=None if config.exposure.rate_limit is None else RequestRates(config.exposure.rate_limit),
     )
 
@@ -238,6 +257,13 @@ def _authentication(config: ServerConfig, database: Database, database_id: str) 
         database.clock,
         None if issuer is None or auth.client is None else CodeFlow(issuer, auth.client),
     )
+
+
+def _auditor(config: ServerConfig, audit: Audit) -> Auditor | None:
+    """Return the audit of changes: with authentication, or on demand; a process that only reads changes nothing."""
+    if config.read_only or not (config.auth.is_on or config.exposure.audit):
+        return None
+    return Auditor(audit)
 
 
 def settings_of(config: ServerConfig) -> ApiSettings:

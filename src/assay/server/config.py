@@ -7,16 +7,18 @@ from ipaddress import ip_address
 
 from assay.api.dashboard.whitelabel import WhiteLabel
 from assay.api.dashboard.whitelabel import white_label as white_label
-from assay.core.model.duration import parse_duration
+from assay.core.model.duration import DAY, parse_duration
 from assay.core.model.errors import Invalid
 from assay.core.model.ids import SECOND, Time
 from assay.core.model.limits import CACHE_BYTES
 from assay.engine.commit import cache
+from assay.engine.pruner import AUDIT_RETENTION
 from assay.engine.stream import STREAM_RETENTION
 from assay.server.auth_config import AuthConfig
 from assay.server.client_limits import ClientLimits
 from assay.server.exposure_config import ExposureConfig
 
+MAX_AUDIT_DAYS = 36_500
 DEFAULT_DATABASE = "sqlite://assay-workflow.db"
 """A file in the working directory of the engine."""
 
@@ -37,6 +39,8 @@ class ServerConfig:
     task_lease: Time = 30 * SECOND
     events_ttl: Time = STREAM_RETENTION
     """Age up to which a client of the event stream can resume."""
+    audit_retention: Time = AUDIT_RETENTION
+    """Age up to which rows of the audit are kept."""
     cache_bytes: int = CACHE_BYTES
     """Bytes of folded runs that the engine keeps in memory."""
     limits: ClientLimits = field(default_factory=ClientLimits)
@@ -84,6 +88,16 @@ def task_lease(environment: Mapping[str, str] = os.environ) -> Time:
 def events_ttl(environment: Mapping[str, str] = os.environ) -> Time:
     """Return the age up to which the event stream can be resumed."""
     return _seconds("ASSAY_EVENTS_TTL_SECS", ServerConfig.events_ttl, environment)
+
+
+def audit_retention(environment: Mapping[str, str] = os.environ) -> Time:
+    """Return the age up to which rows of the audit are kept."""
+    text = environment.get("ASSAY_AUDIT_RETENTION_DAYS", "").strip()
+    if not text:
+        return ServerConfig.audit_retention
+    if not (text.isascii() and text.isdecimal() and 0 < int(text) <= MAX_AUDIT_DAYS):
+        raise Invalid(f"ASSAY_AUDIT_RETENTION_DAYS must be a whole number of days, not {text!r}", field="environment")
+    return int(text) * DAY
 
 
 def cache_bytes(environment: Mapping[str, str] = os.environ) -> int:

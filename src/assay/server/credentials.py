@@ -7,6 +7,7 @@ import msgspec
 from assay.auth.api_keys import ApiKey
 from assay.auth.permissions import Role
 from assay.auth.sessions import BrowserSession
+from assay.core.model.attached_rows import NO_ROWS, AttachedRows
 from assay.core.model.ids import Time
 from assay.storage.credential_rows import KeyRow, SessionRow
 from assay.storage.sql.credentials import SqlCredentials
@@ -30,25 +31,25 @@ class StoredCredentials:
         """See `KeyStore`."""
         return await self._rows.had_key()
 
-    async def add_key(self, key: ApiKey) -> None:
+    async def add_key(self, key: ApiKey, rows: AttachedRows = NO_ROWS) -> None:
         """See `KeyStore`."""
-        await self._rows.add_key(_row(key))
+        await self._rows.add_key(_row(key), rows)
 
-    async def add_first_key(self, key: ApiKey) -> bool:
+    async def add_first_key(self, key: ApiKey, rows: AttachedRows = NO_ROWS) -> bool:
         """See `KeyStore`."""
-        return await self._rows.add_first_key(_row(key))
+        return await self._rows.add_first_key(_row(key), rows)
 
-    async def add_key_of_label(self, key: ApiKey) -> ApiKey:
+    async def add_key_of_label(self, key: ApiKey, rows: AttachedRows = NO_ROWS) -> ApiKey:
         """See `KeyStore`."""
-        return _key(await self._rows.add_key_of_label(_row(key)))
+        return _key(await self._rows.add_key_of_label(_row(key), rows))
 
-    async def rotate(self, prefix: str, expires_at: Time, successor: ApiKey) -> None:
+    async def rotate(self, prefix: str, expires_at: Time, successor: ApiKey, rows: AttachedRows = NO_ROWS) -> bool:
         """See `KeyStore`."""
-        await self._rows.rotate(prefix, expires_at, _row(successor))
+        return await self._rows.rotate(prefix, expires_at, _row(successor), rows)
 
-    async def revoke(self, prefix: str, now: Time) -> bool:
+    async def revoke(self, prefix: str, now: Time, rows: AttachedRows = NO_ROWS) -> bool:
         """See `KeyStore`."""
-        return await self._rows.revoke(prefix, now)
+        return await self._rows.revoke(prefix, now, rows)
 
     async def used(self, digest: str, now: Time) -> None:
         """See `KeyStore`."""

@@ -6,6 +6,7 @@ from enum import Enum, auto
 import msgspec
 from msgspec.structs import astuple
 
+from assay.core.model.attached_rows import AuditRow, RequestOutcome
 from assay.core.model.effects import OutboxMessage
 from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import RunId, Time
@@ -28,17 +29,6 @@ class StoredRun(Run):
     def of(run: Run) -> "StoredRun":
         """Return the stored form of a run that a rule has created."""
         return StoredRun(*astuple(run))
-
-
-class RequestOutcome(msgspec.Struct, frozen=True, gc=False):
-    """The first reply to a request with an idempotency key; repetitions of the request receive the same reply."""
-
-    namespace: str
-    key: str
-    fingerprint: bytes
-    status: int
-    body: bytes
-    created_at: Time
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -165,6 +155,8 @@ class Changes(msgspec.Struct):
     row is gone, the run is lost, and the fence with it: another delivery has had its effect (I17)."""
     outcomes: list[tuple[RunId | None, RequestOutcome]] = msgspec.field(default_factory=list)
     """Replies to keep, each with the run that the request concerned, if any."""
+    audits: list[tuple[RunId | None, AuditRow]] = msgspec.field(default_factory=list)
+    """Rows of the audit, each with the run or schedule that the audited request changed."""
     not_before: tuple[Time, Time] | None = None
     """For changes that fire deadlines: the engine time and the wall time of the decision. The clock of a shared store
     must have reached both when the changes are written (I10)."""

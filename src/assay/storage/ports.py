@@ -18,6 +18,7 @@ from typing import Final, Protocol
 import msgspec
 
 from assay.core.engine_time import ClockReading, Jump
+from assay.core.model.attached_rows import NO_ROWS, AttachedRows, RequestOutcome
 from assay.core.model.effects import OutboxMessage
 from assay.core.model.errors import AssayError, Kind, Unavailable
 from assay.core.model.events import Event, Recorded
@@ -31,7 +32,6 @@ from assay.storage.changes import (
     AttemptEnd,
     Changes,
     Extent,
-    RequestOutcome,
     ScheduleChange,
     Snapshot,
     StoredEvent,
@@ -381,19 +381,18 @@ class Store(MeasuredStore, Protocol):
 class Registry(Protocol):
     """The rows beside the histories: namespaces, workers, queues and the engine's own secrets.
 
-    No decision depends on them. The `RequestOutcome` of a change is written in the same transaction, therefore a
-    repeated request takes effect once.
+    No decision depends on them. The attached rows of a change are written in its transaction.
     """
 
     async def namespaces(self) -> Sequence[NamespaceRow]:
         """Return all namespaces, by name."""
         ...
 
-    async def create_namespace(self, row: NamespaceRow, outcome: RequestOutcome | None = None) -> bool:
+    async def create_namespace(self, row: NamespaceRow, rows: AttachedRows = NO_ROWS) -> bool:
         """Create a namespace; return False if the name exists."""
         ...
 
-    async def delete_namespace(self, name: str, outcome: RequestOutcome | None = None) -> bool:
+    async def delete_namespace(self, name: str, rows: AttachedRows = NO_ROWS) -> bool:
         """Delete a namespace; return False if the namespace has an open run or does not exist."""
         ...
 
@@ -489,6 +488,10 @@ class Leftovers(Protocol):
 
         A fire that started a run is kept like the run: a backfill must not start the due time again (I11).
         """
+        ...
+
+    async def forget_audits(self, before: Time, limit: int) -> int:
+        """Delete rows of the audit from before a time; return their number."""
         ...
 
     async def forget_notes(self, before: Time, limit: int) -> int:

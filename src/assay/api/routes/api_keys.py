@@ -1,5 +1,6 @@
 """Routes of API keys: create, list, rotate and revoke. The text of a key is returned once, when it is created."""
 
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -9,12 +10,15 @@ from assay.api.access import MANAGE_SHOWN, require, require_shown
 from assay.api.answers import HttpResponse
 from assay.api.backend import Backend
 from assay.api.call import ApiCall
+from assay.api.mutations import answer_of, key_of
 from assay.api.router import Parameter, Route
 from assay.api.routes.workflows import TOTAL
 from assay.auth.api_keys import DEFAULT_OVERLAP_SECONDS, ApiKey, NewKey, check_new_key
 from assay.auth.permissions import ALL_NAMESPACES, UNRESTRICTED, Permission, Role
+from assay.core.model.attached_rows import AttachedRows
 from assay.core.model.errors import Invalid
 from assay.core.model.ids import SECOND, Time, seconds
+from assay.engine.commit.idempotency import IdempotencyKey, Rendered
 from assay.wire.credentials import ApiKeyRecord, KeyBody, RotateBody
 from assay.wire.errors import Unauthorized
 
@@ -28,21 +32,57 @@ async def create(backend: Backend, call: ApiCall) -> HttpResponse:
     """Create an API key. Only this response contains the text of the key: the engine stores a hash."""
     body = await call.read(KeyBody)
     if call.anonymous:
-        return await _create_first(backend, body)
+        return await _create_first(backend, call, body)
     require_shown(call.principal, Permission.MANAGE)
     wanted = _wanted(backend, call, body)
     for namespace in wanted.namespaces:
         require(call.principal, Permission.MANAGE, namespace)
-    key, plaintext = await backend.auth.keys.create(wanted, idempotent=body.idempotent)
+    once = await key_of(call, call.namespace, _without_text)
+    attach = partial(_attached, backend, call, once)
+    made = await backend.kept_answers.once(
+        once, partial(backend.auth.keys.create, wanted, idempotent=body.idempotent, attach=attach)
+    )
+    return _made(made)
+
+
+def _made(made: tuple[ApiKey, str | None] | Rendered) -> HttpResponse:
+    """Return the answer with a new key. A repetition has no text: kept answers contain no secrets."""
+    if isinstance(made, Rendered):
+        return answer_of(made)
+    key, plaintext = made
     return answers.json(_record(key, plaintext), 200 if plaintext is None else 201)
 
 
-async def _create_first(backend: Backend, body: KeyBody) -> HttpResponse:
+def _without_text(reply: object) -> tuple[int, bytes]:
+    if not isinstance(reply, ApiKey):
+        raise TypeError(reply)
+    return 200, answers.encoded(_record(reply))
+
+
+def _attached(
+    backend: Backend, call: ApiCall, once: IdempotencyKey | None, before: ApiKey | None, after: ApiKey
+) -> AttachedRows:
+    """Return the rows of a change: the kept answer without the text of the key, and the audit."""
+    audit = None
+    if backend.auditor is not None:
+        namespace = after.namespaces[0] if len(after.namespaces) == 1 else ALL_NAMESPACES
+        audit = backend.auditor.row(
+            call,
+            namespace,
+            after.prefix if before is None else before.prefix,
+            before=None if before is None else _record(before),
+            after=_record(after),
+        )
+    return AttachedRows(backend.kept_answers.outcome(once, after), audit)
+
+
+async def _create_first(backend: Backend, call: ApiCall, body: KeyBody) -> HttpResponse:
     """Create the first key: an admin of all namespaces. Role and namespaces of the body are ignored."""
     now = backend.engine.now()
     chosen = check_new_key(label=body.label, expires_at=_time(body.expires_at), creator=UNRESTRICTED, now=now)
     made = await backend.auth.keys.create_first(
-        NewKey(label=chosen.label, role=Role.ADMIN, namespaces=(ALL_NAMESPACES,), expires_at=chosen.expires_at)
+        NewKey(label=chosen.label, role=Role.ADMIN, namespaces=(ALL_NAMESPACES,), expires_at=chosen.expires_at),
+        partial(_attached, backend, call, None),
     )
     if made is None:
         raise Unauthorized(NO_BOOTSTRAP)
@@ -75,14 +115,20 @@ async def rotate(backend: Backend, call: ApiCall) -> HttpResponse:
     overlap = DEFAULT_OVERLAP_SECONDS if body.overlap_secs is None else body.overlap_secs
     if not 0 <= overlap <= 10 * 365 * 86_400:
         raise Invalid("overlap_secs must be a number of seconds, not negative", field="overlap_secs")
-    key, plaintext = await backend.auth.keys.rotate(call.parameters["prefix"], int(overlap * SECOND), call.principal)
-    return answers.json(_record(key, plaintext), 201)
+    once = await key_of(call, call.namespace, _without_text)
+    prefix, attach = call.parameters["prefix"], partial(_attached, backend, call, once)
+    return _made(
+        await backend.kept_answers.once(
+            once, partial(backend.auth.keys.rotate, prefix, int(overlap * SECOND), call.principal, attach)
+        )
+    )
 
 
 async def revoke(backend: Backend, call: ApiCall) -> HttpResponse:
     """Revoke an API key. All engines refuse the key within seconds."""
     require_shown(call.principal, Permission.MANAGE)
-    await backend.auth.keys.revoke(call.parameters["prefix"], call.principal)
+    attach = partial(_attached, backend, call, None)
+    await backend.auth.keys.revoke(call.parameters["prefix"], call.principal, attach)
     return answers.empty(204)
 
 
@@ -123,7 +169,17 @@ _MADE: Final = {201: ApiKeyRecord, 200: ApiKeyRecord}
 _REVOKED: Final = Parameter("revoked", "True includes revoked keys.", bool)
 
 ROUTES: Final = (
-    _route("POST", "", "createApiKey", "Create an API key", create, _MADE, body=KeyBody, body_optional=True),
+    _route(
+        "POST",
+        "",
+        "createApiKey",
+        "Create an API key",
+        create,
+        _MADE,
+        body=KeyBody,
+        body_optional=True,
+        idempotent=True,
+    ),
     _route(
         "GET",
         "",
@@ -140,9 +196,10 @@ ROUTES: Final = (
         "rotateApiKey",
         "Rotate an API key",
         rotate,
-        {201: ApiKeyRecord},
+        _MADE,
         body=RotateBody,
         body_optional=True,
+        idempotent=True,
     ),
     _route("DELETE", "/{prefix}", "revokeApiKey", "Revoke an API key", revoke, {204: None}),
 )

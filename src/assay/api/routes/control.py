@@ -8,6 +8,7 @@ from msgspec.structs import asdict
 from assay.api import answers
 from assay.api.access import ACT, READ_FOUND, require
 from assay.api.answers import HttpResponse
+from assay.api.auditing import acting_name
 from assay.api.backend import Backend
 from assay.api.call import ApiCall, document, payload
 from assay.api.mutations import change
@@ -103,8 +104,9 @@ def _continued(reply: object) -> tuple[int, bytes]:
 async def retry(backend: Backend, call: ApiCall) -> HttpResponse:
     """Continue a closed run as a new run of the same id, with the history of the closed run."""
     body = await call.read(RetryBody)
-    check_requester(body.requested_by, body.reason)
-    who, why = (body.requested_by or "").strip(), (body.reason or "").strip()
+    requester = acting_name(call, body.requested_by)
+    check_requester(requester, body.reason)
+    who, why = (requester or "").strip(), (body.reason or "").strip()
     target = _target(call)
     if body.run_id is not None:
         target["run_id"] = RunId(check_id(body.run_id, "run_id"))

@@ -23,7 +23,9 @@ async def create(backend: Backend, call: ApiCall) -> HttpResponse:
     # The key belongs to the caller's namespace, not to the new one: reusing it for another name must be refused.
     key = await key_of(call, call.namespace, _created)
     try:
-        known = await backend.worker_registry.create(body.name, key)
+        auditor = backend.auditor
+        audit = None if auditor is None else auditor.row(call, body.name, body.name, after={"name": body.name})
+        known = await backend.worker_registry.create(body.name, key, audit)
     except Invalid as error:
         if error.field == "namespace":  # the field of this body is `name`
             error.field = "name"
@@ -51,7 +53,8 @@ async def stats(backend: Backend, call: ApiCall) -> HttpResponse:
 async def delete(backend: Backend, call: ApiCall) -> HttpResponse:
     """Delete a namespace without open runs and schedules."""
     name = call.parameters["name"]
-    known = await backend.worker_registry.delete(name, await key_of(call, call.namespace, nothing))
+    audit = None if backend.auditor is None else backend.auditor.row(call, name, before={"name": name})
+    known = await backend.worker_registry.delete(name, await key_of(call, call.namespace, nothing), audit)
     return answers.empty() if known is None else answer_of(known)
 
 

@@ -7,6 +7,7 @@ from msgspec.structs import asdict
 from assay.api import answers
 from assay.api.access import ACT, ACT_IN_BODY, READ, require
 from assay.api.answers import HttpResponse
+from assay.api.auditing import acting_name
 from assay.api.backend import Backend
 from assay.api.call import ApiCall, document, payload
 from assay.api.mutations import change
@@ -42,7 +43,7 @@ from assay.wire.schedule_bodies import (
 async def create(backend: Backend, call: ApiCall) -> HttpResponse:
     """Create a schedule. An invalid definition is refused, and nothing is stored."""
     body = await call.read(ScheduleBody)
-    fields = _fields(body)
+    fields = _fields(call, body)
     namespace = Namespace(fields.pop("namespace", None) or call.namespace)
     schedule = Schedule(namespace, **fields)
     require(call.principal, Permission.ACT, namespace)
@@ -55,7 +56,7 @@ async def create(backend: Backend, call: ApiCall) -> HttpResponse:
 async def put(backend: Backend, call: ApiCall) -> HttpResponse:
     """Create a schedule, or replace the definition of the schedule with this name."""
     body = await call.read(SchedulePutBody)
-    fields = _fields(body)
+    fields = _fields(call, body)
     namespace = Namespace(fields.pop("namespace", None) or call.namespace)
     name = call.parameters["name"]
     if fields.pop("name", name) != name:
@@ -72,8 +73,10 @@ def _put(reply: object) -> tuple[int, bytes]:
     return 201 if created else 200, answers.encoded(reply_record(reply))
 
 
-def _fields(body: ScheduleFields) -> dict[str, Any]:
+def _fields(call: ApiCall, body: ScheduleFields) -> dict[str, Any]:
     fields = asdict(body)
+    if isinstance(fields.get("paused_by"), str):
+        fields["paused_by"] = acting_name(call, fields["paused_by"])
     fields["input"] = payload(body.input, "input")
     for name in ("search_attributes", "memo"):
         fields[name] = document(fields[name], name)
@@ -95,14 +98,14 @@ def _target(call: ApiCall) -> tuple[Namespace, str]:
 async def patch(backend: Backend, call: ApiCall) -> HttpResponse:
     """Change fields of a schedule. If its times change, the next fire is computed again."""
     body = await call.read(SchedulePatchBody)
-    request = rq.PatchSchedule(*_target(call), changes=_fields(body))
+    request = rq.PatchSchedule(*_target(call), changes=_fields(call, body))
     return await change(backend, call, call.namespace, request, _changed)
 
 
 async def pause(backend: Backend, call: ApiCall) -> HttpResponse:
     """Pause a schedule: it does not fire until it is resumed."""
     body = await call.read(PauseBody)
-    request = rq.PauseSchedule(*_target(call), reason=body.reason, by=body.by)
+    request = rq.PauseSchedule(*_target(call), reason=body.reason, by=acting_name(call, body.by))
     return await change(backend, call, call.namespace, request, _changed)
 
 

@@ -5,6 +5,7 @@ from typing import Final
 from assay.api.router import Route
 from assay.api.routes import (
     api_keys,
+    audit,
     control,
     dashboard,
     exchange,
@@ -31,6 +32,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *schedules.ROUTES,
     *streams.ROUTES,
     *api_keys.ROUTES,
+    *audit.ROUTES,
     *session.ROUTES,
     *sign_in.ROUTES,
     *meta.ROUTES,

@@ -270,6 +270,8 @@ class BatchAttempt:
         run_id = decision.run.run_id
         reply = decision.reply if pending.key is None else self._keep_outcome(pending, decision.reply, run_id, at)
         self._answers.append((pending, reply, run_id))
+        if pending.audit is not None:
+            self.batch.changes.audits.append((run_id, pending.audit.completed(at.now)))
         if pending.worker is not None:
             self._grant(pending.worker, decision, pending)
 
@@ -291,6 +293,7 @@ class BatchAttempt:
 
     def _decide_schedule(self, pending: PendingRequest, request: ScheduleRequest, at: Moment) -> None:
         wall = self._tools.clock.wall()
+        before = None if pending.audit is None else self._schedules.known(request)
         try:
             decision = self._schedules.decide(request, at, wall, self._current)
         except AssayError as error:
@@ -300,6 +303,9 @@ class BatchAttempt:
         if decision.fires:
             self._fires_at(0, wall)
         key = decision.schedule.key
+        if pending.audit is not None:
+            after = None if decision.deleted else decision.schedule
+            self.batch.changes.audits.append((key, pending.audit.completed(at.now, before, after)))
         self._answers.append((pending, self._keep_outcome(pending, decision.reply, key, at), key))
 
     def _keep_outcome(self, pending: PendingRequest, reply: object, run_id: RunId | None, at: Moment) -> object:
@@ -400,7 +406,7 @@ class BatchAttempt:
         The store leaves lost runs out of the transaction, with all rows tied to them, and commits the rest.
         """
         changes = self.batch.changes
-        if not (self.batch.touched or changes.acknowledged or changes.outcomes or changes.schedules):
+        if not (self.batch.touched or changes.acknowledged or changes.outcomes or changes.schedules or changes.audits):
             return frozenset()  # no transaction: all requests were refused, or changed nothing
         self.next_due = self.batch.seal(self._at.now)
         began = perf_counter()

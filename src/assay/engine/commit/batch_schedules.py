@@ -38,6 +38,10 @@ class BatchSchedules:
             for name in run_names(schedule, request, wall)
         }
 
+    def known(self, request: ScheduleRequest) -> Schedule | None:
+        """Return the schedule of a request, as earlier decisions of the batch left it."""
+        return self._known.get((request.namespace, request.name))
+
     def decide(
         self, request: ScheduleRequest, at: Moment, wall: Time, newest: Callable[[Id], Run | None]
     ) -> ScheduleDecision:

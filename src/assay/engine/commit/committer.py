@@ -24,6 +24,7 @@ from assay.core.model.replies import ReplyCallback, future_callback
 from assay.core.model.requests import Request
 from assay.engine.clock import Clock
 from assay.engine.commit.attempt import BatchAttempt
+from assay.engine.commit.audit_note import AuditNote
 from assay.engine.commit.batch import Batch
 from assay.engine.commit.cache import RunCache
 from assay.engine.commit.fair_share import fair_share
@@ -145,7 +146,11 @@ class Committer:
         self._loss_listeners.append(listener)
 
     def submit(
-        self, request: Request, key: IdempotencyKey | None = None, caller: str | None = None
+        self,
+        request: Request,
+        key: IdempotencyKey | None = None,
+        caller: str | None = None,
+        audit: AuditNote | None = None,
     ) -> asyncio.Future[object]:
         """Queue a request; return a future of its reply, done once the outcome is durable.
 
@@ -154,12 +159,13 @@ class Committer:
             key: The caller's idempotency key. The result is then a `Rendered` answer, refusals included, and the same
                 for every use of the key.
             caller: The namespace of a caller over the network. In a long queue namespaces take turns (`fair_share`).
+            audit: The audit of the request, written with its effect if it is accepted.
 
         Returns:
             A future; a refusal is its exception.
         """
         future: asyncio.Future[object] = self._loop().create_future()
-        self._enqueue(PendingRequest(request, future_callback(future), None, key, caller))
+        self._enqueue(PendingRequest(request, future_callback(future), None, key, caller, audit))
         return future
 
     def _loop(self) -> asyncio.AbstractEventLoop:

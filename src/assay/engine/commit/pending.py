@@ -6,6 +6,7 @@ from assay.core.model.errors import AssayError
 from assay.core.model.grants import ConnectedWorker
 from assay.core.model.replies import ReplyCallback
 from assay.core.model.requests import Request
+from assay.engine.commit.audit_note import AuditNote
 from assay.engine.commit.idempotency import IdempotencyKey
 
 log = logging.getLogger("assay.engine")
@@ -14,7 +15,7 @@ log = logging.getLogger("assay.engine")
 class PendingRequest:
     """A request without an outcome, with its callback, or with the worker of a lease request."""
 
-    __slots__ = ("again", "callback", "caller", "key", "needs_prefetch", "request", "worker")
+    __slots__ = ("again", "audit", "callback", "caller", "key", "needs_prefetch", "request", "worker")
 
     def __init__(
         self,
@@ -23,6 +24,7 @@ class PendingRequest:
         worker: ConnectedWorker | None = None,
         key: IdempotencyKey | None = None,
         caller: str | None = None,
+        audit: AuditNote | None = None,
     ) -> None:
         self.request = request
         self.callback = callback
@@ -30,6 +32,8 @@ class PendingRequest:
         self.key = key
         self.caller = caller
         """The namespace of a caller over the network; None for requests of workers, timers and this process."""
+        self.audit = audit
+        """The audit of a caller's change; None without an audit, and for workers, timers and this process."""
         self.again = False
         """True after a decision on a stale run: the run is loaded anew, and the next outcome is final."""
         self.needs_prefetch = False

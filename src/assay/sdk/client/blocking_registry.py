@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from assay.sdk.client.audit_entries import AuditEntryRecord
     from assay.sdk.client.blocking import BlockingClient
-    from assay.sdk.client.records import NamespaceRecord, NamespaceStatsRecord, QueueRecord, WorkerRecord
+    from assay.sdk.client.records import (
+        NamespaceRecord,
+        NamespaceStatsRecord,
+        QueueRecord,
+        WorkerRecord,
+    )
 
 
 class _BlockingGroup:
@@ -84,6 +91,40 @@ class BlockingNamespaces(_BlockingGroup):
             NotFound: The namespace does not exist, or is `main`.
         """
         self._call("delete", name)
+
+    def audit(
+        self,
+        name: str | None = None,
+        *,
+        actor: str | None = None,
+        action: str | None = None,
+        target: str | None = None,
+        outcome: str | None = None,
+        after: float | None = None,
+        before: float | None = None,
+        limit: int | None = None,
+        cursor: int | None = None,
+    ) -> builtins.list[AuditEntryRecord]:
+        """Return a page of the audit: changes and refusals, newest first. An embedded engine has no audit.
+
+        Args:
+            name: Only rows of this namespace; by default all namespaces of which the caller is an admin.
+            actor: Only rows of this caller.
+            action: Only rows of this operation, such as `cancelWorkflow`.
+            target: Only rows about this id, name, prefix or fingerprint.
+            outcome: `ok` or `refused`.
+            after: Only rows at or after this time, in seconds since the epoch.
+            before: Only rows before this time, in seconds since the epoch.
+            limit: Most rows; by default 50.
+            cursor: The id of the last row of the page before.
+
+        Returns:
+            Records, newest first; an empty list after the last page.
+        """
+        filters = {"actor": actor, "action": action, "target": target, "outcome": outcome}
+        times = {"after": after, "before": before, "limit": limit, "cursor": cursor}
+        found: list[AuditEntryRecord] = self._call("audit", name, **filters, **times)
+        return found
 
 
 class BlockingWorkers(_BlockingGroup):

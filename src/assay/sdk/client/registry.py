@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import builtins
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from assay.core.model.errors import Invalid
 from assay.core.model.options import check_id
+from assay.sdk.client.audit_entries import AuditEntryRecord
 from assay.sdk.client.records import NamespaceRecord, NamespaceStatsRecord, QueueRecord, WorkerRecord
 
 if TYPE_CHECKING:
@@ -30,6 +32,10 @@ class RegistryPort(Protocol):
 
     async def delete_namespace(self, name: str) -> None:
         """Delete a namespace."""
+        ...
+
+    async def audit(self, filters: Mapping[str, str | float | None]) -> Sequence[dict[str, Any]]:
+        """Return rows of the audit, newest first; None is no filter."""
         ...
 
     async def workers(self, namespace: str) -> Sequence[dict[str, Any]]:
@@ -119,6 +125,39 @@ class Namespaces(_Group):
             NotFound: The namespace does not exist, or is `main`.
         """
         await self._port().delete_namespace(check_id(name, "name"))
+
+    async def audit(
+        self,
+        name: str | None = None,
+        *,
+        actor: str | None = None,
+        action: str | None = None,
+        target: str | None = None,
+        outcome: str | None = None,
+        after: float | None = None,
+        before: float | None = None,
+        limit: int | None = None,
+        cursor: int | None = None,
+    ) -> builtins.list[AuditEntryRecord]:
+        """Return a page of the audit: changes and refusals, newest first. An embedded engine has no audit.
+
+        Args:
+            name: Only rows of this namespace; by default all namespaces of which the caller is an admin.
+            actor: Only rows of this caller.
+            action: Only rows of this operation, such as `cancelWorkflow`.
+            target: Only rows about this id, name, prefix or fingerprint.
+            outcome: `ok` or `refused`.
+            after: Only rows at or after this time, in seconds since the epoch.
+            before: Only rows before this time, in seconds since the epoch.
+            limit: Most rows; by default 50.
+            cursor: The id of the last row of the page before.
+
+        Returns:
+            Records, newest first; an empty list after the last page.
+        """
+        filters = {"namespace": name, "actor": actor, "action": action, "target": target, "outcome": outcome}
+        times = {"after": after, "before": before, "limit": limit, "cursor": cursor}
+        return [AuditEntryRecord(found) for found in await self._port().audit({**filters, **times})]
 
 
 class Workers(_Group):

@@ -11,10 +11,11 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from assay.core.model.attached_rows import NO_ROWS, AttachedRows
 from assay.core.model.ids import Time
 from assay.storage.credential_rows import KeyRow, SessionRow
-from assay.storage.ports import RequestOutcome
-from assay.storage.sql.registry import KEEP_SECRET, Rows, Statement, outcome_statements
+from assay.storage.sql.attached import Statement, attached_statements
+from assay.storage.sql.registry import KEEP_SECRET, Rows
 
 _names = msgspec.json.Decoder(tuple[str, ...]).decode
 
@@ -39,6 +40,11 @@ WHERE NOT EXISTS (SELECT 1 FROM api_keys k WHERE k.label = $3 AND k.revoked_at I
 ADD_FIRST_KEY: Final = f"""
 INSERT INTO api_keys ({_KEY}) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10
 WHERE NOT EXISTS (SELECT 1 FROM secrets WHERE name = 'bootstrap')"""
+ADD_SUCCESSOR: Final = f"""
+INSERT INTO api_keys ({_KEY}) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10
+WHERE EXISTS (SELECT 1 FROM api_keys k WHERE k.prefix = $11 AND k.revoked_at IS NULL) RETURNING digest"""
+ADDED: Final = "EXISTS (SELECT 1 FROM api_keys WHERE digest = {0})"
+REVOKED: Final = "EXISTS (SELECT 1 FROM api_keys WHERE prefix = {0} AND revoked_at = {1})"
 REVOKE: Final = "UPDATE api_keys SET revoked_at = $2 WHERE prefix = $1 AND revoked_at IS NULL RETURNING prefix"
 EXPIRE: Final = """
 UPDATE api_keys SET expires_at = $2 WHERE prefix = $1 AND revoked_at IS NULL
@@ -89,44 +95,51 @@ class SqlCredentials:
         """See `Credentials`."""
         return bool(await self._store.query(ANY_KEY))
 
-    async def add_key(self, row: KeyRow, outcome: RequestOutcome | None = None) -> None:
+    async def add_key(self, row: KeyRow, rows: AttachedRows = NO_ROWS) -> None:
         """See `Credentials`."""
-        await self._add(ADD_KEY, row, outcome)
+        await self._add(ADD_KEY, row, rows)
 
-    async def add_first_key(self, row: KeyRow) -> bool:
+    async def add_first_key(self, row: KeyRow, rows: AttachedRows = NO_ROWS) -> bool:
         """See `Credentials`."""
-        return await self._add(ADD_FIRST_KEY, row)
+        return await self._add(ADD_FIRST_KEY, row, rows)
 
-    async def add_key_of_label(self, row: KeyRow, outcome: RequestOutcome | None = None) -> KeyRow:
+    async def add_key_of_label(self, row: KeyRow, rows: AttachedRows = NO_ROWS) -> KeyRow:
         """See `Credentials`."""
-        await self._add(ADD_KEY_OF_NEW_LABEL, row, outcome)
+        await self._add(ADD_KEY_OF_NEW_LABEL, row, rows)
         return _key((await self._store.query(LIVE_KEY_OF_LABEL, row.label, row.created_at))[0])
 
-    async def _add(self, statement: str, row: KeyRow, outcome: RequestOutcome | None = None) -> bool:
+    async def _add(self, statement: str, row: KeyRow, rows: AttachedRows) -> bool:
         added, *_ = (
             await self._store.change(
                 [
                     (NOTE_CHANGE, ()),
                     (f"{statement} RETURNING digest", _cells(row)),
                     (KEEP_SECRET, ("bootstrap", b"")),
-                    *outcome_statements(outcome),
+                    *attached_statements(rows, ADDED, row.digest),
                 ]
             )
         )[1:]
         return bool(added)
 
-    async def revoke(self, prefix: str, now: Time) -> bool:
+    async def revoke(self, prefix: str, now: Time, rows: AttachedRows = NO_ROWS) -> bool:
         """See `Credentials`."""
-        _, revoked, _ = await self._store.change(
-            [(NOTE_CHANGE, ()), (REVOKE, (prefix, now)), (END_SESSIONS_OF_KEY, (prefix,))]
+        attached = attached_statements(rows, REVOKED, prefix, now)
+        _, revoked, *_ = await self._store.change(
+            [(NOTE_CHANGE, ()), (REVOKE, (prefix, now)), (END_SESSIONS_OF_KEY, (prefix,)), *attached]
         )
         return bool(revoked)
 
-    async def rotate(self, prefix: str, expires_at: Time, row: KeyRow, outcome: RequestOutcome | None = None) -> None:
+    async def rotate(self, prefix: str, expires_at: Time, row: KeyRow, rows: AttachedRows = NO_ROWS) -> bool:
         """See `Credentials`."""
-        await self._store.change(
-            [(NOTE_CHANGE, ()), (EXPIRE, (prefix, expires_at)), (ADD_KEY, _cells(row)), *outcome_statements(outcome)]
+        _, added, *_ = await self._store.change(
+            [
+                (NOTE_CHANGE, ()),
+                (ADD_SUCCESSOR, (*_cells(row), prefix)),
+                (EXPIRE, (prefix, expires_at)),
+                *attached_statements(rows, ADDED, row.digest),
+            ]
         )
+        return bool(added)
 
     async def used(self, digest: str, now: Time) -> None:
         """See `Credentials`."""

@@ -23,6 +23,10 @@ SELECT e.time FROM events e WHERE e.seq = 0 AND e.time < $1 AND e.id < $3 ORDER 
 
 FORGET_NOTES = "DELETE FROM events WHERE seq = 0 AND time >= $1 AND time <= $2 AND id < $3"
 
+OLD_AUDITS = "SELECT a.id FROM audit a WHERE a.at < $1 ORDER BY a.at LIMIT $2"
+
+FORGET_AUDITS = "DELETE FROM audit WHERE id >= $1 AND id <= $2 AND at < $3"
+
 
 class SqlLeftovers:
     """See `Leftovers`."""
@@ -42,6 +46,13 @@ class SqlLeftovers:
         found = [number for (number,) in await self._store.query(OLD_FIRES, before, limit)]
         if found:
             await self._store.change([(FORGET_FIRES, (found[0], found[-1], before))])
+        return len(found)
+
+    async def forget_audits(self, before: Time, limit: int) -> int:
+        """See `Leftovers`."""
+        found = [number for (number,) in await self._store.query(OLD_AUDITS, before, limit)]
+        if found:
+            await self._store.change([(FORGET_AUDITS, (min(found), max(found), before))])
         return len(found)
 
     async def forget_notes(self, before: Time, limit: int) -> int:

@@ -5,13 +5,15 @@ from typing import Any, Protocol
 
 import msgspec
 
+from assay.core.model.attached_rows import NO_ROWS, AttachedRows, RequestOutcome
 from assay.core.model.ids import Time
 from assay.core.registrations import WorkerHealth
-from assay.storage.ports import NamespaceCounts, NamespaceRow, QueueRow, RequestOutcome, WaitingWork, WorkerRow
+from assay.storage.ports import NamespaceCounts, NamespaceRow, QueueRow, WaitingWork, WorkerRow
 from assay.storage.sql import queries
+from assay.storage.sql.attached import Statement as Statement
+from assay.storage.sql.attached import attached_statements
 from assay.storage.sql.dialect import Dialect
 
-Statement = tuple[str, tuple[object, ...]]
 Rows = Sequence[Sequence[Any]]
 
 _names = msgspec.json.Decoder(tuple[str, ...]).decode
@@ -84,16 +86,9 @@ READ_SECRET = "SELECT value FROM secrets WHERE name = $1"  # noqa: S105  # a sta
 
 KEEP_SECRET = "INSERT INTO secrets (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING"  # noqa: S105
 
-KEEP_OUTCOME = """
-INSERT INTO outcomes (namespace, key, fingerprint, status, body, created_at) VALUES ($1, $2, $3, $4, $5, $6)"""
+CREATED = "EXISTS (SELECT 1 FROM namespaces WHERE name = {0} AND created_at = {1})"
 
-KEEP_OUTCOME_OF_CREATE = """
-INSERT INTO outcomes (namespace, key, fingerprint, status, body, created_at)
-SELECT $1, $2, $3, $4, $5, $6 WHERE EXISTS (SELECT 1 FROM namespaces WHERE name = $7 AND created_at = $8)"""
-
-KEEP_OUTCOME_OF_DELETE = """
-INSERT INTO outcomes (namespace, key, fingerprint, status, body, created_at)
-SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (SELECT 1 FROM namespaces WHERE name = $7)"""
+DELETED = "NOT EXISTS (SELECT 1 FROM namespaces WHERE name = {0})"
 
 
 class SqlDatabase(Protocol):
@@ -131,17 +126,17 @@ class SqlRegistry:
         """See `Registry`."""
         return [NamespaceRow(*row) for row in await self._store.browse(NAMESPACES)]
 
-    async def create_namespace(self, row: NamespaceRow, outcome: RequestOutcome | None = None) -> bool:
+    async def create_namespace(self, row: NamespaceRow, rows: AttachedRows = NO_ROWS) -> bool:
         """See `Registry`."""
         create: Statement = (CREATE_NAMESPACE, (row.name, row.created_at))
-        keep = [(KEEP_OUTCOME_OF_CREATE, (*_cells(outcome), row.name, row.created_at))] if outcome is not None else []
-        created, *_ = await self._store.change([create, *keep])
+        attached = attached_statements(rows, CREATED, row.name, row.created_at)
+        created, *_ = await self._store.change([create, *attached])
         return bool(created)
 
-    async def delete_namespace(self, name: str, outcome: RequestOutcome | None = None) -> bool:
+    async def delete_namespace(self, name: str, rows: AttachedRows = NO_ROWS) -> bool:
         """See `Registry`."""
-        keep = [(KEEP_OUTCOME_OF_DELETE, (*_cells(outcome), name))] if outcome is not None else []
-        deleted, *_ = await self._store.change([(DELETE_NAMESPACE, (name,)), *keep])
+        attached = attached_statements(rows, DELETED, name)
+        deleted, *_ = await self._store.change([(DELETE_NAMESPACE, (name,)), *attached])
         return bool(deleted)
 
     async def counts(self, namespace: str, seen_after: Time) -> NamespaceCounts:
@@ -164,7 +159,7 @@ class SqlRegistry:
             row.registered_at,
             row.last_heartbeat,
         )
-        await self._store.change([(REGISTER, cells), *outcome_statements(outcome)])
+        await self._store.change([(REGISTER, cells), *attached_statements(AttachedRows(outcome))])
 
     async def seen(self, workers: Sequence[tuple[str, Time]], health: Mapping[str, WorkerHealth]) -> None:
         """See `Registry`; rows are updated in order of ids, to prevent deadlocks between engines."""
@@ -233,15 +228,6 @@ class SqlRegistry:
         """See `Registry`."""
         _, found = await self._store.change([(KEEP_SECRET, (name, fresh)), (READ_SECRET, (name,))])
         return bytes(found[0][0])
-
-
-def _cells(outcome: RequestOutcome) -> tuple[object, ...]:
-    return (outcome.namespace, outcome.key, outcome.fingerprint, outcome.status, outcome.body, outcome.created_at)
-
-
-def outcome_statements(outcome: RequestOutcome | None) -> list[Statement]:
-    """Return the statement that stores the outcome of a request; empty for a request without an idempotency key."""
-    return [] if outcome is None else [(KEEP_OUTCOME, _cells(outcome))]
 
 
 def _listed(names: tuple[str, ...] | None) -> bytes | None:

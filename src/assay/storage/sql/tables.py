@@ -206,3 +206,23 @@ MISSED_FIRES = _table("schedule_fires", 5, namespace=T, schedule=T, due_at=I, ou
 GONE_FIRES = _table("schedule_fires", 2, namespace=T, schedule=T)
 
 OUTCOMES = _table("outcomes", 2, namespace=T, key=T, fingerprint=B, status=I, body=B, created_at=I)
+
+AUDIT = _table(
+    "audit",
+    0,
+    at=I,
+    actor=T,
+    credential=T,
+    address=T,
+    action=T,
+    namespace=T,
+    target=T,
+    outcome=T,
+    code=T,
+    count=I,
+    before=B,
+    after=B,
+    request_id=T,
+    merged_by=T,
+)
+"""Inserted only: the database gives each row its id."""

@@ -8,6 +8,7 @@ from assay.core.model.ids import RunId
 from assay.storage.ports import Changes, Extent, fence_of
 from assay.storage.sql import activity_rows, notes, rows, schedule_rows
 from assay.storage.sql import tables as t
+from assay.storage.sql.attached import audit_cells
 from assay.storage.sql.dialect import Verb
 from assay.storage.sql.rows import Cells
 from assay.storage.sql.tables import Table
@@ -44,6 +45,8 @@ def steps(changes: Changes) -> Iterator[Step]:
         yield Verb.KEEP, t.OUTBOX, messages
     if changes.outcomes:
         yield Verb.INSERT, t.OUTCOMES, [rows.outcome_row(outcome) for _, outcome in changes.outcomes]
+    if changes.audits:
+        yield Verb.INSERT, t.AUDIT, [audit_cells(row) for _, row in changes.audits]
     if changes.schedules or changes.fires:
         yield from _schedule_steps(changes)
 
@@ -141,6 +144,7 @@ def without(changes: Changes, lost: frozenset[RunId]) -> Changes:
         messages=[message for message in changes.messages if message[0] not in lost],
         acknowledged=[taken for taken in changes.acknowledged if taken[0] not in lost],
         outcomes=[outcome for outcome in changes.outcomes if outcome[0] not in lost],
+        audits=[audited for audited in changes.audits if audited[0] not in lost],
         ties=changes.ties,
         not_before=changes.not_before,
     )

@@ -1,6 +1,6 @@
 """Namespaces, workers and queues of an engine behind HTTP."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
@@ -35,6 +35,10 @@ class HttpRegistry:
     async def delete_namespace(self, name: str) -> None:
         """See `RegistryPort`."""
         await self._caller()("DELETE", path_of("namespaces", name), key=uuid4().hex)
+
+    async def audit(self, filters: Mapping[str, str | float | None]) -> Sequence[dict[str, Any]]:
+        """See `RegistryPort`."""
+        return await self._list(f"/audit{query_of(filters)}")
 
     async def workers(self, namespace: str) -> Sequence[dict[str, Any]]:
         """See `RegistryPort`."""
