@@ -358,3 +358,11 @@ def test_head_is_get_without_a_body(http: Http):
     reply = http.send("HEAD", f"/workflows/{name}")
     assert (reply.status, reply.body) == (200, b"")
     assert int(reply.headers["content-length"]) > 100
+
+
+def test_the_state_of_a_run_without_queries_may_be_optional(http: Http):
+    name = http.start()["workflow_id"]
+    assert http.get(f"/workflows/{name}/state").status == 404
+    optional = http.get(f"/workflows/{name}/state?optional=true")
+    assert (optional.status, optional.json()) == (200, None)
+    assert http.get(f"/workflows/{name}/state/progress?optional=true").status == 404

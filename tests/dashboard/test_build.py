@@ -22,8 +22,8 @@ ALLOWED = {
     "data": {"model"},
     "json": {"parts", "data", "model"},
     "parts": {"data", "model"},
-    "actions": {"frame", "parts", "json", "data", "model"},
-    "frame": {"views", "parts", "data", "model"},
+    "actions": {"parts", "json", "data", "model"},
+    "frame": {"views", "actions", "parts", "data", "model"},
     "views": {"views", "frame", "actions", "parts", "json", "data", "model"},
 }
 PURE = {"json/parse", "json/rows"}

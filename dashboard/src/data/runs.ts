@@ -87,12 +87,15 @@ export async function readEvents(
   return { events: value, total: whole(headers, "x-total-count") };
 }
 
+/** Returns the results of all queries of a run, or null for a run without queries. */
 export const readState = async (
   namespace: string,
   id: string,
   runId: string | null,
   signal?: AbortSignal,
-): Promise<StateRecord> => (await get<StateRecord>(["workflows", id, "state"], place(namespace, runId), signal)).value;
+): Promise<StateRecord | null> =>
+  (await get<StateRecord | null>(["workflows", id, "state"], { ...place(namespace, runId), optional: true }, signal))
+    .value;
 
 export const readQuery = async (
   namespace: string,

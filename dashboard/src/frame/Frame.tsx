@@ -1,3 +1,4 @@
+import { ActionHost } from "../actions/Action";
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { refreshAll } from "../data/resource";
@@ -82,6 +83,7 @@ export function Frame() {
         {view === "workflows" && route.value.query["wf"] && <Panel id={route.value.query["wf"]} />}
       </div>
       <Footer />
+      <ActionHost />
       <Notifications />
       <Shortcuts />
       <div class="visually-hidden" aria-live="polite">

@@ -1,27 +1,5 @@
-import { signal } from "@preact/signals";
+import { dismiss, notices } from "../data/notices";
 import { Icon } from "../parts/Icon";
-
-export interface Notice {
-  readonly id: number;
-  readonly text: string;
-  readonly tone: "plain" | "bad";
-  readonly link?: { readonly href: string; readonly label: string };
-}
-
-const notices = signal<readonly Notice[]>([]);
-const STAY_MS = 6_000;
-let ids = 0;
-
-/** Shows a sentence for some seconds; screen readers announce it politely. */
-export function notify(text: string, more: Partial<Pick<Notice, "tone" | "link">> = {}): void {
-  const notice: Notice = { id: (ids += 1), text, tone: "plain", ...more };
-  notices.value = [...notices.value.slice(-3), notice];
-  setTimeout(() => dismiss(notice.id), STAY_MS);
-}
-
-const dismiss = (id: number): void => {
-  notices.value = notices.value.filter((notice) => notice.id !== id);
-};
 
 export const Notifications = () => (
   <div class="notices" role="status" aria-label="Notifications">

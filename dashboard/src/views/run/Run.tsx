@@ -1,10 +1,13 @@
 import { useEffect, useRef } from "preact/hooks";
+import { PageActions, actionKeys } from "../../actions/RunActions";
+import { Help } from "./Help";
 import type { RunRecord } from "../../data/records";
 import { useResource } from "../../data/resource";
 import { readChain } from "../../data/runs";
 import { announce, useView } from "../../frame/view";
 import { useKeys } from "../../keys";
 import { badgeOf, ending, isOpen } from "../../model/run";
+import { pipelineOf } from "../../model/steps";
 import { Problem, Stale } from "../../parts/Problem";
 import { type Tab, Tabs } from "../../parts/Tabs";
 import { go, here, namespace, route, setQuery } from "../../router";
@@ -12,7 +15,9 @@ import { Header } from "./Header";
 import { NoRun } from "./NoRun";
 import { WhyLine } from "./WhyLine";
 import { useRun } from "./data";
-import { TABS, type TabId } from "./tabs";
+import { queriesOf, useRunState } from "./State";
+import { PIPELINE } from "./Steps";
+import { type Known, TABS, type TabId } from "./tabs";
 
 interface Props {
   readonly id: string;
@@ -53,9 +58,9 @@ export function Run({ id, isPanel }: Props) {
             chain={chain}
             isPanel={isPanel}
             onRun={(to) => setQuery({ run: to, event: "", attempt: "", t: "" })}
-            actions={null}
+            actions={<PageActions run={run} />}
           />
-          <WhyLine run={run} help={() => null} />
+          <WhyLine run={run} help={(wait, waiting) => <Help run={run} wait={wait} waiting={waiting} />} />
           <RunTabs run={run} isPanel={isPanel} />
           <Announcer run={run} />
         </>
@@ -89,12 +94,20 @@ function Announcer({ run }: { readonly run: RunRecord }) {
 }
 
 function RunTabs({ run, isPanel }: { readonly run: RunRecord; readonly isPanel: boolean }) {
-  const tabs = TABS;
+  const state = useRunState(run);
+  const queries = queriesOf(state);
+  const pipeline = queries.find(([name]) => name === PIPELINE);
+  const known: Known = {
+    hasSteps: pipeline !== undefined && pipelineOf(pipeline[1].value) !== null,
+    queries: queries.length,
+  };
+  const tabs = TABS.filter((tab) => tab.isShown?.(known) ?? true);
   const asked = route.value.query["tab"] ?? "";
   const selected = tabs.find((tab) => tab.id === asked) ?? tabs[0];
   const choose = (id: string): void => setQuery({ tab: id, event: "", attempt: "" });
   useKeys("Run", [
     ...tabs.map((tab, index) => ({ keys: String(index + 1), label: tab.label, run: () => choose(tab.id) })),
+    ...actionKeys(run),
     { keys: "u", label: "Back to the list", run: () => go({ view: "workflows", query: here() }) },
     {
       keys: "Alt+ArrowUp",
@@ -104,11 +117,12 @@ function RunTabs({ run, isPanel }: { readonly run: RunRecord; readonly isPanel: 
         go({ view: "run", id: run.parent_id, query: here(run.parent_run_id ? { run: run.parent_run_id } : {}) }),
     },
   ]);
-  if (selected === undefined) return null;
+  // Which tab comes first depends on the state: until it is known, none is chosen.
+  if (selected === undefined || (state === undefined && asked === "")) return null;
   const shown: Tab[] = tabs.map((tab) => ({
     id: tab.id,
     label: tab.label,
-    count: tab.count(run),
+    count: tab.count(run, known),
     ...(tab.hook ? { hook: tab.hook } : {}),
   }));
   return (

@@ -1,3 +1,4 @@
+import { RetryButton } from "../../actions/RunActions";
 import type { ComponentChildren } from "preact";
 import { now } from "../../data/clock";
 import type { RunRecord } from "../../data/records";
@@ -8,14 +9,17 @@ import { duration, span } from "../../model/times";
 import { Time } from "../../parts/Time";
 import { Sentence } from "../../parts/Why";
 import { FailureCard } from "./FailureCard";
+import { TimeSpent } from "./TimeSpent";
 import type { TabProps } from "./tabs";
 
 /** What matters of a run on one screen: the failure, the waits, the facts, input and result. */
-export function Summary({ run }: TabProps) {
+export function Summary({ run, isPanel }: TabProps) {
   const waits = run.waiting_on?.waits ?? [];
   return (
     <div class="summary">
-      {run.failure !== null && !isOpen(run) && <FailureCard failure={run.failure} />}
+      {run.failure !== null && !isOpen(run) && (
+        <FailureCard failure={run.failure} actions={<RetryButton run={run} />} />
+      )}
       {waits.length > 1 && (
         <section class="card" aria-label="All waits">
           <h3>Waits</h3>
@@ -35,6 +39,7 @@ export function Summary({ run }: TabProps) {
           </ul>
         </section>
       )}
+      <TimeSpent run={run} isPanel={isPanel} />
       <section class="card" aria-label="Facts">
         <dl class="facts-list">{factsOf(run)}</dl>
       </section>

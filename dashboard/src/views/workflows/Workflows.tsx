@@ -1,8 +1,12 @@
+import { ask } from "../../actions/Action";
+import { RowActions, actionKeys } from "../../actions/RunActions";
+import { StartDialog } from "../../actions/start";
+import { Icon } from "../../parts/Icon";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get } from "../../data/client";
-import type { QueueStats, RunRecord, WorkerRecord } from "../../data/records";
+import type { NamespaceRecord, QueueStats, RunRecord, WorkerRecord } from "../../data/records";
 import { useResource } from "../../data/resource";
-import { hasFeature } from "../../data/session";
+import { actRefusal, hasFeature } from "../../data/session";
 import { useView } from "../../frame/view";
 import { useKeys } from "../../keys";
 import { NO_FILTER, filterOf, isFiltered } from "../../model/filter";
@@ -22,19 +26,25 @@ const SIZES: ReadonlySet<number> = new Set([25, 50, 100, 200]);
 /** Names for the fields Type and Queue: those of the page, of the workers and of the queues. */
 function useSuggestions(ns: string, rows: readonly RunRecord[]) {
   const known = useResource(`names ${ns}`, async (signal) => {
-    const [workers, queues] = await Promise.all([
+    const [workers, queues, spaces] = await Promise.all([
       get<WorkerRecord[]>(["workers"], { namespace: ns }, signal),
       get<QueueStats[]>(["queues"], { namespace: ns }, signal),
+      get<NamespaceRecord[]>(["namespaces"], {}, signal),
     ]);
-    return { workers: workers.value, queues: queues.value.map((queue) => queue.queue) };
+    return {
+      workers: workers.value,
+      queues: queues.value.map((queue) => queue.queue),
+      namespaces: spaces.value.map((one) => one.name),
+    };
   });
-  const { workers = [], queues = [] } = known.state.value.value ?? {};
+  const { workers = [], queues = [], namespaces = [] } = known.state.value.value ?? {};
   const types = [...rows.map((row) => row.workflow_type), ...workers.flatMap((worker) => worker.workflows ?? [])];
   return {
     types: [...new Set(types)].sort(),
     queues: [
       ...new Set([...queues, ...rows.map((row) => row.task_queue), ...workers.map((worker) => worker.task_queue)]),
     ].sort(),
+    namespaces: [...new Set([...namespaces, ns])].sort(),
     hasWorkers: known.state.value.value === undefined || workers.length > 0,
   };
 }
@@ -114,6 +124,7 @@ function useRowKeys(
     { keys: "Shift+ArrowUp", label: "Select upwards", run: range(-1) },
     { keys: "a", label: "Select the page", run: () => select(rows, !rows.every((one) => chosen.has(one.run_id))) },
     { keys: "y", label: "Copy the id", run: withRow((run) => void copyText(run.workflow_id)) },
+    ...actionKeys(row),
     { keys: "]", label: "Next page", run: () => press("Next") },
     { keys: "[", label: "Previous page", run: () => press("Previous") },
   ]);
@@ -147,11 +158,32 @@ export function View() {
     "",
     list.page === undefined ? (list.error ? "error" : "loading") : list.isOld ? "loading" : isEmpty ? "empty" : "ready",
   );
+  const started = (): void => void list.refresh().then(list.showFresh);
   const turn = pager(list, cursor, before, size);
   return (
     <section class="page">
       <header class="page-head">
         <h1>Workflows</h1>
+        <span class="spacer" />
+        <button
+          type="button"
+          class="button primary"
+          disabled={actRefusal.value !== null}
+          title={actRefusal.value ?? undefined}
+          onClick={() =>
+            ask(
+              <StartDialog
+                types={names.types}
+                queues={names.queues}
+                namespaces={names.namespaces}
+                onStarted={started}
+              />,
+            )
+          }
+        >
+          <Icon name="plus" />
+          Start workflow
+        </button>
       </header>
       <FilterBar
         filter={filter}
@@ -178,7 +210,7 @@ export function View() {
               focused={at}
               onOpen={openPanel}
               onSelect={selection.select}
-              actions={() => null}
+              actions={(run) => <RowActions run={run} />}
             />
           )
         )}

@@ -230,6 +230,8 @@ async def state(backend: Backend, call: ApiCall) -> HttpResponse:
     """Return the latest results of all queries of a run, or of a single query."""
     name, query = call.parameters["workflow_id"], call.parameters.get("name")
     snapshot = await _snapshot(backend, call)
+    if snapshot is None and query is None and call.flag("optional", False):
+        return answers.json(None)
     if snapshot is None:
         raise NotFound(f"state for workflow {name}")
     record = state_record(snapshot.state, snapshot.event_seq, snapshot.created_at, query)
@@ -330,7 +332,16 @@ ROUTES: Final = (
         waiting,
         WaitingAnswer,
     ),
-    _read("/workflows/{workflow_id}/state", "getState", "Get the results of all queries", state, responses.StateAnswer),
+    _read(
+        "/workflows/{workflow_id}/state",
+        "getState",
+        "Get the results of all queries",
+        state,
+        responses.StateAnswer | None,
+        query=(
+            Parameter("optional", "True for `null` instead of 404 if the run has no queries; default false.", bool),
+        ),
+    ),
     _read(
         "/workflows/{workflow_id}/state/{name}",
         "getQuery",
