@@ -95,3 +95,14 @@ export function objectText(fields: Readonly<Record<string, string | null>>): str
 export const textOrNull = (text: string): string | null => (text.trim() === "" ? null : JSON.stringify(text.trim()));
 /** Returns a JSON text as typed, or null for an empty one. */
 export const jsonOrNull = (text: string): string | null => (text.trim() === "" ? null : text.trim());
+
+/** A field into which the name or number has to be typed before something that cannot be undone. */
+export const Confirm = ({
+  word,
+  value,
+  onChange,
+}: {
+  readonly word: string;
+  readonly value: string;
+  readonly onChange: (text: string) => void;
+}) => <TextField label={`Type ${word} to confirm`} value={value} onChange={onChange} isRequired />;

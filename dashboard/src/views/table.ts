@@ -9,6 +9,8 @@ const VIEWS: Partial<Record<View, Loader>> = {
   run: () => import("./run/Run"),
   workers: () => import("./workers/Workers"),
   queues: () => import("./queues/Queues"),
+  schedules: () => import("./schedules/Schedules"),
+  settings: () => import("./settings/Settings"),
   login: () => import("./login/Login"),
   nothing: () => import("./nothing/Nothing"),
 };
