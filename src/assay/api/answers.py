@@ -99,12 +99,16 @@ def empty(status: int = 200) -> HttpResponse:
     return HttpResponse(status)
 
 
-def error(problem: AssayError, headers: Sequence[Header] = ()) -> HttpResponse:
-    """Return the response for an error."""
+def error(problem: AssayError, headers: Sequence[Header] = (), request_id: str | None = None) -> HttpResponse:
+    """Return the response for an error, with the id under which logs have its request."""
     status = status_of(problem)
     if status in (429, 503):
         headers = [*headers, (b"retry-after", str(getattr(problem, "retry_after_seconds", 1)).encode())]
-    return json(error_body(problem), status, headers)
+    body = error_body(problem)
+    if request_id is not None:
+        body["request_id"] = request_id
+        headers = [*headers, (b"x-request-id", request_id.encode())]
+    return json(body, status, headers)
 
 
 def encoded(content: Any) -> bytes:

@@ -37,7 +37,9 @@ _ABOVE_PREFIXES: Final = "/api"
 NO_EXTENSIONS: Final[Mapping[str, Any]] = {}
 REPLY: Final = "assay.reply"
 """An extension of the ASGI scope: `reply(status, lines, body)` sends a whole response, or returns False."""
-INTERNAL: Final = answers.error(Failure("Internal error; see the server log", kind="INTERNAL"))
+INTERNAL: Final = Failure("Internal error; see the server log", kind="INTERNAL")
+ERROR_STATUS: Final = 400
+REQUEST_ID: Final = b"x-request-id"
 
 
 class Api:
@@ -64,6 +66,13 @@ class Api:
             if isinstance(answer, EventStream):
                 await answer.send(call, send)
             else:
+                if answer.status >= ERROR_STATUS:  # a repeated refusal is sent as it was rendered the first time
+                    named = any(name == REQUEST_ID for name, _ in answer.headers)
+                    echoed = None if named else call.request_id
+                else:
+                    echoed = call.given_request_id
+                if echoed is not None:
+                    call.extra_headers = (*call.extra_headers, (REQUEST_ID, echoed.encode()))
                 await _send(call, answer.with_headers(call.extra_headers) if call.extra_headers else answer, send)
         finally:
             call.done()
@@ -79,8 +88,8 @@ class Api:
         except AssayError as problem:
             if isinstance(problem, Forbidden) and self.backend.auditor is not None:
                 self.backend.auditor.refuse(call, problem)
-            log.info("a WebSocket was refused: %s", problem)
-            answer = answers.error(problem, _challenge(problem))
+            log.info("a WebSocket was refused (request %s): %s", call.request_id, problem)
+            answer = answers.error(problem, _challenge(problem), call.request_id)
             await send({"type": "websocket.http.response.start", "status": answer.status, "headers": answer.head()})
             await send({"type": "websocket.http.response.body", "body": answer.body})
 
@@ -155,14 +164,14 @@ class Api:
             self._check_change(route)
             return await route.reaction(self.backend, call)
         except MethodNotAllowed as problem:
-            return answers.error(problem, [(b"allow", ", ".join(problem.allowed).encode())])
+            return answers.error(problem, [(b"allow", ", ".join(problem.allowed).encode())], call.request_id)
         except AssayError as problem:
             if isinstance(problem, Forbidden) and self.backend.auditor is not None:
                 self.backend.auditor.refuse(call, problem)
-            return answers.error(_about(problem, call), _challenge(problem))
+            return answers.error(_about(problem, call), _challenge(problem), call.request_id)
         except Exception:
-            log.exception("%s %s failed", call.method, call.operation or UNKNOWN)
-            return INTERNAL
+            log.exception("%s %s failed (request %s)", call.method, call.operation or UNKNOWN, call.request_id)
+            return answers.error(INTERNAL, (), call.request_id)
 
 
 def _below_prefix(path: bytes) -> bool:

@@ -14,6 +14,7 @@ from assay.api.exchange import Exchange
 from assay.api.exposure import Exposure
 from assay.api.polls import Polls
 from assay.api.request_rates import RequestRates
+from assay.api.shared_answers import SharedAnswers
 from assay.api.shared_frames import SharedFrames
 from assay.api.stream import StreamSlots
 from assay.api.telemetry import Telemetry
@@ -71,6 +72,7 @@ class Backend:
     request_rates: RequestRates | None = None
     """Limits the requests a second of each caller; None without a limit."""
     shared_frames: SharedFrames = field(default_factory=SharedFrames)
+    shared_answers: SharedAnswers = field(default_factory=SharedAnswers)
     admission: Admission = field(default_factory=Admission)
     """Limits the waiting requests per namespace."""
     drained: asyncio.Event = field(default_factory=asyncio.Event)

@@ -103,6 +103,19 @@ class ApiCall:
         found = self._headers.get(name)
         return None if found is None else found.decode("latin-1")
 
+    @property
+    def given_request_id(self) -> str | None:
+        """The caller's own id of the request, if it is one that logs and headers can hold."""
+        given = self.header(b"x-request-id")
+        return given if given is not None and _REQUEST_ID.fullmatch(given) else None
+
+    @property
+    def request_id(self) -> str:
+        """The id under which an error of this request is found in logs: the caller's own, else a generated one."""
+        if self._request_id is None:
+            self._request_id = self.given_request_id or secrets.token_hex(8)
+        return self._request_id
+
     def repeats(self, name: bytes) -> bool:
         """Return whether a header occurs more than once. A proxy may have used another value than the engine."""
         given: list[tuple[bytes, bytes]] = self.scope["headers"]
@@ -128,14 +141,6 @@ class ApiCall:
         if self.forwarded is not None and self.forwarded.scheme is not None:
             return self.forwarded.scheme == "https"
         return self.scope.get("scheme") in ("https", "wss")
-
-    @property
-    def request_id(self) -> str:
-        """Return the id of the request: the caller's own `X-Request-Id`, or a random one."""
-        if self._request_id is None:
-            given = self.header(b"x-request-id") or ""
-            self._request_id = given if _REQUEST_ID.match(given) else secrets.token_hex(8)
-        return self._request_id
 
     # query
 

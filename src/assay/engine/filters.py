@@ -16,6 +16,7 @@ STATUSES: Final = (*OPEN_STATUSES, "WAITING", *CLOSED_STATUSES)
 OPENNESS: Final = {"OPEN": True, "CLOSED": False}
 """Values of the status filter that stand for several statuses."""
 LARGEST_LIMIT: Final = LARGEST_RUNS_PAGE
+LARGEST_RUN_IDS: Final = 200
 _LATEST: Final = 2**62
 
 
@@ -25,10 +26,11 @@ def run_filter(namespace: str, filters: Mapping[str, Any]) -> RunFilter:
     `cursor` is the creation time and the run id of the last run of the previous page.
     """
     given = {name: value for name, value in filters.items() if value is not None}
-    status = _status(given.get("status"))
+    status, statuses = _statuses(given.get("status"))
     return RunFilter(
         namespace=namespace,
         status=None if status in OPENNESS else status,
+        statuses=statuses,
         open=OPENNESS.get(status or ""),
         stuck=_flag(given, "stuck"),
         workflow_type=_text(given, "type"),
@@ -40,10 +42,44 @@ def run_filter(namespace: str, filters: Mapping[str, Any]) -> RunFilter:
         search=tuple(_search(given.get("search_attrs", {}))),
         change_version=_text(given, "change_version"),
         text=_text(given, "text"),
+        run_ids=_run_ids(given.get("run_ids")),
+        roots=_flag(given, "roots") or False,
+        close_reason=_text(given, "close_reason"),
+        schedule=_text(given, "schedule"),
+        worker=_text(given, "worker"),
+        error=_text(given, "error"),
+        closed_after=_time(given, "closed_after"),
+        closed_before=_time(given, "closed_before"),
         cursor=given.get("cursor"),
         offset=_count(given, "offset", 0, range(_LATEST)),
         limit=_count(given, "limit", RUNS_PAGE, range(1, LARGEST_LIMIT + 1)),
     )
+
+
+def _statuses(value: object) -> tuple[str | None, tuple[str, ...]]:
+    """Return a single status, or all statuses of a list with commas, in which `open` and `closed` stand for several."""
+    words = [word.strip() for word in str(value).split(",")] if isinstance(value, str) else [value]
+    if len(words) == 1:
+        return _status(words[0]), ()
+    found: dict[str, None] = {}
+    for word in words:
+        if word == "":
+            continue
+        status = _status(word) or ""
+        several = OPEN_STATUSES if status == "OPEN" else CLOSED_STATUSES if status == "CLOSED" else (status,)
+        found.update(dict.fromkeys(several))
+    return None, tuple(found)
+
+
+def _run_ids(value: object) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    found = value.split(",") if isinstance(value, str) else value
+    if not isinstance(found, list | tuple) or not all(isinstance(run_id, str) for run_id in found):
+        raise Invalid("run_ids must be run ids with commas between them", field="run_ids")
+    if len(found) > LARGEST_RUN_IDS:
+        raise Invalid(f"run_ids has at most {LARGEST_RUN_IDS} run ids", field="run_ids")
+    return tuple(dict.fromkeys(found))
 
 
 def _status(value: object) -> str | None:

@@ -3,16 +3,20 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from assay.core.model.explanation import NO_QUEUE, ActivityCounts, ChildFact, Explanation, Facts, QueueFacts
 from assay.core.model.ids import SECOND, Namespace, RunId, Time
+from assay.core.model.payload import Payload
 from assay.core.model.run import Activity
 from assay.core.rules.waiting import MOST_OF_A_KIND, waiting_on
 from assay.engine.engine import Engine
 from assay.engine.worker_registry import LISTED_SILENCE, WorkerRegistry
-from assay.storage.overview import OpenChildren, Overview
-from assay.storage.ports import StoredRun, WorkerRow
+from assay.storage.overview import EndedAttempt, OpenChildren, Overview
+from assay.storage.ports import StoredActivity, StoredRun, WorkerRow
+
+__all__ = ["EndedAttempt", "Insight", "RunActivities"]
 
 READ_ACTIVITIES: Final = 50
 """Open activities of a run that are read from the store to explain it; the others are counted."""
@@ -21,6 +25,14 @@ MOST_COUNTED: Final = 10_000
 """The largest shown number of tasks in a queue."""
 DEPTH_AGE: Final[Time] = SECOND
 CACHED_DEPTHS: Final = 1_000
+
+
+class RunActivities(msgspec.Struct, frozen=True):
+    """Activities of a run with their heartbeat details, their ended attempts by id, and names of workers."""
+
+    activities: Sequence[tuple[StoredActivity, Payload]]
+    attempts: Mapping[int, Sequence[EndedAttempt]]
+    identities: Mapping[str, str]
 
 
 class Insight:
@@ -61,6 +73,15 @@ class Insight:
             return waiting_on(loaded[run.run_id], facts, now)
 
         return [None if run.closed else explained(run, families.get(run.run_id)) for run in runs]
+
+    async def activities(self, run: StoredRun, state: str | None, after: int, limit: int) -> RunActivities:
+        """Return activities of a run by seq with their attempts: two queries, and the names of their workers."""
+        found = await self._overview.activities(run.run_id, state, after, limit)
+        attempts: dict[int, list[EndedAttempt]] = {}
+        for attempt in await self._overview.attempts(run.run_id, [activity.id for activity, _ in found]):
+            attempts.setdefault(attempt.activity_id, []).append(attempt)
+        identities = {row.id: row.identity for row in await self._members(run.namespace)}
+        return RunActivities(found, attempts, identities)
 
     async def _families(self, runs: Sequence[StoredRun]) -> Mapping[RunId, OpenChildren]:
         """Return the open children of runs by parent; a child that a reopened run has adopted counts as its own."""

@@ -144,6 +144,10 @@ class Reads:
         found, total = await asyncio.gather(self.listed(wanted), self._store.count_runs(wanted))
         return found, total, found.more
 
+    async def count(self, wanted: RunFilter) -> int:
+        """Return the number of runs that a filter matches, up to its `count_limit`."""
+        return await self._store.count_runs(self._with_served(wanted))
+
     async def listed(self, wanted: RunFilter) -> RunPage:
         """Return the runs of a page, without the count; `more` shows whether more follow."""
         found = await self._store.list_runs(self._with_served(wanted))

@@ -6,9 +6,12 @@ from typing import Protocol
 import msgspec
 
 from assay.core.model.explanation import ActivityCounts
-from assay.core.model.ids import RunId
+from assay.core.model.failure import FailureInfo
+from assay.core.model.ids import RunId, Time
+from assay.core.model.payload import Payload
 from assay.core.model.run import Activity
 from assay.storage.changes import StoredRun
+from assay.storage.ports import StoredActivity
 
 
 class OpenChildren(msgspec.Struct, frozen=True):
@@ -26,6 +29,19 @@ class OpenActivities(msgspec.Struct, frozen=True):
     counts: ActivityCounts
 
 
+class EndedAttempt(msgspec.Struct, frozen=True):
+    """An attempt that ended and was not the last of its activity."""
+
+    activity_id: int
+    id: int
+    attempt: int
+    outcome: str
+    worker: str | None
+    started_at: Time | None
+    ended_at: Time
+    failure: FailureInfo | None
+
+
 class Overview(Protocol):
     """Reads of callers beside those of `Store`; each takes a number of queries that does not grow with its runs."""
 
@@ -39,6 +55,16 @@ class Overview(Protocol):
 
     async def open_timers(self, run_ids: Sequence[RunId], limit: int) -> Mapping[RunId, Mapping[int, int]]:
         """Return the next timers of runs, `limit` at most for each: due times by seq."""
+        ...
+
+    async def activities(
+        self, run_id: RunId, state: str | None, after: int, limit: int
+    ) -> Sequence[tuple[StoredActivity, Payload]]:
+        """Return activities of a run by seq after a seq, of a status if given, each with its heartbeat details."""
+        ...
+
+    async def attempts(self, run_id: RunId, activity_ids: Sequence[int]) -> Sequence[EndedAttempt]:
+        """Return the ended attempts of activities of a run, in order."""
         ...
 
     async def depths(self, namespace: str, queues: Sequence[str], limit: int) -> Mapping[str, tuple[int, int]]:

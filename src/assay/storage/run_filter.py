@@ -39,6 +39,26 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     text: str | None = None
     parent_run_id: str | None = None
     """Only children of this run."""
+    statuses: tuple[str, ...] = ()
+    """Several statuses; a run must have one of them."""
+    run_ids: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] | None = None
+    """Runs of these namespaces instead of `namespace`; only together with `workflow_id` or `run_ids`."""
+    roots: bool = False
+    """Only runs without a parent."""
+    close_reason: str | None = None
+    schedule: str | None = None
+    """Only runs that this schedule started."""
+    worker: str | None = None
+    """Only open runs of which this worker holds the task or an activity."""
+    error: str | None = None
+    """A text in the error, in upper or lower case."""
+    closed_after: Time | None = None
+    closed_before: Time | None = None
+    documents: bool = True
+    """False if inputs, results and memos are not needed: they are not read, and do not end a page."""
+    count_limit: int | None = None
+    """Count no further than this."""
     oldest_first: bool = False
     cursor: tuple[Time, str] | None = None
     offset: int = 0

@@ -1,12 +1,14 @@
 """Responses about what runs wait for and about many runs at once: built here, and described in the OpenAPI document."""
 
+from typing import Any, Final
+
 import msgspec
 
 from assay.core.model.explanation import Explanation
 from assay.core.model.ids import seconds
 from assay.core.model.run import Run
 from assay.wire.render import stuck_record
-from assay.wire.responses import Status, Stuck
+from assay.wire.responses import Status, Stuck, WorkflowRecord
 from assay.wire.waits import WaitingOn, waiting_record
 
 
@@ -22,6 +24,28 @@ class WaitingAnswer(msgspec.Struct, kw_only=True):
     cancel_requested: bool
     stuck: Stuck | None
     waiting_on: WaitingOn | None
+
+
+LEFT_OUT: Final = ("input", "result", "memo", "context", "details", "retry_policy")
+"""Fields of a run that a short list leaves out."""
+SHORT_ERROR_CHARACTERS: Final = 300
+
+WorkflowSummary: Final[Any] = msgspec.defstruct(
+    "WorkflowSummary",
+    [(field.name, field.type) for field in msgspec.structs.fields(WorkflowRecord) if field.name not in LEFT_OUT],
+    namespace={"__doc__": "A run in a short list: without its documents, its error cut, its first wait alone."},
+)
+
+
+def summary_of(record: WorkflowRecord) -> msgspec.Struct:
+    """Return the short form of a record."""
+    fields = {name: getattr(record, name) for name in WorkflowSummary.__struct_fields__}
+    if record.error is not None:
+        fields["error"] = record.error[:SHORT_ERROR_CHARACTERS]
+    if record.waiting_on is not None:
+        fields["waiting_on"] = msgspec.structs.replace(record.waiting_on, waits=msgspec.UNSET)
+    short: msgspec.Struct = WorkflowSummary(**fields)
+    return short
 
 
 def waiting_answer(run: Run, waiting: Explanation | None) -> WaitingAnswer:

@@ -38,6 +38,8 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
     name: str | None = None
     outcome: Annotated[str, _one_of("unknown")] | None = None
     oldest_id: int | None = None
+    request_id: str | None = None
+    """The id of the request in the server's log."""
 
 
 class Failure(msgspec.Struct):

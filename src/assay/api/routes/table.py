@@ -5,10 +5,12 @@ from typing import Final
 from assay.api.router import Route
 from assay.api.routes import (
     api_keys,
+    attempts,
     audit,
     control,
     dashboard,
     exchange,
+    lists,
     meta,
     namespaces,
     schedules,
@@ -23,7 +25,9 @@ from assay.api.routes import (
 
 ROUTES: Final[tuple[Route, ...]] = (
     *starts.ROUTES,
+    *lists.ROUTES,
     *workflows.ROUTES,
+    *attempts.ROUTES,
     *control.ROUTES,
     *worker_protocol.ROUTES,
     *workers.ROUTES,

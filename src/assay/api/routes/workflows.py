@@ -5,9 +5,6 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
-import msgspec
-from msgspec.structs import replace
-
 from assay.api import answers
 from assay.api.access import READ
 from assay.api.answers import Header, HttpResponse
@@ -20,15 +17,12 @@ from assay.core.model.ids import RunKey
 from assay.core.model.payload import NULL
 from assay.core.model.run import Run
 from assay.core.rules.fold import CLOSE_REASONS
-from assay.engine.filters import LARGEST_LIMIT, run_filter
-from assay.engine.reads import RunFilter, RunRecord, Snapshot
+from assay.engine.reads import RunRecord, Snapshot
 from assay.wire import responses
 from assay.wire.overviews import WaitingAnswer, waiting_answer
 from assay.wire.render import (
-    cursor_of,
     event_record,
     failure_of,
-    parse_cursor,
     run_record,
     state_record,
 )
@@ -38,7 +32,6 @@ EVENTS_PAGE: Final = 50
 LARGEST_EVENTS_PAGE: Final = 1_000
 HIGHEST_EVENTS_LIMIT: Final = 65_535
 
-FILTERS: Final = ("status", "type", "queue", "workflow_id", "parent_id", "change_version", "text")
 NAMESPACE: Final = Parameter("namespace", "The namespace; default `main`.")
 RUN: Final = Parameter("run_id", "The run; default: the newest run of the id.")
 WAIT: Final = Parameter("wait_secs", "The time to wait, in seconds or as a text such as `10s`; at most 25 s.", Seconds)
@@ -51,7 +44,7 @@ CURSOR: Final = Parameter("X-Next-Cursor", "The cursor of the next page; only se
 
 async def result(backend: Backend, call: ApiCall) -> HttpResponse:
     """Wait until a run is closed, and return its result. By default the last run of the chain counts."""
-    found = await _found(backend, call)
+    found = await found_run(backend, call)
     wait = call.wait()
     run, closing = await backend.engine.reads.last(found.run, follow=call.flag("follow", True))
     if closing is not None:
@@ -107,21 +100,22 @@ def result_record(key: RunKey, event: Event) -> responses.ResultAnswer:
 # reads
 
 
-async def _found(backend: Backend, call: ApiCall) -> RunRecord:
+async def found_run(backend: Backend, call: ApiCall) -> RunRecord:
+    """Return the run of a path; raise `NotFound` if there is no such run."""
     return await backend.engine.reads.run(call.namespace, call.parameters["workflow_id"], call.text("run_id"))
 
 
 async def describe(backend: Backend, call: ApiCall) -> HttpResponse:
     """Return the record of a run."""
-    return answers.json((await _records(backend, [await _found(backend, call)]))[0])
+    return answers.json((await records_of(backend, [await found_run(backend, call)]))[0])
 
 
-async def _records(backend: Backend, found: Sequence[RunRecord]) -> list[responses.WorkflowRecord]:
+async def records_of(backend: Backend, found: Sequence[RunRecord]) -> list[responses.WorkflowRecord]:
     """Return the records of runs, with what each open run waits for."""
-    waiting = await backend.insight.waiting([one.run for one in found])
+    waits = await backend.insight.waiting([one.run for one in found])
     return [
-        run_record(one.run, one.run.history_bytes, one.input, one.result, one.closing, waits)
-        for one, waits in zip(found, waiting, strict=True)
+        run_record(one.run, one.run.history_bytes, one.input, one.result, one.closing, waiting)
+        for one, waiting in zip(found, waits, strict=True)
     ]
 
 
@@ -129,71 +123,6 @@ async def waiting(backend: Backend, call: ApiCall) -> HttpResponse:
     """Return what a run waits for. Made from its state and the connected workers: no event is read."""
     run = await backend.engine.reads.state(call.namespace, call.parameters["workflow_id"], call.text("run_id"))
     return answers.json(waiting_answer(run, (await backend.insight.waiting([run]))[0]))
-
-
-async def _page(backend: Backend, wanted: RunFilter) -> tuple[Sequence[RunRecord], int, bool]:
-    """Return a page of runs. Lists count among the waiting requests of their namespace, like changes."""
-    with backend.admission.admit(wanted.namespace):
-        return await backend.engine.reads.page(wanted)
-
-
-async def list_runs(backend: Backend, call: ApiCall) -> HttpResponse:
-    """List the runs that match the filters, newest first."""
-    wanted = run_filter(call.namespace, _filters(call))
-    found, total, more = await _page(backend, wanted)
-    return await _listed(backend, found, total, more)
-
-
-async def _listed(backend: Backend, found: Sequence[RunRecord], total: int, more: bool) -> HttpResponse:
-    last = found[-1].run if more and found else None
-    cursor = None if last is None else cursor_of(last.created_at, last.run_id)
-    return answers.listed(await _records(backend, found), total, cursor)
-
-
-def _filters(call: ApiCall) -> dict[str, Any]:
-    filters: dict[str, Any] = {name: call.text(name) for name in FILTERS}
-    filters["created_after"], filters["created_before"] = call.number("created_after"), call.number("created_before")
-    filters["type"] = filters["type"] or call.text("workflow_type")
-    attributes = call.text("search_attrs") or call.text("search_attributes")
-    filters |= _place(call)
-    filters["offset"] = call.whole("offset")
-    if call.text("stuck") is not None:
-        filters["stuck"] = call.flag("stuck", False)
-    if attributes is not None:
-        try:
-            filters["search_attrs"] = msgspec.json.decode(attributes)
-        except (msgspec.DecodeError, RecursionError):
-            raise Invalid("search_attrs must be a JSON object", field="search_attrs") from None
-        if not isinstance(filters["search_attrs"], dict):
-            raise Invalid("search_attrs must be a JSON object", field="search_attrs")
-    return filters
-
-
-def _place(call: ApiCall, default: int | None = None) -> dict[str, Any]:
-    """Return limit and cursor of a page; without a limit in the query the limit is `default`."""
-    limit, cursor = call.whole("limit"), call.text("cursor")
-    return {
-        "limit": default if limit is None else min(limit, LARGEST_LIMIT),
-        "cursor": None if cursor is None else parse_cursor(cursor),
-    }
-
-
-async def runs(backend: Backend, call: ApiCall) -> HttpResponse:
-    """List all runs of an id, newest first."""
-    name = call.parameters["workflow_id"]
-    wanted = run_filter(call.namespace, {"workflow_id": name, **_place(call, LARGEST_LIMIT)})
-    found, total, more = await _page(backend, wanted)
-    if not total:
-        raise NotFound(f"workflow {name}")
-    return await _listed(backend, found, total, more)
-
-
-async def children(backend: Backend, call: ApiCall) -> HttpResponse:
-    """List the children of a workflow id, oldest first."""
-    parent = await _found(backend, call)
-    of_run = None if call.text("run_id") is None else parent.run.run_id
-    wanted = run_filter(call.namespace, {"parent_id": call.parameters["workflow_id"], **_place(call, LARGEST_LIMIT)})
-    return await _listed(backend, *await _page(backend, replace(wanted, parent_run_id=of_run, oldest_first=True)))
 
 
 async def events(backend: Backend, call: ApiCall) -> HttpResponse:
@@ -205,7 +134,7 @@ async def events(backend: Backend, call: ApiCall) -> HttpResponse:
         raise Invalid(f"limit must be from 1 to {HIGHEST_EVENTS_LIMIT}", field="limit")
     if cursor is not None and cursor < 0:
         raise Invalid("cursor must not be negative", field="cursor")
-    run = (await _found(backend, call)).run
+    run = (await found_run(backend, call)).run
     headers: list[Header] = [(b"x-total-count", str(run.last_seq).encode())]
     if limit is None and cursor is None and order is None:
         pages = [page async for page in backend.engine.reads.history_pages(run)]
@@ -220,7 +149,7 @@ async def events(backend: Backend, call: ApiCall) -> HttpResponse:
 async def _snapshot(backend: Backend, call: ApiCall) -> Snapshot | None:
     """Return the latest query results of a run, or None if the run does not exist or has none."""
     try:
-        run = (await _found(backend, call)).run
+        run = (await found_run(backend, call)).run
     except NotFound:
         return None
     return await backend.engine.reads.snapshot(run.run_id)
@@ -240,7 +169,8 @@ async def state(backend: Backend, call: ApiCall) -> HttpResponse:
     return answers.json(record)
 
 
-def _read(path: str, operation_id: str, summary: str, reaction: Any, answer: Any, **more: Any) -> Route:
+def read_route(path: str, operation_id: str, summary: str, reaction: Any, answer: Any, **more: Any) -> Route:
+    """Return a route that reads runs of a namespace."""
     parameters = (NAMESPACE, *((RUN,) if "{workflow_id}" in path else ()), *more.pop("query", ()))
     found = {200: answer, **more.pop("answers", {})}
     return Route(
@@ -248,39 +178,15 @@ def _read(path: str, operation_id: str, summary: str, reaction: Any, answer: Any
         path=path,
         operation_id=operation_id,
         summary=summary,
-        tag="workflows",
+        tag=more.pop("tag", "workflows"),
         reaction=reaction,
         answers=found,
         query=parameters,
-        access=READ,
+        access=more.pop("access", READ),
         **more,
     )
 
 
-_LISTING = (
-    Parameter("status", "Only runs of this status, or all `open` or `closed` runs.", responses.StatusFilter),
-    Parameter("stuck", "True for stuck runs, false for runs that are not stuck.", bool),
-    Parameter("type", "Only runs of this workflow type. `workflow_type` is another name."),
-    Parameter("queue", "Only runs of this task queue."),
-    Parameter("workflow_id", "Only runs of this workflow id."),
-    Parameter("parent_id", "Only children of this workflow id."),
-    Parameter("created_after", "Only runs created after this time, in seconds since the epoch.", float),
-    Parameter("created_before", "Only runs created before this time, in seconds since the epoch.", float),
-    Parameter(
-        "search_attrs",
-        "A JSON object. Only runs whose search attributes contain all its pairs, with the same types."
-        " `search_attributes` is another name.",
-    ),
-    Parameter("change_version", "Only runs that recorded a version of this change: `payment-v2`, or `payment-v2:2`."),
-    Parameter("text", "Only runs with this text in the workflow id, type or run id, in upper or lower case."),
-    Parameter("cursor", "The X-Next-Cursor of the previous page."),
-    Parameter("limit", "The maximum number of runs; default 50. A page also ends at 8 MiB of documents.", int),
-    Parameter("offset", "The number of runs to skip.", int),
-)
-_PAGE = (
-    Parameter("limit", "The maximum number of runs; default 10,000. A page also ends at 8 MiB of documents.", int),
-    Parameter("cursor", "The X-Next-Cursor of the previous page."),
-)
 _EVENTS = (
     Parameter("limit", "The maximum number of events of a page; default 50. A page also ends at 8 MiB.", int),
     Parameter("cursor", "The seq after which the page begins.", int),
@@ -288,35 +194,8 @@ _EVENTS = (
 )
 
 ROUTES: Final = (
-    _read(
-        "/workflows",
-        "listWorkflows",
-        "List runs, newest first",
-        list_runs,
-        list[responses.WorkflowRecord],
-        query=_LISTING,
-        headers=(TOTAL, CURSOR),
-    ),
-    _read("/workflows/{workflow_id}", "getWorkflow", "Describe a run", describe, responses.WorkflowRecord),
-    _read(
-        "/workflows/{workflow_id}/runs",
-        "listRuns",
-        "List the runs of an id, newest first",
-        runs,
-        list[responses.WorkflowRecord],
-        query=_PAGE,
-        headers=(TOTAL, CURSOR),
-    ),
-    _read(
-        "/workflows/{workflow_id}/children",
-        "listChildren",
-        "List the children of an id, oldest first",
-        children,
-        list[responses.WorkflowRecord],
-        query=_PAGE,
-        headers=(TOTAL, CURSOR),
-    ),
-    _read(
+    read_route("/workflows/{workflow_id}", "getWorkflow", "Describe a run", describe, responses.WorkflowRecord),
+    read_route(
         "/workflows/{workflow_id}/events",
         "listEvents",
         "Get the history of a run",
@@ -325,14 +204,14 @@ ROUTES: Final = (
         query=_EVENTS,
         headers=(TOTAL, CURSOR),
     ),
-    _read(
+    read_route(
         "/workflows/{workflow_id}/waiting",
         "getWaiting",
         "Explain what a run waits for",
         waiting,
         WaitingAnswer,
     ),
-    _read(
+    read_route(
         "/workflows/{workflow_id}/state",
         "getState",
         "Get the results of all queries",
@@ -342,14 +221,14 @@ ROUTES: Final = (
             Parameter("optional", "True for `null` instead of 404 if the run has no queries; default false.", bool),
         ),
     ),
-    _read(
+    read_route(
         "/workflows/{workflow_id}/state/{name}",
         "getQuery",
         "Get the result of a query",
         state,
         responses.QueryAnswer,
     ),
-    _read(
+    read_route(
         "/workflows/{workflow_id}/result",
         "getResult",
         "Wait for a run, and get its result",

@@ -9,12 +9,15 @@ from assay.core.model.events import ActivityOptions
 from assay.core.model.explanation import ActivityCounts
 from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import RunId
-from assay.core.model.payload import NULL
+from assay.core.model.payload import NULL, Payload
 from assay.core.model.run import Activity
-from assay.storage.overview import OpenActivities, OpenChildren
+from assay.storage.overview import EndedAttempt, OpenActivities, OpenChildren
+from assay.storage.ports import StoredActivity
 from assay.storage.sql import rows
-from assay.storage.sql.queries import READY_ACTIVITY, READY_TASK, RUN_COLUMNS, RUN_TABLES
+from assay.storage.sql.activity_rows import activity_record
+from assay.storage.sql.queries import READY_ACTIVITY, READY_TASK, RUN_COLUMNS, RUN_TABLES, columns
 from assay.storage.sql.registry import SqlDatabase
+from assay.storage.sql.tables import ACTIVITIES
 
 # ruff: noqa: S608  # only constants are joined; values are parameters
 
@@ -66,6 +69,15 @@ FROM (
 WHERE ranked.place <= $2"""
 
 
+ACTIVITIES_BY_SEQ = f"""
+SELECT {columns(ACTIVITIES, "a")}, r.workflow_id FROM activities a JOIN runs r ON r.run_id = a.run_id
+WHERE a.run_id = $1 AND a.seq > $2 AND $4 IN ('', a.status) ORDER BY a.seq LIMIT $3"""
+
+ATTEMPTS_OF_RUN = """
+SELECT t.activity_id, t.id, t.attempt, t.outcome, t.worker, t.started_at, t.ended_at, t.failure
+FROM attempts t WHERE t.run_id = $1 AND t.activity_id BETWEEN $2 AND $3 ORDER BY t.activity_id, t.attempt, t.id"""
+
+
 def _depth(work: str, condition: str) -> str:
     return f"""(SELECT count(*) FROM (
     SELECT 1 FROM {work} WHERE {condition} AND namespace = $1 AND task_queue = $2 LIMIT $3
@@ -113,6 +125,25 @@ class SqlOverview:
         for run_id, seq, due in page:
             timers.setdefault(run_id, {})[seq] = due
         return timers
+
+    async def activities(
+        self, run_id: RunId, state: str | None, after: int, limit: int
+    ) -> Sequence[tuple[StoredActivity, Payload]]:
+        """See `Overview`."""
+        page = await self._store.browse(ACTIVITIES_BY_SEQ, run_id, after, limit, state or "")
+        return [(activity_record(row), rows.payload(row[19])) for row in page]
+
+    async def attempts(self, run_id: RunId, activity_ids: Sequence[int]) -> Sequence[EndedAttempt]:
+        """See `Overview`."""
+        if not activity_ids:
+            return ()
+        page = await self._store.browse(ATTEMPTS_OF_RUN, run_id, min(activity_ids), max(activity_ids))
+        return [
+            EndedAttempt(
+                row[0], row[1], row[2], row[3], row[4], row[5], row[6], None if row[7] is None else _failure(row[7])
+            )
+            for row in page
+        ]
 
     async def depths(self, namespace: str, queues: Sequence[str], limit: int) -> Mapping[str, tuple[int, int]]:
         """See `Overview`."""

@@ -5,6 +5,7 @@ from assay.core.model.limits import RUNS_PAGE_BYTES
 from assay.core.model.run import OPEN_STATUSES
 from assay.storage.ports import RunFilter
 from assay.storage.sql.rows import canonical
+from assay.storage.sql.run_conditions import folded, further_conditions
 from assay.storage.sql.tables import ACTIVITIES, FIRES, OUTBOX, OUTCOMES, RUNS, SNAPSHOTS, Table
 
 # ruff: noqa: S608  # only constants of this file and of `tables` are joined; values are parameters
@@ -349,6 +350,8 @@ def list_runs(wanted: RunFilter) -> tuple[str, list[object]]:
     runs are never read.
     """
     found, question = listed_runs(wanted)
+    if not wanted.documents:
+        return _listed_without_documents(wanted, found, question)
     limit, most_bytes = question.place(wanted.limit), question.place(RUNS_PAGE_BYTES)
     measured = f"""SELECT listed.run_id, count(*) OVER () AS found, row_number() OVER ranked AS place,
     sum({_DOCUMENT_BYTES}) OVER (ranked ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before
@@ -361,6 +364,22 @@ ORDER BY page.place"""
     return text, question.arguments
 
 
+_SHORT_COLUMNS = f"""{RUN_COLUMNS}, NULL, closing.kind,
+    CASE WHEN closing.kind = 'WorkflowCompleted' THEN NULL ELSE closing.payload END"""
+
+
+def _listed_without_documents(wanted: RunFilter, found: str, question: QueryBuilder) -> tuple[str, list[object]]:
+    """Return the query for a page of records without inputs and results; its size is its limit alone."""
+    text = f"""SELECT {_SHORT_COLUMNS}, page.found
+FROM (
+    SELECT listed.run_id, count(*) OVER () AS found, row_number() OVER ({_order("listed", wanted)}) AS place
+    FROM ({found}) AS listed
+) AS page CROSS JOIN {_RECORD_TABLES}
+WHERE r.run_id = page.run_id AND page.place <= {question.place(wanted.limit)}
+ORDER BY page.place"""
+    return text, question.arguments
+
+
 def _order(alias: str, wanted: RunFilter) -> str:
     direction = "" if wanted.oldest_first else " DESC"
     return f"ORDER BY {alias}.created_at{direction}, {alias}.run_id{direction}"
@@ -369,7 +388,14 @@ def _order(alias: str, wanted: RunFilter) -> str:
 def count_runs(wanted: RunFilter) -> tuple[str, list[object]]:
     """Return the query for the number of runs that a filter matches."""
     question = _matching(wanted)
-    return f"SELECT count(*) FROM runs r WHERE {' AND '.join(question.conditions)}", question.arguments
+    conditions = " AND ".join(question.conditions)
+    if wanted.count_limit is None:
+        return f"SELECT count(*) FROM runs r WHERE {conditions}", question.arguments
+    limit = question.place(wanted.count_limit)
+    return (
+        f"SELECT count(*) FROM (SELECT 1 FROM runs r WHERE {conditions} LIMIT {limit}) AS counted",
+        question.arguments,
+    )
 
 
 VERSION_DIGITS = 10
@@ -398,7 +424,10 @@ _CHILDREN = """((r.namespace = {} AND r.parent_workflow_id = {})
 
 def _matching(wanted: RunFilter) -> QueryBuilder:
     question = QueryBuilder()
-    if wanted.parent_id is None:
+    if wanted.namespaces is not None:
+        names = ", ".join(question.place(name) for name in wanted.namespaces) or "NULL"
+        question.conditions.append(f"r.namespace IN ({names})")
+    elif wanted.parent_id is None:
         question.where("r.namespace = {}", wanted.namespace)
     else:
         address = workflow_address(wanted.namespace, wanted.parent_id)
@@ -426,9 +455,10 @@ def _matching(wanted: RunFilter) -> QueryBuilder:
     if wanted.change_version:
         question.where(_VERSIONED, *_change_version(wanted.change_version))
     if wanted.text:
-        place = question.place(_folded(wanted.text)).removeprefix("$")
+        place = question.place(folded(wanted.text)).removeprefix("$")
         found = [f"$contains({column}, {place})" for column in ("r.workflow_id", "r.workflow_type", "r.run_id")]
         question.conditions.append(f"({' OR '.join(found)})")
+    question.conditions.extend(further_conditions(wanted, question.place))
     return question
 
 
@@ -449,8 +479,3 @@ def _stuck_runs(question: QueryBuilder, wanted: RunFilter) -> str:
         f"{found} UNION SELECT u.run_id FROM runs u WHERE {waiting} AND u.closed_at IS NULL"
         f" AND u.namespace = $1 AND ({' OR '.join(other_types)})"
     )
-
-
-def _folded(text: str) -> str:
-    """Return the text with ASCII letters in lower case: both databases fold only ASCII."""
-    return "".join(letter.lower() if letter.isascii() else letter for letter in text)

@@ -189,8 +189,8 @@ def run_record(row: Sequence[Any]) -> RunRecord:
     """Return the record of a run's row, followed by the first event's payload and the closing event."""
     input, kind, content = row[48:51]
     if kind is None or kind == "WorkflowCompleted":
-        return RunRecord(run_of(row), Payload(input), payload(content))
-    return RunRecord(run_of(row), Payload(input), NULL, decode(kind, content, None))
+        return RunRecord(run_of(row), payload(input), payload(content))
+    return RunRecord(run_of(row), payload(input), NULL, decode(kind, content, None))
 
 
 def child_of(row: Sequence[Any]) -> Child:
