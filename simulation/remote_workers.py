@@ -87,6 +87,10 @@ class SimulatedPool:
         self._worker = worker
         self._turn = first
 
+    def check_key_file(self) -> bool:
+        """See `HttpPool`: simulated workers have no key."""
+        return False
+
     async def request(self, method: str, path: str, body: bytes, timeout: float) -> tuple[int, bytes]:  # noqa: ASYNC109  # see `HttpPool`
         """See `HttpPool`: a lost message, or an engine that starts or stops, is a broken connection."""
         engines = self._world.engines

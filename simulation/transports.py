@@ -14,7 +14,7 @@ from assay.engine.engine import Engine
 from assay.sdk.client.http.pool import HttpPool
 from assay.sdk.client.http.reconnector import Reconnector
 from assay.sdk.client.http.transport import LAST_REPLIES_SECONDS
-from assay.sdk.client.transport import Transport
+from assay.sdk.client.transport import OnRefusal, Transport
 from assay.sdk.ports import ListedRuns
 from assay.worker_protocol.worker_side import WorkerEndpoint
 from simulation.remote_workers import SimulatedPool
@@ -103,7 +103,7 @@ class LocalTransport(_WorkersOnly):
         """See `Transport`."""
         return await self._engine.reads.history(run_id, after)
 
-    def add_worker(self, worker: ConnectedWorker) -> None:
+    def add_worker(self, worker: ConnectedWorker, refused: OnRefusal | None = None) -> None:
         """See `Transport`."""
         self._workers.append(worker)
         self._engine.add_worker(worker)
@@ -161,7 +161,7 @@ class RemoteTransport(_WorkersOnly):
         self._endpoint.read_history(run_id, after, future_callback(events))
         return await events
 
-    def add_worker(self, worker: ConnectedWorker) -> None:
+    def add_worker(self, worker: ConnectedWorker, refused: OnRefusal | None = None) -> None:
         """See `Transport`."""
         endpoint = self._endpoint = WorkerEndpoint(worker, self._learn)
         pool = SimulatedPool(self._world, self._host, worker.worker, self._first)

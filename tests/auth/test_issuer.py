@@ -1,6 +1,7 @@
 """A real issuer on loopback: discovery, rotation, and an issuer that fails."""
 
 import asyncio
+import base64
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,9 +11,13 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from assay.auth import fetching
+from assay.auth.addresses import check_configured
 from assay.auth.claims import ClaimRules
+from assay.auth.fetching import fetch
 from assay.auth.issuer import Issuer
 from assay.auth.json_web_tokens import InvalidToken, TokenRules
+from assay.core.model.errors import Invalid
 from assay.core.model.ids import SECOND
 
 NOW = 1_700_000_000
@@ -137,5 +142,77 @@ def test_a_discovery_document_cannot_send_the_engine_to_a_metadata_address(addre
             fake.key_set_url = address
             with pytest.raises(InvalidToken, match="cannot be fetched"):
                 await issuer_of(fake).authenticate(fake.token("one"))
+
+    asyncio.run(scenario())
+
+
+def test_random_key_ids_cause_one_fetch_in_thirty_seconds():
+    async def scenario() -> None:
+        async with an_issuer() as fake:
+            clock = Clock()
+            issuer, valid = issuer_of(fake, clock), fake.token("one")
+            await issuer.authenticate(valid)
+            before = len(fake.requests)
+            key = fake.keys["one"]
+            content = {"iss": fake.url, "sub": "eve", "exp": NOW + 600}
+            unknown = jwt.encode(content, key, algorithm="RS256", headers={"kid": "x"}).partition(".")[2]
+            for number in range(10_000):
+                clock.ahead = 31 * SECOND  # a fetch is allowed, once
+                header = json.dumps({"alg": "RS256", "kid": f"k{number}"}).encode()
+                with pytest.raises(InvalidToken, match="key not found"):
+                    await issuer.authenticate(f"{base64.urlsafe_b64encode(header).decode().rstrip('=')}.{unknown}")
+            assert len(fake.requests) - before <= 2  # discovery document and key set
+            assert (await issuer.authenticate(valid)).user == "ada"
+
+    asyncio.run(scenario())
+
+
+def test_the_address_that_was_checked_is_the_address_that_is_used(monkeypatch: pytest.MonkeyPatch):
+    """A name whose address changes between check and use would lead the engine to a private address."""
+
+    async def scenario() -> None:
+        async with an_issuer() as fake:
+            port = int(fake.url.rpartition(":")[2])
+            answers = iter(["127.0.0.1", "169.254.169.254", "10.0.0.1"])
+            asked: list[object] = []
+
+            async def getaddrinfo(host: object, *_: object, **__: object) -> list[Any]:
+                asked.append(host)
+                return [(None, None, None, "", (next(answers), port))]
+
+            loop = asyncio.get_running_loop()
+            monkeypatch.setattr(loop, "getaddrinfo", getaddrinfo, raising=False)
+            checked: list[str] = []
+            document = await fetch(
+                f"http://issuer.example:{port}/keys", lambda address: checked.append(str(address)), limit=100_000
+            )
+            assert b"keys" in document
+            assert (asked[0], checked) == ("issuer.example", ["127.0.0.1"])
+            assert asked.count("issuer.example") == 1
+            with pytest.raises(Invalid, match="link-local"):
+                await fetch(f"http://issuer.example:{port}/keys", check_configured, limit=100_000)
+
+    asyncio.run(scenario())
+
+
+def test_an_issuer_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fetching, "FETCH_SECONDS", 0.2)
+
+    async def scenario() -> None:
+        ended = asyncio.Event()
+
+        async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()
+            writer.close()
+            await writer.wait_closed()
+            ended.set()
+
+        async with await asyncio.start_server(silent, "127.0.0.1", 0) as server:
+            fake = FakeIssuer()
+            fake.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            fake.rotate("one")
+            with pytest.raises(InvalidToken, match="cannot be fetched"):
+                await issuer_of(fake).authenticate(fake.token("one"))
+            await ended.wait()
 
     asyncio.run(scenario())

@@ -19,6 +19,7 @@ ISSUER, AUDIENCE = "https://issuer.example", "assay"
 RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 OTHER = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 EC = ec.generate_private_key(ec.SECP256R1())
+P384 = ec.generate_private_key(ec.SECP384R1())
 ED = ed25519.Ed25519PrivateKey.generate()
 
 
@@ -153,7 +154,33 @@ REFUSED = {
     "five parts": token() + ".a.b",
     "two parts": token().rpartition(".")[0],
     "a megabyte": token({**CLAIMS, "x": "x" * 1_000_000}),
+    "no algorithm": tampered(lambda p: p.__setitem__(0, encoded(b'{"kid":"rsa"}'))),
+    "an algorithm that is a list": tampered(lambda p: p.__setitem__(0, encoded(b'{"alg":["RS256"],"kid":"rsa"}'))),
+    "an algorithm in small letters": tampered(lambda p: p.__setitem__(0, encoded(b'{"alg":"rs256","kid":"rsa"}'))),
+    "HS512": tampered(lambda p: p.__setitem__(0, encoded(b'{"alg":"HS512","kid":"oct"}'))),
+    "ES384 of another curve": token(key=P384, algorithm="ES384", kid="ec"),
+    "EdDSA with an elliptic key id": token(key=ED, algorithm="EdDSA", kid="ec"),
+    "an empty kid": token(kid=""),
+    "a kid that is a number": token(kid=7),
+    "a kid that is an object": token(kid={"rsa": 1}),
+    "a kid with U+0000": token(kid="rsa\0"),
+    "the address of a key set": token(key=OTHER, kid=None, jku="https://evil.example/keys"),
+    "the address of a certificate": token(key=OTHER, kid=None, x5u="https://evil.example/cert"),
+    "a certificate": token(key=OTHER, kid=None, x5c=["MIIB"]),
+    "an encrypted token": ".".join([encoded(b'{"alg":"RSA-OAEP","enc":"A128GCM"}'), "a", "b", "c", "d"]),
+    "a refresh token": token({**CLAIMS, "typ": "Refresh"}),
+    "an exp of nothing": token({**CLAIMS, "exp": None}),
+    "an exp that is no number": token(json.dumps({**CLAIMS, "exp": 0}).replace(": 0", ": NaN").encode()),
+    "an issuer in a list": token({**CLAIMS, "iss": [ISSUER]}),
+    "an audience in an object": token({**CLAIMS, "aud": {AUDIENCE: 1}}),
+    "claims that nest deeply": token(b"[" * 3_000 + b"]" * 3_000),
+    "claims that are no text": token(b"\xff\xfe"),
+    "a signature of another token": tampered(lambda p: p.__setitem__(2, token({**CLAIMS, "sub": "b"}).split(".")[2])),
 }
+
+
+def test_the_corpus_is_large_enough():
+    assert len(REFUSED) >= 60
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -3,7 +3,7 @@ import socket
 import pytest
 
 from assay._version import __version__
-from assay.cli.client import RemoteEngine, UnreachableError
+from assay.cli.client import RemoteEngine, RequestRefused, UnreachableError
 from tests.cli.support import Cli, Stub
 
 
@@ -112,3 +112,17 @@ def test_a_line_that_was_dropped_meanwhile(stub: Stub):
     assert engine._connection is not kept
     engine.close()
     assert len(stub.requests) == 2
+
+
+def test_a_key_is_read_again_when_it_is_refused(stub: Stub):
+    keys = iter(["second", "second"])
+    engine = RemoteEngine(stub.url, "first", "main", "test", renew=lambda: next(keys))
+    stub.answer({"error": "Invalid API key"}, 401)
+    stub.answer([])
+    assert engine.get("workflows").document == []
+    assert [request.headers["authorization"] for request in stub.requests] == ["Bearer first", "Bearer second"]
+    stub.answer({"error": "Invalid API key"}, 401)
+    with pytest.raises(RequestRefused):
+        engine.get("workflows")
+    assert len(stub.requests) == 3
+    engine.close()

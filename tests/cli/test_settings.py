@@ -146,7 +146,7 @@ def test_an_empty_file(stubbed: Cli, stub: Stub, config: Path, content: str):
 def test_a_key_file_is_trimmed_and_beats_a_key(stubbed: Cli, stub: Stub, config: Path, tmp_path: Path):
     key = tmp_path / "key"
     key.write_text("\n from-file \n")
-    config.write_text(f"api_key: direct\napi_key_file: {key}\n")
+    config.write_text(f"engine_url: {stub.url}\napi_key: direct\napi_key_file: {key}\n")
     stubbed("queue", "stats")
     assert stub.last.headers["authorization"] == "Bearer from-file"
 
@@ -154,7 +154,7 @@ def test_a_key_file_is_trimmed_and_beats_a_key(stubbed: Cli, stub: Stub, config:
 def test_where_a_key_comes_from(
     stubbed: Cli, stub: Stub, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    config.write_text("api_key: from-config\n")
+    config.write_text(f"engine_url: {stub.url}\napi_key: from-config\n")
     stubbed("queue", "stats")
     assert stub.last.headers["authorization"] == "Bearer from-config"
     monkeypatch.setenv("ASSAY_API_KEY", "from-variable")
@@ -169,6 +169,13 @@ def test_where_a_key_comes_from(
     assert stub.last.headers["authorization"] == "Bearer from-flag"
     monkeypatch.setenv("ASSAY_API_KEY_FILE", str(tmp_path / "missing"))
     assert stubbed("queue", "stats").code == 1
+
+
+@pytest.mark.parametrize("other", ["", "engine_url: https://engine.example\n"])
+def test_a_key_of_the_config_file_goes_to_no_other_engine(stubbed: Cli, stub: Stub, config: Path, other: str):
+    config.write_text(f"{other}api_key: secret\n")
+    assert stubbed("queue", "stats").code == 0  # at the engine of the environment
+    assert "authorization" not in stub.last.headers
 
 
 def test_no_key_no_header(stubbed: Cli, stub: Stub):

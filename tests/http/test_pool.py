@@ -8,6 +8,7 @@ import pytest
 
 import assay
 from assay import Client
+from assay.sdk.client.credential import Credential
 from assay.sdk.client.http.pool import ConnectionClosed, EngineUnreachable, HttpPool
 from tests.http.processes import free_port
 
@@ -26,7 +27,7 @@ async def answering(serve: Serve) -> AsyncIterator[HttpPool]:
             writer.close()
 
     server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    pool = HttpPool(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/api/v1", {"authorization": "Bearer x"})
+    pool = HttpPool(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/api/v1", Credential("x"))
     try:
         yield pool
     finally:
@@ -99,7 +100,9 @@ def test_who_goes_away_or_is_late_is_told_apart_from_who_is_not_there():
             assert not pool.idle
             assert not pool.all  # nothing that could give one caller the answer to another
         with pytest.raises(EngineUnreachable, match="Connection refused"):
-            await HttpPool(f"http://127.0.0.1:{free_port()}", {}).request("GET", "/", b"", 5)
+            await HttpPool(f"http://127.0.0.1:{free_port()}", Credential(None, environment={})).request(
+                "GET", "/", b"", 5
+            )
 
     asyncio.run(main())
 
@@ -107,7 +110,7 @@ def test_who_goes_away_or_is_late_is_told_apart_from_who_is_not_there():
 def test_a_connection_that_is_lost_as_soon_as_it_is_made_is_noticed():
     async def main() -> None:
         server = await asyncio.start_server(lambda _, writer: writer.transport.abort(), "127.0.0.1", 0)
-        pool = HttpPool(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", {})
+        pool = HttpPool(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", Credential(None, environment={}))
         for _ in range(50):
             with pytest.raises(ConnectionClosed):
                 await asyncio.wait_for(pool.request("POST", "/", b"x", 5), 2)

@@ -8,6 +8,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.sync.client import ClientConnection, connect
 
 from assay.core.model.errors import Unavailable
+from assay.sdk.client.credential import Credential
 from assay.sdk.client.http.pool import EngineUnreachable, HttpPool
 from assay.sdk.client.http.socket import NotUpgraded
 from assay.worker_protocol import messages as wire
@@ -62,7 +63,7 @@ class Peer:
 
         async with serve(self._act, "127.0.0.1", 0, compression=None) as server:
             port = server.sockets[0].getsockname()[1]
-            pool = HttpPool(f"http://127.0.0.1:{port}", {})
+            pool = HttpPool(f"http://127.0.0.1:{port}", Credential(None, environment={}))
             socket = await pool.socket("/any", receive)
             socket.send(b"there")
             async with asyncio.timeout(10):
@@ -97,7 +98,7 @@ def test_a_worker_hears_that_the_engine_hangs_up() -> None:
 
 def test_a_server_without_websockets_is_told_from_none_at_all(engine: Server) -> None:
     async def try_socket(url: str) -> None:
-        await HttpPool(url, {}).socket("/api/v1/version", lambda _: None)
+        await HttpPool(url, Credential(None, environment={})).socket("/api/v1/version", lambda _: None)
 
     with pytest.raises(NotUpgraded) as caught:
         asyncio.run(try_socket(engine.url))

@@ -12,6 +12,7 @@ from assay.sdk.client.http.http1 import (
     API_PREFIX,
     BUSY_CODES,
     BUSY_RETRY_SECONDS,
+    REFUSED_KEY_STATUS,
     RESTARTING_STATUSES,
     Endpoint,
     bearer,
@@ -70,6 +71,7 @@ class RemoteEngine:
         context: The name of the command, for error messages.
         timeout: The time limit of a request, in seconds.
         note: A function that is called with a line about each response.
+        renew: A function that reads the API key again; its file may have another by now.
     """
 
     def __init__(
@@ -81,12 +83,14 @@ class RemoteEngine:
         timeout: float = REQUEST_TIMEOUT_SECONDS,
         *,
         note: Callable[[str], None] | None = None,
+        renew: Callable[[], str | None] | None = None,
     ) -> None:
         self.url = url
         self.namespace = namespace
         self._context = context
         self._timeout = timeout
-        self._headers = {"accept": "application/json", "accept-encoding": "identity", **bearer(api_key)}
+        self._headers = _headers(api_key)
+        self._renew = renew
         self._note = note
         self._connection: BlockingConnection | None = None
 
@@ -136,9 +140,20 @@ class RemoteEngine:
         until = time.monotonic() + self._timeout
         while True:
             reply = self._send(method, target, body)
+            if reply.status == REFUSED_KEY_STATUS and self._has_renewed_key():
+                continue
             if reply.status != 429 or not _is_busy(reply) or time.monotonic() + BUSY_RETRY_SECONDS > until:
                 return reply
             time.sleep(BUSY_RETRY_SECONDS)  # noqa: TID251  # the command line blocks
+
+    def _has_renewed_key(self) -> bool:
+        """Read the API key again; return whether it is another key."""
+        headers = self._headers if self._renew is None else _headers(self._renew())
+        if headers == self._headers:
+            return False
+        self._headers = headers
+        self.close()
+        return True
 
     def _send(self, method: str, target: str, body: bytes) -> Reply:
         if self._connection is not None and self._connection.reusable and method == "GET":
@@ -161,6 +176,10 @@ class RemoteEngine:
                 self._context, reply.status, f"not JSON; is there an assay engine at {self.url}?"
             ) from None
         return EngineResponse(reply.status, document, reply.headers)
+
+
+def _headers(api_key: str | None) -> dict[str, str]:
+    return {"accept": "application/json", "accept-encoding": "identity", **bearer(api_key)}
 
 
 def _is_busy(reply: Reply) -> bool:

@@ -81,13 +81,13 @@ def run(context: click.Context, /, target: str, engine_url: str | None, api_key:
 def serve(program: str, url: str | None, key: str | None, options: Mapping[str, Any]) -> int:
     """Run a worker for a program until a signal ends it; return the exit code."""
     from assay import workflow
-    from assay.cli.settings import api_key
+    from assay.cli.settings import plain_key
     from assay.sdk.client.blocking import Redirect
 
     target = _target(url or os.environ.get("ASSAY_ENGINE_URL") or URL)
     given = {name: value for name, value in options.items() if value is not None}
     blocking_client = workflow._blocking_client()
-    blocking_client.redirect = Redirect(target, api_key({"api_key": key or ""}, os.environ), given)
+    blocking_client.redirect = Redirect(target, plain_key(key or ""), given)
     try:
         return _serve_program(program, blocking_client, target, given)
     finally:

@@ -28,6 +28,7 @@ class CliSession:
         *,
         verbose: bool = False,
         warn: Callable[[str], None] = print_error,
+        renew: Callable[[], str | None] | None = None,
     ) -> None:
         self.namespace = settings.namespace
         note = print_debug if verbose else None
@@ -37,7 +38,7 @@ class CliSession:
             self.engine: RemoteEngine = FileEngine(settings.engine_url, settings.namespace, context, warn, note=note)
         else:
             self.engine = RemoteEngine(
-                settings.engine_url, settings.api_key, settings.namespace, context, timeout, note=note
+                settings.engine_url, settings.api_key, settings.namespace, context, timeout, note=note, renew=renew
             )
         self.printer = Printer(settings.output)
 
@@ -46,9 +47,14 @@ def session_of(
     context: click.Context, timeout: float = REQUEST_TIMEOUT_SECONDS, warn: Callable[[str], None] = print_error
 ) -> CliSession:
     """Return the session of the current command."""
-    settings = of_this_process(flags_of(context), terminal=sys.stdout.isatty())
+    flags, terminal = flags_of(context), sys.stdout.isatty()
     session = CliSession(
-        settings, context.command_path.partition(" ")[2], timeout, verbose=verbose_of(context), warn=warn
+        of_this_process(flags, terminal=terminal),
+        context.command_path.partition(" ")[2],
+        timeout,
+        verbose=verbose_of(context),
+        warn=warn,
+        renew=lambda: of_this_process(flags, terminal=terminal).api_key,
     )
     context.call_on_close(session.engine.close)
     return session

@@ -22,7 +22,7 @@ from assay.embedded.local_schedules import EmbeddedSchedules
 from assay.embedded.records import user_record
 from assay.engine.engine import Engine
 from assay.sdk.client.loop_thread import refuse_in_workflow
-from assay.sdk.client.transport import Transport
+from assay.sdk.client.transport import OnRefusal, Transport
 from assay.sdk.ports import ListedRuns
 from assay.storage.ports import RunRecord
 from assay.storage.urls import SqliteUrl, parse_url
@@ -194,7 +194,7 @@ class EmbeddedTransport(Transport):
         """See `Transport`; kept in memory, and written with the next heartbeats."""
         self._worker_registry.note_health(worker, WorkerHealth(healthy, abandoned_threads))
 
-    def add_worker(self, worker: ConnectedWorker) -> None:
+    def add_worker(self, worker: ConnectedWorker, refused: OnRefusal | None = None) -> None:
         """See `Transport`."""
         engine = self._running()
         self._local_workers.add_worker(worker)

@@ -3,7 +3,16 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from assay.core.model.errors import AlreadyExists, AssayError, Invalid, Kind, NotFound, Refused, Unavailable
+from assay.core.model.errors import (
+    AlreadyExists,
+    AssayError,
+    Invalid,
+    Kind,
+    NotFound,
+    PermissionDenied,
+    Refused,
+    Unavailable,
+)
 from assay.worker_protocol.messages import Problem
 
 _PREFIX: Final = "not found: "
@@ -37,7 +46,16 @@ def error_of(
             return _about(Refused(message, code=code), more)
         case Kind.UNAVAILABLE:
             return Unavailable(message, code=code)
+        case Kind.PERMISSION_DENIED:
+            return denied(message, code, 401 if code == "unauthorized" else 403)
     return AssayError(message, code=code, kind=kind)
+
+
+def denied(message: str, code: str | None, status: int) -> PermissionDenied:
+    """Return the exception for a refused caller."""
+    error = PermissionDenied(message, code=code)
+    error.status = status
+    return error
 
 
 def _about(error: NotFound | Refused, more: Mapping[str, Any] | None) -> AssayError:

@@ -5,9 +5,10 @@ unknown and the same request may be sent again.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from assay.core.model.errors import AssayError
 from assay.core.model.events import Event, Recorded
 from assay.core.model.grants import ConnectedWorker
 from assay.core.model.ids import RunId, RunKey, Time
@@ -27,6 +28,9 @@ from assay.sdk.ports import ListedRuns, Target, WorkerOptions, WorkflowOutcome
 
 if TYPE_CHECKING:
     from assay.sdk.app import App
+
+
+OnRefusal = Callable[[AssayError], None]
 
 
 class Transport(ABC):
@@ -92,8 +96,13 @@ class Transport(ABC):
         """Report the health of a worker; blocks, needs no event loop, and may be called from any thread."""
 
     @abstractmethod
-    def add_worker(self, worker: ConnectedWorker) -> None:
-        """Connect a worker: work of its queue is leased to it, up to its free slots, until `remove_worker`."""
+    def add_worker(self, worker: ConnectedWorker, refused: OnRefusal | None = None) -> None:
+        """Connect a worker: work of its queue is leased to it, up to its free slots, until `remove_worker`.
+
+        Args:
+            worker: The worker.
+            refused: Called if the engine refuses the first connection of the worker.
+        """
 
     @abstractmethod
     def remove_worker(self, worker: ConnectedWorker) -> None:

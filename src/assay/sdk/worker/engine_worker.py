@@ -6,6 +6,7 @@ import logging
 import os
 import time
 
+from assay.core.model.errors import AssayError
 from assay.core.model.grants import ActivityGrant, TaskGrant
 from assay.core.model.ids import SECOND, Namespace, RunId, WorkerId
 from assay.core.model.slots import Slots
@@ -74,6 +75,7 @@ class EngineWorker:
         self._outdated: set[RunId] = set()
         """Runs in the inbox with newer events than their grant has."""
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._refusal: AssayError | None = None
 
     @property
     def workflows(self) -> frozenset[str]:
@@ -87,12 +89,16 @@ class EngineWorker:
         return served - withheld if withheld else served
 
     async def run(self) -> None:
-        """Serve until `stop` is called; then finish begun work and release the rest."""
+        """Serve until `stop` is called; then finish begun work and release the rest.
+
+        Raises:
+            AssayError: The engine refused the first connection of the worker.
+        """
         collect_less_often()
         self._loop = asyncio.get_running_loop()
         self._activity_tasks.loop = self._loop
         self._processes.start(self.app.activities.values())
-        self._transport.add_worker(self)
+        self._transport.add_worker(self, self._refused)
         WATCHDOG.watch(self)
         try:
             await self._extend_until_stopped()
@@ -103,6 +109,13 @@ class EngineWorker:
             finally:
                 WATCHDOG.unwatch(self)
                 self._processes.kill()
+        if self._refusal is not None:
+            raise self._refusal
+
+    def _refused(self, error: AssayError) -> None:
+        """End a worker that the engine has refused from the beginning: nobody else would notice."""
+        self._refusal = error
+        self.stop()
 
     def stop(self) -> None:
         """Accept no more work; `run` returns when begun work is finished."""

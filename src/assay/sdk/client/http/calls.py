@@ -27,6 +27,7 @@ from assay.sdk.client.http.http1 import (
     HISTORY_PAGE_EVENTS,
     HOLD_SECONDS,
     LONGEST_RETRY_SECONDS,
+    REFUSED_KEY_STATUS,
     RESTARTING_STATUSES,
     EngineUnreachable,
     path_of,
@@ -190,6 +191,8 @@ class Calls:
                 if status < 300:
                     return answer
                 error = error_in(status, answer)
+                if status == REFUSED_KEY_STATUS and self._pool.renew_credential():
+                    continue
                 if status == 429 and error.code in BUSY_CODES and await effort.again_when_busy(self._timeout_seconds):
                     continue
                 if status not in RESTARTING_STATUSES:

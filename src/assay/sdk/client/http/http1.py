@@ -16,6 +16,7 @@ from assay.core.model.errors import Invalid
 API_PREFIX: Final = "/api/v1"
 RESTARTING_STATUSES: Final = frozenset({502, 503, 504})
 """Statuses of an engine that starts or stops, or of a proxy without an engine: another attempt can help."""
+REFUSED_KEY_STATUS: Final = 401
 BUSY_CODES: Final = frozenset({"namespace_busy", "too_many_requests"})
 """Codes of 429 responses that changed nothing and are kept under no key: the request is sent again after a pause."""
 BUSY_RETRY_SECONDS: Final = 1.0
@@ -54,6 +55,10 @@ class Endpoint:
         self.address = address if address.isascii() else address.encode("idna").decode("ascii")
         self.origin = f"{parts.scheme}://{self.address}"
         self.path = path
+        self.set_headers(headers)
+
+    def set_headers(self, headers: Mapping[str, str]) -> None:
+        """Replace the headers of later requests."""
         self.headers = {"user-agent": f"assay/{__version__}", **headers}
         fixed = {"host": self.address, **self.headers}
         lines = "".join(f"{name}: {_checked(value)}\r\n" for name, value in fixed.items())

@@ -11,10 +11,11 @@ import os
 import socket
 import ssl
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, TypeVar
 
-from assay.sdk.client.http.http1 import AnswerReader, ConnectionClosed, Endpoint, EngineUnreachable
+from assay.sdk.client.credential import Credential
+from assay.sdk.client.http.http1 import AnswerReader, ConnectionClosed, Endpoint, EngineUnreachable, bearer
 from assay.sdk.client.http.socket import WorkerSocket
 from assay.sdk.client.loop_thread import refuse_in_workflow
 
@@ -83,8 +84,9 @@ class HttpConnection(AnswerReader, asyncio.Protocol):
 class HttpPool:
     """A pool with as many connections as concurrent requests, to the first reachable of several engines."""
 
-    def __init__(self, url: str, headers: Mapping[str, str]) -> None:
-        self._endpoints = [Endpoint(one, headers) for one in url.split(",")]
+    def __init__(self, url: str, credential: Credential) -> None:
+        self._credential = credential
+        self._endpoints = [Endpoint(one, bearer(credential.value)) for one in url.split(",")]
         self._endpoint = self._endpoints[0]
         self._ssl = ssl.create_default_context() if any(one.is_tls for one in self._endpoints) else None
         self.url = url
@@ -107,6 +109,8 @@ class HttpPool:
             OSError: The connection failed before the response.
             TimeoutError: The response is late.
         """
+        if self._credential.is_file:
+            self.check_key_file()
         refuse_in_workflow()  # the audit hook does not see writes on an open connection
         loop = asyncio.get_running_loop()
         connection = self._free() or await self._connect(loop)
@@ -134,6 +138,24 @@ class HttpPool:
     def origin(self) -> str:
         """Return the origin of the engine that was reached last."""
         return self._endpoint.origin
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Return the engine that was reached last."""
+        return self._endpoint
+
+    def renew_credential(self) -> bool:
+        """Read the credential again after a refusal; return whether it is another, so that another attempt can help."""
+        return self._credential.renew() and self._authenticate()
+
+    def check_key_file(self) -> bool:
+        """Read the key file again if it has changed; return whether the credential has changed."""
+        return self._credential.check_file() and self._authenticate()
+
+    def _authenticate(self) -> bool:
+        for endpoint in self._endpoints:
+            endpoint.set_headers(bearer(self._credential.value))
+        return True
 
     def turn_to_next(self) -> None:
         """Begin new connections with the next engine: the current engine is stopping, or has just started."""

@@ -4,10 +4,10 @@ from typing import Final
 
 import msgspec
 
-from assay.core.model.errors import AssayError, Kind, PermissionDenied
-from assay.worker_protocol.problems import error_of
+from assay.core.model.errors import AssayError, Kind
+from assay.worker_protocol.problems import denied, error_of
 
-_REFUSED_CALLERS: Final = frozenset({"unauthorized", "forbidden"})
+_DENYING_STATUSES: Final = (401, 403)
 _WORDS: Final = frozenset({"error", "code", "kind", "field", "outcome"})
 
 
@@ -20,10 +20,8 @@ def error_in(status: int, body: bytes) -> AssayError:
     if not isinstance(found, dict) or not isinstance(found.get("error"), str):
         text = body[:200].decode("utf-8", "replace").strip()
         found = {"error": f"the engine answered {status}" + (f": {text}" if text else "")}
-    if status in (401, 403) and found.get("code") in _REFUSED_CALLERS:
-        denied = PermissionDenied(found["error"], code=found["code"])
-        denied.status = status
-        return denied
+    if status in _DENYING_STATUSES:
+        return denied(found["error"], found.get("code"), status)
     kind = found.get("kind")
     more = {name: value for name, value in found.items() if name not in _WORDS}
     return error_of(
@@ -37,7 +35,7 @@ def error_in(status: int, body: bytes) -> AssayError:
 
 def kind_of(status: int) -> Kind:
     """Return the kind of an error by its status, for bodies without a kind."""
-    if status in (401, 403):
+    if status in _DENYING_STATUSES:
         return Kind.PERMISSION_DENIED
     if status == 404:
         return Kind.NOT_FOUND

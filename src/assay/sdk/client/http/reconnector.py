@@ -10,11 +10,13 @@ import random
 from functools import partial
 from typing import Final
 
-from assay.core.model.errors import AssayError, NotFound, Unavailable
+from assay.core.model.errors import AssayError, NotFound, PermissionDenied, Unavailable
+from assay.sdk.client.credential import KEY_FILE_CHECK_SECONDS
 from assay.sdk.client.http.http1 import ANSWER_GRACE_SECONDS, FIRST_RETRY_SECONDS, HOLD_SECONDS, LONGEST_RETRY_SECONDS
 from assay.sdk.client.http.pool import HttpPool
 from assay.sdk.client.http.problems import error_in
 from assay.sdk.client.http.socket import NotUpgraded, WorkerSocket
+from assay.sdk.client.transport import OnRefusal
 from assay.worker_protocol import messages as wire
 from assay.worker_protocol.decode import decode_engine_message
 from assay.worker_protocol.encode import encode_worker_message
@@ -25,9 +27,18 @@ log = logging.getLogger("assay.worker")
 SLOW_RETRY_SECONDS: Final = 5.0
 SLOW_RETRY_AFTER_SECONDS: Final = 30.0
 """Seconds without a connection after which all leases have expired, so that retries need not be frequent."""
-NO_WEBSOCKET: Final = frozenset({200, 400, 405, 426, 501})
+NO_UPGRADE: Final = 426
+NO_WEBSOCKET: Final = frozenset({200, 400, 405, NO_UPGRADE, 501})
 """Responses to an upgrade by a server or proxy without WebSocket support."""
 CONNECTION_ERRORS: Final = (OSError, TimeoutError, AssayError)
+REFUSING_STATUSES: Final = frozenset({401, 403, 404})
+LONGEST_REFUSED_SECONDS: Final = 30.0
+"""The longest pause between attempts of a worker whose credential has ended."""
+REFUSAL_LOG_SECONDS: Final = 60.0
+
+
+class _HiddenNamespace(NotFound):
+    """The credential has no role in the worker's namespace, which therefore seems to be missing."""
 
 
 class Reconnector:
@@ -36,7 +47,10 @@ class Reconnector:
     by_post = False
     """True once the server, or a proxy in front of it, has refused a WebSocket."""
 
-    def __init__(self, pool: HttpPool, path: str, endpoint: WorkerEndpoint) -> None:
+    def __init__(self, pool: HttpPool, path: str, endpoint: WorkerEndpoint, refused: OnRefusal | None = None) -> None:
+        self._refused = refused
+        self._has_connected = False
+        self._refusal_log_at = 0.0
         self._pool = pool
         self._path = path
         self._endpoint = endpoint
@@ -48,10 +62,19 @@ class Reconnector:
     async def run(self) -> None:
         """Connect again and again until the worker has left and every report has a reply."""
         loop = asyncio.get_running_loop()
-        pause, lost = FIRST_RETRY_SECONDS, loop.time()
+        pause, lost, longest = FIRST_RETRY_SECONDS, loop.time(), None
         while not self._finished():
             try:
-                await (self._post() if self.by_post else self._websocket())
+                await self._connect()
+            except (PermissionDenied, _HiddenNamespace) as error:
+                if self._pool.renew_credential():
+                    self._connected = True  # the next attempt has another credential, and need not wait
+                elif not self._has_connected and self._refused is not None:
+                    self._refused(error)
+                    return
+                else:
+                    self._log_refusal(error)
+                    longest = LONGEST_REFUSED_SECONDS
             except CONNECTION_ERRORS as error:
                 self._lost(error)
             except Exception:  # a defect of this module must not disconnect a worker for good
@@ -61,12 +84,40 @@ class Reconnector:
             if self._connected:
                 pause, lost = FIRST_RETRY_SECONDS, loop.time()
             else:
-                pause = min(
-                    2 * pause,
-                    LONGEST_RETRY_SECONDS if loop.time() - lost < SLOW_RETRY_AFTER_SECONDS else SLOW_RETRY_SECONDS,
-                )
-            self._connected = False
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  # spreads load, hides nothing
+                pause = min(2 * pause, longest or self._longest_pause(loop.time() - lost))
+            self._connected, longest = False, None
+            await self._sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  # spreads load, hides nothing
+
+    async def _connect(self) -> None:
+        """Serve one connection until it ends; a refusal of the engine is raised with the engine's own words."""
+        try:
+            await (self._post() if self.by_post else self._websocket())
+        except NotUpgraded as error:
+            if error.status not in REFUSING_STATUSES:
+                raise
+            # The body of a POST has the reason. Or it succeeds: a proxy may refuse WebSockets alone.
+            await self._exchange(self._endpoint.compose(hello=True))
+            raise NotUpgraded(NO_UPGRADE) from None
+
+    @staticmethod
+    def _longest_pause(lost_seconds: float) -> float:
+        return LONGEST_RETRY_SECONDS if lost_seconds < SLOW_RETRY_AFTER_SECONDS else SLOW_RETRY_SECONDS
+
+    async def _sleep(self, seconds: float) -> None:
+        """Pause, at most until the key file has changed."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        while (left := end - loop.time()) > 0:
+            await asyncio.sleep(min(left, KEY_FILE_CHECK_SECONDS))
+            if self._pool.check_key_file():
+                return
+
+    def _log_refusal(self, error: AssayError) -> None:
+        """Log a refusal, at most once a minute."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._refusal_log_at:
+            self._refusal_log_at = now + REFUSAL_LOG_SECONDS
+            log.error("the engine at %s refuses this worker (%s); trying again", self._pool.origin, _text(error))
 
     def _finished(self) -> bool:
         return self._endpoint.leaving and self._endpoint.idle
@@ -75,7 +126,8 @@ class Reconnector:
         """Note the arrival of a message of the engine."""
         self._received_at = asyncio.get_running_loop().time()
         if not self._connected:
-            self._connected, self._waiting = True, False
+            self._connected, self._waiting, self._has_connected = True, False, True
+            self._refusal_log_at = 0.0
             log.info("connected to %s", self._pool.origin)
 
     def _lost(self, error: BaseException) -> None:
@@ -186,6 +238,8 @@ class Reconnector:
             status, answer = await self._pool.request("POST", self._path, body, HOLD_SECONDS + ANSWER_GRACE_SECONDS)
             if status != 200:
                 error = error_in(status, answer)
+                if isinstance(error, NotFound) and message.hello is not None and str(error).startswith("namespace "):
+                    raise _HiddenNamespace(str(error), code=error.code)
                 if isinstance(error, NotFound):  # a restarted engine has lost the session: connect again
                     raise Unavailable(str(error), code=error.code)
                 raise error

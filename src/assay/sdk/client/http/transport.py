@@ -12,16 +12,16 @@ from assay.core.model.limits import WORKER_LEASE
 from assay.core.model.replies import ReplyCallback, Started, future_callback
 from assay.core.model.requests import Request, RetryFailed, StartWorkflow, ToRun
 from assay.sdk.client.connections import DEFAULT_TIMEOUT_SECONDS
-from assay.sdk.client.environment import find_credential
+from assay.sdk.client.credential import Credential
 from assay.sdk.client.http.calls import Calls
 from assay.sdk.client.http.clock import LearnedClock
 from assay.sdk.client.http.health_report import report_health
-from assay.sdk.client.http.http1 import API_PREFIX, Endpoint, bearer, path_of, query_of
+from assay.sdk.client.http.http1 import API_PREFIX, path_of, query_of
 from assay.sdk.client.http.pool import HttpPool
 from assay.sdk.client.http.registry import HttpRegistry
 from assay.sdk.client.http.schedules import HttpSchedules
 from assay.sdk.client.results import outcome_of
-from assay.sdk.client.transport import Transport
+from assay.sdk.client.transport import OnRefusal, Transport
 from assay.sdk.ports import ListedRuns, WorkflowOutcome
 from assay.worker_protocol.worker_side import WorkerEndpoint
 
@@ -37,8 +37,8 @@ class HttpTransport(Transport):
         self._url = ",".join(_api_url(one.strip()) for one in url.split(","))
         self._timeout_seconds = timeout_seconds
         self._clock = LearnedClock()
-        self._headers = bearer(find_credential(token))
-        self._pool = HttpPool(self._url, self._headers)
+        self._credential = Credential(token, self._url)
+        self._pool = HttpPool(self._url, self._credential)
         self._calls: Calls | None = None
         self._endpoints: dict[WorkerEndpoint, asyncio.Task[None]] = {}
         self.schedules = HttpSchedules(lambda: self._open().call)
@@ -49,7 +49,7 @@ class HttpTransport(Transport):
         if self._calls is not None:
             raise Invalid("this transport is open already", code="already_open")
         if self._pool.closed:
-            self._pool = HttpPool(self._url, self._headers)
+            self._pool = HttpPool(self._url, self._credential)
         self._calls = Calls(self._pool, self._timeout_seconds)
 
     async def close(self) -> None:
@@ -137,9 +137,9 @@ class HttpTransport(Transport):
 
     def report_health(self, worker: str, *, healthy: bool, abandoned_threads: int) -> None:
         """See `Transport`."""
-        report_health(Endpoint(self._url, self._headers), worker, healthy=healthy, abandoned_threads=abandoned_threads)
+        report_health(self._pool.endpoint, worker, healthy=healthy, abandoned_threads=abandoned_threads)
 
-    def add_worker(self, worker: ConnectedWorker) -> None:
+    def add_worker(self, worker: ConnectedWorker, refused: OnRefusal | None = None) -> None:
         """See `Transport`."""
         from assay.sdk.client.http.reconnector import (
             Reconnector,  # programs without workers do not pay for the import
@@ -148,7 +148,7 @@ class HttpTransport(Transport):
         self._open()
         endpoint = WorkerEndpoint(worker, self._clock.learn)
         path = f"{path_of('workers', worker.worker, 'exchange')}{query_of({'namespace': worker.namespace})}"
-        reconnector = Reconnector(self._pool, path, endpoint)
+        reconnector = Reconnector(self._pool, path, endpoint, refused)
         driver = asyncio.get_running_loop().create_task(reconnector.run(), name="assay-exchange")
         self._endpoints[endpoint] = driver
         driver.add_done_callback(lambda _: self._endpoints.pop(endpoint, None))
