@@ -29,6 +29,7 @@ PUBLIC = [
     "ChildHandle",
     "Client",
     "Context",
+    "Ctx",
     "EventRecord",
     "Failure",
     "FailureRecord",

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from assay.sdk.workflow.blocking_context import BlockingContext
     from assay.sdk.workflow.channels import Channel
     from assay.sdk.workflow.child_verbs import ChildHandle
-    from assay.sdk.workflow.context import Context
+    from assay.sdk.workflow.context import Context, Ctx
     from assay.sdk.workflow.messages import Message
     from assay.sdk.workflow.replay.commands import DEFAULT_VERSION
     from assay.sdk.workflow.replay.exceptions import CancelRequested
@@ -93,6 +93,7 @@ __all__ = [
     "ChildHandle",
     "Client",
     "Context",
+    "Ctx",
     "EventRecord",
     "Failure",
     "FailureRecord",
@@ -146,7 +147,7 @@ _HOMES = {
     "assay.sdk.workflow.child_verbs": ("ChildHandle",),
     "assay.sdk.client.audit_entries": ("AuditEntryRecord",),
     "assay.sdk.client.client": ("Client",),
-    "assay.sdk.workflow.context": ("Context",),
+    "assay.sdk.workflow.context": ("Context", "Ctx"),
     "assay.sdk.client.handle": ("Handle",),
     "assay.sdk.client.records": (
         "ActivityRecord",

@@ -125,7 +125,7 @@ def test_every_option_is_shown_in_the_record(http: Http):
         context={"tenant": "t-1"},
         summary="an order",
         details="of many things",
-        priority={"priority_key": 1},
+        priority=1,
         signals=[{"name": "first", "payload": {"a": 1}}, {"name": "second", "args": [1, 2]}],
         task_queue="orders",
     )

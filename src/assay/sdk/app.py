@@ -11,9 +11,11 @@ import msgspec
 
 from assay.core.model.errors import Invalid, NotFound
 from assay.core.model.options import check_id
+from assay.core.model.texts import check_words
 from assay.sdk.direct_calls import original_of, refusing
 from assay.sdk.values.converter import Converter
 from assay.sdk.values.signatures import HandlerSignature, signature_of
+from assay.sdk.workflow.activity_options import definition_options
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 RUNS_IN = ("thread", "process")
@@ -34,6 +36,8 @@ class Definition(msgspec.Struct, frozen=True):
     """Where a `def` activity runs; an `async def` one runs on the worker's loop."""
     errors: str | None = None
     """`fail` or `wait`: an exception other than a `Failure` fails the run, or only its task; None for the worker's."""
+    version: str | None = None
+    """The version of a workflow, shown with the worker's registration."""
     load: object = None
     """The import that defined the function; importing the module again changes it."""
 
@@ -54,19 +58,36 @@ class App:
         self.queue = check_id(queue, "queue")
         self.workflows: dict[str, Definition] = {}
         self.activities: dict[str, Definition] = {}
+        self.activity_defaults: dict[str, Mapping[str, Any]] = {}
+        """Options of activities whose definition has any; each call may override them."""
         self._names: dict[Callable[..., Any], str] = {}
 
     @overload
     def workflow(self, target: Handler, /) -> Handler: ...
     @overload
     def workflow(
-        self, target: str | None = None, /, *, name: str | None = None, errors: str | None = None
+        self,
+        target: str | None = None,
+        /,
+        *,
+        name: str | None = None,
+        errors: str | None = None,
+        version: str | None = None,
     ) -> Callable[[Handler], Handler]: ...
     @overload
-    def workflow(self, target: str, function: Handler, /, *, errors: str | None = None) -> Handler: ...
+    def workflow(
+        self, target: str, function: Handler, /, *, errors: str | None = None, version: str | None = None
+    ) -> Handler: ...
 
     def workflow(
-        self, target: Any = None, function: Any = None, /, *, name: str | None = None, errors: str | None = None
+        self,
+        target: Any = None,
+        function: Any = None,
+        /,
+        *,
+        name: str | None = None,
+        errors: str | None = None,
+        version: str | None = None,
     ) -> Any:
         """Register a workflow: `@app.workflow`, `@app.workflow(name="X")` or `app.workflow("X", function)`.
 
@@ -77,6 +98,7 @@ class App:
             errors: With `wait`, an exception other than a `Failure` fails the workflow task, not the run: the run is
                 stuck until fixed code is deployed. With `fail` such an exception fails the run. The worker's `errors`
                 unless given.
+            version: The version of the workflow's code, for people.
 
         Returns:
             The function, or a decorator.
@@ -85,7 +107,8 @@ class App:
             Invalid: The name is taken by another function, or the signature or an annotation is unsupported.
         """
         known = None if errors is None else check_errors(errors)
-        return self._register(self.workflows, "workflow", target, function, name, errors=known)
+        shown = None if version is None else check_words(version, "version")
+        return self._register(self.workflows, "workflow", target, function, name, {}, errors=known, version=shown)
 
     define = workflow
 
@@ -93,13 +116,20 @@ class App:
     def activity(self, target: Handler, /) -> Handler: ...
     @overload
     def activity(
-        self, target: str | None = None, /, *, name: str | None = None, runs_in: str = "thread"
+        self, target: str | None = None, /, *, name: str | None = None, runs_in: str = "thread", **defaults: Any
     ) -> Callable[[Handler], Handler]: ...
     @overload
-    def activity(self, target: str, function: Handler, /, *, runs_in: str = "thread") -> Handler: ...
+    def activity(self, target: str, function: Handler, /, *, runs_in: str = "thread", **defaults: Any) -> Handler: ...
 
     def activity(
-        self, target: Any = None, function: Any = None, /, *, name: str | None = None, runs_in: str = "thread"
+        self,
+        target: Any = None,
+        function: Any = None,
+        /,
+        *,
+        name: str | None = None,
+        runs_in: str = "thread",
+        **defaults: Any,
     ) -> Any:
         """Register an activity: `@app.activity`, `@app.activity(name="X")` or `app.activity("X", function)`.
 
@@ -111,6 +141,8 @@ class App:
             function: The function, if `target` is a name.
             name: The activity's name; the function's own name unless given.
             runs_in: `thread`, or `process` to run a `def` activity in a child process of the worker.
+            **defaults: Options of `execute_activity` that hold unless a call overrides them. The worker that runs the
+                workflow applies them, if it has this definition.
 
         Returns:
             The function, or a decorator.
@@ -120,17 +152,31 @@ class App:
         """
         if runs_in not in RUNS_IN:
             raise Invalid(f"runs_in is '{runs_in}'; it can be thread or process", field="runs_in")
-        return self._register(self.activities, "activity", target, function, name, runs_in=runs_in)
+        options = definition_options(defaults) if defaults else {}
+        return self._register(self.activities, "activity", target, function, name, options, runs_in=runs_in)
 
     def _register(
-        self, table: dict[str, Definition], kind: str, target: Any, function: Any, name: str | None, **options: Any
+        self,
+        table: dict[str, Definition],
+        kind: str,
+        target: Any,
+        function: Any,
+        name: str | None,
+        defaults: Mapping[str, Any],
+        **options: Any,
     ) -> Any:
+        def add(label: str, handler: Callable[..., Any]) -> Callable[..., Any]:
+            added = self._add(table, kind, label, handler, options)
+            if defaults:
+                self.activity_defaults[label] = defaults
+            return added
+
         if callable(target):
-            return self._add(table, kind, name or target.__name__, target, options)
+            return add(name or target.__name__, target)
         label = name or target
         if function is not None:
-            return self._add(table, kind, label, function, options)
-        return lambda decorated: self._add(table, kind, label or decorated.__name__, decorated, options)
+            return add(label, function)
+        return lambda decorated: add(label or decorated.__name__, decorated)
 
     def _add(
         self,
@@ -169,6 +215,28 @@ class App:
             decorated = refusing(decorated, name, signature.input_name)
         self._names[function] = self._names[decorated] = name
         return decorated
+
+    async def serve(
+        self, url: str, *, namespace: str = "main", queue: str | None = None, token: str | None = None, **options: Any
+    ) -> None:
+        """Connect to an engine and serve these handlers until the worker is stopped.
+
+        Args:
+            url: The engine's URL, as for `Client.connect`.
+            namespace: The namespace to serve.
+            queue: The task queue; the app's unless given.
+            token: The bearer token for an engine behind HTTP.
+            **options: Further options of `Worker`.
+
+        Raises:
+            Invalid: The URL is malformed or its scheme is unknown.
+            Unavailable: The engine cannot be opened.
+        """
+        from assay.sdk.client.client import Client
+        from assay.sdk.worker.worker import Worker
+
+        async with await Client.connect(url, namespace=namespace, token=token, app=self) as client:
+            await Worker(client, queue=queue, **options).run()
 
     def is_activity(self, target: Callable[..., Any] | str) -> bool:
         """Return whether `target` is the name of an activity or a function that is registered as one.

@@ -17,7 +17,7 @@ SHOWN_AS_STORED: Final = (
     "workflow_type", "task_queue", "first_run_id", "previous_run_id", "initiator", "attempt", "schedule", "request_id",
     "engine_version",
     "last_completion_result", "last_failure",
-    *options_of(OptionKind.OBJECT, OptionKind.TEXT, OptionKind.VALUE, OptionKind.LIST),
+    *options_of(OptionKind.OBJECT, OptionKind.TEXT, OptionKind.PRIORITY, OptionKind.LIST),
 )  # fmt: skip
 SHOWN_IN_SECONDS: Final = ("execution_deadline", "first_task_at", "scheduled_for", *options_of(OptionKind.DURATION))
 

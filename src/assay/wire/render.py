@@ -299,6 +299,7 @@ def options_record(options: ActivityOptions) -> responses.ActivityOptions:
         value_of(options.context),
         options.summary,
         value_of(options.priority),
+        options.id,
     )
 
 

@@ -191,6 +191,7 @@ class ActivityOptions(msgspec.Struct):
     context: Any
     summary: str | None
     priority: Any
+    id: str | None
 
 
 class EventRecord(msgspec.Struct):

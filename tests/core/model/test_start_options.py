@@ -16,13 +16,14 @@ from assay.wire.request_bodies import StartBody
 RECORDED_OTHERWISE = {"execution_timeout": "execution_deadline", "start_delay": "first_task_at"}
 NOT_RECORDED = {"id_reuse_policy"}
 DOCUMENT = Payload(b'{"a":1}')
+PRIORITY = Payload(b"2")
 SPELLED = {
     OptionKind.OBJECT: DOCUMENT,
     OptionKind.DURATION: "1m",
     OptionKind.RETRY: {"maximum_attempts": 3},
     OptionKind.REUSE: "reject-duplicate",
     OptionKind.TEXT: "words",
-    OptionKind.VALUE: DOCUMENT,
+    OptionKind.PRIORITY: PRIORITY,
     OptionKind.LIST: ("read", "pay"),
 }
 
@@ -50,7 +51,8 @@ def test_options_without_a_value_are_left_out():
 def test_every_option_of_a_command_is_in_its_request():
     spelled = by_option(SPELLED) | {"cron_schedule": None}  # excludes a delay
     request = child_request(Namespace("main"), StartChildWorkflow("T", "id", **spelled))
-    assert all(getattr(request, name) is DOCUMENT for name in options_of(OptionKind.OBJECT, OptionKind.VALUE))
+    assert all(getattr(request, name) is DOCUMENT for name in options_of(OptionKind.OBJECT))
+    assert request.priority == PRIORITY
     assert {getattr(request, name) for name in options_of(OptionKind.DURATION)} == {60 * SECOND}
     assert request.retry_policy is not None
     assert (request.retry_policy.max_attempts, request.id_reuse_policy) == (3, IdReuse.REJECT_DUPLICATE)

@@ -60,7 +60,7 @@ def test_every_option_finds_its_field():
         request_id="r-1",
         summary="one",
         details="two",
-        priority={"priority_key": 1},
+        priority=1,
     )
     assert bytes(built.input) == b'{"n":1}'
     assert (built.id_conflict_policy, built.id_reuse_policy) == (IdConflict.USE_EXISTING, IdReuse.REJECT_DUPLICATE)

@@ -6,7 +6,10 @@ from assay.core.model.start_options import OPTION_KINDS
 from assay.sdk.client import start_options
 from assay.sdk.workflow import child_options
 
-OWN = {"args", "task_queue", "namespace", "id_conflict_policy", "error_if_exists", "signals", "request_id"}
+OWN = {
+    *("args", "type", "messages", "enable_eager_start"),
+    *("task_queue", "namespace", "id_conflict_policy", "error_if_exists", "signals", "request_id"),
+}
 
 
 def test_every_option_is_a_keyword_of_a_start():

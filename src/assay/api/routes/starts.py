@@ -30,7 +30,7 @@ from assay.wire.request_bodies import SignalAtStart, StartBody
 
 MAX_TYPE_BYTES: Final = 200
 """Bytes of the workflow type in a generated id; a whole id has at most 255 bytes."""
-_PARSERS: Final = {**OPTION_PARSERS, **by_option({OptionKind.OBJECT: document, OptionKind.VALUE: payload})}
+_PARSERS: Final = {**OPTION_PARSERS, **by_option({OptionKind.OBJECT: document, OptionKind.PRIORITY: payload})}
 _started: Final = msgspec.json.Decoder(responses.StartAnswer).decode
 
 
@@ -91,7 +91,8 @@ def _conflict(body: StartBody) -> IdConflict:
 def _first(signal: SignalAtStart, sender: str | None) -> FirstSignal:
     content = message_of(signal.payload, signal.args)
     sender = check_text(signal.sender or sender, "from")
-    return FirstSignal(check_id(signal.name, "signals.name"), content, sender)
+    several = tuple(signal.args) if signal.args is not None and len(signal.args) > 1 else ()
+    return FirstSignal(check_id(signal.name, "signals.name"), content, sender, several)
 
 
 def message_of(content: Payload, args: list[Payload] | None) -> Payload:

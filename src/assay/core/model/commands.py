@@ -36,6 +36,7 @@ class ScheduleActivity(Command, frozen=True, gc=False, omit_defaults=True, tag="
     context: Payload = NULL
     summary: str | None = None
     priority: Payload = NULL
+    id: str | None = None
 
 
 class RequestCancelActivity(Command, frozen=True, gc=False, omit_defaults=True, tag="RequestCancelActivity"):

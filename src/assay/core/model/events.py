@@ -430,6 +430,8 @@ class ActivityOptions(msgspec.Struct, frozen=True, gc=False, omit_defaults=True)
     context: Payload = NULL
     summary: str | None = None
     priority: Payload = NULL
+    id: str | None = None
+    """The caller's own name of the activity."""
 
 
 DEFAULT_OPTIONS = ActivityOptions()

@@ -14,6 +14,7 @@ from assay.core.model.ids import SECOND, Namespace, Time, WorkflowId
 from assay.core.model.limits import LIMITS
 from assay.core.model.payload import NULL
 from assay.core.model.policies import IdConflict, IdReuse, ParentClose, RetryPolicy
+from assay.core.model.priority import check_priority
 from assay.core.model.requests import StartWorkflow
 from assay.core.model.start_options import Convert, OptionKind, by_option, given_options, options_of
 from assay.core.model.texts import check_words, not_a_text, plain
@@ -28,13 +29,32 @@ def duration(value: object, name: str) -> Time | None:
     return None if value is None else parse_duration(value, name)
 
 
+PROTOBUF: Final[Mapping[type[StrEnum], tuple[str, tuple[str, ...]]]] = {
+    IdReuse: (
+        "workflow_id_reuse_policy_",
+        (IdReuse.ALLOW_DUPLICATE, IdReuse.ALLOW_DUPLICATE_FAILED_ONLY, IdReuse.REJECT_DUPLICATE),
+    ),
+    IdConflict: (
+        "workflow_id_conflict_policy_",
+        (IdConflict.FAIL, IdConflict.USE_EXISTING, IdConflict.TERMINATE_EXISTING),
+    ),
+    ParentClose: ("parent_close_policy_", (ParentClose.TERMINATE, ParentClose.ABANDON, ParentClose.REQUEST_CANCEL)),
+}
+"""The names and numbers of policies in Temporal's protobuf: the prefix of the names, and the members from 1 on."""
+
+
 def choice(kind: type[Choice], value: object, name: str, default: Choice) -> Choice:
-    """Return the member of `kind` for a text, in any case, with dashes or underscores."""
+    """Return the member of `kind` for a text, in any case, with dashes or underscores, or for a protobuf number."""
     if value is None:
         return default
     if isinstance(value, kind):
         return value
-    text = str(value).strip().lower().replace("-", "_")
+    prefix, order = PROTOBUF.get(kind, ("", ()))
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= len(order):
+        return default if value == 0 else kind(order[value - 1])
+    text = str(value).strip().lower().replace("-", "_").removeprefix(prefix)
+    if text == "unspecified" and prefix:
+        return default
     try:
         return kind(text)
     except ValueError:
@@ -218,6 +238,7 @@ def checked_start(request: StartWorkflow) -> StartWorkflow:
     for entry in request.scope or ():
         check_words(entry, "scope")
     check_context(request.context)
+    check_priority(request.priority)
     check_search(request.search_attributes)
     merge(NULL, request.memo, "memo")
     return request

@@ -18,6 +18,10 @@ JsonObject = Annotated[Payload, msgspec.Meta(title="object")]
 """A payload with a JSON object."""
 
 
+PriorityNumber = Annotated[Payload, msgspec.Meta(title="priority")]
+"""A payload with a priority."""
+
+
 class StartOptions(msgspec.Struct, Generic[Span, Policy, Reuse], frozen=True, gc=False, kw_only=True):
     """The common options of a start by a client and the start of a child.
 
@@ -37,7 +41,7 @@ class StartOptions(msgspec.Struct, Generic[Span, Policy, Reuse], frozen=True, gc
     id_reuse_policy: Reuse | None = None
     summary: str | None = None
     details: str | None = None
-    priority: Payload = NULL
+    priority: PriorityNumber = NULL
     actor: str | None = None
     scope: tuple[str, ...] | None = None
 
@@ -54,7 +58,7 @@ class OptionKind:
     RETRY: Final[Any] = Policy | None
     REUSE: Final[Any] = Reuse | None
     TEXT: Final[Any] = str | None
-    VALUE: Final[Any] = Payload
+    PRIORITY: Final[Any] = PriorityNumber
     LIST: Final[Any] = tuple[str, ...] | None
 
 

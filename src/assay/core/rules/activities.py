@@ -25,6 +25,7 @@ from assay.core.model.ids import SECOND, Time
 from assay.core.model.limits import LIMITS
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.policies import RetryPolicy
+from assay.core.model.priority import check_priority
 from assay.core.model.run import CANCELLED, COMPLETED, FAILED, Activity, Run
 from assay.core.rules.moment import Moment
 
@@ -111,6 +112,7 @@ def options_of(command: cmd.ScheduleActivity) -> ActivityOptions:
         and command.context is NULL
         and command.summary is None
         and command.priority is NULL
+        and command.id is None
     ):
         return DEFAULT_OPTIONS
     started = command.start_to_close_secs
@@ -123,7 +125,8 @@ def options_of(command: cmd.ScheduleActivity) -> ActivityOptions:
         survives_cancel=command.survives_cancel,
         context=check_context(command.context),
         summary=command.summary,
-        priority=command.priority,
+        priority=check_priority(command.priority),
+        id=command.id,
     )
 
 

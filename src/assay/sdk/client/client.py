@@ -14,7 +14,6 @@ from assay.core.model.ids import RunId, RunKey, WorkflowId, seconds
 from assay.core.model.options import check_id, check_text, duration
 from assay.core.model.payload import NULL, Payload, same_value, value_of
 from assay.core.model.requests import StartWorkflow
-from assay.core.model.run import COMPLETED
 from assay.core.model.texts import check_words
 from assay.sdk.app import App
 from assay.sdk.client.absent import KEEP_INPUT
@@ -28,7 +27,8 @@ from assay.sdk.client.registry import Namespaces, Queues, Workers
 from assay.sdk.client.requester import requester
 from assay.sdk.client.results import result_of
 from assay.sdk.client.schedules import Schedules
-from assay.sdk.client.start_options import StartKeywords, check_takes_input, start_request, the_workflow
+from assay.sdk.client.spawning import Spawning
+from assay.sdk.client.start_options import StartKeywords, check_takes_input, completed_run, start_request, the_workflow
 from assay.sdk.default_app import DEFAULT_APP
 from assay.sdk.ports import EngineConnection, Target, WorkflowOutcome
 from assay.sdk.unserved import watched
@@ -38,7 +38,7 @@ Result = TypeVar("Result")
 log = logging.getLogger("assay.client")
 
 
-class Client(Reading):
+class Client(Reading, Spawning):
     """A connection to one engine. Create with `await Client.connect(url)`; close with `close` or `async with`.
 
     Attributes:
@@ -174,7 +174,7 @@ class Client(Reading):
             Invalid: An argument is malformed.
             TypeError: A start has no option of this name.
         """
-        wanted = the_workflow("start", workflow, workflow_type, misplaced)
+        wanted = the_workflow("start", workflow, workflow_type or options.get("type"), misplaced)
         request, annotation = self._start_request(wanted, workflow_id, input, options)
         try:
             started = await self.transport.start(request)
@@ -266,7 +266,7 @@ class Client(Reading):
             AlreadyExists: The id belongs to a run of another workflow type, or its policies refuse another run.
         """
         refuse_in_workflow()
-        wanted = the_workflow("run", workflow, workflow_type, misplaced)
+        wanted = the_workflow("run", workflow, workflow_type or options.get("type"), misplaced)
         repeatable = workflow_id is not None and options.get("id_reuse_policy") is None
         if workflow_id is not None and not _given(options).keys() & {"id_conflict_policy", "error_if_exists"}:
             options["id_conflict_policy"] = "use_existing"
@@ -278,7 +278,7 @@ class Client(Reading):
             outcome = await self._start_and_wait(request)
         except AlreadyExists as error:
             error.existing = Record(error.existing)
-            completed = _completed_run(error, request) if repeatable else None
+            completed = completed_run(error, request) if repeatable else None
             if completed is None:
                 raise
             await self._warn_of_input(request, completed)
@@ -480,14 +480,6 @@ class Client(Reading):
     def _target(self, workflow_id: str, run_id: str | None, namespace: str | None) -> Target:
         wanted = None if run_id is None else RunId(check_id(run_id, "run_id"))
         return Target(self._space(namespace), WorkflowId(check_id(workflow_id, "workflow_id")), wanted)
-
-
-def _completed_run(refusal: AlreadyExists, request: StartWorkflow) -> RunKey | None:
-    """Return the completed run that a start was refused for; None if the start was refused for another reason."""
-    facts = refusal.existing
-    if refusal.code != AlreadyExists.code or facts.get("status") != COMPLETED:
-        return None
-    return RunKey(request.namespace, request.workflow_id, RunId(str(facts["run_id"])))
 
 
 def _whole(from_seq: Any) -> int | None:

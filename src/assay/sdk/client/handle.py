@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from assay.core.model.addresses import workflow_address
 from assay.core.model.duration import Duration
 from assay.core.model.errors import NotFound
 from assay.core.model.ids import RunKey
@@ -49,6 +50,11 @@ class Handle(Generic[Result]):
     def run_id(self) -> str:
         """Return the id of the run."""
         return self._key.run_id
+
+    @property
+    def pid(self) -> str:
+        """Return the address of the workflow id, for messages and watches."""
+        return workflow_address(self.namespace, self.workflow_id)
 
     async def result(self) -> Result:
         """Wait for the end of the workflow.
@@ -137,7 +143,7 @@ class Handle(Generic[Result]):
             run_id=self.run_id,
             status=self.status,
             started=self.started,
-            pid=f"wf://{self.namespace}/{self.workflow_id}",
+            pid=self.pid,
         )
 
     def __repr__(self) -> str:

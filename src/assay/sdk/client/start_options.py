@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypedDict
 
 from assay.core.model.duration import Duration
-from assay.core.model.errors import Invalid
-from assay.core.model.ids import Namespace, WorkflowId, id_of_request
+from assay.core.model.errors import AlreadyExists, Invalid
+from assay.core.model.ids import Namespace, RunId, RunKey, WorkflowId, id_of_request
 from assay.core.model.options import check_id, choice, duration, workflow_retry
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.policies import IdConflict, IdReuse, RetryPolicy
+from assay.core.model.priority import priority_payload
 from assay.core.model.requests import FirstSignal, StartWorkflow
+from assay.core.model.run import COMPLETED
 from assay.core.model.start_options import OptionKind, by_option
 from assay.core.model.texts import check_words
 from assay.sdk.app import Definition
@@ -31,6 +33,7 @@ class StartKeywords(TypedDict, total=False):
     """Options of `start` and `run`; durations are seconds, a timedelta or a text such as "1h30m".
 
     Keys:
+        type: Another name of the workflow.
         args: Several arguments of the workflow, in place of its input.
         task_queue: The queue whose workers run the workflow; the app's unless given.
         namespace: The namespace of the run, unless the client's.
@@ -45,16 +48,19 @@ class StartKeywords(TypedDict, total=False):
         task_timeout: The limit of one workflow task.
         retry_policy: When a failed run is followed by another attempt.
         cron_schedule: A cron expression of the chain's runs.
+        enable_eager_start: Accepted; a free worker receives the first task with the start anyway.
         start_delay: A pause before the first task.
         signals: Signals that the run has received when it starts.
+        messages: Another name of `signals`; both together are one list, these first.
         request_id: An idempotency key; a repeated start with the same key is the same start.
         summary: A line about the run, for people.
         details: A text about the run, for people.
-        priority: Recorded with the run, without effect.
+        priority: From 1, the first to go out, to 5; 3 unless given. Inherited by activities, children and next runs.
         actor: For whom the run is started; inherited like the context, and not verified.
         scope: The names of policies under which it is started; inherited like the context, and not verified.
     """
 
+    type: Callable[..., Any] | str | None
     args: Sequence[Any] | None
     task_queue: str | None
     namespace: str | None
@@ -69,12 +75,14 @@ class StartKeywords(TypedDict, total=False):
     task_timeout: Duration | None
     retry_policy: Retry | Mapping[str, Any] | None
     cron_schedule: str | None
+    enable_eager_start: bool | None
     start_delay: Duration | None
     signals: Iterable[FirstMessage] | None
+    messages: Iterable[FirstMessage] | None
     request_id: str | None
     summary: str | None
     details: str | None
-    priority: Any
+    priority: int | None
     actor: str | None
     scope: Iterable[str] | None
 
@@ -109,6 +117,8 @@ def start_request(
             raise unknown_option("a start has no option", name, StartKeywords.__annotations__)
         if value is not None:
             fields.update(read(converter, name, value))
+    if "messages" in fields:
+        fields["signals"] = (*fields.pop("messages"), *fields.get("signals", ()))
     # An explicit policy takes precedence over its short form.
     if options.get("error_if_exists") is not None and options.get("id_conflict_policy") is None:
         fields["id_conflict_policy"] = IdConflict.FAIL if options["error_if_exists"] else IdConflict.USE_EXISTING
@@ -151,6 +161,14 @@ def check_takes_input(definition: Definition) -> None:
         )
 
 
+def completed_run(refusal: AlreadyExists, request: StartWorkflow) -> RunKey | None:
+    """Return the completed run that a start was refused for; None if the start was refused for another reason."""
+    facts = refusal.existing
+    if refusal.code != AlreadyExists.code or facts.get("status") != COMPLETED:
+        return None
+    return RunKey(request.namespace, request.workflow_id, RunId(str(facts["run_id"])))
+
+
 def _id(workflow_type: str, fields: Mapping[str, Any]) -> WorkflowId:
     """Generate an id; derived from a given request id, because a repeated start needs the same id."""
     if "request_id" in fields:
@@ -190,8 +208,8 @@ def _read_search(converter: Converter, name: str, value: Any) -> dict[str, Any]:
     return _read_object(converter, name, search_values(value, name))
 
 
-def _read_value(converter: Converter, name: str, value: Any) -> dict[str, Any]:
-    return {name: Payload(converter.encode(value, name=name))}
+def _read_priority(_: Converter, name: str, value: Any) -> dict[str, Any]:
+    return {name: priority_payload(value, name)}
 
 
 def _read_duration(_: Converter, name: str, value: Any) -> dict[str, Any]:
@@ -231,12 +249,20 @@ def _read_signals(converter: Converter, name: str, value: Any) -> dict[str, Any]
     return {name: tuple(_first_signal(converter, f"{name}[{index}]", entry) for index, entry in enumerate(value))}
 
 
+def _read_messages(converter: Converter, name: str, value: Any) -> dict[str, Any]:
+    return _read_signals(converter, name, value)
+
+
 def _first_signal(converter: Converter, path: str, entry: Any) -> FirstSignal:
     match entry:
         case str():
             signal, payload = entry, None
         case (str() as signal, payload):
             pass
+        case {"name": str() as signal, "args": list() as args} if len(args) > 1:
+            texts = [Payload(converter.encode(one, name=f"{path}.args")) for one in args]
+            whole = Payload(converter.encode(args, name=f"{path}.args"))
+            return FirstSignal(check_id(signal, path), whole, args=tuple(texts))
         case {"name": str() as signal}:
             payload = entry.get("payload")
         case _:
@@ -253,12 +279,15 @@ _READERS: Final[dict[str, Reader]] = {
             OptionKind.RETRY: _read_retry,
             OptionKind.REUSE: _read_reuse,
             OptionKind.TEXT: _read_words,
-            OptionKind.VALUE: _read_value,
+            OptionKind.PRIORITY: _read_priority,
             OptionKind.LIST: _read_scope,
         }
     ),
     "context": _read_context,
     "search_attributes": _read_search,
+    "type": lambda _converter, _name, _value: {},  # another name of the workflow
+    "enable_eager_start": _read_flag,
+    "messages": _read_messages,
     "args": lambda _converter, _name, _value: {},  # become the input
     "task_queue": _read_text,
     "namespace": _read_namespace,

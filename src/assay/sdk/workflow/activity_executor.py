@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from assay.sdk.arguments import check_mapping
+from assay.sdk.dotted_options import plain_options
 from assay.sdk.workflow.activity_options import ActivityCall
 from assay.sdk.workflow.blocking_tasks import BlockingFuture
 from assay.sdk.workflow.replay.blocking import wait
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def checked(options: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a set; raise `Invalid` for an unknown or malformed option."""
-    merged = {**({} if options is None else check_mapping(options, "options")), **keywords}
+    merged = {**({} if options is None else plain_options(options, "activity")), **keywords}
     ActivityCall.of(merged, "")
     return merged
 

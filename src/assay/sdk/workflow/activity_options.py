@@ -12,8 +12,9 @@ from assay.core.model.ids import SECOND
 from assay.core.model.options import RETRY_KEYS, check_id, retry_policy
 from assay.core.model.payload import Payload
 from assay.core.model.policies import RetryPolicy
+from assay.core.model.priority import priority_payload
 from assay.core.model.texts import check_words
-from assay.sdk.arguments import nearest
+from assay.sdk.arguments import check_flag, nearest
 from assay.sdk.values.context_values import encoded_context
 from assay.sdk.values.converter import Converter
 
@@ -31,7 +32,10 @@ DURATIONS = {
 """Accepted names of an activity's time-outs; values are seconds, a timedelta or a text like "1h30m"."""
 
 
-OTHER_OPTIONS: Final = ("task_queue", "retry", "retry_policy", "summary", "context", *DURATIONS)
+OTHER_OPTIONS: Final = (
+    *("task_queue", "retry", "retry_policy", "summary", "context", "disable_eager_execution", "priority", "id"),
+    *DURATIONS,
+)
 
 
 _CONVERTER: Final = Converter()
@@ -59,6 +63,12 @@ class ActivityCall(msgspec.Struct, frozen=True):
             fields["context"] = encoded_context(_CONVERTER, options["context"])
         if options.get("summary") is not None:
             fields["summary"] = check_words(options["summary"], "summary")
+        if options.get("disable_eager_execution") is not None:
+            check_flag(options["disable_eager_execution"], "disable_eager_execution")
+        if options.get("priority") is not None:
+            fields["priority"] = priority_payload(options["priority"])
+        if options.get("id") is not None:
+            fields["id"] = check_id(options["id"], "id")
         fields.update(_retry_fields(retry_of(options)))
         queue = options.get("task_queue")
         return ActivityCall(own_queue if queue is None else check_id(queue, "task_queue"), fields)
@@ -68,6 +78,28 @@ class ActivityCall(msgspec.Struct, frozen=True):
         if not self.fields and not survives:
             return cmd.ScheduleActivity(seq, name, self.task_queue, input)
         return cmd.ScheduleActivity(seq, name, self.task_queue, input, survives_cancel=survives, **self.fields)
+
+
+def with_defaults(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the options of a call over those of the activity's definition; a retry policy replaces the other whole."""
+    given = {_same_name(key): value for key, value in options.items() if value is not None}
+    if given.keys() & {"retry"}:
+        defaults = {key: value for key, value in defaults.items() if key != "retry" and key not in RETRY_KEYS}
+    merged = {**defaults, **given}
+    if "context" in defaults and "context" in given:
+        merged["context"] = {**defaults["context"], **given["context"]}
+    return merged
+
+
+def _same_name(key: str) -> str:
+    """Return one name for all spellings of an option."""
+    return "retry" if key == "retry_policy" else DURATIONS.get(key, key)
+
+
+def definition_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the checked default options of an activity's definition."""
+    ActivityCall.of(options, "")
+    return {_same_name(key): value for key, value in options.items() if value is not None}
 
 
 def retry_of(options: Mapping[str, Any]) -> RetryPolicy:

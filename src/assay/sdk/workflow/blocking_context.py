@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn, TypeVar, overload
 
+from assay.sdk.spawner import Building, Spawner
 from assay.sdk.workflow.blocking_children import BlockingChildVerbs
 from assay.sdk.workflow.blocking_concurrency import BlockingConcurrency
 from assay.sdk.workflow.blocking_messaging import BlockingMessaging
@@ -19,7 +20,7 @@ from assay.sdk.workflow.replay.blocking import wait
 Result = TypeVar("Result")
 
 
-class BlockingContext(BlockingChildVerbs, BlockingConcurrency, BlockingMessaging, CarriedValues):
+class BlockingContext(BlockingChildVerbs, BlockingConcurrency, BlockingMessaging, CarriedValues, Building):
     """The `ctx` of a `def` workflow: `Context` without `await`.
 
     A greenlet waits for the calls of any `Context`, so engines implement only the asynchronous class.
@@ -30,6 +31,9 @@ class BlockingContext(BlockingChildVerbs, BlockingConcurrency, BlockingMessaging
 
     def __init__(self, context: Context) -> None:
         self._context = context
+
+    def _spawner(self) -> Spawner:
+        return Spawner(self)
 
     def _carried(self) -> Carried:
         return self._context._carried()

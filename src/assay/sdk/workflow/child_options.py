@@ -11,6 +11,7 @@ from assay.core.model.ids import SECOND
 from assay.core.model.options import check_id, choice
 from assay.core.model.payload import Payload
 from assay.core.model.policies import IdConflict, IdReuse, ParentClose
+from assay.core.model.priority import priority_payload
 from assay.core.model.start_options import OptionKind, by_option
 from assay.core.model.texts import check_words
 from assay.sdk.arguments import check_flag, check_mapping, nearest, optional_id
@@ -41,7 +42,7 @@ class ChildOptions(TypedDict, total=False):
         enable_eager_start: Ignored.
         summary: A line about the run, for people.
         details: A text about the run, for people.
-        priority: Recorded with the run, without effect.
+        priority: From 1, the first to go out, to 5; the parent's unless given.
         actor: The person or program on whose behalf the run acts; the parent's unless given.
         scope: Texts that name permissions; the parent's unless given.
         parent_close_policy: What becomes of the child when the parent closes: `terminate`, `abandon` or
@@ -65,7 +66,7 @@ class ChildOptions(TypedDict, total=False):
     enable_eager_start: bool | None
     summary: str | None
     details: str | None
-    priority: Any
+    priority: int | None
     actor: str | None
     scope: Sequence[str] | None
     parent_close_policy: str | None
@@ -164,6 +165,10 @@ def _search(converter: Converter, name: str, value: Any) -> Payload:
     return _document(converter, name, search_values(value, name))
 
 
+def _priority(_: Converter, name: str, value: Any) -> Payload:
+    return priority_payload(value, name)
+
+
 def _scope(_: Converter, name: str, value: Any) -> tuple[str, ...]:
     return check_scope(value, name)
 
@@ -189,7 +194,7 @@ _READERS: Final[dict[str, Callable[[Converter, str, Any], Any]]] = {
             OptionKind.RETRY: _retry,
             OptionKind.REUSE: _reuse,
             OptionKind.TEXT: _words,
-            OptionKind.VALUE: _document,
+            OptionKind.PRIORITY: _priority,
             OptionKind.LIST: _scope,
         },
     ),

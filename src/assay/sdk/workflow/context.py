@@ -15,6 +15,8 @@ from typing import Any, NoReturn, TypeVar, overload
 
 import msgspec
 
+from assay.core.model.errors import Failure
+from assay.sdk.spawner import Building, Spawner
 from assay.sdk.workflow.carried import CarriedValues
 from assay.sdk.workflow.child_verbs import ChildVerbs
 from assay.sdk.workflow.concurrency import Concurrency, Duration
@@ -40,6 +42,10 @@ class WorkflowInfo(msgspec.Struct, frozen=True):
     parent_run_id: str | None
     start_time: datetime.datetime
     scheduled_for: datetime.datetime | None = None
+    last_completion_result: Any = None
+    """The result of the last completed run of a cron chain."""
+    last_failure: Failure | None = None
+    """The failure of the previous run of a cron chain, if it failed."""
 
 
 class Done:
@@ -50,8 +56,11 @@ class Done:
         yield
 
 
-class Context(ChildVerbs, Concurrency, Messaging, CarriedValues):
+class Context(ChildVerbs, Concurrency, Messaging, CarriedValues, Building):
     """The `ctx` of an `async def` workflow."""
+
+    def _spawner(self) -> Spawner:
+        return Spawner(self)
 
     @property
     @abstractmethod
@@ -390,3 +399,7 @@ class Context(ChildVerbs, Concurrency, Messaging, CarriedValues):
         Returns:
             A context manager.
         """
+
+
+Ctx = Context
+"""The same, as a shorter name for annotations."""

@@ -23,7 +23,7 @@ from assay.sdk.values.annotations import result_annotation
 from assay.sdk.values.failures import to_exception, to_info
 from assay.sdk.values.search_values import search_values
 from assay.sdk.workflow.activity_futures import ActivityFuture
-from assay.sdk.workflow.activity_options import ActivityCall, step_retry
+from assay.sdk.workflow.activity_options import ActivityCall, step_retry, with_defaults
 from assay.sdk.workflow.carried import Carried
 from assay.sdk.workflow.child_options import ChildKeywords, ChildOptions
 from assay.sdk.workflow.child_verbs import ChildHandle
@@ -92,6 +92,8 @@ class ReplayContext(ReplayConcurrency, ReplayMessaging):
             parent_workflow_id=parent.workflow_id if parent else None,
             parent_run_id=parent.run_id if parent else None,
             start_time=moment(self._began),
+            last_completion_result=self._decode(start.last_completion_result, Any, "result") if start else None,
+            last_failure=to_exception(start.last_failure) if start and start.last_failure else None,
             scheduled_for=moment(start.scheduled_for) if start and start.scheduled_for else None,
         )
 
@@ -165,6 +167,9 @@ class ReplayContext(ReplayConcurrency, ReplayMessaging):
             input = packed((input,))
         payload = self._encode(input, name)
         shields = run.cancellation.shields
+        defaults = run.app.activity_defaults.get(name)
+        if defaults is not None:
+            options = with_defaults(options, defaults)
         if options or shields:
             call = ActivityCall.of(options, self._own_queue())
             seq = commands.count("activity")

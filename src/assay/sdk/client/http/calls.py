@@ -286,6 +286,8 @@ def _start_body(request: rq.StartWorkflow) -> bytes:
 
 
 def _first_signal(signal: rq.FirstSignal) -> SignalAtStart:
+    if signal.args:
+        return SignalAtStart(name=signal.name, args=list(signal.args), sender=signal.sender)
     return SignalAtStart(name=signal.name, payload=signal.payload, sender=signal.sender)
 
 
