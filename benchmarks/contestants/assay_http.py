@@ -43,11 +43,12 @@ def _name(kind: str, argument: dict[str, Any]) -> str:
     return f"{kind}_{argument['style']}"
 
 
-async def drive(folder: str) -> None:
-    """Be asked, with an engine and a worker beside."""
+async def drive(folder: str, *flags: str) -> None:
+    """Be asked, with an engine and a worker beside; `flags` are further ones of `assay serve`."""
     place, port = Path(folder), free_port()
     url = f"http://127.0.0.1:{port}"
     engine_command = ["-m", "assay.cli.main", "serve", "--port", str(port), "--backend", f"sqlite://{place}/assay.db"]
+    engine_command += flags
     workflows = Path(__file__).with_name("assay_workflows.py")
     worker_command = ["-m", "assay.cli.main", "run", str(workflows), "--engine-url", url]
     async with child([sys.executable, *engine_command], place / "assay-engine.log") as engine:
@@ -61,4 +62,4 @@ async def drive(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(drive(sys.argv[1]))
+    uvloop.run(drive(*sys.argv[1:]))

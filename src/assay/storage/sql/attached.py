@@ -2,6 +2,7 @@
 
 # the names of tables and columns are constants of `tables`; values are parameters
 
+from operator import attrgetter
 from typing import Final
 
 from assay.core.model.attached_rows import AttachedRows, AuditRow, RequestOutcome
@@ -48,6 +49,10 @@ def outcome_cells(outcome: RequestOutcome) -> tuple[object, ...]:
     return (outcome.namespace, outcome.key, outcome.fingerprint, outcome.status, outcome.body, outcome.created_at)
 
 
+_audit_values: Final = attrgetter(*AUDIT.names)
+
+
 def audit_cells(row: AuditRow) -> tuple[object, ...]:
     """Return the cells of a row of the audit, in the order of the columns."""
-    return tuple(getattr(row, name) for name in AUDIT.names)
+    found: tuple[object, ...] = _audit_values(row)
+    return found
