@@ -1,6 +1,8 @@
 """Access to routes: the permission that a route requires, in which namespace, and the refusal without it."""
 
+from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -77,6 +79,13 @@ def require_queue(principal: Principal, queue: str, namespace: str) -> None:
     """Raise `Forbidden` if the caller's key is for other task queues."""
     if principal.queues is not None and queue not in principal.queues:
         raise forbidden(Permission.WORK, namespace, f"The key does not serve the queue {queue}.")
+
+
+def may_act(principal: Principal) -> Callable[[str], bool] | None:
+    """Return a check of the namespaces that a worker's commands name; None for a caller who may act in all of them."""
+    if principal.allows(Permission.ACT, ALL_NAMESPACES):
+        return None
+    return partial(principal.allows, Permission.ACT)
 
 
 def forbidden(permission: Permission, namespace: str, message: str | None = None) -> Forbidden:

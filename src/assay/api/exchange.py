@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from functools import partial
 from typing import Any, Final, Protocol
 
-from assay.api.access import require_queue
+from assay.api.access import may_act, require_queue
 from assay.api.sessions import WorkerSession
 from assay.auth.permissions import UNRESTRICTED, Principal
 from assay.core.model.errors import AssayError, Invalid, NotFound, Refused, Unavailable
@@ -116,6 +116,7 @@ class Exchange:
         session = self._session(namespace, worker, message)
         if not session.endpoint.accepts(message):
             raise Refused("this message was received before, or is outdated", code="old_message")
+        session.endpoint.may_act = may_act(principal)
         if hello is not None and row is not None:
             await self._greet(session, hello, row)
         session.receive(message)

@@ -22,6 +22,7 @@ from assay.core.model.requests import Advance, ExtendActivity, ExtendTask, Relea
 from assay.core.model.run import Activity
 from assay.core.model.slots import Slots
 from assay.worker_protocol import messages as wire
+from assay.worker_protocol.foreign_namespaces import MayAct, restricted
 from assay.worker_protocol.outgoing import Grant, Outgoing
 from assay.worker_protocol.problems import problem_of
 from assay.worker_protocol.tokens import Lease, LeaseTokens, Token, unknown_task
@@ -96,6 +97,8 @@ class EngineEndpoint:
         self.workflows: frozenset[str] | None = None
         self.activities: frozenset[str] | None = None
         self.slots = Slots()
+        self.may_act: MayAct | None = None
+        """Checks the namespaces that commands name; None if the worker may act in all of them."""
         self.outgoing = Outgoing(engine.now, tokens, namespace, worker)
         self.hellos = 0
         self.released = Wakeup()
@@ -314,6 +317,8 @@ class EngineEndpoint:
                 self._driver.load_history(report, RunId(lease.run_id))
                 return
             request = request_of(report, lease, self._open)
+            if self.may_act is not None and type(request) is Advance:
+                request = restricted(request, self.namespace, self.may_act)
         except Exception as error:  # noqa: BLE001  # the worker repeats a report until it is answered
             self._answer(self.failed(n, error))
             return

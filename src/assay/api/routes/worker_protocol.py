@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from assay.api import answers
-from assay.api.access import WORK_REGISTERED, require, require_queue
+from assay.api.access import WORK_REGISTERED, may_act, require, require_queue
 from assay.api.answers import HttpResponse
 from assay.api.backend import Backend
 from assay.api.call import ApiCall, payload
@@ -41,6 +41,7 @@ from assay.engine.worker_registry import Registration
 from assay.wire import responses
 from assay.wire.render import history_event
 from assay.wire.request_bodies import CommandsBody, CompleteBody, FailBody, HeartbeatBody, PollBody, Seconds, TaskBody
+from assay.worker_protocol.foreign_namespaces import restricted
 from assay.worker_protocol.tokens import Lease
 
 WAIT: Final = Parameter(
@@ -100,7 +101,11 @@ async def submit_commands(backend: Backend, call: ApiCall) -> HttpResponse:
     worker = await _registered(backend, call, body.worker_id)
     run_id, epoch = await _held(backend, call, worker, body.task_token)
     render = partial(_advanced, call.parameters["workflow_id"], run_id)
-    return await report(backend, call, worker.namespace, _turn(run_id, worker, epoch, commands), render)
+    turn = _turn(run_id, worker, epoch, commands)
+    check = may_act(call.principal)
+    if check is not None and isinstance(turn, Advance):
+        turn = restricted(turn, worker.namespace, check)
+    return await report(backend, call, worker.namespace, turn, render)
 
 
 def _turn(run_id: RunId, worker: Registration, epoch: int, commands: Sequence[Sent]) -> Advance | FailTask:

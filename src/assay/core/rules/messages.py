@@ -4,6 +4,8 @@ An accepted message is in the history exactly once and in order (I14). An outbox
 transaction that applies the message deletes its row, and writes nothing if the row is gone (I17).
 """
 
+from collections.abc import Collection
+
 import msgspec
 
 from assay.core.model import requests as rq
@@ -69,8 +71,14 @@ def wait(decision: Decision, command: WaitForSignal, _: Moment) -> None:
     decision.record(WorkflowAwaitingSignal(command.name, command.timer_seq))
 
 
-def send(decision: Decision, command: SendMessage, _: Moment) -> None:
-    """Record that the run sends a message, and add the message to the outbox; a refusal is recorded as the outcome."""
+def send(decision: Decision, command: SendMessage, denied: Collection[str] = ()) -> None:
+    """Record that the run sends a message, and add the message to the outbox; a refusal is recorded as the outcome.
+
+    Args:
+        decision: The decision about the sender.
+        command: The message and its address.
+        denied: Namespaces in which the credential of the worker grants nothing: they look empty.
+    """
     run = decision.run
     mark = run.send_mark if decision.send_mark is None else decision.send_mark
     if command.seq <= mark:
@@ -87,6 +95,8 @@ def send(decision: Decision, command: SendMessage, _: Moment) -> None:
         failure = Kind.RATE_LIMITED, f"the run has {LIMITS.sends} messages without an outcome"
     elif target is None or target.scheme == MAILBOX:
         failure = Kind.NOT_FOUND, f"{command.to} is not the address of a workflow or mailbox"
+    elif target.namespace in denied:
+        failure = Kind.NOT_FOUND, f"workflow {target.id} not found"
     else:
         event = received(command.topic, command.args, workflow_address(run.namespace, run.workflow_id))
         message = OutboxMessage(

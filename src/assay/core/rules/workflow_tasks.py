@@ -219,6 +219,8 @@ def _apply_commands(decision: Decision, request: rq.Advance, seen: int, at: Mome
             rule(decision, command, at)
         elif isinstance(command, cmd.StartChildWorkflow):
             children.start(decision, command, at, seen, request.denied)
+        elif isinstance(command, cmd.SendMessage):
+            messages.send(decision, command, request.denied)
         elif isinstance(command, cmd.ContinueAsNew):
             lifecycle.continue_as_new(decision, command, at, unread_of(decision.run, request))
         if decision.closes:
@@ -353,7 +355,6 @@ COMMANDS: dict[type[cmd.Command], Callable[[Decision, Any, Moment], None]] = {
     cmd.ScheduleTimer: timers.schedule,
     cmd.CancelTimer: timers.cancel,
     cmd.WaitForSignal: messages.wait,
-    cmd.SendMessage: messages.send,
     cmd.RecordSideEffect: attributes.record_side_effect,
     cmd.RecordVersion: attributes.record_version,
     cmd.RecordSnapshot: attributes.record_snapshot,

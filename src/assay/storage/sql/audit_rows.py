@@ -13,7 +13,9 @@ from assay.storage.sql.tables import AUDIT
 _COLUMNS: Final = ", ".join(AUDIT.names)
 
 # `WHERE true`: SQLite would take ON CONFLICT for the ON of a join otherwise.
-COUNT_REFUSALS: Final = f"{insert_into(AUDIT)} WHERE true ON CONFLICT (merged_by) WHERE merged_by IS NOT NULL DO UPDATE SET count = audit.count + excluded.count"
+COUNT_REFUSALS: Final = f"""
+{insert_into(AUDIT)} WHERE true
+ON CONFLICT (merged_by) WHERE merged_by IS NOT NULL DO UPDATE SET count = audit.count + excluded.count"""
 SELECT_AUDITS: Final = f"SELECT id, {_COLUMNS} FROM audit"
 AUDIT_CONDITIONS: Final = {
     "actor": "actor = ${0}",
