@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Failure,
         Invalid,
         Kind,
+        LinkedFailure,
         NonDeterminismError,
         NotFound,
         PermissionDenied,
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from assay.sdk.workflow.child_verbs import ChildHandle
     from assay.sdk.workflow.context import Context, Ctx
     from assay.sdk.workflow.messages import Message
+    from assay.sdk.workflow.peer_events import Event, EventKind
     from assay.sdk.workflow.replay.commands import DEFAULT_VERSION
     from assay.sdk.workflow.replay.exceptions import CancelRequested
     from assay.sdk.workflow.versions import version
@@ -94,6 +96,8 @@ __all__ = [
     "Client",
     "Context",
     "Ctx",
+    "Event",
+    "EventKind",
     "EventRecord",
     "Failure",
     "FailureRecord",
@@ -101,6 +105,7 @@ __all__ = [
     "Handle",
     "Invalid",
     "Kind",
+    "LinkedFailure",
     "Message",
     "NamespaceRecord",
     "NamespaceStatsRecord",
@@ -173,6 +178,7 @@ _HOMES = {
     ),
     "assay.sdk.workflow.messages": ("Message",),
     "assay.sdk.workflow.replay.commands": ("DEFAULT_VERSION",),
+    "assay.sdk.workflow.peer_events": ("Event", "EventKind"),
     "assay.sdk.workflow.replay.exceptions": ("CancelRequested",),
     "assay.sdk.workflow.versions": ("version",),
     "assay.sdk.values.retry": ("Retry",),

@@ -7,6 +7,7 @@ and run `python -m tests.replay.record NAME`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import datetime
 import uuid
@@ -16,7 +17,7 @@ from typing import Any
 import msgspec
 
 from assay.core.model import events as ev
-from assay.core.model.errors import ActivityError, ChildError, Failure, Kind, NotFound
+from assay.core.model.errors import ActivityError, ChildError, Failure, Kind, LinkedFailure, NotFound
 from assay.sdk.app import App
 from assay.sdk.values.retry import Retry
 from assay.sdk.workflow.blocking_context import BlockingContext
@@ -712,3 +713,74 @@ async def Letters(ctx: Context) -> Any:
 @course
 async def letters(here: Place) -> None:
     await here.run(Letters, "letters")
+
+
+# watches, and control of other workflows
+
+
+@app.workflow
+async def Lingers(ctx: Context, order: str = "") -> Any:
+    """Ends as a signal says."""
+    word = await ctx.wait_for_signal("end")
+    if word == "fail":
+        raise Failure("it lingers no more", kind=Kind.CONFLICT, retryable=False)
+    return word
+
+
+@app.workflow
+async def Watches(ctx: Context) -> Any:
+    """Every kind of watch, its end by the other side and by this one, and requests to other workflows."""
+    found: list[Any] = []
+    events, names = ctx.events(), [f"{ctx.workflow_id}-{letter}" for letter in "abc"]
+    a, b, c = (f"wf://main/{name}" for name in names)
+    children = [await ctx.spawn(Lingers, id=name, parent_close_policy="abandon") for name in names]
+    await ctx.monitor("wf://main/never-there")
+    found.append((await events.receive()).error.kind)
+    ctx.set_options(trap_links=True, trap_cancel=True)
+    await ctx.link(children[0])
+    await ctx.send(a, "end", "fail")
+    for event in [await events.receive() for _ in range(2)]:
+        found.append([event.kind, event.from_ == a])
+    await ctx.unmonitor(children[1])
+    await ctx.terminate(b, reason="not needed")
+    with contextlib.suppress(ChildError):
+        await children[1].result()
+    await children[2].cancel("enough")
+    found.append((await events.receive()).error.kind)
+    for call in (ctx.terminate(c), ctx.request_cancel("no address")):
+        try:
+            await call
+        except NotFound:
+            found.append("not found")
+    ctx.set_options(trap_links=False)
+    await ctx.monitor("wf://main/watches-other")
+    await ctx.link("wf://main/watches-other")
+    await ctx.unmonitor("wf://main/watches-other")
+    try:
+        await ctx.wait_for_signal("never")
+    except LinkedFailure as error:
+        found.append([error.kind, error.details])
+    await ctx.monitor("wf://main/watches-last")
+    await ctx.unmonitor("wf://main/watches-last")
+    found.append((await events.receive()).kind)
+    try:
+        async with asyncio.timeout(0.05):
+            await ctx.exec(Lingers, wait_for_cancellation=True)
+    except TimeoutError:
+        found.append("too late")
+    return found
+
+
+@course
+async def watches(here: Place) -> None:
+    for name in ("watches-other", "watches-last"):
+        await here.start(Lingers, name)
+    handle = await here.start(Watches, "watches")
+    await here.recorded(ev.WorkflowAwaitingSignal, "watches")
+    await here.client.signal("watches-other", "end", "fail")
+    await here.recorded(ev.PeerExited, "watches", 2)
+    await here.client.cancel("watches", reason="soon")
+    assert await handle.result() == [
+        *("NOT_FOUND", ["pid.exit", True], ["pid.link.down", True], "CANCELED", "not found", "not found"),
+        *(["CONFLICT", {"linked_pid": "wf://main/watches-other"}], "pid.cancel", "too late"),
+    ]

@@ -11,6 +11,7 @@ from assay.core.model.effects import OutboxMessage
 from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import RunId, Time
 from assay.core.model.payload import NULL, Payload
+from assay.core.model.peers import Peer
 from assay.core.model.run import Activity, Run
 from assay.core.schedules.model import Fire, Schedule, schedule_key
 
@@ -141,6 +142,8 @@ class Changes(msgspec.Struct):
     """Runs whose search attributes changed."""
     versions: list[tuple[Run, str, int]] = msgspec.field(default_factory=list)
     """Recorded versions: the run, the change id and the version."""
+    peers: dict[tuple[RunId, str, str], Peer | None] = msgspec.field(default_factory=dict)
+    """Watchers, watches and options of runs, by run, kind and name; None deletes the row."""
     schedules: dict[tuple[str, str], ScheduleChange] = msgspec.field(default_factory=dict)
     """Schedules that lost their compare-and-set are returned by key, like runs. An existing name is a `Conflict`."""
     fires: list[Fire] = msgspec.field(default_factory=list)

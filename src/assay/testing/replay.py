@@ -174,7 +174,7 @@ class _Rehearsal(Execution):
         Signals, cancel requests, and outcomes of the code's own commands can be recorded just before the end.
         """
         match event:
-            case ev.SignalReceived() | ev.WorkflowCancelRequested():
+            case ev.SignalReceived() | ev.WorkflowCancelRequested() | ev.PeerExited():
                 return True
             case ev.ActivityCompleted() | ev.ActivityFailed() | ev.ActivityCancelled():
                 return event.activity_seq <= self.commands.counters["activity"]

@@ -141,11 +141,45 @@ class StartChildWorkflow(
 
 
 class RequestCancelExternal(Command, frozen=True, gc=False, omit_defaults=True, tag="RequestCancelExternal"):
-    """Request the cancellation of another run. Idempotent by `seq`."""
+    """Request the cancellation of another run; a run still open after the deadline is terminated."""
 
     seq: int = 0
     target: str = ""
     reason: str | None = None
+    deadline_secs: float | None = None
+
+
+class TerminateExternal(Command, frozen=True, gc=False, omit_defaults=True, tag="TerminateExternal"):
+    """Terminate another run."""
+
+    seq: int = 0
+    target: str = ""
+    reason: str | None = None
+
+
+class Watch(Command, frozen=True, gc=False, omit_defaults=True, tag="Watch"):
+    """Watch another workflow: `monitor` or `link`. Idempotent by `seq`, the number of the watch."""
+
+    seq: int = 0
+    target: str = ""
+    mode: str = "monitor"
+    own_child: bool = False
+    """True for a child of this run, whose end is recorded anyway: only the other direction of a link is new."""
+
+
+class Unwatch(Command, frozen=True, gc=False, omit_defaults=True, tag="Unwatch"):
+    """End a watch, by its number; with the number 0 a link that the other side has made."""
+
+    watch_id: int = 0
+    target: str = ""
+    mode: str = "monitor"
+
+
+class SetOptions(Command, frozen=True, gc=False, omit_defaults=True, tag="SetOptions"):
+    """Set whether ends of linked workflows and cancel requests are events for the code, not exceptions."""
+
+    trap_links: bool = False
+    trap_cancel: bool = False
 
 
 class ContinueAsNew(Command, frozen=True, gc=False, omit_defaults=True, tag="ContinueAsNew"):
@@ -196,6 +230,10 @@ AnyCommand = (
     | UpsertAttributes
     | StartChildWorkflow
     | RequestCancelExternal
+    | TerminateExternal
+    | Watch
+    | Unwatch
+    | SetOptions
     | ContinueAsNew
     | CompleteWorkflow
     | FailWorkflow

@@ -6,6 +6,7 @@ from assay.core.model.events import Event, Recorded
 from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import Namespace, RunId, RunKey, Seq, Time, WorkflowId
 from assay.core.model.payload import NULL, Payload
+from assay.core.model.peers import Peer, PeerKey
 from assay.core.model.run import Activity, Child, ChildKey, Run, Task
 
 
@@ -61,6 +62,18 @@ class DropChild(Effect, frozen=True, gc=False):
     key: ChildKey
 
 
+class PutPeer(Effect, frozen=True, gc=False):
+    """Insert or replace a watcher, a watch or an option of the run."""
+
+    peer: Peer
+
+
+class DropPeer(Effect, frozen=True, gc=False):
+    """Delete a watcher, a watch or an option of the run."""
+
+    key: PeerKey
+
+
 class SetDeadlines(Effect, frozen=True, gc=False):
     """Set the deadline of the run's cancellation."""
 
@@ -96,7 +109,8 @@ class PutSnapshot(Effect, frozen=True, gc=False):
 
 CANCEL, TERMINATE, CHILD_CLOSED = "cancel", "terminate", "child_closed"
 MESSAGE, OUTCOME = "message", "outcome"
-OUTBOX_KINDS = (CANCEL, TERMINATE, CHILD_CLOSED, MESSAGE, OUTCOME)
+WATCH, UNWATCH, EXIT = "watch", "unwatch", "exit"
+OUTBOX_KINDS = (CANCEL, TERMINATE, CHILD_CLOSED, MESSAGE, OUTCOME, WATCH, UNWATCH, EXIT)
 """The kinds of messages; recorded in outbox rows. An engine delivers no row of any other kind."""
 
 ORDERED_KINDS = frozenset((MESSAGE,))
@@ -114,6 +128,8 @@ class OutboxDetails(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, k
     """The time, from the delivery, after which a cancelled run is terminated."""
     about: RunId | None = None
     """The run whose closing event is read when the message is delivered: the row of a message has no result."""
+    watches: tuple[tuple[int, str, str], ...] = ()
+    """The watches of the sender, or of the receiver, that a message is about: number, mode and watched address."""
 
 
 class OutboxMessage(OutboxDetails, frozen=True, gc=False, omit_defaults=True, kw_only=False):
@@ -133,7 +149,11 @@ class OutboxMessage(OutboxDetails, frozen=True, gc=False, omit_defaults=True, kw
     def details(self) -> OutboxDetails | None:
         """Return the fields beside the columns of a row; None if all are empty."""
         found = OutboxDetails(
-            waiter=self.waiter, request_seq=self.request_seq, deadline=self.deadline, about=self.about
+            waiter=self.waiter,
+            request_seq=self.request_seq,
+            deadline=self.deadline,
+            about=self.about,
+            watches=self.watches,
         )
         return None if found == NO_DETAILS else found
 

@@ -4,6 +4,7 @@
     ├── Failure                  the failure of a workflow or an activity
     │   ├── ActivityError        an activity or a step failed for good
     │   ├── ChildError           a child workflow closed without a result
+    │   ├── LinkedFailure        a linked workflow failed
     │   ├── WorkflowFailed
     │   ├── WorkflowCancelled
     │   ├── WorkflowTerminated
@@ -315,6 +316,16 @@ class WorkflowTimedOut(_ClosedWithoutResult):
     code = "workflow_timed_out"
     kind = Kind.TIMEOUT
     _verb = "timed out"
+
+
+class LinkedFailure(Failure):
+    """A linked workflow failed: raised where the main coroutine of a workflow waits that does not trap links.
+
+    Kind and message are copied from the `cause`, the failure of the linked workflow; `details` has its address as
+    `linked_pid`.
+    """
+
+    code = "linked_failure"
 
 
 class AlreadyExists(AssayError):

@@ -6,6 +6,7 @@ from assay.core.model.events import ActivityOptions, Recorded, StartData
 from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import Namespace, RunId, RunKey, Time, WorkerId, WorkflowId
 from assay.core.model.payload import NULL, Payload
+from assay.core.model.peers import OPTION, TRAP_CANCEL, Peer, PeerKey
 from assay.core.model.policies import ParentClose
 from assay.core.model.waits import NO_WAITS, Waits
 
@@ -223,6 +224,8 @@ class Run(msgspec.Struct):
     activities: dict[int, Activity] = msgspec.field(default_factory=dict)
     timers: dict[int, Time] = msgspec.field(default_factory=dict)
     children: dict[ChildKey, Child] = msgspec.field(default_factory=dict)
+    peers: dict[PeerKey, Peer] | None = None
+    """Watchers of the run, its own watches and its options; None for most runs."""
     tail: list[Recorded] | None = msgspec.field(default_factory=list)
     """Events after `seen_seq`; None when they are only in the store."""
     tail_bytes: int = 0
@@ -238,6 +241,11 @@ class Run(msgspec.Struct):
     def key(self) -> RunKey:
         """Return the full identity of the run."""
         return RunKey(self.namespace, self.workflow_id, self.run_id)
+
+    @property
+    def traps_cancel(self) -> bool:
+        """Return whether the code of the run receives a cancel request as an event."""
+        return self.peers is not None and (OPTION, TRAP_CANCEL) in self.peers
 
     @property
     def closed(self) -> bool:

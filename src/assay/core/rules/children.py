@@ -6,7 +6,8 @@ from typing import Final
 import msgspec
 
 from assay.core.model import commands as cmd
-from assay.core.model.addresses import parse_address, workflow_address
+from assay.core.model.addresses import WORKFLOW, parse_address, workflow_address
+from assay.core.model.duration import parse_duration
 from assay.core.model.effects import CANCEL, CHILD_CLOSED, TERMINATE, Decision, OutboxMessage, PutChild, Send
 from assay.core.model.errors import AssayError, Invalid, Kind, PermissionDenied
 from assay.core.model.events import (
@@ -15,16 +16,19 @@ from assay.core.model.events import (
     ChildWorkflowFailed,
     ChildWorkflowStarted,
     Event,
+    ExternalCancelFailed,
     ExternalCancelRequested,
+    ExternalTerminateFailed,
+    ExternalTerminateRequested,
     ParentLink,
     WorkflowCompleted,
     WorkflowContinuedAsNew,
     WorkflowFailed,
 )
 from assay.core.model.failure import FailureInfo
-from assay.core.model.ids import Namespace, WorkflowId
+from assay.core.model.ids import Namespace, RunId, Time, WorkflowId
 from assay.core.model.limits import LIMITS
-from assay.core.model.options import child_request
+from assay.core.model.options import check_text, child_request
 from assay.core.model.payload import NULL
 from assay.core.model.policies import ParentClose
 from assay.core.model.run import Child, Run, child_key
@@ -226,17 +230,62 @@ CLOSINGS: dict[str, tuple[str, str, Kind]] = {
 
 
 def request_cancel(decision: Decision, command: cmd.RequestCancelExternal, _: Moment) -> None:
-    """Request the cancellation of an own child; without effect for a child that has ended or is cancelled already."""
-    target = parse_address(command.target)
-    if target is None:
+    """Send a cancel request to another run; the outcome is an event of this run."""
+    deadline = None if command.deadline_secs is None else parse_duration(command.deadline_secs, "deadline")
+    check_text(command.reason, "reason")
+    if _is_repeated_request(decision, CANCEL, command.seq):
         return
-    run = decision.run
+    decision.record(ExternalCancelRequested(command.seq, command.target))
+    message = _external(decision.run, CANCEL, command.seq, command.target, command.reason, deadline)
+    if message is None:
+        decision.record(ExternalCancelFailed(command.seq, Kind.NOT_FOUND, f"{command.target} is no workflow"))
+        decision.wake()
+        return
+    decision.add(Send(message))
     for child in decision.children().values():
-        if (child.namespace or run.namespace, child.workflow_id) == (target.namespace, target.id):
-            if not child.cancel_sent:
-                decision.record(ExternalCancelRequested(command.seq, command.target))
-                _cancel(decision, child, command.reason)
-            return
+        space = child.namespace or decision.run.namespace
+        if (space, child.workflow_id) == (message.namespace, message.workflow_id) and not child.cancel_sent:
+            decision.add(PutChild(msgspec.structs.replace(child, cancel_sent=True)))
+
+
+def request_terminate(decision: Decision, command: cmd.TerminateExternal, _: Moment) -> None:
+    """Send a termination to another run; the outcome is an event of this run."""
+    check_text(command.reason, "reason")
+    if _is_repeated_request(decision, TERMINATE, command.seq):
+        return
+    decision.record(ExternalTerminateRequested(command.seq, command.target))
+    message = _external(decision.run, TERMINATE, command.seq, command.target, command.reason)
+    if message is None:
+        decision.record(ExternalTerminateFailed(command.seq, Kind.NOT_FOUND, f"{command.target} is no workflow"))
+        decision.wake()
+    else:
+        decision.add(Send(message))
+
+
+def _is_repeated_request(decision: Decision, kind: str, seq: int) -> bool:
+    """Return whether this turn has the same request already; across turns the journal of the worker has it."""
+    key = f"{decision.run.run_id}/external/{kind}/{seq}"
+    return any(isinstance(effect, Send) and effect.message.key == key for effect in decision.effects)
+
+
+def _external(
+    run: Run, kind: str, seq: int, to: str, reason: str | None, deadline: Time | None = None
+) -> OutboxMessage | None:
+    target = parse_address(to)
+    if target is None or target.scheme != WORKFLOW:
+        return None
+    return OutboxMessage(
+        key=f"{run.run_id}/external/{kind}/{seq}",
+        namespace=Namespace(target.namespace),
+        workflow_id=WorkflowId(target.id),
+        run_id=None if target.part is None else RunId(target.part),
+        kind=kind,
+        reason=reason,
+        sender=address(run),
+        waiter=run.key,
+        request_seq=seq,
+        deadline=deadline,
+    )
 
 
 def cancel_children(decision: Decision, reason: str | None) -> None:

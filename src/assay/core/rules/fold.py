@@ -15,6 +15,7 @@ from assay.core.model import events as ev
 from assay.core.model.effects import Decision
 from assay.core.model.ids import Time
 from assay.core.model.limits import TAIL_BYTES, TAIL_EVENTS
+from assay.core.model.peers import Peer, PeerKey
 from assay.core.model.run import PENDING, RUNNING, Activity, Run, Task
 from assay.core.model.sizes import activity_bytes, event_bytes
 from assay.core.model.waits import NO_WAITS, AwaitedSignal, CancelRequest
@@ -71,6 +72,11 @@ def add_unseen(run: Run, seq: int, kind: str) -> None:
         run.firm_seq = seq
 
 
+def add_peers(run: Run, peers: dict[PeerKey, Peer]) -> None:
+    """Set the watchers, watches and options that a store has read for a run."""
+    run.peers = peers
+
+
 def trim_tail(run: Run) -> None:
     """Drop a tail that is too large for memory.
 
@@ -124,6 +130,7 @@ def _clear_open_work(run: Run) -> None:
     run.timers.clear()
     run.children.clear()
     run.versions.clear()
+    run.peers = None
 
 
 def _cancel_requested(run: Run, event: ev.WorkflowCancelRequested) -> None:
@@ -274,6 +281,19 @@ def _drop_child(run: Run, effect: fx.DropChild) -> None:
     run.children.pop(effect.key, None)
 
 
+def _put_peer(run: Run, effect: fx.PutPeer) -> None:
+    if run.peers is None:
+        run.peers = {}
+    run.peers[effect.peer.key] = effect.peer
+
+
+def _drop_peer(run: Run, effect: fx.DropPeer) -> None:
+    if run.peers is not None:
+        run.peers.pop(effect.key, None)
+        if not run.peers:
+            run.peers = None
+
+
 def _set_deadlines(run: Run, effect: fx.SetDeadlines) -> None:
     run.cancel_deadline = effect.cancel_deadline
 
@@ -298,6 +318,8 @@ EFFECTS: dict[type[fx.Effect], Callable[[Run, Any], None]] = {
     fx.DropTimer: _drop_timer,
     fx.PutChild: _put_child,
     fx.DropChild: _drop_child,
+    fx.PutPeer: _put_peer,
+    fx.DropPeer: _drop_peer,
     fx.SetDeadlines: _set_deadlines,
     fx.SetNext: _set_next,
     fx.PutAttributes: _put_attributes,

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from assay.core.model import commands as cmd
 from assay.core.model import requests as rq
-from assay.core.model.effects import CloseActivity, Decision, PutActivity, SetDeadlines
+from assay.core.model.effects import CloseActivity, Decision, PutActivity, PutPeer, SetDeadlines
 from assay.core.model.errors import Kind
 from assay.core.model.events import (
     Event,
@@ -31,7 +31,7 @@ from assay.core.model.payload import NULL, Payload
 from assay.core.model.policies import IdConflict, IdReuse
 from assay.core.model.replies import Started
 from assay.core.model.run import CANCELLED, COMPLETED, PENDING, Run, Task
-from assay.core.rules import activities, attributes, children, new_runs
+from assay.core.rules import activities, attributes, children, new_runs, watches
 from assay.core.rules.message_limits import check_room
 from assay.core.rules.moment import Moment
 
@@ -113,6 +113,9 @@ def cancel_decision(run: Run, reason: str | None, sender: str | None, deadline: 
         return decision
     until = None if deadline is None else seconds(at.now + deadline)
     decision.record(WorkflowCancelRequested(reason, sender, until))
+    if run.traps_cancel:  # the code receives an event and decides; nothing else is told
+        decision.wake()
+        return decision
     children.cancel_children(decision, reason)
     if run.task.epoch == 0:  # no worker ever held the task: no code can handle the request
         close(decision, WorkflowCancelled(reason), at)
@@ -180,6 +183,7 @@ def continue_as_new(decision: Decision, command: cmd.ContinueAsNew, at: Moment, 
         memo=memo,
         search=search,
         signals=unread,
+        peers=watches.after(decision) if has_peers(decision) else None,
     )
     if any(isinstance(recorded.event, WorkflowCancelRequested) for recorded in unread):
         opening.add(SetDeadlines(cancel_deadline=decision.run.cancel_deadline))
@@ -198,7 +202,7 @@ def restart_as_new(run: Run, request: rq.RestartAsNew, at: Moment) -> Decision:
     else:
         signals = _unseen(run, request)
         opening = new_runs.next_run(
-            run, at, "continue", input=request.input, memo=run.memo, search=run.search, signals=signals
+            run, at, "continue", input=request.input, memo=run.memo, search=run.search, signals=signals, peers=run.peers
         )
         ended = Decision.of(run, at.now)
         close(ended, WorkflowContinuedAsNew(opening.run.run_id), at)
@@ -296,9 +300,15 @@ def _follow(
         search=run.start.search_attributes,
         last_result=result,
         last_failure=failure,
+        peers=watches.after(decision) if has_peers(decision) else None,
     )
     decision.others.append(opening)
     return opening.run.run_id
+
+
+def has_peers(decision: Decision) -> bool:
+    """Return whether the run has watchers, watches or options, or gets them by this decision."""
+    return decision.run.peers is not None or any(isinstance(effect, PutPeer) for effect in decision.effects)
 
 
 def close(decision: Decision, event: Event, at: Moment) -> None:
@@ -307,6 +317,11 @@ def close(decision: Decision, event: Event, at: Moment) -> None:
         decision.add(CloseActivity(activity, CANCELLED))
     children.parent_closed(decision)
     decision.record(event)
-    if next_run_of(event) is None:  # the parent waits for the whole chain
+    if next_run_of(event) is None:  # the parent and the watchers wait for the whole chain
         children.notify_parent(decision, event)
+        if has_peers(decision):
+            watches.fire(decision)
+            watches.leave(decision)
+    if has_peers(decision):
+        watches.clear(decision)
     decision.task = Task(epoch=decision.task.epoch)  # the epoch stays, so that late reports are recognized

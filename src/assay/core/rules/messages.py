@@ -4,7 +4,7 @@ An accepted message is in the history exactly once and in order (I14). An outbox
 transaction that applies the message deletes its row, and writes nothing if the row is gone (I17).
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import msgspec
 
@@ -14,9 +14,12 @@ from assay.core.model.commands import SendMessage, WaitForSignal
 from assay.core.model.effects import (
     CANCEL,
     CHILD_CLOSED,
+    EXIT,
     MESSAGE,
     OUTCOME,
     TERMINATE,
+    UNWATCH,
+    WATCH,
     Acknowledge,
     Decision,
     DropChild,
@@ -29,6 +32,10 @@ from assay.core.model.events import (
     ChildWorkflowCompleted,
     ChildWorkflowFailed,
     Event,
+    ExternalCancelDelivered,
+    ExternalCancelFailed,
+    ExternalTerminateDelivered,
+    ExternalTerminateFailed,
     MessageDelivered,
     MessageSendFailed,
     MessageSendRequested,
@@ -41,7 +48,7 @@ from assay.core.model.options import check_text
 from assay.core.model.payload import NULL
 from assay.core.model.run import COMPLETED, Child, Run, child_key
 from assay.core.model.texts import not_a_text
-from assay.core.rules import lifecycle
+from assay.core.rules import lifecycle, watches
 from assay.core.rules.message_limits import check_room, check_topic, no_room
 from assay.core.rules.moment import Moment
 
@@ -119,7 +126,12 @@ def send(decision: Decision, command: SendMessage, denied: Collection[str] = ())
 def deliver(run: Run, request: rq.Deliver, at: Moment) -> Decision:
     """Apply messages to a run, and delete their rows."""
     first = request.messages[0]
-    decision = _received(run, request.messages, at) if first.kind == MESSAGE else _applied(run, first, at)
+    if first.kind == MESSAGE:
+        decision = _received(run, request.messages, at)
+    elif first.kind == EXIT:
+        decision = watches.exited(run, first, request.endings, at)
+    else:
+        decision = _applied(run, first, at)
     for message in request.messages:
         decision.add(Acknowledge(message.key))
     return decision
@@ -131,6 +143,7 @@ def undeliverable(messages: tuple[OutboxMessage, ...]) -> list[Effect]:
     for message in messages:
         found.append(Acknowledge(message.key))
         found.extend(_outcome(message, Kind.NOT_FOUND, f"workflow {message.workflow_id} not found"))
+        found.extend(watches.unknown_target(message))
     return found
 
 
@@ -157,17 +170,31 @@ def _received(run: Run, messages: tuple[OutboxMessage, ...], at: Moment) -> Deci
 def _outcome(message: OutboxMessage, kind: Kind | None = None, error: str = "") -> list[Effect]:
     """Return the message with the outcome for the run that waits for it, if any."""
     waiter, seq = message.waiter, message.request_seq
-    if waiter is None:
+    if waiter is None or message.kind not in OUTCOMES:
         return []
-    event: Event = MessageDelivered(seq) if kind is None else MessageSendFailed(seq, kind, error)
+    delivered, failed = OUTCOMES[message.kind]
+    event: Event = delivered(seq) if kind is None else failed(seq, kind, error)
     key = f"{message.key}/outcome"
     return [Send(OutboxMessage(key, waiter.namespace, waiter.workflow_id, waiter.run_id, OUTCOME, event=event))]
+
+
+OUTCOMES: dict[str, tuple[Callable[[int], Event], Callable[[int, str, str], Event]]] = {
+    MESSAGE: (MessageDelivered, MessageSendFailed),
+    CANCEL: (ExternalCancelDelivered, ExternalCancelFailed),
+    TERMINATE: (ExternalTerminateDelivered, ExternalTerminateFailed),
+}
+"""The events of the outcomes of requests, by the kind of their message: delivered, and failed."""
 
 
 def _applied(run: Run, message: OutboxMessage, at: Moment) -> Decision:
     """Apply a message of the engine to an open run; forward the message of a closed run to the next run, if any."""
     if message.kind == OUTCOME:
         return _ended(run, message, at)
+    if message.kind in (WATCH, UNWATCH):
+        rule = watches.add_watcher if message.kind == WATCH else watches.remove_watcher
+        return rule(run, message, at)
+    if message.waiter is not None:
+        return _requested(run, message, at)
     if run.closed:
         decision = Decision.of(run, at.now)
         # The end of a child matters only to a reopened run, and a completed run is never reopened.
@@ -182,6 +209,22 @@ def _applied(run: Run, message: OutboxMessage, at: Moment) -> Decision:
         decision = lifecycle.terminate_decision(run, message.reason or "terminated", message.sender, at)
     else:
         decision = _child_closed(run, message, at)
+    return decision
+
+
+def _requested(run: Run, message: OutboxMessage, at: Moment) -> Decision:
+    """Apply a request of another run to cancel or terminate the run, and send the outcome back."""
+    if run.closed:
+        decision = Decision.of(run, at.now)
+        outcome = _outcome(message, Kind.NOT_FOUND, f"workflow {run.workflow_id} not found or already terminal")
+    else:
+        if message.kind == CANCEL:
+            decision = lifecycle.cancel_decision(run, message.reason, message.sender, message.deadline, at)
+        else:
+            decision = lifecycle.terminate_decision(run, message.reason or "terminated", message.sender, at)
+        outcome = _outcome(message)
+    for effect in outcome:
+        decision.add(effect)
     return decision
 
 

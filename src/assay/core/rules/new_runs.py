@@ -1,5 +1,6 @@
 """Rules of new runs: by a start request, as a child, or as the next run of a chain."""
 
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any, Final
 
@@ -14,10 +15,12 @@ from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import Namespace, RunId, Time, WorkflowId
 from assay.core.model.message_bodies import received
 from assay.core.model.payload import NULL, Payload
+from assay.core.model.peers import Peer, PeerKey
 from assay.core.model.policies import IdReuse
 from assay.core.model.requests import StartWorkflow
 from assay.core.model.run import COMPLETED, Run, Task
 from assay.core.model.start_options import OPTION_KINDS
+from assay.core.rules import watches
 from assay.core.rules.moment import Moment
 from assay.core.schedules.timetable import parse_timetable
 
@@ -182,8 +185,12 @@ def next_run(
     last_result: Payload = NULL,
     last_failure: FailureInfo | None = None,
     signals: tuple[Recorded, ...] = (),
+    peers: Mapping[PeerKey, Peer] | None = None,
 ) -> Decision:
-    """Return the first decision of the next run of a chain: same id, new history, the options of the start."""
+    """Return the first decision of the next run of a chain: same id, new history, the options of the start.
+
+    The watchers of the ended run, among its `peers`, go along; its own watches only if the code has continued as new.
+    """
     old = run.start
     kind, first_kind = workflow_type or old.workflow_type, old.chain_types[1]
     start = replace(
@@ -201,11 +208,14 @@ def next_run(
         reopening=None,
         first_workflow_type=None if kind == first_kind else first_kind,
         engine_version=__version__,
+        watches=watches.carried(peers) if initiator == "continue" else (),
     )
     following = empty_run(run.namespace, run.workflow_id, at.ids.run_id(), run.number + 1, start, input, at)
     decision = first_decision(following, input, at)
     for recorded in signals:
         decision.record(recorded.event)
+    if peers:
+        watches.move(peers, decision, own=initiator == "continue")
     return decision
 
 

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from assay.core.model import requests as rq
+from assay.core.model.addresses import parse_address
 from assay.core.model.effects import (
     ArmTimer,
     CloseActivity,
@@ -20,7 +21,9 @@ from assay.core.model.effects import (
     PutActivity,
     PutAttributes,
     PutChild,
+    PutPeer,
     PutVersion,
+    Send,
     SetNext,
 )
 from assay.core.model.errors import Invalid, Kind, Refused
@@ -37,13 +40,17 @@ from assay.core.model.events import (
     ChildWorkflowFailed,
     ChildWorkflowStarted,
     Event,
+    OptionsSet,
     ParentLink,
+    PeerExited,
     Recorded,
     Reopening,
     TimerCancelled,
     TimerFired,
     TimerScheduled,
     VersionRecorded,
+    WatchAdded,
+    WatchRemoved,
     WorkflowCancelRequested,
     WorkflowStarted,
     WorkflowTerminated,
@@ -53,10 +60,11 @@ from assay.core.model.ids import SECOND, RunId, WorkflowId
 from assay.core.model.limits import LIMITS
 from assay.core.model.options import check_text
 from assay.core.model.payload import NULL
+from assay.core.model.peers import LINK, WATCHES, Peer
 from assay.core.model.policies import ParentClose
 from assay.core.model.replies import Reopened
 from assay.core.model.run import CANCELLED, COMPLETED, FAILED, Activity, Child, ChildKey, Run, Task, child_key
-from assay.core.rules import activities, attributes, children, lifecycle, new_runs
+from assay.core.rules import activities, attributes, children, lifecycle, new_runs, watches
 from assay.core.rules.moment import Moment, Unprepared
 from assay.core.rules.retry_cut import (
     already_continued,
@@ -164,6 +172,8 @@ class _Copy:
         self._by_seq: dict[int, Activity] = {}
         self._cancelled: set[int] = set()
         self._timers: dict[int, float] = {}
+        self._watches: dict[int, WatchAdded] = {}
+        self._options: OptionsSet | None = None
         self.reopened: list[_Part] = []
         self._taken: dict[ChildKey, Child] = {}
         self._outcomes: list[Event] = []
@@ -218,12 +228,28 @@ class _Copy:
                 decision.add(PutActivity(activity))
         for seq, fire_at in self._timers.items():
             decision.add(ArmTimer(seq, round(fire_at * SECOND)))
+        self._watch_again()
         for child in self._taken.values():
             decision.add(PutChild(child))
         for outcome in self._outcomes:
             decision.record(outcome)
         # The prefix does not show whether the code has handled its last events, so a workflow task is due.
         decision.task = Task(since=self._at.now, epoch=1)
+
+    def _watch_again(self) -> None:
+        """Set up the options and the watches that are open at the cut: a target that has closed meanwhile fires."""
+        decision = self.decision
+        if self._options is not None:
+            options = self._options
+            watches.put_options(decision, trap_links=options.trap_links, trap_cancel=options.trap_cancel)
+        spawned = {children.address_of(decision.run.namespace, child.workflow_id) for child in self._taken.values()}
+        for event in self._watches.values():
+            own = Peer(WATCHES[event.mode], str(event.watch_id), event.watch_id, event.pid)
+            if event.pid not in spawned and parse_address(event.pid) is not None:
+                decision.add(PutPeer(own))
+                decision.add(Send(watches.watch_message(decision.run, own)))
+            if event.mode == LINK:
+                watches.link_back(decision, event.pid)
 
     def superseded(self) -> Decision:
         """Return the decision about the old run: set its next run, and close the old run if it is open."""
@@ -265,6 +291,14 @@ class _Copy:
                 self._cancelled.update(one.seq for one in open_ones if not one.options.survives_cancel)
             case ChildWorkflowStarted():
                 return self._child_started(event)
+            case WatchAdded():
+                self._watches[event.watch_id] = event
+            case WatchRemoved():
+                self._watches.pop(event.watch_id, None)
+            case PeerExited():
+                self._watches.pop(event.watch_id, None)
+            case OptionsSet():
+                self._options = event
             case TimerScheduled():
                 self._timers[event.timer_seq] = event.fire_at
             case TimerFired() | TimerCancelled():

@@ -19,7 +19,7 @@ from assay.core.model.ids import SECOND, Time
 from assay.core.model.limits import LIMITS
 from assay.core.model.replies import Advanced
 from assay.core.model.run import DEADLOCK, NON_DETERMINISM, TASK_FAILED, Run, Stuck, Task
-from assay.core.rules import activities, attributes, children, lifecycle, messages, timers
+from assay.core.rules import activities, attributes, children, lifecycle, messages, timers, watches
 from assay.core.rules.activities import HIGHEST_SEQ
 from assay.core.rules.moment import Moment
 from assay.core.rules.unread import unread_of
@@ -361,6 +361,10 @@ COMMANDS: dict[type[cmd.Command], Callable[[Decision, Any, Moment], None]] = {
     cmd.UpsertSearchAttributes: attributes.upsert_search,
     cmd.UpsertAttributes: attributes.upsert,
     cmd.RequestCancelExternal: children.request_cancel,
+    cmd.TerminateExternal: children.request_terminate,
+    cmd.Watch: watches.watch,
+    cmd.Unwatch: watches.unwatch,
+    cmd.SetOptions: watches.set_options,
     cmd.CompleteWorkflow: lifecycle.complete,
     cmd.FailWorkflow: lifecycle.fail,
     cmd.CancelWorkflow: lifecycle.cancelled,

@@ -38,7 +38,7 @@ from assay.core.rules.moment import Moment, Unprepared
 from assay.core.schedules.requests import ScheduleRequest
 from assay.engine.commit.batch import Batch
 from assay.engine.commit.batch_schedules import BatchSchedules, gather
-from assay.engine.commit.deliveries import gather_undeliverable, not_gone, not_taken
+from assay.engine.commit.deliveries import gather_undeliverable, is_exit, not_gone, not_taken
 from assay.engine.commit.idempotency import IdempotencyKey, Memory, Rendered
 from assay.engine.commit.pending import PendingRequest
 from assay.engine.commit.prefetch import PREFETCHING, child_namespaces, named, prefetch
@@ -117,7 +117,7 @@ class BatchAttempt:
                 scheduled.append(request)
             else:
                 self._miss(request, run_ids, ids)
-                pending.needs_prefetch = isinstance(request, RestartAsNew | RetryFailed)
+                pending.needs_prefetch = isinstance(request, RestartAsNew | RetryFailed) or is_exit(request)
             if pending.needs_prefetch:
                 more.append(pending)
             if pending.key is not None:

@@ -315,6 +315,12 @@ class Batch:
     def _put_version(self, run: StoredRun, effect: fx.PutVersion, _: Time) -> None:
         self.changes.versions.append((run, effect.change_id, effect.version))
 
+    def _put_peer(self, run: StoredRun, effect: fx.PutPeer, _: Time) -> None:
+        self.changes.peers[run.run_id, *effect.peer.key] = effect.peer
+
+    def _drop_peer(self, run: StoredRun, effect: fx.DropPeer, _: Time) -> None:
+        self.changes.peers[run.run_id, *effect.key] = None
+
     def _put_snapshot(self, run: StoredRun, effect: fx.PutSnapshot, now: Time) -> None:
         self.changes.snapshots[run.run_id] = Snapshot(run.run_id, effect.seq, effect.state, now)
 
@@ -333,6 +339,8 @@ GATHER: dict[type[fx.Effect], Callable[[Batch, StoredRun, Any, Time], None]] = {
     fx.DropTimer: Batch._drop_timer,
     fx.PutAttributes: Batch._put_attributes,
     fx.PutVersion: Batch._put_version,
+    fx.PutPeer: Batch._put_peer,
+    fx.DropPeer: Batch._drop_peer,
     fx.PutSnapshot: Batch._put_snapshot,
     fx.Send: Batch._send,
     fx.Acknowledge: Batch._acknowledge,

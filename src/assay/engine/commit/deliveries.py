@@ -4,10 +4,15 @@ from msgspec.structs import replace
 
 from assay.core.model.effects import Acknowledge, Send
 from assay.core.model.ids import RunId, Time
-from assay.core.model.requests import Deliver
+from assay.core.model.requests import Deliver, Request
 from assay.core.rules.messages import undeliverable
 from assay.engine.commit.batch import Batch
 from assay.storage.ports import fence_of
+
+
+def is_exit(request: Request) -> bool:
+    """Return whether a request delivers the end of a watched run, whose closing event has to be read first."""
+    return type(request) is Deliver and request.messages[0].about is not None
 
 
 def not_taken(request: Deliver, batch: Batch) -> Deliver | None:

@@ -8,6 +8,7 @@ and passed to `decide` inside the request or the moment.
 * Commands with seqs that a polling worker chose: the seqs that are free (`_with_unused`).
 * Continue as new: the inputs that the code has not taken (`_with_unread`, `_unseen_signals`).
 * Continue as new from outside, with the same input: the run's input (`_input_of`).
+* The end of a watched run: its closing event (`_with_endings`).
 * Retry: the run's history, and the histories of children that were closed with it (`_with_histories`).
 
 The rows are read before the decision, and an earlier request of the same batch may change them in between. Runs that
@@ -32,10 +33,11 @@ from assay.core.model.ids import Namespace, RunId, WorkflowId
 from assay.core.model.limits import LIMITS
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.policies import ParentClose
-from assay.core.model.requests import Advance, Request, RestartAsNew, RetryFailed
+from assay.core.model.requests import Advance, Deliver, Request, RestartAsNew, RetryFailed
 from assay.core.model.run import Run
 from assay.core.rules.children import address, child_id
 from assay.core.rules.retry_cut import concerned_children, cut_by, cut_of, is_end_by, refusal_of
+from assay.core.rules.watches import as_exit
 from assay.storage.ports import Store, StoredRun
 
 Id = tuple[Namespace, WorkflowId]
@@ -100,7 +102,19 @@ async def prefetch(request: Request, run: Run, store: Store) -> tuple[Request, S
         return replace(request, signals=await _unseen_signals(run, store)), ()
     if isinstance(request, RetryFailed):
         return await _with_histories(request, run, store)
+    if isinstance(request, Deliver):
+        return await _with_endings(request, store), ()
     return request, ()
+
+
+async def _with_endings(request: Deliver, store: Store) -> Deliver:
+    """Return the request with the closing events of the runs that its messages are about."""
+    about = tuple({message.about for message in request.messages if message.about is not None})
+    endings: dict[RunId, ev.Event] = {}
+    for ended in await store.load(about, ()):
+        for recorded in await store.events(ended.run_id, ended.last_seq - 1, limit=1):
+            endings[ended.run_id] = recorded.event
+    return replace(request, endings=endings)
 
 
 async def _input_of(run: Run, store: Store) -> Payload:
@@ -166,7 +180,10 @@ async def _with_unread(request: Advance, command: ContinueAsNew, run: Run, store
     seen = request.seen_seq if request.seen_seq >= 0 else run.task.granted_seq
     named = command.unread if command.unread is not None else command.unread_signals or ()
     seqs = {seq for seq in named if 0 < seq <= seen} | set(range(seen + 1, run.last_seq + 1))
-    unread = [recorded for recorded in await _events_at(run, seqs, store) if recorded.event.goes_along]
+    found = await _events_at(run, seqs, store)
+    # The unread end of a child goes along as the end of any other workflow: the next run has no such child.
+    exits = [as_exit(recorded, run.namespace) if recorded.seq <= seen else recorded for recorded in found]
+    unread = [recorded for recorded in exits if recorded.event.goes_along]
     return replace(request, unread=tuple(unread), unread_until=run.last_seq)
 
 

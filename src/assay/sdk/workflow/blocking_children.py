@@ -43,6 +43,21 @@ class BlockingChild(Generic[HandleResult]):
         """
         return wait(self._handle.result())
 
+    def send(self, topic: str, *args: Any) -> bool:
+        """Send a message to the child, and wait until it is recorded there.
+
+        Args:
+            topic: The topic.
+            *args: The values of the message.
+
+        Returns:
+            True.
+
+        Raises:
+            NotFound: The child has ended.
+        """
+        return wait(self._handle.send(topic, *args))
+
     def cancel(self, reason: str | None = None) -> None:
         """Request the cancellation of the child.
 

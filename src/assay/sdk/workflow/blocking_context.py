@@ -11,6 +11,7 @@ from assay.sdk.spawner import Building, Spawner
 from assay.sdk.workflow.blocking_children import BlockingChildVerbs
 from assay.sdk.workflow.blocking_concurrency import BlockingConcurrency
 from assay.sdk.workflow.blocking_messaging import BlockingMessaging
+from assay.sdk.workflow.blocking_peers import BlockingPeerVerbs
 from assay.sdk.workflow.carried import Carried, CarriedValues
 from assay.sdk.workflow.concurrency import Duration
 from assay.sdk.workflow.context import Context, WorkflowInfo
@@ -20,7 +21,9 @@ from assay.sdk.workflow.replay.blocking import wait
 Result = TypeVar("Result")
 
 
-class BlockingContext(BlockingChildVerbs, BlockingConcurrency, BlockingMessaging, CarriedValues, Building):
+class BlockingContext(
+    BlockingChildVerbs, BlockingPeerVerbs, BlockingConcurrency, BlockingMessaging, CarriedValues, Building
+):
     """The `ctx` of a `def` workflow: `Context` without `await`.
 
     A greenlet waits for the calls of any `Context`, so engines implement only the asynchronous class.

@@ -35,6 +35,21 @@ class ChildHandle(ABC, Generic[HandleResult]):
         """
 
     @abstractmethod
+    async def send(self, topic: str, *args: Any) -> bool:
+        """Send a message to the child, and wait until it is recorded there.
+
+        Args:
+            topic: The topic.
+            *args: The values of the message.
+
+        Returns:
+            True.
+
+        Raises:
+            NotFound: The child has ended.
+        """
+
+    @abstractmethod
     async def cancel(self, reason: str | None = None) -> None:
         """Request the cancellation of the child.
 

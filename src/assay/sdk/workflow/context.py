@@ -22,6 +22,7 @@ from assay.sdk.workflow.child_verbs import ChildVerbs
 from assay.sdk.workflow.concurrency import Concurrency, Duration
 from assay.sdk.workflow.logger import WorkflowLogger
 from assay.sdk.workflow.messaging import Messaging
+from assay.sdk.workflow.peer_verbs import PeerVerbs
 
 Result = TypeVar("Result")
 
@@ -56,7 +57,7 @@ class Done:
         yield
 
 
-class Context(ChildVerbs, Concurrency, Messaging, CarriedValues, Building):
+class Context(ChildVerbs, PeerVerbs, Concurrency, Messaging, CarriedValues, Building):
     """The `ctx` of an `async def` workflow."""
 
     def _spawner(self) -> Spawner:

@@ -1,12 +1,14 @@
 """Children over the replay loop: the calls of workflow code become commands, and outcomes come from the history."""
 
 import asyncio
+import contextlib
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from assay.core.model import commands as cmd
 from assay.core.model.addresses import workflow_address
+from assay.core.model.errors import NotFound
 from assay.core.model.input_hash import input_hash
 from assay.core.model.options import check_id, check_text
 from assay.core.model.payload import NULL, Payload
@@ -23,9 +25,10 @@ from assay.sdk.workflow.replay.waits import outlast
 class ReplayChild(ChildHandle[Any]):
     """The handle of a spawned child."""
 
-    def __init__(self, children: "Children", future: ChildFuture) -> None:
+    def __init__(self, children: "Children", future: ChildFuture, send: Callable[..., Awaitable[bool]]) -> None:
         self._children = children
         self._future = future
+        self._send = send
 
     @property
     def workflow_id(self) -> str:
@@ -41,9 +44,13 @@ class ReplayChild(ChildHandle[Any]):
         """See `ChildHandle.result`."""
         return self._children.decoded(self._future, await asyncio.shield(self._future))
 
+    async def send(self, topic: str, *args: Any) -> bool:
+        """See `ChildHandle.send`."""
+        return await self._send(self.pid, topic, *args)
+
     async def cancel(self, reason: str | None = None) -> None:
         """See `ChildHandle.cancel`."""
-        self._children.request_cancel(self._future, check_text(reason, "reason"))
+        await self._children.cancel(self._future, check_text(reason, "reason"))
 
 
 class Children:
@@ -75,7 +82,7 @@ class Children:
         call, future = self._new("exec", workflow, args, options)
         return self.decoded(future, await self._end_of(future, wait=call.wait))
 
-    async def spawn(self, workflow: Any, args: Sequence[Any], options: Mapping[str, Any]) -> ReplayChild:
+    async def spawn(self, workflow: Any, args: Sequence[Any], options: Mapping[str, Any]) -> ChildFuture:
         """Start a new child and go on; wait only for a place among too many open children."""
         _, future = self._new("spawn", workflow, args, options, spawned=True)
         if future.sent is not None:
@@ -83,7 +90,7 @@ class Children:
         if future.unstarted:
             # The history has no start of this child: the code goes on, with the error, when its failure is applied.
             await asyncio.shield(future)
-        return ReplayChild(self, future)
+        return future
 
     def _new(
         self, verb: str, workflow: Any, args: Sequence[Any], options: Mapping[str, Any], *, spawned: bool = False
@@ -113,6 +120,7 @@ class Children:
         future = run.loop.create_future(ChildFuture)
         space = call.fields.get("namespace") or run.key.namespace
         future.describe(seq, name, chosen, workflow_address(space, chosen))
+        future.spawned = future.monitored = spawned
         run.futures.children[seq] = future
         run.futures.first_children.setdefault((space, chosen), future)
         echo = run.futures.child_orders.add(seq, child_name(name, chosen), command, future if spawned else None)
@@ -134,13 +142,24 @@ class Children:
             # A cancel of the whole run reaches its children through the engine.
             self.request_cancel(future, "cancelled by its parent")
 
-    def request_cancel(self, future: ChildFuture, reason: str | None) -> None:
-        """Order the cancellation of an open child."""
-        if future.done():
+    async def cancel(self, future: ChildFuture, reason: str | None) -> None:
+        """Request the cancellation of a child and wait for the delivery; a child that has ended is left alone."""
+        seq = self.request_cancel(future, reason)
+        if seq is None:
             return
+        delivered: asyncio.Future[None] = self._run.loop.create_future()
+        self._run.futures.requests["cancel of workflow", seq] = delivered
+        with contextlib.suppress(NotFound):
+            await delivered
+
+    def request_cancel(self, future: ChildFuture, reason: str | None) -> int | None:
+        """Order the cancellation of an open child; return the number of the request."""
+        if future.done():
+            return None
         commands = self._run.commands
         seq = commands.count("cancel of workflow")
         commands.order("cancel of workflow", seq, future.pid, cmd.RequestCancelExternal(seq, future.pid, reason))
+        return seq
 
     def decoded(self, future: ChildFuture, raw: Payload) -> Any:
         """Return the result of a child in the type of its workflow."""

@@ -37,9 +37,10 @@ from assay.sdk.workflow.replay.exceptions import CancelRequested, ContinueAsNewR
 from assay.sdk.workflow.replay.mailbox import ReceivedMessage
 from assay.sdk.workflow.replay.runtime import Execution
 from assay.sdk.workflow.replay.waits import outlast
-from assay.sdk.workflow.replay_children import Children
+from assay.sdk.workflow.replay_children import Children, ReplayChild
 from assay.sdk.workflow.replay_concurrency import Future, ReplayConcurrency
 from assay.sdk.workflow.replay_messaging import ReplayMessaging
+from assay.sdk.workflow.replay_peers import ReplayPeers
 from assay.sdk.workflow.timers import moment
 from assay.sdk.workflow.uuids import uuid1, uuid7
 from assay.sdk.workflow.versions import check_version
@@ -48,7 +49,7 @@ RANDOM_BYTES_LIMIT: Final = 512 * 1024
 """The recorded text has twice the length, and less than the limit of a payload."""
 
 
-class ReplayContext(ReplayConcurrency, ReplayMessaging):
+class ReplayContext(ReplayConcurrency, ReplayMessaging, ReplayPeers):
     """`Context` over the replay loop: calls become commands of an `Execution`, outcomes come from its history."""
 
     def __init__(self, execution: Execution) -> None:
@@ -240,7 +241,7 @@ class ReplayContext(ReplayConcurrency, ReplayMessaging):
     async def spawn(self, workflow: Any, *args: Any, **options: Unpack[ChildKeywords]) -> ChildHandle[Any]:
         """See `ChildVerbs.spawn`."""
         self._check_alive()
-        return await self._children.spawn(workflow, args, options)
+        return ReplayChild(self._children, await self._children.spawn(workflow, args, options), self.send)
 
     async def side_effect(self, name: str, function: Callable[[], Any]) -> Any:
         """See `Context.side_effect`."""

@@ -39,8 +39,12 @@ SELECT {columns(ACTIVITIES, "a")} FROM activities a WHERE a.run_id $one_of(1) AN
 RUN_DEADLINES = """
 SELECT run_id, kind, ref, due_at FROM deadlines WHERE run_id $one_of(1)
 UNION ALL
-SELECT run_id, change_id, version, NULL FROM versions WHERE run_id $one_of(1)"""
+SELECT run_id, change_id, version, NULL FROM versions WHERE run_id $one_of(1)
+UNION ALL
+SELECT run_id, 'peers', count(*), -1 FROM peers WHERE run_id $one_of(1) GROUP BY run_id"""
 """Deadlines, and the recorded versions as rows without a time: few runs have any, and a query of its own costs more."""
+
+PEERS = "SELECT run_id, kind, name, number, pid FROM peers WHERE run_id $one_of(1)"
 
 _CHILD_COLUMNS = """c.workflow_id, c.run_id, c.namespace, opening.data, CASE WHEN c.cancel_seq > 0 OR EXISTS (
     SELECT 1 FROM outbox_messages sent WHERE sent.run_id = c.run_id AND sent.kind = 'cancel'

@@ -11,8 +11,9 @@ from assay.core.model.effects import OUTBOX_KINDS, OutboxMessage
 from assay.core.model.events import Adopted, ChildWorkflowStarted, Recorded
 from assay.core.model.ids import Namespace, RunId, Time, WorkerId, WorkflowId
 from assay.core.model.payload import Payload
+from assay.core.model.peers import Peer, PeerKey
 from assay.core.model.run import Run
-from assay.core.rules.fold import add_unseen, put_activity
+from assay.core.rules.fold import add_peers, add_unseen, put_activity
 from assay.core.rules.retry_cut import open_children
 from assay.core.schedules.model import Fire, Schedule, schedule_key
 from assay.storage.ports import (
@@ -100,13 +101,18 @@ class SqlReads(ABC):
         for row in await self._fetch(queries.OPEN_ACTIVITIES, wanted):
             run_id, activity = activity_rows.activity_of(row)
             put_activity(runs[run_id], activity)
+        watched: list[RunId] = []
         for run_id, kind, ref, due in await self._fetch(queries.RUN_DEADLINES, wanted):
             if due is None:
                 runs[run_id].versions[kind] = ref
+            elif due < 0:
+                watched.append(run_id)
             elif kind == "timer":
                 runs[run_id].timers[ref] = due
             else:
                 runs[run_id].armed = due
+        if watched:
+            await self._add_peers(runs, watched)
         for parent, *row in await self._fetch(queries.OPEN_CHILDREN, wanted):
             # A reopened run may have messages about children of its predecessor.
             if runs[parent].start.reopening is None or rows.parent_of(row) == parent:
@@ -124,6 +130,15 @@ class SqlReads(ABC):
         by_id = {run.run_id: run for run in runs}
         for run_id, seq, kind in await self._fetch(queries.UNSEEN_INPUTS, self.dialect.texts(tuple(by_id))):
             add_unseen(by_id[run_id], seq, kind)
+
+    async def _add_peers(self, runs: dict[RunId, StoredRun], watched: list[RunId]) -> None:
+        """Add the watchers, watches and options of runs."""
+        found: dict[RunId, dict[PeerKey, Peer]] = {}
+        for run_id, *row in await self._fetch(queries.PEERS, self.dialect.texts(watched)):
+            peer = Peer(*row)
+            found.setdefault(run_id, {})[peer.key] = peer
+        for run_id, peers in found.items():
+            add_peers(runs[run_id], peers)
 
     async def _with_inputs(self, runs: dict[RunId, StoredRun]) -> dict[RunId, StoredRun]:
         """Return the runs with a retry policy or a cron schedule, with the inputs that their next runs need."""

@@ -164,6 +164,9 @@ DOCUMENTS = _table("documents", 1, run_id=T, memo=B, search=B)
 ATTRIBUTES = _table("attributes", 3, run_id=T, key=T, value=T, namespace=T)
 UNATTRIBUTED = _table("attributes", 1, run_id=T)
 
+PEERS = _table("peers", 3, run_id=T, kind=T, name=T, number=I, pid=T)
+GONE_PEERS = _table("peers", 3, run_id=T, kind=T, name=T)
+
 VERSIONS = _table("versions", 2, run_id=T, change_id=T, version=I, namespace=T)
 
 OUTBOX = _table(

@@ -37,6 +37,8 @@ def steps(changes: Changes) -> Iterator[Step]:
         yield Verb.UPSERT, t.SNAPSHOTS, [rows.snapshot_row(shot) for shot in changes.snapshots.values()]
     if changes.attributed:
         yield from _attribute_steps(changes)
+    if changes.peers:
+        yield from _peer_steps(changes)
     if changes.versions:
         versions = [(run.run_id, change_id, version, run.namespace) for run, change_id, version in changes.versions]
         yield Verb.INSERT, t.VERSIONS, versions
@@ -78,6 +80,15 @@ def _deadline_steps(changes: Changes) -> Iterator[Step]:
         else:
             due.append((*key, time))
     yield from _filled((Verb.UPSERT, t.DEADLINES, due), (Verb.DELETE, t.CLEARED, gone))
+
+
+def _peer_steps(changes: Changes) -> Iterator[Step]:
+    gone = [key for key, peer in changes.peers.items() if peer is None]
+    if gone:
+        yield Verb.DELETE, t.GONE_PEERS, gone
+    kept = [(key[0], peer.kind, peer.name, peer.number, peer.pid) for key, peer in changes.peers.items() if peer]
+    if kept:
+        yield Verb.UPSERT, t.PEERS, kept
 
 
 def _attribute_steps(changes: Changes) -> Iterator[Step]:
@@ -136,6 +147,7 @@ def without(changes: Changes, lost: frozenset[RunId]) -> Changes:
         closed=[run_id for run_id in changes.closed if run_id not in lost],
         snapshots={run_id: snapshot for run_id, snapshot in changes.snapshots.items() if run_id not in lost},
         attributed=[run for run in changes.attributed if run.run_id not in lost],
+        peers={key: peer for key, peer in changes.peers.items() if key[0] not in lost},
         versions=[recorded for recorded in changes.versions if recorded[0].run_id not in lost],
         schedules={key: change for key, change in changes.schedules.items() if change.key not in lost},
         fires=[fire for fire in changes.fires if fire.key not in lost],

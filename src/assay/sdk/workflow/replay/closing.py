@@ -21,9 +21,10 @@ from assay.sdk.workflow.replay.cancellation import Cancellation
 from assay.sdk.workflow.replay.exceptions import Intrusion, TaskFailed, defect_in, ending_in, next_run
 from assay.sdk.workflow.replay.loop import WorkflowLoop
 from assay.sdk.workflow.replay.mailbox import Mailbox
+from assay.sdk.workflow.replay.peers import Peers
 from assay.sdk.workflow.replay.task_errors import exception_of, is_unretrieved
 
-CARRIED_INPUTS = (ev.SignalReceived, ev.WorkflowCancelRequested)
+CARRIED_INPUTS = (ev.SignalReceived, ev.WorkflowCancelRequested, ev.PeerExited)
 """Inputs that are carried over to the next run if the code ended before they were applied."""
 
 
@@ -31,7 +32,8 @@ class Closing:
     """The end of one run, seen from its code."""
 
     __slots__ = (
-        "_annotation", "_cancellation", "_converter", "_loop", "_mailbox", "error", "policy", "unretrieved", "waits",
+        "_annotation", "_cancellation", "_converter", "_loop", "_mailbox", "error", "peers", "policy", "unretrieved",
+        "waits",
     )  # fmt: skip
 
     def __init__(
@@ -49,6 +51,7 @@ class Closing:
         self._loop = loop
         self._mailbox = mailbox
         self._cancellation = cancellation
+        self.peers: Peers | None = None
         self.policy: RetryPolicy | None = None
         """The run's own retry policy, which marks failures as final."""
         self.waits = waits
@@ -110,7 +113,8 @@ class Closing:
         An unapplied cancel request is carried over too: it was acknowledged, and asks the whole chain to end (I1).
         """
         carried = (recorded.seq for recorded in unapplied if isinstance(recorded.event, CARRIED_INPUTS))
-        return (*self._mailbox.unread(), *carried)
+        events = () if self.peers is None else self.peers.unread()
+        return tuple(sorted((*self._mailbox.unread(), *events, *carried)))
 
     def _failed(self, error: BaseException) -> cmd.FailWorkflow:
         self.error = error

@@ -49,11 +49,17 @@ class PausePoint(WorkflowFuture):
 class ChildFuture(WorkflowFuture):
     """The future result of a child, with the facts that its parent's code has about it."""
 
-    __slots__ = ("pid", "sent", "seq", "unstarted", "workflow_id", "workflow_type")
+    __slots__ = (
+        "linked", "monitored", "pid", "sent", "seq", "spawned", "unstarted", "workflow_id", "workflow_type",
+    )  # fmt: skip
     seq: int
     workflow_type: str
     workflow_id: str
     pid: str
+    spawned: bool
+    monitored: bool
+    """True if the end of the child is an event for the code; of a spawned child, unless code ends the monitor."""
+    linked: bool
     unstarted: bool
     """True if the history has the failure of this child's start."""
     sent: asyncio.Future[None] | None
@@ -63,6 +69,7 @@ class ChildFuture(WorkflowFuture):
         """Set the facts; asyncio creates the future without arguments."""
         self.seq, self.workflow_type, self.workflow_id, self.pid = seq, workflow_type, workflow_id, pid
         self.unstarted, self.sent = False, None
+        self.spawned = self.monitored = self.linked = False
 
 
 class Completion(msgspec.Struct, frozen=True):

@@ -29,6 +29,8 @@ def found(run: "Execution") -> str | None:
         return None
     if any(source.is_awaited for source in run.futures.sources):
         return None
+    if run.peers is not None and run.peers.can_fail:
+        return None
     return _sentence(run)
 
 

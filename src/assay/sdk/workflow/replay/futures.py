@@ -17,7 +17,7 @@ class Futures:
 
     __slots__ = (
         "_commands", "_started", "activities", "activity_orders", "child_orders", "children", "first_children",
-        "sends", "sources", "steps",
+        "requests", "sends", "sources", "steps",
     )  # fmt: skip
 
     def __init__(self, commands: Commands) -> None:
@@ -30,6 +30,8 @@ class Futures:
         self.first_children: dict[tuple[str, str], ChildFuture] = {}
         """The first child of each namespace and id, with or without an outcome."""
         self.sends: dict[int, asyncio.Future[None]] = {}
+        self.requests: dict[tuple[str, int], asyncio.Future[None]] = {}
+        """Cancels and terminations of other workflows without an outcome, by kind and seq."""
         self.steps: dict[int, tuple[StepCall, asyncio.Future[Payload]]] = {}
         self.sources: list[SourceChannel[Any]] = []
         """Channels of inputs from outside: a run whose code waits on one of them is not deadlocked."""
@@ -39,7 +41,7 @@ class Futures:
     @property
     def pending(self) -> bool:
         """Return True while an outcome of an activity, a child or a sent message can come."""
-        return bool(self.activities or self.sends) or self.child_orders.pending > 0
+        return bool(self.activities or self.sends or self.requests) or self.child_orders.pending > 0
 
     def add_step(self, order: StepOrder) -> asyncio.Future[Payload]:
         """Order an inline step; its outcome arrives as an input event."""

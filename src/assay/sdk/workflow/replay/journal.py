@@ -186,5 +186,9 @@ ECHOES: dict[type[ev.Event], Callable[[Any], tuple[str, int | str | None, str]]]
     ev.MessageSendRequested: lambda event: ("message", event.send_seq, f"{event.topic} to {event.to}"),
     ev.AttributesUpserted: lambda event: ("attributes", None, ""),
     ev.ExternalCancelRequested: lambda event: ("cancel of workflow", event.request_seq, event.to),
+    ev.ExternalTerminateRequested: lambda event: ("termination of workflow", event.request_seq, event.to),
+    ev.WatchAdded: lambda event: ("watch", event.watch_id, f"{event.mode} {event.pid}"),
+    ev.WatchRemoved: lambda event: ("end of watch", None, ""),
+    ev.OptionsSet: lambda event: ("options", None, ""),
 }
 """The kind, id and name of each echo; an id of None for kinds whose commands are only counted."""

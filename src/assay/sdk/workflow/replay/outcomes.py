@@ -11,7 +11,7 @@ from assay.core.model.errors import ActivityError, ChildError, Failure, Kind, No
 from assay.core.model.events import Recorded
 from assay.core.model.failure import FailureInfo
 from assay.core.model.input_hash import HASH_DIGITS
-from assay.core.model.payload import Payload
+from assay.core.model.payload import NULL, Payload
 from assay.sdk.values.failures import to_wrapper
 from assay.sdk.workflow.replay.completion import ChildFuture
 from assay.sdk.workflow.replay.exceptions import RetryLater
@@ -46,7 +46,10 @@ def _signal(run: "Execution", event: ev.SignalReceived, recorded: Recorded) -> N
     run.mailbox.put(ReceivedMessage(recorded.seq, recorded.time, event.signal, event.payload, event.sender, event.args))
 
 
-def _cancel(run: "Execution", event: ev.WorkflowCancelRequested, _: Recorded) -> None:
+def _cancel(run: "Execution", event: ev.WorkflowCancelRequested, recorded: Recorded) -> None:
+    if run.peers is not None and run.peers.trap_cancel:
+        run.peers.cancel_requested(event, recorded)
+        return
     run.commands.mark_children_unaware()
     run.futures.child_orders.mark_unaware()
     run.cancellation.request(event.reason)
@@ -100,11 +103,14 @@ def _step_failed(run: "Execution", event: ev.StepFailed, _: Recorded) -> None:
     _reject(future, error)
 
 
-def _child_completed(run: "Execution", event: ev.ChildWorkflowCompleted, _: Recorded) -> None:
-    _resolve(_child(run, event), event.result)
+def _child_completed(run: "Execution", event: ev.ChildWorkflowCompleted, recorded: Recorded) -> None:
+    future = _child(run, event)
+    _resolve(future, event.result)
+    if future is not None and future.spawned:
+        run.open_peers().child_ended(future, None, event.result, recorded)
 
 
-def _child_failed(run: "Execution", event: ev.ChildWorkflowFailed, _: Recorded) -> None:
+def _child_failed(run: "Execution", event: ev.ChildWorkflowFailed, recorded: Recorded) -> None:
     info = event.failure or FailureInfo(kind=Kind.UNKNOWN, message=event.error)
     future = _child(run, event)
     error = to_wrapper(
@@ -116,6 +122,32 @@ def _child_failed(run: "Execution", event: ev.ChildWorkflowFailed, _: Recorded) 
         close_reason=event.close_reason,
     )
     _reject(future, error)
+    if future is not None and future.spawned and not future.unstarted:
+        run.open_peers().child_ended(future, error, NULL, recorded)
+
+
+def _peer_exited(run: "Execution", event: ev.PeerExited, recorded: Recorded) -> None:
+    run.open_peers().exited(event, recorded)
+
+
+def _request_delivered(
+    run: "Execution", event: ev.ExternalCancelDelivered | ev.ExternalTerminateDelivered, _: Recorded
+) -> None:
+    future = _request(run, event)
+    if future is not None and not future.done():
+        future.set_result(None)
+
+
+def _request_failed(run: "Execution", event: ev.ExternalCancelFailed | ev.ExternalTerminateFailed, _: Recorded) -> None:
+    kind = Kind.parse(event.kind)
+    error = NotFound(event.error) if kind is Kind.NOT_FOUND else Failure(event.error, kind=kind)
+    _reject(_request(run, event), error)
+
+
+def _request(run: "Execution", event: Any) -> asyncio.Future[None] | None:
+    is_cancel = isinstance(event, ev.ExternalCancelDelivered | ev.ExternalCancelFailed)
+    kind = "cancel of workflow" if is_cancel else "termination of workflow"
+    return run.futures.requests.pop((kind, event.request_seq), None)
 
 
 def _child(run: "Execution", event: ev.ChildWorkflowCompleted | ev.ChildWorkflowFailed) -> ChildFuture | None:
@@ -164,6 +196,11 @@ RULES: dict[type[ev.Event], Callable[["Execution", Any, Recorded], None]] = {
     ev.StepFailed: _step_failed,
     ev.ChildWorkflowCompleted: _child_completed,
     ev.ChildWorkflowFailed: _child_failed,
+    ev.PeerExited: _peer_exited,
+    ev.ExternalCancelDelivered: _request_delivered,
+    ev.ExternalCancelFailed: _request_failed,
+    ev.ExternalTerminateDelivered: _request_delivered,
+    ev.ExternalTerminateFailed: _request_failed,
     ev.MessageDelivered: _message_delivered,
     ev.MessageSendFailed: _message_failed,
 }

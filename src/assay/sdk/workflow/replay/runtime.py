@@ -30,6 +30,7 @@ from assay.sdk.workflow.replay.exceptions import TaskFailed
 from assay.sdk.workflow.replay.futures import Futures
 from assay.sdk.workflow.replay.journal import diverged
 from assay.sdk.workflow.replay.mailbox import Mailbox
+from assay.sdk.workflow.replay.peers import Peers
 from assay.sdk.workflow.replay.queries import Queries
 from assay.sdk.workflow.replay.speculation import Speculation
 
@@ -43,7 +44,7 @@ class Execution:
 
     __slots__ = (
         "__weakref__", "_inputs", "_main", "app", "cancellation", "closing", "commands", "converter", "definition",
-        "futures", "key", "loop", "mailbox", "main", "queries", "seen", "speculation", "start",
+        "futures", "key", "loop", "mailbox", "main", "peers", "queries", "seen", "speculation", "start",
     )  # fmt: skip
 
     def __init__(
@@ -75,6 +76,8 @@ class Execution:
         self.queries = Queries(key.workflow_id, converter)
         self.speculation = Speculation(loop)
         self.cancellation = Cancellation(loop)
+        self.peers: Peers | None = None
+        """Watches and events; None until code or an input needs them."""
         waits = (definition.errors or errors) == "wait"
         annotation = definition.signature.result_annotation
         self.closing = Closing(converter, loop, self.mailbox, self.cancellation, annotation, waits=waits)
@@ -87,6 +90,12 @@ class Execution:
         """Return the id of the run that had this history first; it seeds random numbers and generated ids."""
         reopening = None if self.start is None else self.start.reopening
         return self.key.run_id if reopening is None or reopening.origin is None else reopening.origin
+
+    def open_peers(self) -> Peers:
+        """Return the watches and events of the run."""
+        if self.peers is None:
+            self.peers = self.closing.peers = Peers(self.commands, self.futures, self.cancellation)
+        return self.peers
 
     @property
     def closed(self) -> bool:
@@ -238,6 +247,8 @@ class Execution:
             self.closing.policy = event.start.retry_policy
             if event.start.reopening is not None:
                 self.commands.copied_until = event.start.reopening.replay_until
+            if event.start.watches:
+                self.open_peers().take_over(event.start)
             if event.start.task_timeout is not None:
                 self.loop.lease_seconds = event.start.task_timeout / SECOND
         # In the run's own context: workflow code must not read context variables of the worker.
