@@ -123,7 +123,8 @@ def test_a_header_comes_before_the_cookie_and_needs_no_token(keyed: Keyed):
     assert browser.send("POST", "/workflows", {"workflow_type": "Order"}, **admin).status == 201
     described = browser.send("GET", "/session", **own).json()
     assert (described["csrf"], described["roles"]) == (None, {"*": "reader"})
-    assert browser.send("DELETE", "/session", **own).status == 204
+    ignored = browser.send("DELETE", "/session", **own)
+    assert (ignored.status, ignored.headers.get("set-cookie")) == (204, None)
     assert browser.session()["authenticated"]
     assert browser.send("GET", "/workflows", Authorization="Basic YTpi").status == 401
     wrong = browser.send("GET", "/session", Authorization="Bearer assay_" + "0" * 64)
@@ -209,3 +210,34 @@ def test_without_authentication_there_is_nothing_to_sign_in_to(tmp_path: Path):
         assert (reply.json()["authenticated"], reply.json()["roles"]) == (True, {"*": "admin"})
         assert http.delete("/session").status == 204
         assert http.post("/sse-ticket", {}).status == 201
+
+
+SECURE = re.compile(r"__Host-wf=[0-9a-f]{64}; Max-Age=\d+; Path=/; HttpOnly; SameSite=Lax; Secure")
+
+
+def test_cookies_are_bound_to_the_host_where_browsers_use_https(tmp_path: Path):
+    flags = ("--auth-api-key", "--public-url", "https://engine.example")
+    with serving(tmp_path, *flags) as server:
+        keyed = Keyed(server)
+        browser = Browser(keyed.http)
+        origin = {"Origin": "https://engine.example", "Host": "engine.example"}
+        reply = browser.send("POST", "/session", {"api_key": keyed.admin}, **origin)
+        assert SECURE.fullmatch(reply.headers["set-cookie"])
+        browser.cookie, browser.csrf = reply.headers["set-cookie"].partition(";")[0], reply.json()["csrf"]
+        assert browser.send("POST", "/workflows", {"workflow_type": "Order"}, **origin).status == 201
+        plain = browser.cookie.replace("__Host-wf", "wf_00000000")
+        assert browser.send("GET", "/workflows", Cookie=plain).status == 401
+        assert "; Secure" in browser.send("DELETE", "/session", **origin).headers["set-cookie"]
+
+
+def test_a_trusted_proxy_says_that_browsers_use_https(tmp_path: Path):
+    with serving(tmp_path, "--auth-api-key", "--trusted-proxy", "127.0.0.1") as server:
+        keyed = Keyed(server)
+        browser = Browser(keyed.http)
+        reply = browser.send("POST", "/session", {"api_key": keyed.admin}, X_Forwarded_Proto="https")
+        assert SECURE.fullmatch(reply.headers["set-cookie"])
+        assert COOKIE.fullmatch(browser.send("POST", "/session", {"api_key": keyed.admin}).headers["set-cookie"])
+    with serving(tmp_path, "--auth-api-key") as server:
+        browser = Browser(server.http())
+        reply = browser.send("POST", "/session", {"api_key": keyed.admin}, X_Forwarded_Proto="https")
+        assert COOKIE.fullmatch(reply.headers["set-cookie"])

@@ -2,17 +2,20 @@
 
 import base64
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from tests.api.support import Http, serving
+from tests.api.support import OTHER_PREFIX, PREFIX, Http, serving
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 OTHER = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -40,7 +43,8 @@ class _Answering(BaseHTTPRequestHandler):
         self.server.paths.append(self.path)
         public = jwt.get_algorithm_by_name("RS256").to_jwk(KEY.public_key(), as_dict=True)
         keys = {"keys": [{**public, "kid": "one", "alg": "RS256"}]}
-        found = {"issuer": self.server.url, "jwks_uri": f"{self.server.url}/keys"}
+        url = self.server.url
+        found = {"issuer": url, "jwks_uri": f"{url}/keys", "authorization_endpoint": f"{url}/authorize"}
         body = json.dumps(keys if self.path == "/keys" else found).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -118,3 +122,49 @@ def test_a_session_of_a_token_ends_with_the_token(issuer: FakeIssuer, http: Http
     assert 90 <= int(reply.headers["set-cookie"].partition("Max-Age=")[2].partition(";")[0]) <= 100
     late = http.post("/session", {"api_key": issuer.token(exp=time.time() - 30)})  # noqa: TID251
     assert (late.status, late.json()["error"]) == (401, "the credential has expired")
+
+
+@pytest.mark.parametrize(
+    ("flags", "headers", "origin", "cookie"),
+    [
+        ((), {}, "http://127.0.0.1:{port}", r"wf_[0-9a-f]{8}-login=[\w-]+; Max-Age=600; {plain}"),
+        (
+            ("--allowed-host", "engine"),
+            {"Host": "engine"},
+            "http://engine",
+            r"wf_[0-9a-f]{8}-login=[\w-]+; Max-Age=600; {plain}",
+        ),
+        (
+            ("--public-url", "https://engine.example/"),
+            {},
+            "https://engine.example",
+            r"__Host-wf-login=[\w-]+; Max-Age=600; {plain}; Secure",
+        ),
+        (
+            ("--trusted-proxy", "127.0.0.1"),
+            {"X-Forwarded-Proto": "https", "X-Forwarded-Host": "outside.example"},
+            "https://outside.example",
+            r"__Host-wf-login=[\w-]+; Max-Age=600; {plain}; Secure",
+        ),
+    ],
+)
+def test_the_way_back_from_the_issuer(
+    issuer: FakeIssuer, tmp_path: Path, flags: tuple[str, ...], headers: dict[str, str], origin: str, cookie: str
+):
+    own = ("--auth-issuer", issuer.url, "--auth-client-id", "engine", "--auth-scope", "openid groups")
+    with serving(tmp_path, *own, *flags) as server:
+        for prefix in (PREFIX, OTHER_PREFIX):
+            reply = server.http().raw("GET", f"{prefix}/session/oidc", None, headers)
+            assert reply.status == 303, reply
+            where = urlsplit(reply.headers["location"])
+            query = parse_qs(where.query)
+            assert f"{where.scheme}://{where.netloc}{where.path}" == f"{issuer.url}/authorize"
+            back = origin.replace("{port}", str(server.port)) + "/api/v1/engine/workflow/session/callback"
+            assert (query["redirect_uri"], query["scope"], query["client_id"]) == (
+                [back],
+                ["openid groups"],
+                ["engine"],
+            )
+            wanted = cookie.replace("{plain}", "Path=/; HttpOnly; SameSite=Lax")
+            assert re.fullmatch(wanted, reply.headers["set-cookie"]), reply.headers
+            assert reply.headers["cache-control"] == "no-store"

@@ -80,7 +80,7 @@ async def sign_out(backend: Backend, call: ApiCall) -> HttpResponse:
     if session is not None:
         check_csrf(call, session)
         await auth.sessions.end(session.digest)
-    if auth.cookies.session_id(call) is None:
+    if auth.cookies.session_id(call) is None or call.header(b"authorization") is not None:
         return answers.empty(204)
     return HttpResponse(204, b"", [auth.cookies.set_session(call, "", 0)])
 

@@ -52,7 +52,8 @@ def _redirect_uri(backend: Backend, call: ApiCall) -> str:
     """Return the address to which the issuer sends the browser back; the operator has registered it there."""
     origin = backend.settings.exposure.public_origin
     if origin is None:
-        origin = f"{'https' if call.is_secure else 'http'}://{call.header(b'host')}"
+        forwarded = None if call.forwarded is None else call.forwarded.host
+        origin = f"{'https' if call.is_secure else 'http'}://{forwarded or call.header(b'host')}"
     return f"{origin}{PREFIXES[1]}{CALLBACK}"
 
 

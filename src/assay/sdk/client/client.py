@@ -85,7 +85,8 @@ class Client(Reading, Spawning):
         Args:
             url: The engine's URL. Several HTTP URLs, separated by commas, are tried in order.
             namespace: The namespace of calls that name no other.
-            token: The bearer token for an engine behind HTTP.
+            token: The API key or token for an engine behind HTTP; unless given, the key of `ASSAY_API_KEY_FILE`, of
+                `ASSAY_API_KEY` or of the config file.
             app: The handlers that `run` may serve in this process; the default app unless given.
             timeout: How long each call waits for an engine that is unreachable.
 
