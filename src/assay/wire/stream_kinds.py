@@ -52,8 +52,9 @@ def facts_of(event_type: str, payload: bytes) -> dict[str, Any]:
 
 @cache
 def _default_fields(event_type: str) -> dict[str, Any]:
-    """Return the default values of an event's fields."""
-    return DEFAULTS.get(KINDS[event_type], {}) if event_type in KINDS else {}
+    """Return the default values of an event's fields; a field without a value is no fact."""
+    found = DEFAULTS.get(KINDS[event_type], {}) if event_type in KINDS else {}
+    return {name: value for name, value in found.items() if value is not msgspec.UNSET}
 
 
 class _Reopening(msgspec.Struct):
