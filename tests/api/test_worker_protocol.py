@@ -790,3 +790,32 @@ def test_the_lease_of_the_original_is_set_by_the_environment(tmp_path):
         assert one.task() is not None
         assert two.task() is None
         assert two.task(wait_secs=10) is not None
+
+
+def test_ready_tasks_go_out_by_priority_and_age(http: Http):
+    queue = fresh("queue")
+    names = {number: http.start(task_queue=queue, priority=number)["workflow_id"] for number in (5, 3, 1, 4, 2)}
+    plain = http.start(task_queue=queue)["workflow_id"]
+    worker = Worker(http, queue)
+    order = [task["workflow_id"] for task in (worker.task() for _ in range(6)) if task]
+    assert order == [names[1], names[2], names[3], plain, names[4], names[5]]
+
+
+def test_ready_activities_go_out_by_their_priority_or_that_of_their_run(http: Http):
+    worker, name = claimed(http, priority=4)
+    queue = {"task_queue": worker.queue}
+    last, own = activity(1, "inherited", **queue), activity(2, "own", priority=2, **queue)
+    assert (
+        worker.commands(name, last, own, activity(3, "same", **queue), activity(4, "first", priority=1, **queue)).status
+        == 200
+    )
+    order = [task["name"] for task in (worker.activity() for _ in range(4)) if task]
+    assert order == ["first", "own", "inherited", "same"]
+
+
+@pytest.mark.parametrize("priority", [0, 6, "1", 1.5, True, {"priority_key": 1}])
+def test_other_priorities_are_refused(http: Http, priority: object):
+    reply = http.post("/workflows", {"workflow_type": "Order", "priority": priority})
+    assert (reply.status, reply.json()["field"]) == (400, "priority")
+    worker, name = claimed(http)
+    assert worker.commands(name, activity(1, priority=priority)).status == 400

@@ -395,3 +395,12 @@ def test_explain_says_what_a_run_waits_for_and_how_it_ended(cli: Cli, worker: Ca
     ended = cli("workflow", "explain", "explained-1", "--output", "table")
     assert (ended.code, ended.out.split(" after ")[0]) == (0, "Completed")
     assert cli("workflow", "explain", "explained-1", "--output", "json").json["waiting_on"] is None
+
+
+def test_a_start_takes_arguments_a_context_and_a_priority(cli: Cli):
+    start = ["workflow", "start", "--type", "Order", "--id", "w"]
+    assert cli(*start, "--args", '[1, "a"]', "--context", '{"tenant": "t"}', "--priority", "1").code == 0
+    record = cli("workflow", "describe", "w").json
+    assert (record["input"], record["context"], record["priority"]) == ({"$args": [1, "a"]}, {"tenant": "t"}, 1)
+    assert cli(*start, "--priority", "6").code == 64
+    assert cli(*start, "--args", "[1]", "--input", "1").code != 0

@@ -12,6 +12,7 @@ import pytest
 
 from assay.core.model.errors import AlreadyExists, Invalid, NotFound
 from assay.core.model.ids import SECOND, Namespace, Time, WorkflowId
+from assay.core.model.priority import PRIORITY_STEP
 from assay.core.model.requests import StartWorkflow, Terminate
 from assay.core.schedules import requests as rq
 from assay.core.schedules.model import Fire, FireOutcome, Missed, Overlap, Schedule
@@ -244,7 +245,7 @@ def test_a_start_can_have_a_schedule_of_its_own(database: Path):
             assert await store.ready_tasks(demands, engine.now()) == []
             await asyncio.sleep(seconds(HOUR) + 1)
             (ready,) = await store.ready_tasks(demands, engine.now())
-            assert ready.since == MIDNIGHT
+            assert ready.order == MIDNIGHT + 3 * PRIORITY_STEP
             for expression in ("never", "0 0 0 1 1 * 2020", "61 * * * * *"):
                 with pytest.raises(Invalid):
                     await engine.submit(

@@ -260,7 +260,7 @@ async def test_engines_that_compete_see_different_work(postgres: PostgresStore, 
         assert await getattr(postgres, ask)(all_of_it, world.now + SECOND) == []
         again = await getattr(postgres, ask)(all_of_it, world.now + 3 * SECOND)
         assert len(again) == 20
-        assert [work.since for work in again] == sorted(work.since for work in again)
+        assert [work.order for work in again] == sorted(work.order for work in again)
 
 
 async def test_a_run_that_changes_is_no_longer_reserved(postgres: PostgresStore):
@@ -280,7 +280,7 @@ async def test_types_of_one_queue_share_its_free_slots(postgres: PostgresStore):
     wanted = [wants("default", kind, limit=2) for kind in ("T", "U", "V")]
     for oldest in (3, 2, 1):
         found = await postgres.ready_tasks(wanted, world.now)
-        assert [task.since for task in found] == [world.now - oldest * SECOND] * 2
+        assert [task.order for task in found] == [world.now + (180 - oldest) * SECOND] * 2
     assert await postgres.ready_tasks(wanted, world.now) == []
 
 

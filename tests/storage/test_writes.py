@@ -4,7 +4,7 @@ import pytest
 
 from assay.core.model import commands as cmd
 from assay.core.model.ids import SECOND, Namespace, RunId, WorkflowId
-from assay.core.model.payload import NULL
+from assay.core.model.payload import NULL, Payload
 from assay.core.model.run import CANCELLED, COMPLETED, FAILED
 from assay.storage.ports import Changes, Conflict, Demand, RequestOutcome
 from assay.storage.verify import verify
@@ -177,9 +177,9 @@ async def test_deadlines_come_in_order(store: AnyStore):
 async def test_ready_work_is_found_oldest_first(store: AnyStore):
     world = await StoredWorld(store).do(starts("a"), later(SECOND), starts("b", task_queue="fast"), later(SECOND))
     tasks = await store.ready_tasks([wants("default"), wants("fast")], world.now)
-    assert [(task.run_id, task.queue, task.since) for task in tasks] == [
-        ("run-1", "default", world.now - 2 * SECOND),
-        ("run-2", "fast", world.now - SECOND),
+    assert [(task.run_id, task.queue, task.order) for task in tasks] == [
+        ("run-1", "default", world.now + 178 * SECOND),
+        ("run-2", "fast", world.now + 179 * SECOND),
     ]
 
 
@@ -249,3 +249,21 @@ async def test_a_conflict_leaves_nothing_of_its_batch(store: AnyStore):
         await store.write(changes)
     assert await reloaded(store, world.run) == as_stored(world.run)
     assert await store.load([], [(MAIN, WorkflowId("fresh"))]) == ()
+
+
+async def test_ready_work_is_found_by_priority_and_age(store: AnyStore):
+    world = StoredWorld(store)
+    for name, priority in (("last", b"5"), ("first", b"1"), ("usual", b"3"), ("second", b"2")):
+        await world.do(starts(name, priority=Payload(priority)))
+    await world.do(later(61 * SECOND), starts("later", priority=Payload(b"1")))
+    tasks = await store.ready_tasks([wants("default", kind="Order")], world.now)
+    names = {run.run_id: run.workflow_id for run in world.runs.values()}
+    assert [names[task.run_id] for task in tasks] == ["first", "second", "later", "usual", "last"]
+
+
+async def test_ready_activities_are_found_by_their_priority_or_that_of_their_run(store: AnyStore):
+    world = await StoredWorld(store).do(starts(priority=Payload(b"4")))
+    own = cmd.ScheduleActivity(2, "charge", priority=Payload(b"1"))
+    await world.do(turned(cmd.ScheduleActivity(1, "charge"), own, cmd.ScheduleActivity(3, "charge")))
+    found = await store.ready_activities([wants("default", kind="charge")], world.now)
+    assert [activity.seq for activity in found] == [2, 1, 3]

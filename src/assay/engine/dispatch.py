@@ -1,9 +1,9 @@
 """Matches ready work with workers that have free slots.
 
 Work that becomes ready in a batch is leased in the same transaction if a fitting worker has a free slot. Other work is
-queued here, oldest first. A queued entry is only a hint: the lease itself is decided by `core`, and an outdated entry
-costs a refused request. On a shared store, work without a fitting worker here is not queued: engines with such workers
-find the work in the store.
+queued here in the order of age and priority. A queued entry is only a hint: the lease itself is decided by `core`, and
+an outdated entry costs a refused request. On a shared store, work without a fitting worker here is not queued: engines
+with such workers find the work in the store.
 """
 
 from collections import deque
@@ -13,6 +13,7 @@ import msgspec
 
 from assay.core.model.grants import ConnectedWorker, TaskGrant
 from assay.core.model.ids import Namespace, RunId, Time, WorkerId
+from assay.core.model.priority import activity_order, task_order
 from assay.core.model.requests import LeaseActivity, LeaseTask
 from assay.core.model.run import Activity, Run
 from assay.engine.ready_queue import ReadyQueue
@@ -154,7 +155,7 @@ class Dispatcher:
             if worker is not None:
                 worker.slots.reserve()
                 return LeaseTask(run.run_id, worker.worker, worker.lease, worker.local), worker
-        self._add(task_queue.tasks, kind, run.task.since or 0, run.run_id, 0)
+        self._add(task_queue.tasks, kind, task_order(run) or 0, run.run_id, 0)
         return None
 
     def assign_activity(self, run: Run, activity: Activity) -> tuple[LeaseActivity, ConnectedWorker] | None:
@@ -167,7 +168,7 @@ class Dispatcher:
                 worker.slots.reserve(name)
                 return LeaseActivity(run.run_id, activity.seq, worker.worker, worker.lease, worker.local, name), worker
         if task_queue is not None:
-            self._add(task_queue.activities, activity.name, activity.queued_at, run.run_id, activity.seq)
+            self._add(task_queue.activities, activity.name, activity_order(run, activity), run.run_id, activity.seq)
         for listener in self._idle:
             listener(run.namespace, activity.queue, activity.name)
         return None
@@ -200,12 +201,12 @@ class Dispatcher:
         for task in tasks:
             task_queue = self._task_queue_for(task.namespace, task.queue, task.workflow_type, tasks=True)
             if task_queue is not None:
-                self._add(task_queue.tasks, task.workflow_type, task.since, task.run_id, 0)
+                self._add(task_queue.tasks, task.workflow_type, task.order, task.run_id, 0)
                 keys[task.namespace, task.queue] = None
         for activity in activities:
             task_queue = self._task_queue_for(activity.namespace, activity.queue, activity.name, tasks=False)
             if task_queue is not None:
-                self._add(task_queue.activities, activity.name, activity.since, activity.run_id, activity.seq)
+                self._add(task_queue.activities, activity.name, activity.order, activity.run_id, activity.seq)
                 keys[activity.namespace, activity.queue] = None
         for key in keys:
             self.offer_work_of(*key)

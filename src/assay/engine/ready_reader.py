@@ -174,5 +174,5 @@ def _named(kinds: frozenset[str] | None) -> Sequence[str | None]:
 
 def _place(work: ReadyTask | ReadyActivity) -> Place:
     if isinstance(work, ReadyTask):
-        return work.workflow_type, work.since, work.run_id, 0
-    return work.name, work.since, work.run_id, work.seq
+        return work.workflow_type, work.order, work.run_id, 0
+    return work.name, work.order, work.run_id, work.seq

@@ -12,7 +12,8 @@ class ReadyTask(msgspec.Struct, frozen=True, gc=False):
     namespace: Namespace
     queue: str
     workflow_type: str
-    since: Time
+    order: Time
+    """Its place: the time since when it is ready, later by its priority."""
 
 
 class ReadyActivity(msgspec.Struct, frozen=True, gc=False):
@@ -23,7 +24,7 @@ class ReadyActivity(msgspec.Struct, frozen=True, gc=False):
     queue: str
     name: str
     seq: int
-    since: Time
+    order: Time
 
 
 class Demand(msgspec.Struct, frozen=True, gc=False):

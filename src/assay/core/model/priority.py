@@ -5,11 +5,15 @@ from typing import Final
 import msgspec
 
 from assay.core.model.errors import Invalid
+from assay.core.model.ids import SECOND, Time
 from assay.core.model.payload import NULL, Payload
+from assay.core.model.run import Activity, Run
 
 FIRST_PRIORITY, DEFAULT_PRIORITY, LAST_PRIORITY = 1, 3, 5
 _NUMBERS: Final = {str(number).encode(): number for number in range(FIRST_PRIORITY, LAST_PRIORITY + 1)}
 _BY_NUMBER: Final = {number: Payload(text) for text, number in _NUMBERS.items()}
+PRIORITY_STEP: Final[Time] = 60 * SECOND
+"""Work goes out as if it had become ready later by this time for each step of its priority, so that none starves."""
 _decode: Final = msgspec.json.Decoder().decode
 
 
@@ -31,3 +35,15 @@ def priority_of(recorded: Payload) -> int:
     if recorded is NULL:
         return DEFAULT_PRIORITY
     return _NUMBERS.get(bytes(recorded), DEFAULT_PRIORITY)
+
+
+def task_order(run: Run) -> Time | None:
+    """Return the place of a run's workflow task among ready work; None if no task is due."""
+    since = run.task.since
+    return None if since is None else since + PRIORITY_STEP * priority_of(run.start.priority)
+
+
+def activity_order(run: Run, activity: Activity) -> Time:
+    """Return the place of an activity among ready work; without a priority of its own it has the one of its run."""
+    own = activity.options.priority
+    return activity.queued_at + PRIORITY_STEP * priority_of(run.start.priority if own is NULL else own)

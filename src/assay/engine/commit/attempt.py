@@ -42,6 +42,7 @@ from assay.engine.commit.deliveries import gather_undeliverable, is_exit, not_go
 from assay.engine.commit.idempotency import IdempotencyKey, Memory, Rendered
 from assay.engine.commit.pending import PendingRequest
 from assay.engine.commit.prefetch import PREFETCHING, child_namespaces, named, prefetch
+from assay.engine.commit.ready_order import first_activities, first_tasks
 from assay.engine.commit.tools import Tools
 from assay.engine.dispatch import task_grant
 from assay.storage.ports import StoredRun
@@ -353,13 +354,13 @@ class BatchAttempt:
         write fails (`release_slots`): a lease made here has no `PendingRequest` to release the slot.
         """
         at, dispatcher = self._at, self._tools.dispatcher
-        for run, activity in self.batch.waiting:
+        for run, activity in first_activities(self.batch.waiting):
             # A later request of this batch may have cancelled or replaced the activity: compare the object.
             if run.activities.get(activity.seq) is activity:
                 assigned = dispatcher.assign_activity(run, activity)
                 if assigned is not None:
                     self._begin_attempt(run, *assigned, at)
-        for run in tuple(self.batch.touched.values()):
+        for run in first_tasks(tuple(self.batch.touched.values())):
             task = run.task
             if task.since is None or run.closed_at is not None:
                 continue

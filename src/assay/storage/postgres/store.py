@@ -268,12 +268,12 @@ class PostgresStore(SqlReads):
     async def ready_tasks(self, demands: Sequence[Demand], now: Time) -> Sequence[ReadyTask]:
         """See `Store`."""
         found = await self._reserve(queries.RESERVE_TASKS, queries.RESERVE_TASKS_OF_ALL_TYPES, demands, now)
-        return sorted((ReadyTask(*row) for row in found), key=lambda task: task.since)
+        return sorted((ReadyTask(*row) for row in found), key=lambda task: task.order)
 
     async def ready_activities(self, demands: Sequence[Demand], now: Time) -> Sequence[ReadyActivity]:
         """See `Store`."""
         found = await self._reserve(queries.RESERVE_ACTIVITIES, queries.RESERVE_ACTIVITIES_OF_ALL_NAMES, demands, now)
-        return sorted((ReadyActivity(*row) for row in found), key=lambda activity: activity.since)
+        return sorted((ReadyActivity(*row) for row in found), key=lambda activity: activity.order)
 
     async def _reserve(self, typed: str, of_all: str, demands: Sequence[Demand], now: Time) -> list[Sequence[Any]]:
         found: list[Sequence[Any]] = []

@@ -9,6 +9,7 @@ from assay.core.model.events import DEFAULT_OPTIONS, ActivityOptions
 from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import RunId
 from assay.core.model.payload import NULL, Payload
+from assay.core.model.priority import activity_order
 from assay.core.model.run import OPEN_STATUSES, Activity
 from assay.storage.ports import ActivityChange, AttemptEnd, StoredActivity
 from assay.storage.sql.rows import Cells, document, payload
@@ -50,6 +51,7 @@ def activity_row(change: ActivityChange) -> Cells:
         None if change.result is NULL else document(change.result),
         change.error,
         None,  # reserved_until: any change of an activity ends its reservation
+        activity_order(change.run, activity),
     )
 
 
@@ -95,7 +97,7 @@ def activity_record(row: Sequence[Any]) -> StoredActivity:
     """Return the record of a row of ACTIVITIES, followed by the workflow id of its run."""
     id_, run_id, seq, name, queue, namespace, input_, options, scheduled_at, status = row[:10]
     attempt, attempt_id, not_before, worker, _local, queued_at, started_at, _lease, heartbeat_at = row[10:19]
-    last_failure, completed_at, result, error, _reserved, workflow_id = row[21:27]
+    last_failure, completed_at, result, error, _reserved, _order, workflow_id = row[21:28]
     return StoredActivity(
         run_id=run_id,
         namespace=namespace,

@@ -95,25 +95,26 @@ READY_TASK = "task_since IS NOT NULL AND task_worker IS NULL AND task_not_before
 READY_ACTIVITY = "completed_at IS NULL AND worker IS NULL AND not_before IS NULL"
 
 READY_TASKS = f"""
-SELECT run_id, namespace, task_queue, workflow_type, task_since FROM runs
-WHERE {READY_TASK} AND namespace = $1 AND task_queue = $2 AND workflow_type = $3 AND (task_since, run_id) > ($4, $5)
-ORDER BY task_since, run_id LIMIT $6"""
+SELECT run_id, namespace, task_queue, workflow_type, task_order FROM runs
+WHERE {READY_TASK} AND namespace = $1 AND task_queue = $2 AND workflow_type = $3 AND (task_order, run_id) > ($4, $5)
+ORDER BY task_order, run_id LIMIT $6"""
 
 READY_TASKS_OF_ALL_TYPES = f"""
-SELECT run_id, namespace, task_queue, workflow_type, task_since FROM runs
-WHERE {READY_TASK} AND namespace = $1 AND task_queue = $2 AND (workflow_type, task_since, run_id) > ($3, $4, $5)
-ORDER BY workflow_type, task_since, run_id LIMIT $6"""
+SELECT run_id, namespace, task_queue, workflow_type, task_order FROM runs
+WHERE {READY_TASK} AND namespace = $1 AND task_queue = $2 AND (workflow_type, task_order, run_id) > ($3, $4, $5)
+ORDER BY workflow_type, task_order, run_id LIMIT $6"""
 """In the order of the index instead of age: a queue whose worker serves all types is read to its end anyway."""
 
 READY_ACTIVITIES = f"""
-SELECT run_id, namespace, task_queue, name, seq, queued_at FROM activities
-WHERE {READY_ACTIVITY} AND namespace = $1 AND task_queue = $2 AND name = $3 AND (queued_at, run_id, seq) > ($4, $5, $6)
-ORDER BY queued_at, run_id, seq LIMIT $7"""
+SELECT run_id, namespace, task_queue, name, seq, queue_order FROM activities
+WHERE {READY_ACTIVITY} AND namespace = $1 AND task_queue = $2 AND name = $3
+    AND (queue_order, run_id, seq) > ($4, $5, $6)
+ORDER BY queue_order, run_id, seq LIMIT $7"""
 
 READY_ACTIVITIES_OF_ALL_NAMES = f"""
-SELECT run_id, namespace, task_queue, name, seq, queued_at FROM activities
-WHERE {READY_ACTIVITY} AND namespace = $1 AND task_queue = $2 AND (name, queued_at, run_id, seq) > ($3, $4, $5, $6)
-ORDER BY name, queued_at, run_id, seq LIMIT $7"""
+SELECT run_id, namespace, task_queue, name, seq, queue_order FROM activities
+WHERE {READY_ACTIVITY} AND namespace = $1 AND task_queue = $2 AND (name, queue_order, run_id, seq) > ($3, $4, $5, $6)
+ORDER BY name, queue_order, run_id, seq LIMIT $7"""
 
 
 def _reserve_tasks(of_type: str) -> str:
@@ -121,18 +122,18 @@ def _reserve_tasks(of_type: str) -> str:
 WITH ready AS MATERIALIZED (
     SELECT ranked.run_id FROM (
         SELECT oldest.run_id, wanted.free,
-            row_number() OVER (PARTITION BY wanted.namespace, wanted.task_queue ORDER BY oldest.task_since) AS place
+            row_number() OVER (PARTITION BY wanted.namespace, wanted.task_queue ORDER BY oldest.task_order) AS place
         FROM $demands(1, 2, 3, 4)
         CROSS JOIN LATERAL (
-            SELECT run_id, task_since FROM runs
+            SELECT run_id, task_order FROM runs
             WHERE {READY_TASK} AND namespace = wanted.namespace AND task_queue = wanted.task_queue {of_type}
                 AND (reserved_until IS NULL OR reserved_until <= $5)
-            ORDER BY task_since LIMIT wanted.free $claim
+            ORDER BY task_order LIMIT wanted.free $claim
         ) AS oldest
     ) AS ranked WHERE ranked.place <= ranked.free
 )
 UPDATE runs r SET reserved_until = $6 FROM ready WHERE r.run_id = ready.run_id
-RETURNING r.run_id, r.namespace, r.task_queue, r.workflow_type, r.task_since"""
+RETURNING r.run_id, r.namespace, r.task_queue, r.workflow_type, r.task_order"""
 
 
 def _reserve_activities(of_name: str) -> str:
@@ -140,18 +141,18 @@ def _reserve_activities(of_name: str) -> str:
 WITH ready AS MATERIALIZED (
     SELECT ranked.id FROM (
         SELECT oldest.id, wanted.free,
-            row_number() OVER (PARTITION BY wanted.namespace, wanted.task_queue ORDER BY oldest.queued_at) AS place
+            row_number() OVER (PARTITION BY wanted.namespace, wanted.task_queue ORDER BY oldest.queue_order) AS place
         FROM $demands(1, 2, 3, 4)
         CROSS JOIN LATERAL (
-            SELECT id, queued_at FROM activities
+            SELECT id, queue_order FROM activities
             WHERE {READY_ACTIVITY} AND namespace = wanted.namespace AND task_queue = wanted.task_queue {of_name}
                 AND (reserved_until IS NULL OR reserved_until <= $5)
-            ORDER BY queued_at LIMIT wanted.free $claim
+            ORDER BY queue_order LIMIT wanted.free $claim
         ) AS oldest
     ) AS ranked WHERE ranked.place <= ranked.free
 )
 UPDATE activities a SET reserved_until = $6 FROM ready WHERE a.id = ready.id
-RETURNING a.run_id, a.namespace, a.task_queue, a.name, a.seq, a.queued_at"""
+RETURNING a.run_id, a.namespace, a.task_queue, a.name, a.seq, a.queue_order"""
 
 
 # For competing engines: a reservation hides returned work from other engines for a short time. Only work that free

@@ -13,6 +13,7 @@ from assay.core.model.events import ParentLink, Recorded, StartData
 from assay.core.model.ids import Namespace, RunId, Time, WorkflowId
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.policies import ParentClose
+from assay.core.model.priority import task_order
 from assay.core.model.run import Child, Run, Stuck, Task
 from assay.core.model.waits import NO_WAITS, AwaitedSignal, CancelRequest, Waits
 from assay.storage.ports import (
@@ -76,6 +77,7 @@ def _state(run: StoredRun) -> Cells:
         None,  # reserved_until: any change of a run ends its reservation
         task.leased_at,
         None if run.waits is NO_WAITS or run.waits == NO_WAITS else _encode(run.waits),
+        task_order(run),
     )
 
 
@@ -127,8 +129,8 @@ def run_of(row: Sequence[Any]) -> StoredRun:
     version, status, updated_at, last_time, last_seq, input_seq, seen_seq, history_bytes = row[9:17]
     cancel_seq, cancel_deadline, run_deadline = row[17:20]
     awaiting, activity_mark, timer_mark, effect_mark, step_mark, signals, send_mark, sends = row[29:37]
-    _reserved, leased_at, waits = row[37:40]
-    closed_at, close_reason, error, next_run_id, data, documents, memo, search = row[40:48]
+    _reserved, leased_at, waits, _order = row[37:41]
+    closed_at, close_reason, error, next_run_id, data, documents, memo, search = row[41:49]
     start = _start(data)
     return StoredRun(
         namespace,
@@ -187,7 +189,7 @@ def _task(cells: Sequence[Any], leased_at: Time | None) -> Task:
 
 def run_record(row: Sequence[Any]) -> RunRecord:
     """Return the record of a run's row, followed by the first event's payload and the closing event."""
-    input, kind, content = row[48:51]
+    input, kind, content = row[49:52]
     if kind is None or kind == "WorkflowCompleted":
         return RunRecord(run_of(row), payload(input), payload(content))
     return RunRecord(run_of(row), payload(input), NULL, decode(kind, content, None))

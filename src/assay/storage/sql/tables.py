@@ -92,6 +92,7 @@ _RUN_STATE: dict[str, Type] = {
     "reserved_until": I,
     "task_leased_at": I,
     "waits": B,
+    "task_order": I,
 }
 _RUN_CLOSE: dict[str, Type] = {"closed_at": I, "close_reason": T, "error": T, "next_run_id": T}
 
@@ -134,6 +135,7 @@ ACTIVITIES = _table(
     result=B,
     error=T,
     reserved_until=I,
+    queue_order=I,
 )
 
 ACTIVITY_CLOSINGS = _table("activities", 1, id=I, status=T, completed_at=I, result=B, error=T)
