@@ -332,7 +332,7 @@ class Listener:
             if block.startswith(":"):
                 self.comments.append(block)
             else:
-                fields = dict(line.split(": ", 1) for line in block.splitlines())
+                fields = dict(line.split(": ", 1) for line in block.split("\n"))
                 event = {"id": int(fields["id"]), "event": fields["event"], "data": json.loads(fields["data"])}
                 self.events.append(event)
             self._arrived.notify_all()
