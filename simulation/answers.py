@@ -1,5 +1,6 @@
 """The answers that a database in memory gives to the statements of `storage.sql.queries`, row for row."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -54,7 +55,14 @@ def open_activities(tables: Tables, run_ids: Sequence[str]) -> list[Cells]:
 
 def run_deadlines(tables: Tables, run_ids: Sequence[str]) -> list[Cells]:
     """RUN_DEADLINES."""
-    return [row for row in tables.rows["deadlines"].values() if row[0] in run_ids]
+    found = [row for row in tables.rows["deadlines"].values() if row[0] in run_ids]
+    watched = Counter(row[0] for row in tables.rows["peers"].values() if row[0] in run_ids)
+    return [*found, *((run_id, "peers", number, -1) for run_id, number in watched.items())]
+
+
+def peers(tables: Tables, run_ids: Sequence[str]) -> list[Cells]:
+    """PEERS."""
+    return [row for row in tables.rows["peers"].values() if row[0] in run_ids]
 
 
 def open_children(tables: Tables, run_ids: Sequence[str]) -> list[Cells]:
@@ -349,6 +357,7 @@ ANSWERS: dict[str, Answer] = {
     queries.INPUTS: inputs,
     queries.OPEN_ACTIVITIES: open_activities,
     queries.RUN_DEADLINES: run_deadlines,
+    queries.PEERS: peers,
     queries.OPEN_CHILDREN: open_children,
     queries.ADOPTED_CHILDREN: adopted_children,
     queries.EVENTS_AFTER: events_after,

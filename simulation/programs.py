@@ -67,7 +67,7 @@ class Author:
     def _make(self, kind: str, workflow_id: str, depth: int, nesting: int) -> Step:
         self._count += 1
         step: Step = {"do": kind, "name": f"{kind}{self._count}"}
-        if kind in ("child", "orphan"):
+        if kind in ("child", "orphan", "spawn", "watched"):
             step["program"] = self.program(f"{workflow_id}.{self._count}", depth + 1)
             step["policy"] = self._chance.choice(("terminate", "abandon", "request_cancel"))
         elif kind in ("all", "group", "race"):
@@ -194,18 +194,20 @@ SIMPLE: dict[str, Callable[[random.Random, int], Step]] = {
     "attributes": _nothing,
     "walk": _walk_steps,
     "bug": _bug,
+    "linked": _nothing,
     "swapped": lambda _, __: {},
 }
 """Steps that contain no others, with what chance decides about each."""
 
 SWAPPED = "swapped"
-ON_REQUEST = ("bug", SWAPPED)
+WATCHING = ("spawn", "watched", "linked")
+ON_REQUEST = ("bug", SWAPPED, *WATCHING)
 """Steps only of worlds that ask for them: in all others every task is done and every replay follows its history."""
 PLAIN = tuple(kind for kind in SIMPLE if kind not in ON_REQUEST)
 
-CHILDREN = ("child", "orphan")
+CHILDREN = ("child", "orphan", "spawn", "watched", "linked")
 NESTING = ("all", "group", "race", "limit", "drop")
-KINDS = (*PLAIN, *CHILDREN, *NESTING)
+KINDS = (*PLAIN, *(kind for kind in CHILDREN if kind not in WATCHING), *NESTING)
 
 
 def expected(step: Step) -> Any:
@@ -248,6 +250,9 @@ MODEL: dict[str, Callable[[Step], Any]] = {
     "bug": lambda _: SAME,
     "child": lambda step: expected(step["program"]),
     "orphan": lambda _: SAME,
+    "spawn": lambda step: expected(step["program"]),
+    "watched": lambda step: expected(step["program"]),
+    "linked": lambda _: "CANCELED",
     "all": _several,
     "group": _several,
     "race": lambda step: OneOf(*([place, expected(one)] for place, one in enumerate(step["steps"]))),

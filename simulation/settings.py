@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import msgspec
 
 from assay.core.model.limits import CACHE_BYTES, LIMITS
+from simulation.programs import KINDS, WATCHING
 
 FAULTS = (
     "reject",  # the store refuses a write, cleanly
@@ -71,6 +72,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return fault in self.faults
 
 
+WATCHING_SEEDS = 0.25
+"""The share of worlds whose programs watch other workflows as well."""
+
+
 def chance_of(seed: int, *purpose: object) -> random.Random:
     """A random source of its own for each purpose, so that one more draw here changes nothing elsewhere."""
     return random.Random(":".join(map(str, (seed, *purpose))))  # noqa: S311  # repeatable on purpose
@@ -101,6 +106,7 @@ def settings_of(seed: int, *, shared: bool | None = None, faults: Iterable[str] 
         engine_cache_bytes=sizes.choice((CACHE_BYTES, 150_000)),
         payload_bytes=sizes.choice((0, 0, 25_000, 70_000)),
         programs=chance.choice((2, 3, 4, 5)),
+        kinds=(*KINDS, *WATCHING) if chance_of(seed, "watching").random() < WATCHING_SEEDS else (),
         ready_page=chance_of(seed, "ready_page").choice((1, 2, 5, 1_000)),
         unserved=chance_of(seed, "unserved").choice((0, 0, 0, 12)),
         part_commands=chance_of(seed, "part_commands").choice((1, 2, 3, LIMITS.commands, LIMITS.commands)),

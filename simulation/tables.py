@@ -25,6 +25,7 @@ WHOLE = (
     t.DOCUMENTS,
     t.ATTRIBUTES,
     t.OUTBOX,
+    t.PEERS,
     t.SCHEDULES,
     t.FIRES,
 )

@@ -137,6 +137,9 @@ class Interpreter:
         self._handlers = handlers
         self._id = workflow_id
         self._orphans: list[asyncio.Task[Any]] = []
+        self._events: dict[tuple[str, str], Any] = {}
+        self._came: asyncio.Event | None = None
+        self._twice: list[str] = []
 
     async def program(self, input: Step) -> list[Any]:
         """All steps, one after the other; `again` goes on with the rest in a new run."""
@@ -259,6 +262,60 @@ class Interpreter:
             "program", workflow_id=program["id"], input=program, parent_close_policy=step["policy"]
         )
 
+    async def spawn(self, step: Step) -> Any:
+        """A child that is spawned: its end is an event, with the same result."""
+        program = step["program"]
+        child = await self._ctx.spawn("program", program, id=program["id"], parent_close_policy=step["policy"])
+        event = await self._event("pid.exit", child.pid)
+        return self._agreed(await child.result(), event)
+
+    async def watched(self, step: Step) -> Any:
+        """A child that is monitored like any other workflow: its end is an event, with the same result."""
+        child = asyncio.create_task(self.child(step))
+        await asyncio.sleep(0)
+        pid = f"wf://{self._ctx.info().namespace}/{step['program']['id']}"
+        await self._ctx.monitor(pid)
+        try:
+            event = await self._event("pid.exit", pid)
+        finally:
+            if not child.done():
+                child.cancel()
+        return self._agreed(await child, event)
+
+    def _agreed(self, result: Any, event: Any) -> Any:
+        if self._twice:
+            return f"events came twice: {self._twice}"
+        return result if event.error is None and event.value == result else f"the event says {event}"
+
+    async def linked(self, step: Step) -> str:
+        """A linked workflow that is terminated: the link goes down."""
+        ctx = self._ctx
+        ctx.set_options(trap_links=True)
+        sleeper: Step = {"id": f"{self._id}.{step['name']}", "steps": [{"do": "sleep", "secs": 50_000.0}], "done": []}
+        child = await ctx.spawn("program", sleeper, id=sleeper["id"], parent_close_policy="terminate")
+        await ctx.link(child)
+        await ctx.terminate(child, reason="simulated")
+        event = await self._event("pid.link.down", child.pid)
+        return f"twice: {self._twice}" if self._twice else str(event.error.kind)
+
+    async def _event(self, kind: str, pid: str) -> Any:
+        """Wait for the event of one workflow; a task of the run takes all events."""
+        if self._came is None:
+            self._came = asyncio.Event()
+            self._ctx.go(self._take_events(self._came))
+        while (kind, pid) not in self._events:
+            await self._came.wait()
+        return self._events[kind, pid]
+
+    async def _take_events(self, came: asyncio.Event) -> None:
+        async for event in self._ctx.events():
+            key = str(event.kind), str(event.from_)
+            if key in self._events:
+                self._twice.append(f"{key}")
+            self._events[key] = event
+            came.set()
+            came.clear()
+
     async def orphan(self, step: Step) -> str:
         """A child that nobody waits for."""
         self._orphans.append(asyncio.create_task(self.child(step)))
@@ -330,6 +387,9 @@ STEPS: dict[str, Callable[[Interpreter, Step], Coroutine[Any, Any, Any]]] = {
     "bug": Interpreter.bug,
     "child": Interpreter.child,
     "orphan": Interpreter.orphan,
+    "spawn": Interpreter.spawn,
+    "watched": Interpreter.watched,
+    "linked": Interpreter.linked,
     "all": Interpreter.all,
     "group": Interpreter.group,
     "race": Interpreter.race,

@@ -12,7 +12,7 @@ from assay.core.model.ids import SECOND, RunId, Time
 from assay.core.model.limits import LIMITS
 from assay.sdk.client.http import reconnector
 from assay.sdk.client.transport import Transport
-from assay.sdk.worker import workflow_tasks
+from assay.sdk.worker import live_run
 from assay.sdk.worker.engine_worker import EngineWorker
 from assay.sdk.worker.worker import Worker
 from simulation.checks import Checks
@@ -232,7 +232,7 @@ class World:
     def _limited(self) -> contextlib.AbstractContextManager[object]:
         """Return a context in which workers send no more commands in one message than the settings allow."""
         limits = msgspec.structs.replace(LIMITS, commands=self.settings.part_commands)
-        return mock.patch.object(workflow_tasks, "LIMITS", limits)
+        return mock.patch.object(live_run, "LIMITS", limits)
 
     @contextlib.contextmanager
     def _seeded(self) -> Iterator[None]:

@@ -53,9 +53,9 @@ def _split(continuing: bool) -> list[Patch]:
 def _unheard_cancel() -> list[Patch]:
     original = children.start
 
-    def start(decision: Decision, command: Any, at: Moment, seen_seq: int) -> None:
+    def start(decision: Decision, command: Any, at: Moment, seen_seq: int, denied: Any = ()) -> None:
         before = len(decision.effects)
-        original(decision, command, at, seen_seq)
+        original(decision, command, at, seen_seq, denied)
         kept = [e for e in decision.effects[before:] if not (isinstance(e, Send) and e.message.kind == "cancel")]
         decision.effects[before:] = kept
 

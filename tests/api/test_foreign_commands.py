@@ -56,12 +56,16 @@ def test_children_and_messages_stay_in_the_namespaces_of_the_key(
         {"type": "StartChildWorkflow", "workflow_type": "T", "workflow_id": child, "namespace": FOREIGN, "seq": 1},
         {"type": "StartChildWorkflow", "workflow_type": "T", "workflow_id": f"own-{child}", "seq": 2},
         {"type": "SendMessage", "seq": 1, "to": address, "topic": "t", "args": []},
+        {"type": "Watch", "seq": 1, "target": address, "mode": "monitor"},
+        {"type": "RequestCancelExternal", "seq": 1, "target": address},
+        {"type": "TerminateExternal", "seq": 1, "target": address},
     )
     assert reply.status == 200, reply
     kinds = {event["event_type"]: event for event in events(admin, parent)}
     assert "PERMISSION_DENIED" in str(kinds["ChildWorkflowFailed"])
     assert "ChildWorkflowStarted" in kinds
-    assert "NOT_FOUND" in str(kinds["MessageSendFailed"])
+    for kind in ("MessageSendFailed", "PeerExited", "ExternalCancelFailed", "ExternalTerminateFailed"):
+        assert "NOT_FOUND" in str(kinds[kind])
     assert admin.get(f"/workflows/{child}?namespace={FOREIGN}").status == 404
     assert len(admin.get(f"/workflows/{target}/events?namespace={FOREIGN}").json()) == 1
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from assay.core.model import commands as cmd
 from assay.core.model import requests as rq
@@ -22,6 +23,7 @@ from assay.core.model.payload import NULL, Payload
 from assay.core.model.run import Activity, Run
 from assay.core.rules.decide import decide
 from assay.core.rules.fold import fold
+from assay.core.rules.messages import undeliverable
 from assay.core.rules.moment import Moment
 
 NOW: Time = 1_700_000_000 * SECOND
@@ -108,9 +110,19 @@ class World:
         request = step if isinstance(step, rq.Request) else step(self)
         if request is None:
             return None
+        if isinstance(request, rq.Deliver):
+            if self.find(request) is None:
+                self._keep_effects(undeliverable(request.messages))
+                return None
+            request = self.with_endings(request)
         decision = decide(self.find(request), request, self.moment())
         self.keep(decision)
         return decision
+
+    def with_endings(self, request: rq.Deliver) -> rq.Deliver:
+        """The request with the closing events that an engine would read for it."""
+        about = [message.about for message in request.messages if message.about is not None]
+        return replace(request, endings={run_id: self.histories[run_id][-1].event for run_id in about})
 
     def keep(self, decision: Decision) -> None:
         """Fold a decision and those that belong to it, as one transaction would."""

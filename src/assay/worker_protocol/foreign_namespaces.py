@@ -6,12 +6,20 @@ from typing import Final
 from msgspec.structs import replace
 
 from assay.core.model.addresses import parse_address
-from assay.core.model.commands import AnyCommand, SendMessage, StartChildWorkflow
+from assay.core.model.commands import (
+    AnyCommand,
+    RequestCancelExternal,
+    SendMessage,
+    StartChildWorkflow,
+    TerminateExternal,
+    Unwatch,
+    Watch,
+)
 from assay.core.model.requests import Advance
 
 MayAct = Callable[[str], bool]
 """Returns whether the credential of a worker may start and steer runs in a namespace."""
-_NAMING: Final = frozenset({StartChildWorkflow, SendMessage})
+_NAMING: Final = frozenset({StartChildWorkflow, SendMessage, RequestCancelExternal, TerminateExternal, Watch, Unwatch})
 
 
 def restricted(request: Advance, own: str, may_act: MayAct) -> Advance:
@@ -33,8 +41,8 @@ def _named(commands: Iterable[AnyCommand]) -> set[str]:
     for command in commands:
         if isinstance(command, StartChildWorkflow) and isinstance(command.namespace, str):
             found.add(command.namespace)
-        elif isinstance(command, SendMessage):
-            address = parse_address(command.to)
+        elif isinstance(command, SendMessage | RequestCancelExternal | TerminateExternal | Watch | Unwatch):
+            address = parse_address(command.to if isinstance(command, SendMessage) else command.target)
             if address is not None:
                 found.add(address.namespace)
     return found

@@ -229,7 +229,7 @@ CLOSINGS: dict[str, tuple[str, str, Kind]] = {
 """By closing event: the close reason, the default error text, the kind of failure."""
 
 
-def request_cancel(decision: Decision, command: cmd.RequestCancelExternal, _: Moment) -> None:
+def request_cancel(decision: Decision, command: cmd.RequestCancelExternal, denied: Collection[str] = ()) -> None:
     """Send a cancel request to another run; the outcome is an event of this run."""
     deadline = None if command.deadline_secs is None else parse_duration(command.deadline_secs, "deadline")
     check_text(command.reason, "reason")
@@ -237,7 +237,7 @@ def request_cancel(decision: Decision, command: cmd.RequestCancelExternal, _: Mo
         return
     decision.record(ExternalCancelRequested(command.seq, command.target))
     message = _external(decision.run, CANCEL, command.seq, command.target, command.reason, deadline)
-    if message is None:
+    if message is None or message.namespace in denied:
         decision.record(ExternalCancelFailed(command.seq, Kind.NOT_FOUND, f"{command.target} is no workflow"))
         decision.wake()
         return
@@ -248,14 +248,14 @@ def request_cancel(decision: Decision, command: cmd.RequestCancelExternal, _: Mo
             decision.add(PutChild(msgspec.structs.replace(child, cancel_sent=True)))
 
 
-def request_terminate(decision: Decision, command: cmd.TerminateExternal, _: Moment) -> None:
+def request_terminate(decision: Decision, command: cmd.TerminateExternal, denied: Collection[str] = ()) -> None:
     """Send a termination to another run; the outcome is an event of this run."""
     check_text(command.reason, "reason")
     if _is_repeated_request(decision, TERMINATE, command.seq):
         return
     decision.record(ExternalTerminateRequested(command.seq, command.target))
     message = _external(decision.run, TERMINATE, command.seq, command.target, command.reason)
-    if message is None:
+    if message is None or message.namespace in denied:
         decision.record(ExternalTerminateFailed(command.seq, Kind.NOT_FOUND, f"{command.target} is no workflow"))
         decision.wake()
     else:

@@ -4,7 +4,7 @@ A watch is an entry of the watched run, written without an event. It moves along
 the chain ends: the watcher receives one message per end.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from assay.core.model import commands as cmd
 from assay.core.model.addresses import WORKFLOW, Address, parse_address, workflow_address
@@ -59,15 +59,21 @@ from assay.core.rules.moment import Moment
 Watches = tuple[tuple[int, str, str], ...]
 
 
-def watch(decision: Decision, command: cmd.Watch, _: Moment) -> None:
-    """Record a watch of the run, and send it to the workflow that is to be watched."""
+def watch(decision: Decision, command: cmd.Watch, denied: Collection[str] = ()) -> None:
+    """Record a watch of the run, and send it to the workflow that is to be watched.
+
+    Args:
+        decision: The decision about the watcher.
+        command: The workflow to watch.
+        denied: Namespaces in which the credential of the worker grants nothing: they look empty.
+    """
     run, pid, mode = decision.run, command.target, command.mode
     target = check_watch(run.namespace, run.workflow_id, pid, mode)
     own = Peer(WATCHES[mode], str(command.seq), command.seq, pid)
     if run.peers is not None and own.key in run.peers:
         return
     decision.record(WatchAdded(command.seq, pid, mode))
-    if target is None:
+    if target is None or target.namespace in denied:
         decision.record(_not_found(command.seq, mode, pid))
         decision.wake()
         return
@@ -127,7 +133,7 @@ def _own_address(run: Run) -> str:
     return workflow_address(run.namespace, run.workflow_id)
 
 
-def unwatch(decision: Decision, command: cmd.Unwatch, _: Moment) -> None:
+def unwatch(decision: Decision, command: cmd.Unwatch, denied: Collection[str] = ()) -> None:
     """End a watch: here, and on the workflow that was watched. For a link both directions end."""
     run, mode = decision.run, command.mode
     if mode not in MODES:
@@ -137,7 +143,7 @@ def unwatch(decision: Decision, command: cmd.Unwatch, _: Moment) -> None:
     if run.peers is not None and own in run.peers:
         decision.add(DropPeer(own))
     target = parse_address(command.target)
-    if target is None or target.scheme != WORKFLOW:
+    if target is None or target.scheme != WORKFLOW or target.namespace in denied:
         return
     if mode == LINK:
         for key in _links_with(run, target):

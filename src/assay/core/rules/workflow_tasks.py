@@ -4,7 +4,7 @@ Every lease raises the epoch of the task, and reports under an earlier epoch are
 outcomes with which the worker has already advanced: then its commands are accepted only if no other event was recorded.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from msgspec.structs import replace
@@ -221,6 +221,8 @@ def _apply_commands(decision: Decision, request: rq.Advance, seen: int, at: Mome
             children.start(decision, command, at, seen, request.denied)
         elif isinstance(command, cmd.SendMessage):
             messages.send(decision, command, request.denied)
+        elif isinstance(command, STEERING):
+            STEER[type(command)](decision, command, request.denied)
         elif isinstance(command, cmd.ContinueAsNew):
             lifecycle.continue_as_new(decision, command, at, unread_of(decision.run, request))
         if decision.closes:
@@ -360,13 +362,18 @@ COMMANDS: dict[type[cmd.Command], Callable[[Decision, Any, Moment], None]] = {
     cmd.RecordSnapshot: attributes.record_snapshot,
     cmd.UpsertSearchAttributes: attributes.upsert_search,
     cmd.UpsertAttributes: attributes.upsert,
-    cmd.RequestCancelExternal: children.request_cancel,
-    cmd.TerminateExternal: children.request_terminate,
-    cmd.Watch: watches.watch,
-    cmd.Unwatch: watches.unwatch,
     cmd.SetOptions: watches.set_options,
     cmd.CompleteWorkflow: lifecycle.complete,
     cmd.FailWorkflow: lifecycle.fail,
     cmd.CancelWorkflow: lifecycle.cancelled,
 }
 """The rule of each command. The start of a child and continue-as-new need more arguments: see `_apply_commands`."""
+
+STEER: dict[type[cmd.Command], Callable[[Decision, Any, Collection[str]], None]] = {
+    cmd.RequestCancelExternal: children.request_cancel,
+    cmd.TerminateExternal: children.request_terminate,
+    cmd.Watch: watches.watch,
+    cmd.Unwatch: watches.unwatch,
+}
+"""The rules of commands to other workflows; their last argument has the namespaces that look empty to the worker."""
+STEERING = tuple(STEER)
