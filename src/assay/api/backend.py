@@ -14,7 +14,7 @@ from assay.api.exchange import Exchange
 from assay.api.exposure import Exposure
 from assay.api.polls import Polls
 from assay.api.request_rates import RequestRates
-from assay.api.shared_answers import SharedAnswers
+from assay.api.shared_answers import SharedAnswers, SharedValues
 from assay.api.shared_frames import SharedFrames
 from assay.api.stream import StreamSlots
 from assay.api.telemetry import Telemetry
@@ -73,6 +73,7 @@ class Backend:
     """Limits the requests a second of each caller; None without a limit."""
     shared_frames: SharedFrames = field(default_factory=SharedFrames)
     shared_answers: SharedAnswers = field(default_factory=SharedAnswers)
+    shared_values: SharedValues = field(default_factory=SharedValues)
     admission: Admission = field(default_factory=Admission)
     """Limits the waiting requests per namespace."""
     drained: asyncio.Event = field(default_factory=asyncio.Event)

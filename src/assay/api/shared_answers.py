@@ -2,13 +2,35 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from assay.api.answers import HttpResponse
 
+T = TypeVar("T")
 SHARED_SECONDS: Final = 1.0
 SHARED_ANSWERS: Final = 500
 """Answers kept at most; each is dropped when it is older than `SHARED_SECONDS`."""
+
+
+class SharedValues:
+    """Values that are costly to read, by name, each for its own time."""
+
+    def __init__(self) -> None:
+        self._read: dict[tuple[object, ...], tuple[float, asyncio.Task[Any]]] = {}
+
+    async def get(self, key: tuple[object, ...], read: Callable[[], Awaitable[Any]], seconds: float) -> Any:
+        """Return a value, from memory if it was read within this time."""
+        now = asyncio.get_running_loop().time()
+        known = self._read.get(key)
+        if known is None or now >= known[0] or _failed(known[1]):
+            if len(self._read) >= SHARED_ANSWERS:
+                self._read = {name: value for name, value in self._read.items() if now < value[0]}
+            known = self._read[key] = now + seconds, asyncio.ensure_future(_awaited(read()))
+        return await asyncio.shield(known[1])
+
+
+def _failed(task: "asyncio.Task[Any]") -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)
 
 
 class SharedAnswers:
@@ -26,7 +48,7 @@ class SharedAnswers:
         """
         now = asyncio.get_running_loop().time()
         known = self._made.get(key)
-        if known is None or now - known[0] >= SHARED_SECONDS:
+        if known is None or now - known[0] >= SHARED_SECONDS or _failed(known[1]):
             if len(self._made) >= SHARED_ANSWERS:
                 self._drop_old(now)
             known = self._made[key] = now, asyncio.ensure_future(_awaited(make()))
@@ -39,5 +61,5 @@ class SharedAnswers:
             self._made.clear()
 
 
-async def _awaited(answer: Awaitable[HttpResponse]) -> HttpResponse:
+async def _awaited(answer: Awaitable[T]) -> T:
     return await answer

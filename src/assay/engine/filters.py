@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from assay.core.model.errors import Invalid
+from assay.core.model.explanation import KINDS, OPERATOR, PERSON
 from assay.core.model.ids import SECOND, Time
 from assay.core.model.limits import LARGEST_RUNS_PAGE, RUNS_PAGE
 from assay.core.model.run import CLOSED_STATUSES, OPEN_STATUSES
@@ -16,6 +17,7 @@ STATUSES: Final = (*OPEN_STATUSES, "WAITING", *CLOSED_STATUSES)
 OPENNESS: Final = {"OPEN": True, "CLOSED": False}
 """Values of the status filter that stand for several statuses."""
 LARGEST_LIMIT: Final = LARGEST_RUNS_PAGE
+ATTENTION_FILTERS: Final = (OPERATOR, PERSON)
 LARGEST_RUN_IDS: Final = 200
 _LATEST: Final = 2**62
 
@@ -48,6 +50,9 @@ def run_filter(namespace: str, filters: Mapping[str, Any]) -> RunFilter:
         schedule=_text(given, "schedule"),
         worker=_text(given, "worker"),
         error=_text(given, "error"),
+        attention=_words(given.get("attention"), ATTENTION_FILTERS, "attention"),
+        waiting=_words(given.get("waiting"), KINDS, "waiting"),
+        failure=_text(given, "failure"),
         closed_after=_time(given, "closed_after"),
         closed_before=_time(given, "closed_before"),
         cursor=given.get("cursor"),
@@ -69,6 +74,14 @@ def _statuses(value: object) -> tuple[str | None, tuple[str, ...]]:
         several = OPEN_STATUSES if status == "OPEN" else CLOSED_STATUSES if status == "CLOSED" else (status,)
         found.update(dict.fromkeys(several))
     return None, tuple(found)
+
+
+def _words(value: object, known: Sequence[str], name: str) -> tuple[str, ...]:
+    words = [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else []
+    for word in words:
+        if word not in known:
+            raise Invalid(f"{name} is {word!r}; it can be {', '.join(known)}", field=name)
+    return tuple(dict.fromkeys(words))
 
 
 def _run_ids(value: object) -> tuple[str, ...]:

@@ -13,8 +13,8 @@ from assay.core.model.run import Activity
 from assay.core.rules.waiting import MOST_OF_A_KIND, waiting_on
 from assay.engine.engine import Engine
 from assay.engine.worker_registry import LISTED_SILENCE, WorkerRegistry
-from assay.storage.overview import EndedAttempt, OpenChildren, Overview
-from assay.storage.ports import StoredActivity, StoredRun, WorkerRow
+from assay.storage.overview import EndedAttempt, OpenChildren, Overview, ReadyKind
+from assay.storage.ports import QueueService, RunFilter, StoredActivity, StoredRun, WorkerRow
 
 __all__ = ["EndedAttempt", "Insight", "RunActivities"]
 
@@ -41,7 +41,7 @@ class Insight:
     def __init__(self, engine: Engine, worker_registry: WorkerRegistry, overview: Overview) -> None:
         self._engine = engine
         self._worker_registry = worker_registry
-        self._overview = overview
+        self.overview = overview
         self._depths: dict[tuple[str, str], tuple[Time, tuple[int, int]]] = {}
 
     async def waiting(self, runs: Sequence[StoredRun]) -> list[Explanation | None]:
@@ -76,12 +76,33 @@ class Insight:
 
     async def activities(self, run: StoredRun, state: str | None, after: int, limit: int) -> RunActivities:
         """Return activities of a run by seq with their attempts: two queries, and the names of their workers."""
-        found = await self._overview.activities(run.run_id, state, after, limit)
+        found = await self.overview.activities(run.run_id, state, after, limit)
         attempts: dict[int, list[EndedAttempt]] = {}
-        for attempt in await self._overview.attempts(run.run_id, [activity.id for activity, _ in found]):
+        for attempt in await self.overview.attempts(run.run_id, [activity.id for activity, _ in found]):
             attempts.setdefault(attempt.activity_id, []).append(attempt)
         identities = {row.id: row.identity for row in await self._members(run.namespace)}
         return RunActivities(found, attempts, identities)
+
+    async def with_services(self, wanted: RunFilter) -> RunFilter:
+        """Return a filter with the queues that have workers, if it asks for runs that need attention or wait."""
+        if not (wanted.attention or wanted.waiting):
+            return wanted
+        return replace(wanted, served_queues=await self.services(Namespace(wanted.namespace)))
+
+    async def services(self, namespace: Namespace) -> tuple[QueueService, ...]:
+        """Return the task queues of a namespace with workers, and the types that the workers serve."""
+        members = await self._members(namespace)
+        queues = await self._queues(namespace, members, ())
+        return tuple(
+            QueueService(name, _sorted(facts.workflows), _sorted(facts.activities))
+            for name, facts in sorted(queues.items())
+            if facts.workers
+        )
+
+    async def unserved(self, namespace: Namespace) -> Sequence[ReadyKind]:
+        """Return the ready work of a namespace that none of its workers serves."""
+        services = {service.queue: service for service in await self.services(namespace)}
+        return [work for work in await self.overview.ready_kinds(namespace) if not _serves(services, work)]
 
     async def _families(self, runs: Sequence[StoredRun]) -> Mapping[RunId, OpenChildren]:
         """Return the open children of runs by parent; a child that a reopened run has adopted counts as its own."""
@@ -95,7 +116,7 @@ class Insight:
         if not parents:
             return {}
         found: dict[RunId, OpenChildren] = {}
-        for parent, family in (await self._overview.open_children([*parents], MOST_OF_A_KIND)).items():
+        for parent, family in (await self.overview.open_children([*parents], MOST_OF_A_KIND)).items():
             known = found.get(parents[parent])
             family = replace(family, oldest=[self._engine.reads.with_reason(child) for child in family.oldest])
             found[parents[parent]] = family if known is None else _joined(known, family)
@@ -116,8 +137,8 @@ class Insight:
                 loaded[run.run_id] = replace(run, activities=activities, timers=timers)
         counts: dict[RunId, ActivityCounts] = {}
         if unknown:
-            work = await self._overview.open_activities([*unknown], READ_ACTIVITIES)
-            timers_of = await self._overview.open_timers([*unknown], READ_TIMERS)
+            work = await self.overview.open_activities([*unknown], READ_ACTIVITIES)
+            timers_of = await self.overview.open_timers([*unknown], READ_TIMERS)
             for run_id, run in unknown.items():
                 found = work.get(run_id)
                 by_seq: dict[int, Activity] = {}
@@ -171,10 +192,22 @@ class Insight:
         if stale:
             if len(self._depths) >= CACHED_DEPTHS:
                 self._depths.clear()
-            for queue, depth in (await self._overview.depths(namespace, stale, MOST_COUNTED)).items():
+            for queue, depth in (await self.overview.depths(namespace, stale, MOST_COUNTED)).items():
                 self._depths[namespace, queue] = now, depth
         found = {queue: self._depths.get((namespace, queue)) for queue in queues}
         return {queue: known[1] for queue, known in found.items() if known is not None}
+
+
+def _sorted(names: frozenset[str] | None) -> tuple[str, ...] | None:
+    return None if names is None else tuple(sorted(names))
+
+
+def _serves(services: Mapping[str, QueueService], work: ReadyKind) -> bool:
+    service = services.get(work.queue)
+    if service is None:
+        return False
+    kinds = service.workflow_types if work.kind == "workflow" else service.activities
+    return kinds is None or work.name in kinds
 
 
 def _waiting_queues(namespace: Namespace, runs: Iterable[StoredRun]) -> set[str]:

@@ -41,7 +41,7 @@ from assay.storage.changes import (
 )
 from assay.storage.journal_entries import BEGINNING, Claim, JournalEntry, JournalPage, JournalRow, Note, Position
 from assay.storage.ready_work import Demand, ReadyActivity, ReadyTask
-from assay.storage.run_filter import RunFilter, ServedQueue
+from assay.storage.run_filter import QueueService, RunFilter, ServedQueue
 
 __all__ = [
     "BEGINNING",
@@ -69,6 +69,7 @@ __all__ = [
     "OutcomeUnknown",
     "Position",
     "QueueRow",
+    "QueueService",
     "ReadTooLong",
     "ReadyActivity",
     "ReadyTask",

@@ -12,6 +12,14 @@ class ServedQueue(msgspec.Struct, frozen=True):
     workflow_types: tuple[str, ...]
 
 
+class QueueService(msgspec.Struct, frozen=True):
+    """A task queue with workers: the workflow types and activities that they serve, None for all."""
+
+    queue: str
+    workflow_types: tuple[str, ...] | None
+    activities: tuple[str, ...] | None
+
+
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     """The runs of a list, newest first. `cursor` is (created_at, run_id) of the last run of the previous page."""
 
@@ -55,6 +63,14 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     """A text in the error, in upper or lower case."""
     closed_after: Time | None = None
     closed_before: Time | None = None
+    attention: tuple[str, ...] = ()
+    """Only open runs that need an `operator`, or a `person`, by their own waits."""
+    waiting: tuple[str, ...] = ()
+    """Only open runs with a wait of one of these kinds."""
+    served_queues: tuple[QueueService, ...] = ()
+    """The queues with workers, for `attention` and `waiting`: ready work of others needs an operator."""
+    failure: str | None = None
+    """Only runs of the failure group with this fingerprint."""
     documents: bool = True
     """False if inputs, results and memos are not needed: they are not read, and do not end a page."""
     count_limit: int | None = None

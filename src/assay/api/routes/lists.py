@@ -26,7 +26,7 @@ COUNT_LIMIT: Final = 10_000
 COUNTS: Final = ("exact", "capped", "none")
 TEXTS: Final = (
     "status", "type", "queue", "workflow_id", "parent_id", "change_version", "text", "run_ids", "close_reason",
-    "schedule", "worker", "error",
+    "schedule", "worker", "error", "attention", "waiting", "failure",
 )  # fmt: skip
 NUMBERS: Final = ("created_after", "created_before", "closed_after", "closed_before")
 
@@ -100,7 +100,7 @@ async def filter_of(backend: Backend, call: ApiCall) -> RunFilter:
     wanted = run_filter(call.namespace, filters_of(call))
     if call.namespace != ALL_NAMESPACES:
         require(call.principal, Permission.READ, call.namespace)
-        return wanted
+        return await backend.insight.with_services(wanted)
     if wanted.workflow_id is None and not wanted.run_ids:
         raise Invalid("namespace=* needs workflow_id or run_ids", field="namespace")
     shown = require_shown(call.principal, Permission.READ)
@@ -184,6 +184,9 @@ FILTERS: Final = (
     Parameter("closed_after", "Only runs closed after this time, in seconds since the epoch.", float),
     Parameter("closed_before", "Only runs closed before this time, in seconds since the epoch.", float),
     Parameter("close_reason", "Only runs closed for this reason: `terminated`, `timed_out` or `continued_as_new`."),
+    Parameter("attention", "Only open runs that need an `operator` or a `person`, by their own waits; with commas."),
+    Parameter("waiting", "Only open runs with a wait of one of these kinds, with commas between them."),
+    Parameter("failure", "Only runs of the failure group with this fingerprint."),
     Parameter("schedule", "Only runs that this schedule started."),
     Parameter("worker", "Only open runs of which this worker holds the task or an activity."),
     Parameter(

@@ -8,18 +8,21 @@ import msgspec
 from assay.core.model.events import ActivityOptions
 from assay.core.model.explanation import ActivityCounts
 from assay.core.model.failure import FailureInfo
-from assay.core.model.ids import RunId
+from assay.core.model.ids import RunId, Time
 from assay.core.model.payload import NULL, Payload
 from assay.core.model.run import Activity
-from assay.storage.overview import EndedAttempt, OpenActivities, OpenChildren
-from assay.storage.ports import StoredActivity
+from assay.storage.overview import EndedAttempt, OpenActivities, OpenChildren, ReadyKind
+from assay.storage.ports import RunFilter, StoredActivity, StoredRun
 from assay.storage.sql import rows
 from assay.storage.sql.activity_rows import activity_record
-from assay.storage.sql.queries import READY_ACTIVITY, READY_TASK, RUN_COLUMNS, RUN_TABLES, columns
+from assay.storage.sql.queries import READY_ACTIVITY, READY_TASK, RUN_COLUMNS, RUN_TABLES, columns, matching
 from assay.storage.sql.registry import SqlDatabase
 from assay.storage.sql.tables import ACTIVITIES
 
 # ruff: noqa: S608  # only constants are joined; values are parameters
+
+LAST_CHARACTER = "\U0010ffff"
+"""Sorts after every text with the same beginning."""
 
 _options = msgspec.json.Decoder(ActivityOptions).decode
 _failure = msgspec.json.Decoder(FailureInfo).decode
@@ -76,6 +79,61 @@ WHERE a.run_id = $1 AND a.seq > $2 AND $4 IN ('', a.status) ORDER BY a.seq LIMIT
 ATTEMPTS_OF_RUN = """
 SELECT t.activity_id, t.id, t.attempt, t.outcome, t.worker, t.started_at, t.ended_at, t.failure
 FROM attempts t WHERE t.run_id = $1 AND t.activity_id BETWEEN $2 AND $3 ORDER BY t.activity_id, t.attempt, t.id"""
+
+
+_NEWEST_RUNS = 1_000
+_OPEN_RUNS = 10_000
+
+
+def _open_values(column: str) -> str:
+    newest = f"SELECT {column} AS value FROM runs WHERE namespace = $1 ORDER BY created_at DESC, run_id DESC LIMIT $3"
+    unclosed = f"SELECT {column} AS value FROM runs WHERE namespace = $1 AND closed_at IS NULL LIMIT $2"
+    return f"""
+SELECT value, sum(unclosed) FROM (
+    SELECT value, 0 AS unclosed FROM ({newest}) AS recent
+    UNION ALL SELECT value, 1 AS unclosed FROM ({unclosed}) AS current_runs
+) AS both_kinds GROUP BY value ORDER BY sum(unclosed) DESC, value"""
+
+
+OPEN_VALUES = {"type": _open_values("workflow_type"), "queue": _open_values("task_queue")}
+
+
+def _loose(column: str, fixed: str) -> str:
+    """Return a query that jumps from value to value of an index, without reading the rows between them."""
+    return f"""
+WITH RECURSIVE found(value) AS (
+    SELECT (SELECT min({column}) FROM attributes WHERE {fixed} AND {column} >= $2)
+    UNION ALL
+    SELECT (SELECT min({column}) FROM attributes WHERE {fixed} AND {column} > found.value) FROM found
+    WHERE found.value IS NOT NULL AND found.value < $3
+)
+SELECT value FROM found WHERE value IS NOT NULL AND value < $3 LIMIT $4"""
+
+
+ATTRIBUTE_KEYS = _loose("key", "namespace = $1")
+ATTRIBUTE_VALUES = _loose("value", "namespace = $1 AND key = $5")
+
+OPEN_WITH_VALUE = """
+SELECT count(*) FROM (
+    SELECT a.run_id FROM attributes a WHERE a.namespace = $1 AND a.key = $2 AND a.value = $3
+    ORDER BY a.run_id DESC LIMIT $4
+) AS newest JOIN runs r ON r.run_id = newest.run_id WHERE r.closed_at IS NULL"""
+
+READY_KINDS = f"""
+SELECT 'workflow', task_queue, workflow_type, count(*), min(task_since) FROM runs
+WHERE {READY_TASK} AND namespace = $1 GROUP BY task_queue, workflow_type
+UNION ALL
+SELECT 'activity', task_queue, name, count(*), min(queued_at) FROM activities
+WHERE {READY_ACTIVITY} AND namespace = $1 GROUP BY task_queue, name"""
+
+CHILDREN_BY_AGE = f"""
+SELECT {RUN_COLUMNS} FROM {RUN_TABLES}
+WHERE r.namespace = $1 AND r.parent_workflow_id $one_of(2) AND r.parent_run_id $one_of(3)
+ORDER BY r.created_at, r.run_id LIMIT $4"""
+
+CHILD_COUNTS = """
+SELECT parent_run_id, status, count(*) FROM runs
+WHERE namespace = $1 AND parent_workflow_id $one_of(2) AND parent_run_id $one_of(3) GROUP BY parent_run_id, status"""
 
 
 def _depth(work: str, condition: str) -> str:
@@ -144,6 +202,61 @@ class SqlOverview:
             )
             for row in page
         ]
+
+    async def histogram(
+        self, wanted: RunFilter, start: Time, step: Time, limit: int
+    ) -> tuple[Sequence[tuple[int, str, int]], int]:
+        """See `Overview`."""
+        question = matching(wanted)
+        conditions = " AND ".join(question.conditions)
+        first, width, most = (question.place(value) for value in (start, step, limit))
+        text = f"""
+SELECT (looked.created_at - {first}) / {width}, looked.status, count(*) FROM (
+    SELECT r.created_at, r.status FROM runs r WHERE {conditions} ORDER BY r.created_at DESC, r.run_id DESC LIMIT {most}
+) AS looked GROUP BY 1, 2"""
+        found = [(int(row[0]), row[1], int(row[2])) for row in await self._store.search(text, *question.arguments)]
+        return found, sum(count for _, _, count in found)
+
+    async def open_values(self, namespace: str, column: str, limit: int) -> Mapping[str, int]:
+        """See `Overview`."""
+        page = await self._store.search(OPEN_VALUES[column], namespace, _OPEN_RUNS, _NEWEST_RUNS)
+        return {value: int(count) for value, count in page[:limit]}
+
+    async def attribute_keys(self, namespace: str, prefix: str, limit: int) -> Sequence[str]:
+        """See `Overview`."""
+        page = await self._store.browse(ATTRIBUTE_KEYS, namespace, prefix, prefix + LAST_CHARACTER, limit)
+        return [value for (value,) in page]
+
+    async def attribute_values(self, namespace: str, key: str, prefix: str, limit: int) -> Mapping[str, int]:
+        """See `Overview`."""
+        found: dict[str, int] = {}
+        page = await self._store.browse(ATTRIBUTE_VALUES, namespace, prefix, prefix + LAST_CHARACTER, limit, key)
+        for (value,) in page:
+            ((count,),) = await self._store.browse(OPEN_WITH_VALUE, namespace, key, value, _NEWEST_RUNS)
+            found[value] = count
+        return found
+
+    async def ready_kinds(self, namespace: str) -> Sequence[ReadyKind]:
+        """See `Overview`."""
+        return [ReadyKind(*row) for row in await self._store.search(READY_KINDS, namespace)]
+
+    async def children_of(self, parents: Sequence[StoredRun], limit: int) -> Sequence[StoredRun]:
+        """See `Overview`."""
+        return [rows.run_of(row) for row in await self._family(CHILDREN_BY_AGE, parents, limit)]
+
+    async def child_counts(self, parents: Sequence[StoredRun]) -> Mapping[RunId, Mapping[str, int]]:
+        """See `Overview`."""
+        found: dict[RunId, dict[str, int]] = {}
+        for parent, status, count in await self._family(CHILD_COUNTS, parents):
+            found.setdefault(parent, {})[status] = count
+        return found
+
+    async def _family(self, text: str, parents: Sequence[StoredRun], *more: object) -> Sequence[Sequence[Any]]:
+        if not parents:
+            return ()
+        texts = self._store.dialect.texts
+        names, run_ids = texts([run.workflow_id for run in parents]), texts([run.run_id for run in parents])
+        return await self._store.browse(text, parents[0].namespace, names, run_ids, *more)
 
     async def depths(self, namespace: str, queues: Sequence[str], limit: int) -> Mapping[str, tuple[int, int]]:
         """See `Overview`."""

@@ -5,7 +5,7 @@ from assay.core.model.limits import RUNS_PAGE_BYTES
 from assay.core.model.run import OPEN_STATUSES
 from assay.storage.ports import RunFilter
 from assay.storage.sql.rows import canonical
-from assay.storage.sql.run_conditions import folded, further_conditions
+from assay.storage.sql.run_conditions import checked_status, folded, further_conditions
 from assay.storage.sql.tables import ACTIVITIES, FIRES, OUTBOX, OUTCOMES, RUNS, SNAPSHOTS, Table
 
 # ruff: noqa: S608  # only constants of this file and of `tables` are joined; values are parameters
@@ -337,7 +337,7 @@ _DOCUMENT_BYTES = " + ".join(
 
 def listed_runs(wanted: RunFilter) -> tuple[str, QueryBuilder]:
     """Return the query for the runs of a page and the next run; documents are not read."""
-    question = _matching(wanted)
+    question = matching(wanted)
     if wanted.cursor is not None:
         after = ">" if wanted.oldest_first else "<"
         question.where(f"(r.created_at, r.run_id) {after} ({{}}, {{}})", *wanted.cursor)
@@ -392,7 +392,7 @@ def _order(alias: str, wanted: RunFilter) -> str:
 
 def count_runs(wanted: RunFilter) -> tuple[str, list[object]]:
     """Return the query for the number of runs that a filter matches."""
-    question = _matching(wanted)
+    question = matching(wanted)
     conditions = " AND ".join(question.conditions)
     if wanted.count_limit is None:
         return f"SELECT count(*) FROM runs r WHERE {conditions}", question.arguments
@@ -427,7 +427,8 @@ _CHILDREN = """((r.namespace = {} AND r.parent_workflow_id = {})
 """A child in another namespace than its parent has its parent's address; the range is that of its partial index."""
 
 
-def _matching(wanted: RunFilter) -> QueryBuilder:
+def matching(wanted: RunFilter) -> QueryBuilder:
+    """Return the conditions of a filter; its namespace is the first argument."""
     question = QueryBuilder()
     if wanted.namespaces is not None:
         names = ", ".join(question.place(name) for name in wanted.namespaces) or "NULL"
@@ -438,7 +439,6 @@ def _matching(wanted: RunFilter) -> QueryBuilder:
         address = workflow_address(wanted.namespace, wanted.parent_id)
         question.where(_CHILDREN, wanted.namespace, wanted.parent_id, address)
     for condition, value in (
-        ("r.status = {}", wanted.status),
         ("r.workflow_type = {}", wanted.workflow_type),
         ("r.task_queue = {}", wanted.task_queue),
         ("r.workflow_id = {}", wanted.workflow_id),
@@ -448,6 +448,9 @@ def _matching(wanted: RunFilter) -> QueryBuilder:
     ):
         if value is not None:
             question.where(condition, value)
+    if wanted.status is not None:
+        # As a literal, so that both databases use the partial index of a status.
+        question.conditions.append(f"r.status = '{checked_status(wanted.status)}'")
     if wanted.open or wanted.stuck or wanted.status in OPEN_STATUSES:
         question.where("r.closed_at IS NULL")
     if wanted.open is False:
