@@ -199,6 +199,36 @@ def test_the_error_of_a_task_is_compensated_too():
     check_replay(trial)
 
 
+@pytest.mark.parametrize("is_blocking", [False, True])
+def test_a_cancel_that_was_held_by_an_inner_saga_does_not_interrupt_the_outer_one(is_blocking: bool):
+    async def waiting(ctx: Context) -> None:
+        async with ctx.saga() as outer:
+            outer.add("undo outer")
+            try:
+                async with ctx.saga() as inner:
+                    inner.add("undo inner")
+                    raise ValueError("inner")
+            except ValueError:
+                raise KeyError("outer") from None
+
+    def blocking(ctx: BlockingContext) -> None:
+        with ctx.saga() as outer:
+            outer.add("undo outer")
+            try:
+                with ctx.saga() as inner:
+                    inner.add("undo inner")
+                    raise ValueError("inner")
+            except ValueError:
+                raise KeyError("outer") from None
+
+    trial = Trial(blocking if is_blocking else waiting).cancel().complete(1)
+    assert not trial.run.closed
+    trial.complete(2)
+    assert trial.failure.type == "KeyError"
+    assert b"compensation_errors" not in bytes(trial.failure.details)
+    check_replay(trial)
+
+
 def test_a_time_out_is_compensated():
     async def workflow(ctx: Context) -> str:
         try:

@@ -326,6 +326,29 @@ def test_an_error_that_an_awaited_task_keeps_from_the_main_coroutine_fails_the_r
     check_replay(trial)
 
 
+def test_an_error_that_an_awaited_task_keeps_is_raised_at_the_next_await():
+    async def workflow(ctx: Context) -> Any:
+        async def stubborn() -> None:
+            try:
+                await ctx.sleep("1h")
+            except asyncio.CancelledError:
+                await ctx.execute_activity("clean")
+
+        ctx.go(boom(ctx))
+        await ctx.go(stubborn())
+        try:
+            await ctx.channel().receive()
+        except ValueError as error:
+            task = asyncio.current_task()
+            assert task is not None
+            return [str(error), task.cancelling()]
+
+    trial = Trial(workflow).fire(1)
+    assert not trial.run.closed  # the clean-up is not interrupted
+    assert trial.complete(1).result == ["boom", 0]
+    check_replay(trial)
+
+
 def test_of_several_errors_the_first_is_raised_and_the_others_are_logged(caplog: pytest.LogCaptureFixture):
     async def workflow(ctx: Context) -> Any:
         start = asyncio.Event()

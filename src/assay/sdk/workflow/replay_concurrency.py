@@ -80,7 +80,7 @@ class ReplayConcurrency(Context):
 
     def saga(self) -> Saga:
         """See `Concurrency.saga`."""
-        return Saga(self, self._run.app.is_activity)
+        return Saga(self, self._run.app.is_activity, self._run.cancellation.interrupt)
 
     @abstractmethod
     def _schedule(self, name: str, input: Any, options: Mapping[str, Any], kind: type[Future]) -> Future: ...

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from assay.core.model.errors import Failure, Invalid, text_of
 from assay.sdk.values.failures import COMPENSATION_ERRORS, to_info
 from assay.sdk.workflow.replay.blocking import wait
-from assay.sdk.workflow.replay.exceptions import next_run
+from assay.sdk.workflow.replay.exceptions import Notice, Notified, next_run
 
 if TYPE_CHECKING:
     from assay.sdk.workflow.context import Context
@@ -26,11 +26,15 @@ class _Compensations:
     Args:
         context: Runs compensations that are activities.
         is_activity: Returns True for a registered activity or the name of an activity.
+        interrupt: Raises a request to end in the main coroutine, after the current shields.
     """
 
-    def __init__(self, context: Context, is_activity: Callable[[Any], bool]) -> None:
+    def __init__(
+        self, context: Context, is_activity: Callable[[Any], bool], interrupt: Callable[[Notice], None]
+    ) -> None:
         self._context = context
         self._is_activity = is_activity
+        self._interrupt = interrupt
         self._compensations: list[Compensation] = []
 
     def add(self, compensation: Callable[..., Any] | str, *args: Any, **options: Any) -> None:
@@ -51,6 +55,18 @@ class _Compensations:
         if len(args) > 1 and self._is_activity(compensation):
             raise Invalid("saga.add takes one input for an activity", field="args")
         self._compensations.append((compensation, args, options))
+
+    async def _hold_back(self) -> None:
+        """Let a cancel request arrive that is due at the next await, and hold it until the end of the shield.
+
+        An earlier shield may have been lowered without an await since.
+        """
+        try:
+            await asyncio.sleep(0)
+        except Notified as request:
+            self._interrupt(request.notice)
+        except asyncio.CancelledError:  # by another task: the exception that is compensated has precedence
+            pass
 
     def _take(self, error: BaseException | None) -> list[Compensation]:
         """Return the compensations that an exception requires, newest first."""
@@ -75,6 +91,7 @@ class Saga(_Compensations):
             return
         failures: list[Mapping[str, Any]] = []
         with self._context.shield():
+            await self._hold_back()
             for compensation in taken:
                 try:
                     await self._compensate(*compensation)
@@ -107,7 +124,7 @@ class BlockingSaga(_Compensations):
         Returns:
             The blocking saga.
         """
-        return BlockingSaga(saga._context, saga._is_activity)
+        return BlockingSaga(saga._context, saga._is_activity, saga._interrupt)
 
     def __enter__(self) -> BlockingSaga:
         return self
@@ -120,6 +137,7 @@ class BlockingSaga(_Compensations):
             return
         failures: list[Mapping[str, Any]] = []
         with self._context.shield():
+            wait(self._hold_back())
             for compensation in taken:
                 try:
                     self._compensate(*compensation)

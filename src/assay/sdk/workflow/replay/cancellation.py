@@ -66,19 +66,38 @@ class Cancellation:
             if self._held is None or not isinstance(notice, Intrusion):  # a request to end takes precedence
                 self._held = notice
         elif self.main is not None:
+            if isinstance(notice, Intrusion):
+                notice.waiter = self.main._fut_waiter  # type: ignore[attr-defined]  # private to asyncio
             self.main.cancel(notice)
 
     def intrude(self, error: BaseException) -> bool:
         """Raise an exception where the main coroutine waits; return False if an earlier one has yet to arrive there.
 
-        Tasks that the main coroutine awaits get a plain `CancelledError`. If they do not let it pass, the main
-        coroutine does not receive the exception, and the run fails with it when the main coroutine returns.
+        Tasks that the main coroutine awaits get a plain `CancelledError`. If they do not let it pass, the exception is
+        raised at the next await of the main coroutine; if none follows, the run fails with it.
         """
         if self.main is None or (self.intrusion is not None and not self.intrusion.delivered):
             return False
         self.intrusion = Intrusion(error, self.main)
         self.interrupt(self.intrusion)
         return True
+
+    def insist(self) -> bool:
+        """Raise an exception again that an awaited task has kept from the main coroutine; called between inputs."""
+        intrusion, main = self.intrusion, self.main
+        if intrusion is None or main is None or main.done() or intrusion is self._held:
+            return False
+        if intrusion.delivered:
+            self.intrusion = None
+            return False
+        waiter, first = main._fut_waiter, intrusion.waiter is None  # type: ignore[attr-defined]  # private to asyncio
+        if waiter is None or waiter is intrusion.waiter:
+            return False  # the awaited task still cleans up
+        intrusion.waiter = waiter
+        if not first:
+            main.uncancel()
+            main.cancel(intrusion)
+        return not first
 
     def lower_shield(self) -> None:
         """Lower one shield; the last one raises a held notice."""

@@ -32,13 +32,15 @@ class Notice:
 class Intrusion(Notice):
     """An exception that is raised where the main coroutine waits; tasks that it awaits are cancelled."""
 
-    __slots__ = ("delivered", "exception", "main")
+    __slots__ = ("delivered", "exception", "main", "waiter")
 
     def __init__(self, exception: BaseException, main: "asyncio.Task[Any]") -> None:
         super().__init__(str(exception))
         self.exception = exception
         self.main = main
         self.delivered = False
+        self.waiter: object = None
+        """The future that the main coroutine awaited when it was cancelled."""
 
     def raised_in(self, task: "asyncio.Task[Any] | None", error: asyncio.CancelledError) -> BaseException:
         """Return the exception for the main coroutine, whose cancel is undone; for other tasks the cancel itself."""

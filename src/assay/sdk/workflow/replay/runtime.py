@@ -202,9 +202,8 @@ class Execution:
     def _run(self) -> None:
         try:
             self.loop.drain()
-            while self.loop.failed and self.speculation.paused_at is None and self.commands.divergence is None:
-                task_errors.examine(self)
-                self.loop.drain()
+            if self.loop.failed or self.cancellation.intrusion is not None:
+                task_errors.settle(self)
         except (SystemExit, KeyboardInterrupt) as error:
             self.loop.errors.append(error)  # ends this run, not the worker and its other runs
         if self.loop.interrupted is not None:

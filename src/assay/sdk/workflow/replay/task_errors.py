@@ -17,11 +17,25 @@ if TYPE_CHECKING:
     from assay.sdk.workflow.replay.runtime import Execution
 
 
-def examine(run: "Execution") -> None:
+def settle(run: "Execution") -> None:
+    """Raise exceptions of tasks in the main coroutine, and run it on; called when the loop has drained."""
+    if run.speculation.paused_at is not None or run.commands.divergence is not None:
+        return  # not drained
+    is_raised = run.cancellation.insist()
+    while examine(run) or is_raised:
+        run.loop.drain()
+        is_raised = False
+
+
+def examine(run: "Execution") -> bool:
     """Raise the first exception of an unawaited task of `ctx.go` in the main coroutine; log the others.
 
     Exceptions of other tasks are kept: when the main coroutine returns, code may have retrieved them.
+
+    Returns:
+        True if an exception was raised in the main coroutine.
     """
+    is_raised = False
     failed, run.loop.failed = run.loop.failed, []
     for task in failed:
         if not is_unretrieved(task):
@@ -32,9 +46,11 @@ def examine(run: "Execution") -> None:
         else:
             task.exception()  # from here on retrieved: raised or logged
             if run.cancellation.intrude(error):
+                is_raised = True
                 continue
         if not run.closed:
             WorkflowLogger(run).error("exception of a task that no code awaits", exc_info=error)
+    return is_raised
 
 
 def is_unretrieved(task: "asyncio.Task[Any]") -> bool:
