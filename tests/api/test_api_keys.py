@@ -95,6 +95,10 @@ def test_the_life_of_keys(server: Server):
         {"namespaces": ["*", "shop"]},
         {"queues": []},
         {"expires_at": 5},
+        {"expires_at": 1e300},
+        {"expires_at": 1e14},
+        {"namespaces": ["no such name!"]},
+        {"queues": [""]},
         {"label": "a\nb"},
     ],
 )

@@ -223,3 +223,23 @@ def test_metrics_are_for_admins_of_all_namespaces(keys: Keys):
     assert keys.call("GET", "/metrics", None, prefix="").status == 401
     assert keys.call("GET", "/metrics", keys.by_role[Role.ADMIN], prefix="").status == 403
     assert keys.call("GET", "/metrics", keys.admin, prefix="").status == 200
+
+
+MANAGED = [route for route in ROUTES if permission_of(route) is Permission.MANAGE]
+
+
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("route", MANAGED, ids=lambda route: route.operation_id)
+def test_management_needs_an_admin(keys: Keys, route: Route, role: Role):
+    """An admin of one namespace manages its keys and reads its audit, but nothing of all namespaces."""
+    path, body = filled(route, OWN)
+    if route.access.where is NamespaceSource.SHOWN:
+        path = path.partition("?")[0]
+    reply = keys.call(route.method, path, keys.by_role[role], body, PREFIX if route.prefixed else "")
+    if role is Role.ADMIN and route.access.where is not NamespaceSource.ALL:
+        assert reply.status in (200, 201, 204, 404), reply
+        return
+    assert reply.status == 403, reply
+    found = reply.json()
+    assert (found["code"], found["kind"], found["needs"]) == ("forbidden", "PERMISSION_DENIED", "admin")
+    assert found["namespace"] in ("*", OWN)

@@ -13,7 +13,7 @@ import msgspec
 
 from assay.auth.permissions import ALL_NAMESPACES, Permission, Principal, Role
 from assay.core.model.errors import Invalid
-from assay.core.model.ids import Time
+from assay.core.model.ids import SECOND, Time
 from assay.core.model.options import check_id
 
 SECRET_BYTES: Final = 32
@@ -23,6 +23,9 @@ DEFAULT_OVERLAP_SECONDS: Final = 86_400.0
 """The time for which a rotated key is still accepted, unless the caller chooses."""
 BOOTSTRAP_LABEL: Final = "generated"
 
+LATEST_EXPIRY: Final[Time] = 100_000_000_000 * SECOND
+"""Beyond every calendar, and far below the numbers that a database can store."""
+_NAMESPACE: Final = re.compile(r"[a-z0-9-]{1,63}\Z")
 _FORM: Final = re.compile(r"assay_[0-9a-f]{64}\Z")
 _DOTS: Final = "..."
 
@@ -181,12 +184,15 @@ def _checked_namespaces(namespaces: object, creator: Principal) -> tuple[str, ..
 def _checked_names(names: object, field: str, *, wildcard: bool = False) -> tuple[str, ...]:
     if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
         raise Invalid(f"{field} must be a list of names with at least one name", field=field)
-    return tuple(
-        dict.fromkeys(name if wildcard and name == ALL_NAMESPACES else check_id(name, field) for name in names)
-    )
+    if not wildcard:
+        return tuple(dict.fromkeys(check_id(name, field) for name in names))
+    for name in names:
+        if name != ALL_NAMESPACES and not _NAMESPACE.match(name):
+            raise Invalid(f"{field}: a namespace is 1 to 63 lower-case letters, digits or dashes", field=field)
+    return tuple(dict.fromkeys(names))
 
 
 def _checked_expiry(expires_at: Time | None, now: Time) -> Time | None:
-    if expires_at is not None and expires_at <= now:
-        raise Invalid("expires_at must be in the future", field="expires_at")
+    if expires_at is not None and not now < expires_at <= LATEST_EXPIRY:
+        raise Invalid("expires_at must be a time in the future, in seconds since the epoch", field="expires_at")
     return expires_at

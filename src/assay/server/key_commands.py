@@ -1,7 +1,7 @@
 """API keys without a running engine: create an admin key, list the keys."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from assay.auth.api_keys import BOOTSTRAP_LABEL, ApiKey, NewKey
@@ -38,8 +38,9 @@ async def _keys(url: str) -> AsyncIterator[KeyRegistry]:
         case PostgresUrl(dsn):
             from assay.storage.postgres.store import PostgresStore
 
-            server = PostgresStore(dsn)
-            await server.open()
+            server = PostgresStore(dsn, migrate=False, create=True)
+            with _naming_migrate():
+                await server.open()
             try:
                 yield _registry(SqlCredentials(server))
             finally:
@@ -54,10 +55,23 @@ async def _keys_of_file(path: Path) -> AsyncIterator[KeyRegistry]:
         await _create(path)
     file = SharedFile(path)
     try:
-        file.check_schema()
+        with _naming_migrate():
+            file.check_schema()
         yield _registry(SqlCredentials(file))
     finally:
         file.close()
+
+
+@contextmanager
+def _naming_migrate() -> Iterator[None]:
+    """Name the command that changes schemas in the error for a database of another version."""
+    try:
+        yield
+    except Unavailable as error:
+        if "assay migrate" in str(error) or not error.code.startswith("schema_"):
+            raise
+        text = f"{error}; `assay migrate` of that version changes schemas, keys are made by the version of the database"
+        raise Unavailable(text, code=error.code) from None
 
 
 async def _create(path: Path) -> None:

@@ -22,9 +22,9 @@ SELECT 1 FROM pg_tables WHERE tablename = 'schema_versions' AND schemaname = ANY
 
 
 async def migrate(
-    connection: Any, known: Sequence[schema_versions.Migration], *, allowed: bool
+    connection: Any, known: Sequence[schema_versions.Migration], *, allowed: bool, create: bool = False
 ) -> Sequence[schema_versions.Migration]:
-    """Apply the missing migrations; return them.
+    """Apply the missing migrations; return them. With `create`, an empty database may be migrated in any case.
 
     Raises:
         Unavailable: The schema is too new, or migrations are missing and not `allowed`.
@@ -35,8 +35,9 @@ async def migrate(
         await connection.execute(_LONG_TIMEOUTS)
         await connection.execute("SELECT pg_advisory_xact_lock($1)", SCHEMA_LOCK_ID)
         # Read again under the lock: another engine may have migrated during the wait.
-        todo = schema_versions.missing(await _recorded(connection), known)
-        if not allowed:
+        recorded = await _recorded(connection)
+        todo = schema_versions.missing(recorded, known)
+        if not (allowed or (create and not recorded)):
             schema_versions.refuse_unmigrated(todo)
         await connection.execute(_SHORT_LOCK_TIMEOUT)
         await connection.execute(DIALECT.script(schema_versions.VERSIONS_TABLE))

@@ -89,10 +89,17 @@ class PostgresStore(SqlReads):
     inline = False
 
     def __init__(
-        self, dsn: str, *, pool_size: int = 8, migrate: bool = True, chance: Callable[[], float] = random.random
+        self,
+        dsn: str,
+        *,
+        pool_size: int = 8,
+        migrate: bool = True,
+        create: bool = False,
+        chance: Callable[[], float] = random.random,
     ) -> None:
         self._dsn = dsn
         self._migrate = migrate
+        self._create = create
         self.migrated: Sequence[schema_versions.Migration] = ()
         """The migrations that `open` applied."""
         self._chance = chance
@@ -112,7 +119,7 @@ class PostgresStore(SqlReads):
             await refuse_unsafe(connection)
             await refuse_transaction_pooling(connection, self._dsn)
             self.migrated = await self._retried(
-                partial(migrate, connection, schema_versions.known(), allowed=self._migrate)
+                partial(migrate, connection, schema_versions.known(), allowed=self._migrate, create=self._create)
             )
         finally:
             await connection.close()

@@ -33,6 +33,9 @@ class SharedFile:
 
     def check_schema(self) -> None:
         """Raise `Unavailable` if the schema of the file is not this program's."""
+        found = self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_versions'").fetchone()
+        if found is None:
+            raise Unavailable("the file is a database of another program", code="not_a_database")
         recorded = list(
             self._connection.execute("SELECT version, min_reader, min_writer, checksum FROM schema_versions")
         )
