@@ -18,7 +18,7 @@ from assay.core.model.failure import FailureInfo
 from assay.core.model.ids import SECOND
 from assay.core.model.options import check_id, check_text
 from assay.core.model.payload import NULL, Payload
-from assay.sdk.arguments import check_flag, check_function, check_mapping, check_whole, input_of, optional_id, packed
+from assay.sdk.arguments import check_flag, check_function, check_mapping, check_whole, input_of, optional_id
 from assay.sdk.values.annotations import result_annotation
 from assay.sdk.values.failures import to_exception, to_info
 from assay.sdk.values.search_values import search_values
@@ -164,8 +164,8 @@ class ReplayContext(ReplayConcurrency, ReplayMessaging, ReplayPeers):
         if "args" in options:
             options = {**options}
             input = input_of(input, options.pop("args"))
-        elif isinstance(input, Mapping):
-            input = packed((input,))
+        else:
+            input = input_of(input, None)
         payload = self._encode(input, name)
         shields = run.cancellation.shields
         defaults = run.app.activity_defaults.get(name)
