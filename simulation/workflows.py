@@ -176,7 +176,7 @@ class Interpreter:
     async def flash(self, _: Step) -> str:
         """Two activities, of which one never ends and is given up as soon as the other is done."""
         endless = {"secs": 0.0, "fails": 0, "hangs": 1_000, "value": 0}
-        options = {"max_attempts": 0, "start_to_close_secs": 60.0}
+        options: dict[str, Any] = {"max_attempts": 0, "start_to_close_secs": 60.0}
         tasks = [
             asyncio.create_task(self._echoed("flash")),
             asyncio.create_task(self._ctx.execute_activity("work", endless, **options)),

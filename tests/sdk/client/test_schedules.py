@@ -2,7 +2,7 @@
 
 import asyncio
 import datetime
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,12 @@ async def connected(url: str, app: App | None = None) -> AsyncIterator[Client]:
         yield client
 
 
+def lasting(record: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The fields of a record that are the same whenever it is read."""
+    assert record is not None
+    return {name: value for name, value in record.items() if name != "waiting_on"}
+
+
 def run(url: str, test: Test, app: App | None = None) -> None:
     async def main() -> None:
         async with connected(url, app) as client:
@@ -55,8 +61,8 @@ def test_a_schedule_from_its_creation_to_its_end(url: str):
             "Europe/Berlin",
             False,
         )
-        assert await schedules.describe(name) == created
-        assert created in await schedules.list()
+        assert lasting(await schedules.describe(name)) == lasting(created)
+        assert lasting(created) in map(lasting, await schedules.list())
         paused = await schedules.pause(name, "holidays", "ada")
         assert (paused.paused, paused.pause_reason, paused.paused_by) == (True, "holidays", "ada")
         assert (await schedules.resume(name)).paused is False
@@ -109,7 +115,7 @@ def test_a_patch_changes_and_clears(url: str):
     async def test(client: Client) -> None:
         name, schedules = fresh(), client.schedules
         created = await schedules.create(name, "Report", NEVER, input=[1], end_at=4e9, remaining=2)
-        assert await schedules.patch(name) == created
+        assert lasting(await schedules.patch(name)) == lasting(created)
         patched = await schedules.patch(
             name, cron_expr="0 0 12 * * *", window_secs=5, overlap_policy="skip", input=None
         )
@@ -216,8 +222,8 @@ def test_the_module_has_the_same_calls(url: str):
     try:
         name = fresh()
         created = workflow.schedules.create(name, "Report", "0 0 * * * *", overlap_policy="allow_all")
-        assert workflow.schedules.describe(name) == created
-        assert created in workflow.schedules.list()
+        assert lasting(workflow.schedules.describe(name)) == lasting(created)
+        assert lasting(created) in map(lasting, workflow.schedules.list())
         assert workflow.schedules.patch(name, task_queue="slow").task_queue == "slow"
         assert workflow.schedules.pause(name, "why").pause_reason == "why"
         assert workflow.schedules.resume(name).paused is False

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, TypeVar, Unpack, overload
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from assay.core.model.duration import Duration, parse_duration
 from assay.core.model.errors import AlreadyExists, AssayError, Invalid, NotFound
@@ -28,7 +28,8 @@ from assay.sdk.client.requester import requester
 from assay.sdk.client.results import result_of
 from assay.sdk.client.schedules import Schedules
 from assay.sdk.client.spawning import Spawning
-from assay.sdk.client.start_options import StartKeywords, check_takes_input, completed_run, start_request, the_workflow
+from assay.sdk.client.start_options import check_takes_input, completed_run, start_request
+from assay.sdk.client.start_verbs import StartVerbs
 from assay.sdk.default_app import DEFAULT_APP
 from assay.sdk.ports import EngineConnection, Target, WorkflowOutcome
 from assay.sdk.unserved import watched
@@ -38,7 +39,7 @@ Result = TypeVar("Result")
 log = logging.getLogger("assay.client")
 
 
-class Client(Reading, Spawning):
+class Client(StartVerbs, Reading, Spawning):
     """A connection to one engine. Create with `await Client.connect(url)`; close with `close` or `async with`.
 
     Attributes:
@@ -116,67 +117,11 @@ class Client(Reading, Spawning):
     async def __aexit__(self, *error: object) -> None:
         await self.close()
 
-    @overload
-    async def start(
-        self,
-        workflow: Callable[..., Coroutine[Any, Any, Result]],
-        input: Any = None,
-        *,
-        workflow_id: str | None = None,
-        **options: Unpack[StartKeywords],
-    ) -> Handle[Result]: ...
-    @overload
-    async def start(
-        self,
-        workflow: Callable[..., Result],
-        input: Any = None,
-        *,
-        workflow_id: str | None = None,
-        **options: Unpack[StartKeywords],
-    ) -> Handle[Result]: ...
-    @overload
-    async def start(
-        self, workflow: str, input: Any = None, *, workflow_id: str | None = None, **options: Unpack[StartKeywords]
-    ) -> Handle[Any]: ...
-    @overload
-    async def start(
-        self,
-        *,
-        workflow_type: Callable[..., Any] | str,
-        input: Any = None,
-        workflow_id: str | None = None,
-        **options: Unpack[StartKeywords],
-    ) -> Handle[Any]: ...
-
-    async def start(
-        self,
-        workflow: Callable[..., Any] | str | None = None,
-        input: Any = None,
-        *misplaced: Any,
-        workflow_id: str | None = None,
-        workflow_type: Callable[..., Any] | str | None = None,
-        **options: Unpack[StartKeywords],
+    async def _start(
+        self, workflow: Callable[..., Any] | str, workflow_id: str | None, input: Any, options: Mapping[str, Any]
     ) -> Handle[Any]:
-        """Start a workflow and return without waiting for its end.
-
-        Args:
-            workflow: The workflow function, or its registered name.
-            input: The workflow's input; any JSON value, dataclass or model.
-            *misplaced: Refused, so that an id given by position is not taken for an option.
-            workflow_id: The workflow id; generated unless given.
-            workflow_type: Another name of the first parameter.
-            **options: See `StartKeywords`.
-
-        Returns:
-            A handle of the run; its `started` is False if the start attached to an open run.
-
-        Raises:
-            AlreadyExists: The id has an open run, or its policies refuse another run.
-            Invalid: An argument is malformed.
-            TypeError: A start has no option of this name.
-        """
-        wanted = the_workflow("start", workflow, workflow_type or options.get("type"), misplaced)
-        request, annotation = self._start_request(wanted, workflow_id, input, options)
+        """See `StartVerbs`."""
+        request, annotation = self._start_request(workflow, workflow_id, input, options)
         try:
             started = await self.transport.start(request)
         except AlreadyExists as error:
@@ -201,79 +146,17 @@ class Client(Reading, Spawning):
         known = None if isinstance(workflow, str) else registered
         return request, Any if known is None else known.signature.result_annotation
 
-    @overload
-    async def run(
-        self,
-        workflow: Callable[..., Coroutine[Any, Any, Result]],
-        input: Any = None,
-        *,
-        workflow_id: str | None = None,
-        **options: Unpack[StartKeywords],
-    ) -> Result: ...
-    @overload
-    async def run(
-        self,
-        workflow: Callable[..., Result],
-        input: Any = None,
-        *,
-        workflow_id: str | None = None,
-        **options: Unpack[StartKeywords],
-    ) -> Result: ...
-    @overload
-    async def run(
-        self, workflow: str, input: Any = None, *, workflow_id: str | None = None, **options: Unpack[StartKeywords]
-    ) -> Any: ...
-    @overload
-    async def run(
-        self,
-        *,
-        workflow_type: Callable[..., Any] | str,
-        input: Any = None,
-        workflow_id: str | None = None,
-        **options: Unpack[StartKeywords],
-    ) -> Any: ...
-
-    async def run(
-        self,
-        workflow: Callable[..., Any] | str | None = None,
-        input: Any = None,
-        *misplaced: Any,
-        workflow_id: str | None = None,
-        workflow_type: Callable[..., Any] | str | None = None,
-        **options: Unpack[StartKeywords],
+    async def _run(
+        self, workflow: Callable[..., Any] | str, workflow_id: str | None, input: Any, options: dict[str, Any]
     ) -> Any:
-        """Start a workflow and wait for its result.
-
-        With an explicit id the call is idempotent: it attaches to an open run, returns the recorded result of a
-        completed run, and starts a new run after any other end. An explicit `id_reuse_policy` decides instead. A
-        different input than the recorded one is logged as a warning.
-
-        An embedded engine is also served: if no worker serves the queue, one runs until this client closes.
-
-        Args:
-            workflow: The workflow function, or its registered name.
-            input: The workflow's input.
-            *misplaced: Refused, so that an id given by position is not taken for an option.
-            workflow_id: The workflow id; generated unless given.
-            workflow_type: Another name of the first parameter.
-            **options: See `StartKeywords`.
-
-        Returns:
-            The result, decoded by the return annotation of the workflow function.
-
-        Raises:
-            WorkflowFailed: The workflow failed; `WorkflowCancelled`, `WorkflowTerminated` and `WorkflowTimedOut`
-                likewise.
-            AlreadyExists: The id belongs to a run of another workflow type, or its policies refuse another run.
-        """
+        """See `StartVerbs`."""
         refuse_in_workflow()
-        wanted = the_workflow("run", workflow, workflow_type or options.get("type"), misplaced)
         repeatable = workflow_id is not None and options.get("id_reuse_policy") is None
         if workflow_id is not None and not _given(options).keys() & {"id_conflict_policy", "error_if_exists"}:
             options["id_conflict_policy"] = "use_existing"
         if repeatable:
             options["id_reuse_policy"] = "allow_duplicate_failed_only"
-        request, annotation = self._start_request(wanted, workflow_id, input, options)
+        request, annotation = self._start_request(workflow, workflow_id, input, options)
         await self._implicit_worker.serve(request.namespace, request.task_queue, request.workflow_type)
         try:
             outcome = await self._start_and_wait(request)

@@ -1,12 +1,12 @@
 """The options of `execute_activity` and `ctx.run`, and their form on the wire."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 import msgspec
 
 from assay.core.model import commands as cmd
-from assay.core.model.duration import parse_duration
+from assay.core.model.duration import Duration, parse_duration
 from assay.core.model.errors import Invalid
 from assay.core.model.ids import SECOND
 from assay.core.model.options import RETRY_KEYS, check_id, retry_policy
@@ -17,6 +17,7 @@ from assay.core.model.texts import check_words
 from assay.sdk.arguments import check_flag, nearest
 from assay.sdk.values.context_values import encoded_context
 from assay.sdk.values.converter import Converter
+from assay.sdk.values.retry import Retry
 
 DEFAULT = RetryPolicy()
 DURATIONS = {
@@ -40,6 +41,58 @@ OTHER_OPTIONS: Final = (
 
 _CONVERTER: Final = Converter()
 """For contexts, which are plain JSON: a run's own converter would write them alike."""
+
+
+class ActivityKeywords(TypedDict, total=False):
+    """Options of `execute_activity`; durations are seconds, a timedelta or a text such as "1h30m".
+
+    Keys:
+        task_queue: The queue whose workers run the activity; the queue of this run unless given.
+        id: A name for the activity, shown with it.
+        priority: From 1, the first, to 5; the run's unless given.
+        summary: A line about the activity, for people.
+        context: Values that are merged over the run's context.
+        retry: The retry policy; `retry_policy` means the same, and single fields of it override it.
+        max_attempts: The number of attempts; 0 for no limit. `maximum_attempts` means the same.
+        initial_interval_secs: The pause before the second attempt; `initial_interval` means the same.
+        backoff_coefficient: The factor from one pause to the next; `backoff` means the same.
+        maximum_interval_secs: The longest pause; `maximum_interval` means the same.
+        non_retryable: Classes, names and kinds of errors that end the activity; also `non_retryable_error_types`.
+        start_to_close_secs: The limit of one attempt; `start_to_close` means the same.
+        schedule_to_start_secs: The limit of the wait for a worker; `schedule_to_start` means the same.
+        schedule_to_close_secs: The limit of all attempts together; `schedule_to_close` means the same.
+        heartbeat_timeout_secs: The longest pause between heartbeats; `heartbeat` means the same.
+        wait_for_cancellation: Whether a cancelled wait lasts until the activity has ended.
+        disable_eager_execution: Accepted, without effect.
+    """
+
+    task_queue: str | None
+    id: str | None
+    priority: Any
+    summary: str | None
+    context: Mapping[str, Any] | None
+    retry: Retry | Mapping[str, Any] | None
+    retry_policy: Retry | Mapping[str, Any] | None
+    max_attempts: int | None
+    maximum_attempts: int | None
+    initial_interval: Duration | None
+    initial_interval_secs: Duration | None
+    backoff: float | None
+    backoff_coefficient: float | None
+    maximum_interval: Duration | None
+    maximum_interval_secs: Duration | None
+    non_retryable: Any
+    non_retryable_error_types: Any
+    start_to_close: Duration | None
+    start_to_close_secs: Duration | None
+    schedule_to_start: Duration | None
+    schedule_to_start_secs: Duration | None
+    schedule_to_close: Duration | None
+    schedule_to_close_secs: Duration | None
+    heartbeat: Duration | None
+    heartbeat_timeout_secs: Duration | None
+    wait_for_cancellation: bool | None
+    disable_eager_execution: bool | None
 
 
 class ActivityCall(msgspec.Struct, frozen=True):

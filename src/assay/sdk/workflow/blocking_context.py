@@ -3,11 +3,13 @@
 import datetime
 import random
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NoReturn, TypeVar, overload
+from typing import Any, NoReturn, TypeVar, Unpack, overload
 
 from assay.sdk.spawner import Building, Spawner
+from assay.sdk.workflow.activity_context import ActivityContext
+from assay.sdk.workflow.activity_options import ActivityKeywords
 from assay.sdk.workflow.blocking_children import BlockingChildVerbs
 from assay.sdk.workflow.blocking_concurrency import BlockingConcurrency
 from assay.sdk.workflow.blocking_messaging import BlockingMessaging
@@ -18,6 +20,7 @@ from assay.sdk.workflow.context import Context, WorkflowInfo
 from assay.sdk.workflow.logger import WorkflowLogger
 from assay.sdk.workflow.replay.blocking import wait
 
+Input = TypeVar("Input")
 Result = TypeVar("Result")
 
 
@@ -169,9 +172,55 @@ class BlockingContext(
         return self._context.history_size()
 
     @overload
-    def execute_activity(self, activity: Callable[..., Result], input: Any = None, **options: Any) -> Result: ...
+    def execute_activity(
+        self,
+        activity: Callable[[ActivityContext, Input], Awaitable[Result]],
+        input: Input,
+        **options: Unpack[ActivityKeywords],
+    ) -> Result: ...
     @overload
-    def execute_activity(self, activity: str, input: Any = None, **options: Any) -> Any: ...
+    def execute_activity(
+        self, activity: Callable[[ActivityContext], Awaitable[Result]], **options: Unpack[ActivityKeywords]
+    ) -> Result: ...
+    @overload
+    def execute_activity(
+        self, activity: Callable[[Input], Awaitable[Result]], input: Input, **options: Unpack[ActivityKeywords]
+    ) -> Result: ...
+    @overload
+    def execute_activity(
+        self, activity: Callable[[], Awaitable[Result]], **options: Unpack[ActivityKeywords]
+    ) -> Result: ...
+    @overload
+    def execute_activity(
+        self, activity: Callable[[ActivityContext, Input], Result], input: Input, **options: Unpack[ActivityKeywords]
+    ) -> Result: ...
+    @overload
+    def execute_activity(
+        self, activity: Callable[[ActivityContext], Result], **options: Unpack[ActivityKeywords]
+    ) -> Result: ...
+    @overload
+    def execute_activity(
+        self, activity: Callable[[Input], Result], input: Input, **options: Unpack[ActivityKeywords]
+    ) -> Result: ...
+    @overload
+    def execute_activity(self, activity: Callable[[], Result], **options: Unpack[ActivityKeywords]) -> Result: ...
+    @overload
+    def execute_activity(
+        self, activity: Callable[..., Awaitable[Result]], *, args: Sequence[Any], **options: Unpack[ActivityKeywords]
+    ) -> Result: ...
+    @overload
+    def execute_activity(
+        self, activity: Callable[..., Result], *, args: Sequence[Any], **options: Unpack[ActivityKeywords]
+    ) -> Result: ...
+    @overload
+    def execute_activity(
+        self,
+        activity: str,
+        input: Any = None,
+        *,
+        args: Sequence[Any] | None = None,
+        **options: Unpack[ActivityKeywords],
+    ) -> Any: ...
 
     def execute_activity(self, activity: Any, input: Any = None, **options: Any) -> Any:
         """Run an activity on a worker of its queue and wait for its result.
@@ -179,9 +228,7 @@ class BlockingContext(
         Args:
             activity: The activity, or its name.
             input: The activity's input.
-            **options: task_queue, max_attempts, initial_interval_secs, backoff_coefficient, maximum_interval_secs,
-                non_retryable, start_to_close_secs, schedule_to_start_secs, schedule_to_close_secs,
-                heartbeat_timeout_secs, summary, context (merged over the run's), or retry=Retry(...).
+            **options: See `ActivityKeywords`; `args` has the arguments of an activity with several parameters.
 
         Returns:
             The activity's result, decoded by its annotation.

@@ -9,7 +9,7 @@ import datetime
 import random
 import uuid
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn, TypeVar, overload
 
@@ -17,6 +17,7 @@ import msgspec
 
 from assay.core.model.errors import Failure
 from assay.sdk.spawner import Building, Spawner
+from assay.sdk.workflow.activity_verbs import ActivityVerbs
 from assay.sdk.workflow.carried import CarriedValues
 from assay.sdk.workflow.child_verbs import ChildVerbs
 from assay.sdk.workflow.concurrency import Concurrency, Duration
@@ -57,7 +58,7 @@ class Done:
         yield
 
 
-class Context(ChildVerbs, PeerVerbs, Concurrency, Messaging, CarriedValues, Building):
+class Context(ActivityVerbs, ChildVerbs, PeerVerbs, Concurrency, Messaging, CarriedValues, Building):
     """The `ctx` of an `async def` workflow."""
 
     def _spawner(self) -> Spawner:
@@ -188,52 +189,6 @@ class Context(ChildVerbs, PeerVerbs, Concurrency, Messaging, CarriedValues, Buil
 
         Returns:
             The size in bytes.
-        """
-
-    @overload
-    @abstractmethod
-    async def execute_activity(
-        self, activity: Callable[..., Awaitable[Result]], input: Any = None, **options: Any
-    ) -> Result: ...
-    @overload
-    @abstractmethod
-    async def execute_activity(self, activity: Callable[..., Result], input: Any = None, **options: Any) -> Result: ...
-    @overload
-    @abstractmethod
-    async def execute_activity(self, activity: str, input: Any = None, **options: Any) -> Any: ...
-    @abstractmethod
-    async def execute_activity(self, activity: Any, input: Any = None, **options: Any) -> Any:
-        """Run an activity on a worker of its queue and wait for its result.
-
-        Args:
-            activity: The activity, or its name.
-            input: The activity's input.
-            **options: task_queue, max_attempts, initial_interval_secs, backoff_coefficient, maximum_interval_secs,
-                non_retryable, start_to_close_secs, schedule_to_start_secs, schedule_to_close_secs,
-                heartbeat_timeout_secs, summary, context (merged over the run's), or retry=Retry(...);
-                `wait_for_cancellation=True` if a cancelled wait lasts until the activity has ended.
-
-        Returns:
-            The activity's result, decoded by its annotation.
-
-        Raises:
-            ActivityError: The activity failed for good.
-            Invalid: An option is unknown or malformed.
-        """
-
-    @abstractmethod
-    async def execute_parallel(self, activities: Sequence[Any]) -> list[Any]:
-        """Run several activities at once and wait until all of them have ended.
-
-        Args:
-            activities: Items `{"name", "input", "opts"}` or `(activity, input)`.
-
-        Returns:
-            The results, in the order of the items.
-
-        Raises:
-            ActivityError: An activity failed; of several, the first in the order of the items.
-            Invalid: An item is malformed.
         """
 
     @overload

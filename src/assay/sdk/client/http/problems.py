@@ -8,7 +8,7 @@ from assay.core.model.errors import AssayError, Kind
 from assay.worker_protocol.problems import denied, error_of
 
 _DENYING_STATUSES: Final = (401, 403)
-_WORDS: Final = frozenset({"error", "code", "kind", "field", "outcome"})
+_WORDS: Final = frozenset({"error", "code", "kind", "field", "outcome", "request_id"})
 
 
 def error_in(status: int, body: bytes) -> AssayError:
