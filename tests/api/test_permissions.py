@@ -243,3 +243,14 @@ def test_management_needs_an_admin(keys: Keys, route: Route, role: Role):
     found = reply.json()
     assert (found["code"], found["kind"], found["needs"]) == ("forbidden", "PERMISSION_DENIED", "admin")
     assert found["namespace"] in ("*", OWN)
+
+
+def test_a_worker_of_a_foreign_namespace_is_like_an_unknown_one(keys: Keys):
+    """Neither its namespace is named, nor does a message of a stranger keep it alive."""
+    body = {"queue": "default", "namespace": FOREIGN, "identity": "x"}
+    foreign = keys.call("POST", "/workers/register", keys.admin, body).json()["worker_id"]
+    key = keys.by_role[Role.WORKER]
+    for path, more in (("/workers/heartbeat", {}), ("/tasks/poll", {"queue": "default"})):
+        known, unknown = (keys.call("POST", path, key, {"worker_id": one, **more}) for one in (foreign, "nobody"))
+        assert (known.status, unknown.status) == (404, 404)
+        assert known.json()["error"] == unknown.json()["error"] == "not found: namespace main"

@@ -86,8 +86,7 @@ class Api:
             await self._authorize(call, self._find(call)[0])
             await self._connection(call)(self.backend, call, receive, send)
         except AssayError as problem:
-            if isinstance(problem, Forbidden) and self.backend.auditor is not None:
-                self.backend.auditor.refuse(call, problem)
+            self._note_refusal(call, problem)
             log.info("a WebSocket was refused (request %s): %s", call.request_id, problem)
             answer = answers.error(problem, _challenge(problem), call.request_id)
             await send({"type": "websocket.http.response.start", "status": answer.status, "headers": answer.head()})
@@ -152,6 +151,14 @@ class Api:
         if rates is not None:
             rates.check(call, self.backend.engine.now())
 
+    def _note_refusal(self, call: ApiCall, problem: AssayError) -> None:
+        """Log a missing or wrong credential, and audit a role that grants too little."""
+        if isinstance(problem, Forbidden):
+            if self.backend.auditor is not None:
+                self.backend.auditor.refuse(call, problem)
+        elif status_of(problem) == UNAUTHORIZED:
+            log.info("a request of %s had no valid credential (request %s): %s", call.address, call.request_id, problem)
+
     async def _react(self, call: ApiCall) -> HttpResponse | EventStream:
         try:
             guard.check(call, self.backend.settings)
@@ -166,8 +173,7 @@ class Api:
         except MethodNotAllowed as problem:
             return answers.error(problem, [(b"allow", ", ".join(problem.allowed).encode())], call.request_id)
         except AssayError as problem:
-            if isinstance(problem, Forbidden) and self.backend.auditor is not None:
-                self.backend.auditor.refuse(call, problem)
+            self._note_refusal(call, problem)
             return answers.error(_about(problem, call), _challenge(problem), call.request_id)
         except Exception:
             log.exception("%s %s failed (request %s)", call.method, call.operation or UNKNOWN, call.request_id)

@@ -16,7 +16,7 @@ HSTS: Final[Header] = (b"strict-transport-security", b"max-age=31536000")
 """Sent over https only: browsers then never use plain http for this host."""
 CORS_METHODS: Final = b"GET, HEAD, POST, PUT, PATCH, DELETE"
 CORS_REQUEST_HEADERS: Final = b"authorization, content-type, idempotency-key, last-event-id"
-CORS_RESPONSE_HEADERS: Final = b"x-total-count, x-next-cursor, x-request-id"
+CORS_RESPONSE_HEADERS: Final = b"x-total-count, x-total-capped, x-next-cursor, x-previous-cursor, x-request-id"
 PREFLIGHT_SECONDS: Final = 600
 
 

@@ -6,7 +6,7 @@ hidden from lists and loses nothing else; its next message brings it back.
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -212,14 +212,21 @@ class WorkerRegistry:
         self._health[worker_id] = health
         self.note_heartbeat(worker_id)
 
-    async def worker(self, worker_id: str) -> Registration:
-        """Return a worker's registration and note a heartbeat; an unregistered worker serves all types of `main`."""
+    async def worker(self, worker_id: str, is_visible: Callable[[str], bool] | None = None) -> Registration:
+        """Return a worker's registration and note a heartbeat; an unregistered worker serves all types of `main`.
+
+        Args:
+            worker_id: The worker's id.
+            is_visible: Whether the caller may know of a namespace; a worker of a hidden one counts as unregistered.
+        """
         known = self._registrations.get(worker_id)
         if known is None:
             row = await self._registry.worker(worker_id)
             if row is None:
                 return Registration(WorkerId(worker_id), Namespace(MAIN))
             known = self._remember(row)
+        if is_visible is not None and not is_visible(known.namespace):
+            return Registration(WorkerId(worker_id), Namespace(MAIN))
         self.note_heartbeat(worker_id)
         return known
 

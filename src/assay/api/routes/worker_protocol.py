@@ -53,7 +53,7 @@ WAIT: Final = Parameter(
 
 async def _registered(backend: Backend, call: ApiCall, worker_id: str) -> Registration:
     """Return the registration of a worker; raise if the caller may not work in the worker's namespace."""
-    worker = await backend.worker_registry.worker(worker_id)
+    worker = await backend.worker_registry.worker(worker_id, call.principal.has_role_in)
     require(call.principal, Permission.WORK, worker.namespace)
     return worker
 

@@ -65,7 +65,7 @@ async def heartbeat(backend: Backend, call: ApiCall) -> HttpResponse:
     abandoned = body.abandoned_threads or 0
     if not 0 <= abandoned <= HIGHEST_ABANDONED_THREADS:
         raise Invalid(f"abandoned_threads is from 0 to {HIGHEST_ABANDONED_THREADS}", field="abandoned_threads")
-    worker = await backend.worker_registry.worker(body.worker_id)
+    worker = await backend.worker_registry.worker(body.worker_id, call.principal.has_role_in)
     require(call.principal, Permission.WORK, worker.namespace)
     if body.healthy is not None or body.abandoned_threads is not None:
         backend.worker_registry.note_health(body.worker_id, WorkerHealth(body.healthy is not False, abandoned))
